@@ -1,0 +1,16 @@
+/* log: lines for people on stderr. WEIR_LOG=error|warn|info|debug|trace sets the level (default warn). Control characters
+ * in messages are escaped. Safe from any thread: one write per line. */
+#ifndef WEIR_BASE_LOG_H
+#define WEIR_BASE_LOG_H
+
+enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG, WEIR_LOG_TRACE };
+
+int weir_log_level(void);
+void weir_log_level_set(enum weir_log_level level);
+void weir_log_write(enum weir_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Called around each line, so that a progress display can step aside. NULL: none. Set before threads start. */
+void weir_log_hook(void (*before)(void *), void (*after)(void *), void *context);
+
+#define weir_log(level, ...) ((int)(level) <= weir_log_level() ? weir_log_write((level), __VA_ARGS__) : (void)0)
+
+#endif

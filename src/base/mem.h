@@ -1,0 +1,82 @@
+/* mem: all of weir's memory, counted.
+ *
+ * A session has one struct weir_mem. Who wants memory has an account in it; accounts form a tree (operator → lane →
+ * session) and every byte is charged to each account up to the root. Sizes are given on free as on allocation, so there
+ * are no headers. Requests of 64 KiB and more come from frames: regions that weir maps itself, keeps warm for reuse in
+ * size classes and gives back to the kernel; smaller ones come from malloc, counted all the same.
+ *
+ * A lane's account works from a grant. An allocation that would pass it calls the account's `ask`, which may block
+ * until the governor grants more, or answer WEIR_E_GIVE_UP (unwind, release everything, the split is redone later),
+ * WEIR_E_LIMIT (even alone it does not fit) or WEIR_E_CANCELLED. Allocation functions then return NULL with `err` set.
+ *
+ * Threads: an account with a grant is used by one thread at a time; the root's totals are atomic. Warm frames are
+ * shared under one lock (rank: innermost; nothing is called while it is held).
+ */
+#ifndef WEIR_BASE_MEM_H
+#define WEIR_BASE_MEM_H
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define WEIR_FRAME_MIN ((size_t)64 << 10)
+#define WEIR_WARM_MAX ((size_t)32 << 20) /* kept warm after a run */
+#define WEIR_ALIGN 64                    /* every allocation ≥ 64 bytes is aligned to this */
+
+struct weir_mem;
+
+struct weir_account {
+	struct weir_mem *mem;
+	struct weir_account *parent;
+	const char *name; /* borrowed, shown in stats */
+	_Atomic int64_t used, peak;
+	/* Only in a lane's account: bytes it may use before asking, and whom to ask. INT64_MAX: never asks. */
+	_Atomic int64_t grant;
+	int (*ask)(void *asked, struct weir_account *account, int64_t more, struct weir_error *err);
+	void *asked;
+};
+
+struct weir_mem_stats {
+	int64_t used;   /* charged to accounts */
+	int64_t warm;   /* mapped, free, ready for reuse: counts as ours */
+	int64_t mapped; /* frames in use + warm */
+	int64_t peak;   /* of used + warm */
+};
+
+/* `limit` is a backstop: frames are never mapped past it (warm ones are given back first). 0: none. */
+int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err);
+void weir_mem_free(struct weir_mem *mem); /* asserts that nothing is in use */
+struct weir_account *weir_mem_root(struct weir_mem *mem);
+void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
+/* Gives warm frames back to the kernel until at most `keep` bytes are warm. */
+void weir_mem_trim(struct weir_mem *mem, size_t keep);
+
+void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name);
+void weir_account_release(struct weir_account *account); /* asserts used == 0 */
+
+/* Charges without allocating (memory that others map: store chunks, zstd contexts). May ask, as an allocation does. */
+int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err);
+void weir_account_discharge(struct weir_account *account, int64_t bytes);
+/* What is left of the nearest grant above this account, without asking. */
+int64_t weir_account_room(const struct weir_account *account);
+
+/* Contents are unspecified (frames are recycled). size 0 gives a non-NULL pointer that may be freed with size 0. */
+void *weir_alloc(struct weir_account *account, size_t size, struct weir_error *err);
+void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_error *err);
+/* Keeps min(old, new) bytes. On failure the old memory is as it was. */
+void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new, struct weir_error *err);
+void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL is fine */
+char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err); /* weir_strfree */
+void weir_strfree(struct weir_account *account, char *text);
+
+/* 60 % of the machine's memory or of its cgroup's limit (v1 or v2, any level up), whichever is less. */
+int64_t weir_memory_limit_default(void);
+/* "256M", "1.5GiB", "64KiB", "1000000", "2GB": M and MiB are 2^20, MB is 10^6. */
+int weir_parse_bytes(const char *text, int64_t *out, struct weir_error *err);
+/* 1536 → "1.5 KiB". Returns `buffer` (≥ 16 bytes). */
+const char *weir_format_bytes(int64_t bytes, char *buffer, size_t size);
+/* RssAnon and RssShmem of this process, from /proc/self/status. */
+int weir_process_rss(int64_t *anon, int64_t *shmem, struct weir_error *err);
+
+#endif
