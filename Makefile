@@ -1,0 +1,56 @@
+# The front door. Each target first installs what is missing (tools/bootstrap), so that it works on a fresh Debian 12.
+#
+#   make            build build/weir and build/libweir.so
+#   make demo       build, and show weir at work
+#   make test       all quick tests; the last line counts them
+#   make test-full  the same, fault sweeps, each fuzz target for FUZZ_SECONDS
+#   make bench      benchmarks against Polars, DuckDB and pyarrow (BENCH_ARGS=…)
+#   make fuzz       each fuzz target for FUZZ_SECONDS (60)
+#   make format     clang-format over all C files
+#   make install    into PREFIX (/usr/local), below DESTDIR
+#   make clean      remove the build folders
+
+VENV ?= .venv
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+BENCH_ARGS ?=
+export VENV
+
+PYTHON = $(VENV)/bin/python
+NINJA = $(VENV)/bin/ninja
+
+.PHONY: all demo test test-full bench fuzz format install clean bootstrap bootstrap-test
+
+all: bootstrap
+	@tools/configure build -Dprefix=$(PREFIX)
+	@$(NINJA) -C build --quiet product
+
+demo: all
+	@WEIR_BUILD=build tools/demo.sh
+
+test: bootstrap-test
+	@$(PYTHON) tools/run_tests.py
+
+test-full: bootstrap-test
+	@$(PYTHON) tools/run_tests.py --full --fuzz-seconds $(FUZZ_SECONDS)
+
+bench: bootstrap-test all
+	@WEIR_BUILD=build $(PYTHON) bench/run.py $(BENCH_ARGS)
+
+fuzz: bootstrap-test
+	@$(PYTHON) tools/run_tests.py --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
+
+format: bootstrap-test
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+
+install: all
+	@$(VENV)/bin/meson install -C build --no-rebuild
+
+clean:
+	rm -rf build build-asan build-tsan build-fuzz
+
+bootstrap:
+	@tools/bootstrap
+
+bootstrap-test:
+	@tools/bootstrap --test

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+"""Runs weir's tests, in this order, and counts them:
+
+    tidy     tools/tidy.py
+    release  the C tests in build/, those of kernels once per CPU level
+    asan     the C tests under ASan and UBSan, with failure injection
+    tsan     the C tests of what runs in several threads under TSan
+    python   pytest over tests/python with the command and the library of build/
+    fuzz     (with --full) each target for --fuzz-seconds, from its corpus
+
+The last line reads `N passed, N failed`; the exit status is 0 only if nothing failed and something passed.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
+THREADED_SUITES = ["base", "store", "exec", "backend"]
+PYTEST_TIMEOUT_S = 600
+PYTEST_FULL_TIMEOUT_S = 3600
+
+
+class Tally:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def add(self, passed, failed, skipped=0):
+        self.passed += passed
+        self.failed += failed
+        self.skipped += skipped
+
+    def line(self):
+        skipped = f", {self.skipped} skipped" if self.skipped else ""
+        return f"{self.passed} passed, {self.failed} failed{skipped}"
+
+
+def run(command, env=None, **options):
+    full_env = dict(os.environ, **(env or {}))
+    full_env["PATH"] = f"{VENV / 'bin'}:{full_env['PATH']}"
+    return subprocess.run([str(part) for part in command], cwd=ROOT, env=full_env, **options)
+
+
+def configure(folder, *options, env=None):
+    return run(["tools/configure", folder, *options], env=env).returncode == 0
+
+
+def fixed_addresses():
+    """GCC 12's and clang 14's sanitizers fail at random under the address randomisation of newer kernels."""
+    try:
+        works = subprocess.run(["setarch", "-R", "true"], capture_output=True).returncode == 0
+    except FileNotFoundError:
+        works = False
+    return ["--wrapper", "setarch -R"] if works else []
+
+
+def count_cmocka(output):
+    """(passed, failed, skipped) over all groups of one program."""
+    found = {}
+    for word in ("PASSED", "FAILED", "SKIPPED"):
+        found[word] = sum(int(n) for n in re.findall(rf"^\[ +{word} +\] (\d+) test\(s\)", output, re.MULTILINE))
+    return found["PASSED"], found["FAILED"], found["SKIPPED"]
+
+
+def c_tests(tally, folder, suites=(), wrapper=(), env=None):
+    for log in (ROOT / folder / "meson-logs").glob("testlog*.json"):
+        log.unlink()
+    build = run([VENV / "bin/ninja", "-C", folder, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if build.returncode:
+        print(build.stdout)
+        tally.add(0, 1)
+        return
+    if "warning:" in build.stdout:
+        print(build.stdout)
+    command = [VENV / "bin/meson", "test", "-C", folder, "--no-rebuild", "--quiet", *wrapper]
+    for suite in suites:
+        command += ["--suite", suite]
+    test = run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    logs = list((ROOT / folder / "meson-logs").glob("testlog*.json"))
+    before = tally.failed
+    for log in logs:
+        for line in log.read_text().splitlines():
+            result = json.loads(line)
+            output = (result.get("stdout") or "") + "\n" + (result.get("stderr") or "")
+            passed, failed, skipped = count_cmocka(output)
+            ended_well = result["result"] in ("OK", "SKIP")
+            if not ended_well:
+                failed = max(failed, 1)  # a crash, a sanitizer's finding or a time-out is not among cmocka's
+                print(f"--- {folder}: {result['name']}: {result['result']} after {result['duration']:.1f} s\n{output}")
+            elif not passed and not skipped:
+                passed = 1  # a program that counts in its own way
+            tally.add(passed, failed, skipped)
+    if test.returncode and tally.failed == before:
+        print(test.stdout)
+        tally.add(0, 1)
+
+
+def step_tidy(tally, _options):
+    failed = run([sys.executable, "tools/tidy.py"]).returncode != 0
+    tally.add(not failed, failed)
+
+
+def step_release(tally, _options):
+    if not configure("build", "-Dprefix=" + os.environ.get("PREFIX", "/usr/local")):
+        tally.add(0, 1)
+        return
+    c_tests(tally, "build")
+
+
+def step_sanitized(tally, folder, sanitize, suites, env):
+    if not configure(folder, f"-Db_sanitize={sanitize}", "-Db_lundef=false", "-Dfaults=true", "-Doptimization=1"):
+        tally.add(0, 1)
+        return
+    c_tests(tally, folder, suites, fixed_addresses(), env)
+
+
+def step_asan(tally, _options):
+    env = {
+        "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=1",
+        "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
+    }
+    step_sanitized(tally, "build-asan", "address,undefined", (), env)
+
+
+def step_tsan(tally, _options):
+    env = {"TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1"}
+    step_sanitized(tally, "build-tsan", "thread", THREADED_SUITES, env)
+
+
+def step_python(tally, options):
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        if options.full:
+            command += ["-m", "not long"]
+        limit_s = PYTEST_FULL_TIMEOUT_S if options.full else PYTEST_TIMEOUT_S
+        try:
+            ended = run(command, env={"WEIR_BUILD": str(ROOT / "build")}, timeout=limit_s,
+                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        except subprocess.TimeoutExpired as expired:
+            print((expired.stdout or b"").decode(errors="replace"))
+            print(f"pytest did not end within {limit_s} s")
+            tally.add(0, 1)
+            return
+        if ended.returncode:
+            print(ended.stdout)
+        if not report.exists():
+            tally.add(0, 1)
+            return
+        suite = ElementTree.parse(report).getroot().find("testsuite")
+        count = {key: int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")}
+        bad = count["failures"] + count["errors"]
+        if ended.returncode and not bad:
+            bad = 1
+        tally.add(count["tests"] - count["failures"] - count["errors"] - count["skipped"], bad, count["skipped"])
+
+
+def step_fuzz(tally, options):
+    if not configure("build-fuzz", "-Dfuzz=true", "-Dtests=false", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+                     "-Doptimization=1", env={"CC": "clang"}):
+        tally.add(0, 1)
+        return
+    if run([VENV / "bin/ninja", "-C", "build-fuzz", "--quiet"]).returncode:
+        tally.add(0, 1)
+        return
+    targets = sorted(path for path in (ROOT / "build-fuzz/tests/fuzz").glob("*_fuzz") if path.is_file())
+    for target in targets:
+        name = target.name.removesuffix("_fuzz")
+        grown = ROOT / "build-fuzz/corpus" / name  # what the fuzzer finds stays out of the repository
+        grown.mkdir(parents=True, exist_ok=True)
+        corpus = ROOT / "tests/fuzz/corpus" / name
+        command = [target, f"-max_total_time={options.fuzz_seconds}", "-timeout=10", "-rss_limit_mb=2048",
+                   f"-artifact_prefix={ROOT}/build-fuzz/", grown, *([corpus] if corpus.is_dir() else [])]
+        wrapper = ["setarch", "-R"] if fixed_addresses() else []
+        ended = run(wrapper + command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        if ended.returncode:
+            print(f"--- fuzz {name}\n{ended.stdout[-6000:]}")
+        tally.add(ended.returncode == 0, ended.returncode != 0)
+
+
+STEPS = {
+    "tidy": step_tidy,
+    "release": step_release,
+    "asan": step_asan,
+    "tsan": step_tsan,
+    "python": step_python,
+    "fuzz": step_fuzz,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Runs weir's tests.")
+    parser.add_argument("--full", action="store_true", help="with fault sweeps and fuzzing")
+    parser.add_argument("--only", help="steps to run, with commas: " + ", ".join(STEPS))
+    parser.add_argument("--fuzz-seconds", type=int, default=60)
+    options = parser.parse_args()
+
+    names = options.only.split(",") if options.only else [n for n in STEPS if n != "fuzz" or options.full]
+    for name in names:
+        if name not in STEPS:
+            parser.error(f"there is no step {name}")
+    total = Tally()
+    for name in names:
+        tally = Tally()
+        start = time.monotonic()
+        STEPS[name](tally, options)
+        print(f"{name}: {tally.line()} in {time.monotonic() - start:.0f} s", flush=True)
+        total.add(tally.passed, tally.failed, tally.skipped)
+    print(f"{total.passed} passed, {total.failed} failed")
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
