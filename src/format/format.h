@@ -1,0 +1,134 @@
+/* format: what every file format offers to the read and write operators. One folder per format, one table each way, one
+ * line in format/formats.c.
+ *
+ * Reading is in two parts. A struct weir_format_file is an opened file's metadata: immutable, counted, shared by lanes,
+ * small (no data). A struct weir_format_reader belongs to one lane and walks row ranges of one file after another; it
+ * hands out vectors whose columns are UNDECODED, so that what no filter lets through is never decoded.
+ */
+#ifndef WEIR_FORMAT_FORMAT_H
+#define WEIR_FORMAT_FORMAT_H
+
+#include "expr/expr.h"
+#include "io/codec.h"
+#include "io/file.h"
+#include "io/output.h"
+
+struct weir_format_ops;
+
+/* Embedded first in each format's own struct. */
+struct weir_format_file {
+	const struct weir_format_ops *ops;
+	_Atomic uint32_t refs;
+	struct weir_file *file;
+	struct weir_schema *schema;
+	int64_t row_count;          /* −1: not known without reading */
+	uint64_t bytes_decoded_est; /* of all columns */
+};
+
+/* A piece of one file: rows [row_begin, row_end) of it, in formats that count rows; else bytes. */
+struct weir_range {
+	uint64_t begin, end;
+	uint64_t bytes_decoded_est; /* of the columns scanned */
+};
+
+/* What a scan wants of every file. All borrowed and shared by lanes. Columns are numbers in the file's own schema: a file
+ * that differs from the dataset's schema gets a scan of its own. */
+struct weir_scan {
+	const uint32_t *columns; /* ascending is not required; vectors have their columns in this order */
+	uint32_t column_count;
+	const struct weir_program *predicate; /* for pruning only: bound to the vector's columns; NULL: none */
+	bool vectors_small;                   /* a limit follows: begin with few rows */
+};
+
+struct weir_format_reader {
+	const struct weir_format_ops *ops;
+};
+
+struct weir_format_stats {
+	uint64_t bytes_read, bytes_decompressed, row_groups_pruned, pages_pruned, pages_decoded, rows_pruned;
+};
+
+struct weir_format_ops {
+	const char *name;
+	const char *const *extensions; /* NULL-terminated: ".parquet", … */
+	/* `file` is referenced. Errors name the file and offset. */
+	int (*open)(struct weir_account *account, struct weir_file *file, struct weir_format_file **out,
+		    struct weir_error *err);
+	void (*close)(struct weir_format_file *file); /* when refs reaches 0 */
+	/* Cuts the rows into pieces of about bytes_target decoded bytes (0: do not cut inside the file), in order, without
+	 * gaps except where statistics prove that the predicate cannot match. A function of file and scan alone. */
+	int (*ranges)(struct weir_format_file *file, const struct weir_scan *scan, uint64_t bytes_target,
+		      int (*visit)(void *context, const struct weir_range *range), void *context,
+		      struct weir_error *err);
+	int (*reader_new)(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
+			  struct weir_error *err);
+	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free. */
+	int (*reader_open)(struct weir_format_reader *reader, struct weir_format_file *file, const struct weir_scan *scan,
+			   const struct weir_range *range, struct weir_error *err);
+	/* row_count 0 at the end of the range. Rows that statistics prove dead may be left out. source_row is set. */
+	int (*reader_next)(struct weir_format_reader *reader, struct weir_vector *out, struct weir_error *err);
+	void (*reader_stats)(const struct weir_format_reader *reader, struct weir_format_stats *out);
+	void (*reader_free)(struct weir_format_reader *reader);
+};
+
+static inline struct weir_format_file *weir_format_file_ref(struct weir_format_file *file)
+{
+	atomic_fetch_add_explicit(&file->refs, 1, memory_order_relaxed);
+	return file;
+}
+static inline void weir_format_file_unref(struct weir_format_file *file)
+{
+	/* acq_rel: the last one frees what the others read. */
+	if (file && atomic_fetch_sub_explicit(&file->refs, 1, memory_order_acq_rel) == 1)
+		file->ops->close(file);
+}
+
+/* Writing. A writer belongs to one lane and produces one file's bytes after another into a byte sink. */
+struct weir_byte_sink {
+	int (*write)(void *state, const void *bytes, uint64_t size, struct weir_error *err);
+	void *state;
+};
+
+struct weir_writer_options {
+	enum weir_codec codec;
+	int codec_level;            /* 0: the codec's default */
+	int64_t row_group_rows;     /* 0: default */
+	int64_t row_group_bytes;    /* encoded; 0: default */
+	bool dictionary, page_index, statistics, data_page_v2;
+	/* Parquet column encodings forced by tests: "plain", "delta", "byte_stream_split"; NULL: chosen by the writer. */
+	const char *encoding;
+};
+#define WEIR_WRITER_OPTIONS_DEFAULT                                                                                    \
+	((struct weir_writer_options){                                                                                 \
+		.codec = WEIR_CODEC_SNAPPY, .dictionary = true, .page_index = true, .statistics = true})
+
+struct weir_writer_stats {
+	uint64_t rows, bytes_written, bytes_encoded, row_groups;
+};
+
+struct weir_format_writer;
+
+struct weir_writer_ops {
+	const char *name;
+	const char *extension;
+	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
+			  const struct weir_writer_options *options, struct weir_format_writer **out,
+			  struct weir_error *err);
+	/* Starts a file. Nothing of an earlier, unfinished one is kept. */
+	int (*begin)(struct weir_format_writer *writer, struct weir_byte_sink sink, struct weir_error *err);
+	/* Encodes the selected rows at once; nothing of the vector is referenced afterwards. When the account's room runs
+	 * low (weir_account_room) an open row group is closed early. */
+	int (*push)(struct weir_format_writer *writer, struct weir_vector *vector, struct weir_error *err);
+	int (*finish)(struct weir_format_writer *writer, struct weir_writer_stats *stats, struct weir_error *err);
+	void (*writer_free)(struct weir_format_writer *writer);
+};
+
+/* The tables, by name or by extension or first bytes; NULL: unknown. */
+const struct weir_format_ops *weir_format_for_path(const char *path);
+const struct weir_format_ops *weir_format_by_name(const char *name);
+const struct weir_writer_ops *weir_writer_by_name(const char *name);
+
+extern const struct weir_format_ops weir_parquet_format;
+extern const struct weir_writer_ops weir_parquet_writer;
+
+#endif

@@ -1,0 +1,43 @@
+/* file: bytes of input files, read by position, and the few threads that wait for disks.
+ *
+ * A struct weir_file is open and immutable: any thread may read. A read asks the page cache first (RWF_NOWAIT, on the
+ * calling lane); what is not there goes to the I/O threads as submit/complete. Short reads and EINTR are handled, EIO and
+ * ESTALE retried READ_ATTEMPTS times with a pause; a file that shrank is WEIR_E_DATA naming it.
+ */
+#ifndef WEIR_IO_FILE_H
+#define WEIR_IO_FILE_H
+
+#include "base/mem.h"
+
+struct weir_io; /* a session's I/O threads, started at first need */
+struct weir_file;
+
+int weir_io_new(struct weir_account *account, uint32_t thread_count, struct weir_io **out, struct weir_error *err);
+void weir_io_free(struct weir_io *io);
+
+/* Regular files only (no FIFO can block us, no directory). O_RDONLY | O_CLOEXEC. */
+int weir_file_open(struct weir_account *account, const char *path, struct weir_file **out, struct weir_error *err);
+struct weir_file *weir_file_ref(struct weir_file *file);
+void weir_file_unref(struct weir_file *file);
+const char *weir_file_path(const struct weir_file *file);
+uint64_t weir_file_size(const struct weir_file *file);
+/* Exactly `size` bytes, or an error with path and offset. */
+int weir_file_read(struct weir_file *file, uint64_t offset, void *buffer, uint64_t size, struct weir_error *err);
+/* The kernel may read this range ahead. Never fails. */
+void weir_file_advise(struct weir_file *file, uint64_t offset, uint64_t size);
+
+/* One read in flight. The struct and the buffer are the caller's and must stay until wait has returned. */
+struct weir_read {
+	struct weir_file *file;
+	uint64_t offset, size;
+	void *buffer;
+	int code; /* filled by wait */
+	struct weir_error error;
+	_Atomic int state;      /* private */
+	struct weir_read *next; /* private */
+};
+void weir_read_submit(struct weir_io *io, struct weir_read *read); /* completes at once when the bytes are cached */
+bool weir_read_done(const struct weir_read *read);
+int weir_read_wait(struct weir_io *io, struct weir_read *read, struct weir_error *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* output: files that appear all at once, complete, or not at all (design.md, Files).
+ *
+ *     begin ─▶ file_new, write, seek-free append, file_close (any thread, many at once) ─▶ commit | abort ─▶ free
+ *
+ * A target ending in '/' or an existing directory is a folder; anything else is one file. A new or empty folder is written
+ * beside its place (.<name>.weir-XXXXXX) and renamed whole; overwrite exchanges folders (RENAME_EXCHANGE) and removes the
+ * old one last; append to a folder with files, mount points and file systems without rename-exchange rename file by file
+ * from a journal that the next begin on that folder, or weir_output_recover, finishes or undoes. One file is written
+ * beside its place and renamed. Zero files committed create nothing. Nothing but data files is left in the folder.
+ * Leftovers of killed runs (their lock is free) are removed by the next begin beside them.
+ * `durable`: fsync files and directories before and after the renames.
+ */
+#ifndef WEIR_IO_OUTPUT_H
+#define WEIR_IO_OUTPUT_H
+
+#include "base/mem.h"
+
+enum weir_write_mode { WEIR_MODE_APPEND, WEIR_MODE_OVERWRITE, WEIR_MODE_ERROR, WEIR_MODE_IGNORE };
+
+struct weir_output;
+struct weir_output_file;
+
+struct weir_output_options {
+	enum weir_write_mode mode; /* for a single file APPEND means: it must not exist… see weir_output_begin */
+	bool durable;
+	bool single_file; /* the target is one file whatever its name looks like */
+};
+
+/* mode ERROR: WEIR_E_EXISTS when the folder holds files or the file exists. IGNORE: then *ignored is true and nothing is
+ * to be written. APPEND to an existing single file is WEIR_E_EXISTS with advice (overwrite, or give a folder). */
+int weir_output_begin(struct weir_account *account, const char *target, const struct weir_output_options *options,
+		      struct weir_output **out, bool *ignored, struct weir_error *err);
+/* A name inside the folder ("part-000012.parquet"; "a=1/part-0.parquet" makes directories), checked against escape. For
+ * a single file `name` is ignored and only one may be made. Replaces an earlier file of that name of this output (a
+ * split that is redone). */
+int weir_output_file_new(struct weir_output *output, const char *name, struct weir_output_file **out,
+			 struct weir_error *err);
+/* Appends. Buffered by the caller's choice: each call is one write. */
+int weir_output_file_write(struct weir_output_file *file, const void *bytes, uint64_t size, struct weir_error *err);
+uint64_t weir_output_file_size(const struct weir_output_file *file);
+/* Ends it: keep for the commit, or drop. Frees the struct. */
+int weir_output_file_close(struct weir_output_file *file, bool keep, struct weir_error *err);
+int weir_output_commit(struct weir_output *output, struct weir_error *err);
+void weir_output_free(struct weir_output *output); /* aborts unless committed; removes every temporary */
+
+/* "" for a fresh folder, else a short random text that new names must carry so that they meet none of the old ones. */
+const char *weir_output_name_prefix(const struct weir_output *output);
+
+/* Finishes or undoes what a killed run left beside `target`. */
+int weir_output_recover(struct weir_account *account, const char *target, struct weir_error *err);
+
+#endif

@@ -1,0 +1,79 @@
+/* op: the tables behind which operators live. A lane runs   source ─▶ step ─▶ … ─▶ sink   for one split after another.
+ *
+ * Each table has two halves: what belongs to the whole run (made once from the plan, shared by lanes, thread-safe) and
+ * what belongs to one lane (`*_lane`, made once, kept from the first split to the last). Operators know no executor and no
+ * threads: they get memory from their account (which may block or answer WEIR_E_GIVE_UP: unwind and return it; the lane
+ * then calls split_abort everywhere and the split is redone), and return.
+ *
+ * A split is numbered by the source in input order. Steps change the vector in place: selection, columns.
+ */
+#ifndef WEIR_OPS_OP_H
+#define WEIR_OPS_OP_H
+
+#include "format/format.h"
+#include "io/file.h"
+#include "vector/vector.h"
+
+/* What a lane offers to its operators. */
+struct weir_lane_context {
+	struct weir_account *account; /* the lane's; operators make children of it */
+	struct weir_io *io;
+	uint32_t lane;
+	const _Atomic bool *cancelled; /* look at it in long loops */
+	/* Sinks that must write in split order (one file, a pipe): blocks until every earlier split has ended, or returns
+	 * WEIR_E_CANCELLED. is_turn only looks. */
+	int (*wait_turn)(struct weir_lane_context *context, struct weir_error *err);
+	bool (*is_turn)(struct weir_lane_context *context);
+};
+
+enum weir_progress {
+	WEIR_HAVE_OUTPUT, /* the vector holds rows for the next step */
+	WEIR_NEED_INPUT,  /* nothing came of it */
+	WEIR_SPLIT_DONE,  /* the rest of this split is not wanted (limit); the vector may hold its last rows */
+};
+
+struct weir_split_info {
+	uint64_t number;
+	uint64_t bytes_est; /* decoded */
+	int64_t rows_est;   /* −1: unknown */
+	uint64_t memory_est; /* what a lane needs at least while it runs it */
+};
+
+struct weir_source_ops {
+	const char *name;
+	/* Cuts the next split off the input. Called under the run's source lock, in order; *done at the end. */
+	int (*split_next)(void *source, struct weir_split_info *out, void **split, bool *done, struct weir_error *err);
+	void (*split_free)(void *source, void *split);
+	int (*lane_new)(void *source, struct weir_lane_context *context, void **lane, struct weir_error *err);
+	int (*split_open)(void *lane, void *split, struct weir_error *err);
+	int (*next)(void *lane, struct weir_vector *out, struct weir_error *err); /* row_count 0: the split is at its end */
+	void (*split_abort)(void *lane);
+	void (*lane_free)(void *lane);
+	void (*free)(void *source);
+};
+
+struct weir_step_ops {
+	const char *name;
+	int (*lane_new)(void *step, struct weir_lane_context *context, void **lane, struct weir_error *err);
+	int (*split_begin)(void *lane, const struct weir_split_info *split, struct weir_error *err); /* NULL: nothing to do */
+	int (*push)(void *lane, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err);
+	void (*lane_free)(void *lane);
+	void (*free)(void *step);
+};
+
+struct weir_sink_ops {
+	const char *name;
+	int (*lane_new)(void *sink, struct weir_lane_context *context, void **lane, struct weir_error *err);
+	int (*split_begin)(void *lane, const struct weir_split_info *split, struct weir_error *err);
+	int (*push)(void *lane, struct weir_vector *vector, struct weir_error *err);
+	/* The split's rows are safe with the sink (not yet visible outside). */
+	int (*split_end)(void *lane, struct weir_error *err);
+	void (*split_abort)(void *lane); /* nothing of this split may ever become visible */
+	void (*lane_free)(void *lane);
+	int (*commit)(void *sink, struct weir_error *err); /* once, after the last lane is gone */
+	void (*free)(void *sink);                          /* without commit: abort */
+};
+
+/* One wrapper each, counting and checking the contract, is in backend/local/lane.c. */
+
+#endif

@@ -1,0 +1,144 @@
+/* vector: what native steps hand to each other: at most 4,096 rows, columns in one of four forms, and a selection instead
+ * of a copy after a filter.
+ *
+ * Lifetime: a vector and everything it points to is borrowed from its producer until that producer's next call. A
+ * consumer that keeps something copies it (into a page, a chunk, a row). So nothing here is counted, and a fused chain
+ * runs without a single reference operation.
+ *
+ * Values: column.values by the layout of weir_type_values(type):
+ *     FIXED   byte_width bytes a row          BITS    one bit a row, least significant first
+ *     BYTES   struct weir_view a row          NESTED  column.nested, an Arrow array; row i is nested_offset + i
+ * FLAT has row_count values, at the row's own position also when the rows were decoded for a selection only: positions
+ * that are not selected are unspecified (a view there must not be followed; a bit or number may be computed with, an
+ * error raised for it must not be reported). CONSTANT has one value, index 0. DICTIONARY has uint32_t codes in values and
+ * values of its own in `dictionary` (codes of null rows are unspecified but inside the dictionary, or 0 when it is empty).
+ * UNDECODED has only `pending`; weir_column_decode turns it into one of the others, once, for the rows selected then.
+ *
+ * Validity: bit set = value present; NULL = all present. CONSTANT: one bit. Bits of unselected rows are unspecified.
+ */
+#ifndef WEIR_VECTOR_VECTOR_H
+#define WEIR_VECTOR_VECTOR_H
+
+#include "arrow/array.h"
+#include "base/arena.h"
+
+#define WEIR_VECTOR_ROWS 4096u
+#define WEIR_VECTOR_BYTES ((size_t)1 << 20) /* producers take fewer rows when they are wide */
+
+/* A string or binary value: up to 12 bytes inline, else a prefix and a pointer. Unused inline bytes are zero, so that
+ * equal short values are equal as 16 bytes. */
+struct weir_view {
+	uint32_t size;
+	uint8_t prefix[4];
+	union {
+		uint8_t tail[8];
+		const uint8_t *data;
+	};
+};
+_Static_assert(sizeof(struct weir_view) == 16, "views are 16 bytes");
+#define WEIR_VIEW_INLINE 12u
+
+static inline const uint8_t *weir_view_bytes(const struct weir_view *view)
+{
+	return view->size <= WEIR_VIEW_INLINE ? view->prefix : view->data;
+}
+
+static inline struct weir_view weir_view_make(const void *bytes, uint32_t size)
+{
+	struct weir_view view = {.size = size};
+
+	if (size <= WEIR_VIEW_INLINE) {
+		__builtin_memcpy(view.prefix, bytes, size);
+	} else {
+		__builtin_memcpy(view.prefix, bytes, 4);
+		view.data = (const uint8_t *)bytes;
+	}
+	return view;
+}
+
+enum weir_form { WEIR_FLAT, WEIR_CONSTANT, WEIR_DICTIONARY, WEIR_UNDECODED };
+
+/* Rows that live, ascending. rows NULL: all of 0 … count − 1 (then count == row_count). */
+struct weir_selection {
+	uint32_t count;
+	const uint16_t *rows;
+};
+
+/* Values shared by many vectors. `id` is unique in the process and never reused: consumers may cache by it what they
+ * computed per value. No nulls inside. `values` as in a FLAT column. Lives at least until the producer moves on. */
+struct weir_dictionary {
+	uint64_t id;
+	uint32_t count;
+	const void *values;
+	const struct weir_array *nested; /* NESTED layouts */
+};
+
+struct weir_column;
+
+/* A column that its source has not decoded yet. */
+struct weir_pending {
+	/* Fills `column` (form, values, validity …) for the selected rows; everything else in it stays. */
+	int (*decode)(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
+		      struct weir_error *err);
+};
+
+struct weir_column {
+	const struct weir_type *type; /* may be DICTIONARY_TYPE: then values have its value type */
+	enum weir_form form;
+	const uint64_t *validity;
+	const void *values;
+	const struct weir_dictionary *dictionary;
+	const struct weir_array *nested;
+	int64_t nested_offset;
+	struct weir_pending *pending;
+};
+
+struct weir_vector {
+	uint32_t row_count;
+	struct weir_selection selection;
+	uint32_t column_count;
+	struct weir_column *columns;
+	/* Where row 0 came from, for messages: file and row number in it. */
+	const char *source;
+	int64_t source_row;
+};
+
+/* Decodes an UNDECODED column for the vector's selection; a no-op otherwise. Later narrowing of the selection is fine. */
+int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err);
+int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
+
+static inline bool weir_column_valid(const struct weir_column *column, uint32_t row)
+{
+	if (column->form == WEIR_CONSTANT)
+		row = 0;
+	return !column->validity || column->validity[row >> 6] >> (row & 63) & 1;
+}
+
+/* flatten.c: makes a DICTIONARY or CONSTANT column FLAT for the selected rows, in memory of the arena. */
+int weir_column_flatten(struct weir_column *column, const struct weir_selection *selection, uint32_t row_count,
+			struct weir_arena *arena, struct weir_error *err);
+
+/* convert.c: the selected rows as Arrow arrays (new memory of `account`), of the column's own type (DICTIONARY_TYPE is
+ * encoded), and the way back: columns over rows [offset, offset + count) of a batch, views made in the arena. */
+int weir_vector_to_batch(struct weir_vector *vector, const struct weir_schema *schema, struct weir_account *account,
+			 struct weir_batch **out, struct weir_error *err);
+int weir_vector_from_batch(const struct weir_batch *batch, int64_t offset, uint32_t count, struct weir_arena *arena,
+			   struct weir_vector *out, struct weir_error *err);
+
+/* append.c: gathers vectors into one growing batch: the copy that a chunk, a sort run or a consumer needs. */
+struct weir_gather;
+int weir_gather_new(struct weir_account *account, const struct weir_schema *schema, struct weir_gather **out,
+		    struct weir_error *err);
+int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, struct weir_error *err);
+int64_t weir_gather_rows(const struct weir_gather *gather);
+uint64_t weir_gather_bytes(const struct weir_gather *gather);
+int weir_gather_finish(struct weir_gather *gather, struct weir_batch **out, struct weir_error *err); /* empties it */
+void weir_gather_free(struct weir_gather *gather);
+
+/* selection.c */
+/* rows of `selection` whose bit in `keep` (by row position) is set and, when `valid` is given, set there too; into
+ * rows_out (WEIR_VECTOR_ROWS places; may be the selection's own array). Returns the count. */
+uint32_t weir_select_bits(const struct weir_selection *selection, const uint64_t *keep, const uint64_t *valid,
+			  uint16_t *rows_out);
+
+#endif
