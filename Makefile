@@ -6,7 +6,7 @@
 #   make test-full  the same, fault sweeps, each fuzz target for FUZZ_SECONDS
 #   make bench      benchmarks against Polars, DuckDB and pyarrow (BENCH_ARGS=…)
 #   make fuzz       each fuzz target for FUZZ_SECONDS (60)
-#   make format     clang-format over all C files
+#   make format     clang-format over all C files, includes in order
 #   make install    into PREFIX (/usr/local), below DESTDIR
 #   make clean      remove the build folders
 
@@ -42,6 +42,7 @@ fuzz: bootstrap-test
 
 format: bootstrap-test
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
+	@$(PYTHON) tools/tidy.py --fix
 
 install: all
 	@$(VENV)/bin/meson install -C build --no-rebuild

@@ -7,8 +7,8 @@
 #ifndef WEIR_ARROW_CDATA_H
 #define WEIR_ARROW_CDATA_H
 
-#include "arrow/array.h"
 #include "weir/arrow_abi.h"
+#include "arrow/array.h"
 
 int weir_cdata_import_schema(struct weir_account *account, struct ArrowSchema *schema, struct weir_schema **out,
 			     struct weir_error *err); /* a struct schema: its fields */

@@ -10,9 +10,9 @@
 #ifndef WEIR_OPS_OP_H
 #define WEIR_OPS_OP_H
 
-#include "format/format.h"
-#include "io/file.h"
 #include "vector/vector.h"
+#include "io/file.h"
+#include "format/format.h"
 
 /* What a lane offers to its operators. */
 struct weir_lane_context {

@@ -19,8 +19,8 @@
 #ifndef WEIR_VECTOR_VECTOR_H
 #define WEIR_VECTOR_VECTOR_H
 
-#include "arrow/array.h"
 #include "base/arena.h"
+#include "arrow/array.h"
 
 #define WEIR_VECTOR_ROWS 4096u
 #define WEIR_VECTOR_BYTES ((size_t)1 << 20) /* producers take fewer rows when they are wide */

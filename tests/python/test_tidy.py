@@ -32,6 +32,9 @@ PLANTED = [
     ("src/io/a.c", '#include "store/heap.h"\n', "io must not include store"),
     ("src/store/a.c", '#include "io/file.h"\n', "store must not include io"),
     ("src/ops/a.c", '#include "io/file.h"\n', None),
+    ("src/ops/a.c", '#include "format/format.h"\n', None),
+    ("src/ops/a.c", '#include "format/parquet/x.h"\n', "ops must not include format"),
+    ("src/format/a.c", '#include "ops/op.h"\n', "format must not include ops"),
     ("src/format/parquet/a.c", '#include "io/file.h"\n', None),
     ("src/exec/a.c", "int f(void);\n\n#if 1\n#include \"cli/x.h\"\n#endif\n", "exec must not include cli"),
     ("src/exec/a.c", "#include <pthread.h>\n", "knows no threads"),
@@ -61,8 +64,8 @@ PLANTED = [
 ]
 
 
-def tidy(root):
-    ended = subprocess.run([sys.executable, str(TIDY), "--root", str(root)], capture_output=True, text=True)
+def tidy(root, *options):
+    ended = subprocess.run([sys.executable, str(TIDY), "--root", str(root), *options], capture_output=True, text=True)
     assert ended.stderr == ""
     assert ended.returncode == (1 if ended.stdout else 0)
     return ended.stdout.splitlines()
@@ -90,3 +93,17 @@ def test_a_planted_mistake_is_found(tmp_path, path, text, expected):
     else:
         assert len(found) == 1
         assert found[0].startswith(path + ":") and expected in found[0]
+
+
+def test_fix_puts_includes_in_order_and_keeps_the_rest(tmp_path):
+    plant(tmp_path, CLEAN)
+    plant(tmp_path, {"src/io/file.c": '/* a */\n#include "io/file_impl.h" /* why */\n#include "base/error.h"\n'
+                                      '#include "io/file.h"\n\n#include <stdio.h>\n\nint x; \n#include "io/file_impl.h"\n'
+                                      '#include "base/error.h"\n'})
+    assert len(tidy(tmp_path)) > 1
+    assert tidy(tmp_path, "--fix") == []
+    assert (tmp_path / "src/io/file.c").read_text() == (
+        '/* a */\n#include "io/file.h"\n#include "base/error.h"\n#include "io/file_impl.h" /* why */\n\n'
+        '#include <stdio.h>\n\nint x;\n#include "io/file_impl.h"\n#include "base/error.h"\n')
+    for path, text in CLEAN.items():
+        assert path == "src/io/file.c" or (tmp_path / path).read_text() == text
