@@ -24,6 +24,8 @@ struct weir_lane_context {
 	 * WEIR_E_CANCELLED. is_turn only looks. */
 	int (*wait_turn)(struct weir_lane_context *context, struct weir_error *err);
 	bool (*is_turn)(struct weir_lane_context *context);
+	/* A limit is satisfied: later splits are not wanted. */
+	void (*enough)(struct weir_lane_context *context);
 };
 
 enum weir_progress {
@@ -57,6 +59,8 @@ struct weir_step_ops {
 	int (*lane_new)(void *step, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_begin)(void *lane, const struct weir_split_info *split, struct weir_error *err); /* NULL: nothing to do */
 	int (*push)(void *lane, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err);
+	/* At the end of a split, until it reports NEED_INPUT: rows it kept back. NULL: keeps none. */
+	int (*drain)(void *lane, struct weir_vector *out, enum weir_progress *progress, struct weir_error *err);
 	void (*lane_free)(void *lane);
 	void (*free)(void *step);
 };

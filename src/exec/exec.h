@@ -1,0 +1,156 @@
+/* exec: decides everything and performs nothing.
+ *
+ *     weir_core_step(core, event, now, actions)
+ *
+ * A state machine: no threads, no clock, no system call, no address takes part in a decision, so equal events give equal
+ * actions. A backend performs the actions and reports what happened: `local` with threads and processes, `sim` with a
+ * virtual clock and a grudge. Whoever has an event calls step under the backend's one lock.
+ *
+ * The run is a chain of stages. A stage of LANES runs native fragments in threads of this process: its tasks are splits
+ * (first stage) or batches (later ones). A stage of WORKERS hands batches to processes. Between stages lie chunks in the
+ * store. Most runs have one stage: read … sink.
+ *
+ *     source ─ CUT ─▶ split ─▶ [lane slot] ─ OUTPUT ─▶ chunk ─▶ [worker slot] ─▶ chunk ─▶ [lane slot] ─▶ sink, or consumer
+ *
+ * Messages may come late, twice, or from the dead: each names (task, attempt) and (slot, generation); stale ones are
+ * ignored. A task's input chunk stays pinned until its whole output is accepted; only what was not accepted runs again.
+ *
+ * Promises, whatever is reported in whatever order:
+ *   - each split and batch is accepted exactly once, or the run fails with the first cause;
+ *   - Σ grants + resident chunks + measured worker memory ≤ budget, but for the named escapes below;
+ *   - while the run has not ended there is an event to wait for: it never stalls;
+ *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside;
+ *   - after END no slot runs, nothing is pinned, granted or queued.
+ * Escapes (each has a simulation): OLDEST_OVERDRAW: the oldest task may be granted what it asks when nothing else holds
+ * memory that could be freed, up to the limit itself; past it the run fails with WEIR_E_LIMIT and the figures.
+ */
+#ifndef WEIR_EXEC_EXEC_H
+#define WEIR_EXEC_EXEC_H
+
+#include "base/error.h"
+#include "base/list.h"
+
+#define WEIR_ATTEMPTS_MAX 3
+#define WEIR_KILLS_MAX 10
+#define WEIR_WINDOW_SPLITS 2 /* finished splits per lane that may wait for an earlier one */
+
+enum weir_stage_kind { WEIR_STAGE_LANES, WEIR_STAGE_WORKERS };
+
+struct weir_stage_spec {
+	enum weir_stage_kind kind;
+	uint32_t slots;             /* lanes or workers, at most */
+	uint32_t in_flight_max;     /* WORKERS: batches given to one worker ahead (2) */
+	int64_t slot_memory;        /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
+	const char *name;           /* for messages, borrowed */
+};
+
+struct weir_core_options {
+	int64_t budget;             /* bytes for grants, chunks and workers together; INT64_MAX: no limit */
+	int64_t limit;              /* the hard one: budget ≤ limit */
+	const struct weir_stage_spec *stages;
+	uint32_t stage_count;
+	bool preserve_order;        /* chunks for the consumer in task order, never overtaking */
+	bool consumer;              /* the last stage's chunks go to a consumer (else the last stage is a sink) */
+};
+
+struct weir_run { /* one attempt of one task */
+	uint32_t stage;
+	uint64_t task;
+	uint32_t attempt;
+};
+
+enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEATH_OUTSIDE /* SIGKILL, SIGTERM */ };
+
+enum weir_event_kind {
+	WEIR_EV_START,           /* once, first */
+	WEIR_EV_SLOT_READY,      /* slot, generation: a lane waits for work / a worker process is up */
+	WEIR_EV_SLOT_DIED,       /* slot, generation, death: workers only */
+	WEIR_EV_SPLIT_CUT,       /* answer to CUT_SPLIT: bytes = memory the split needs at least */
+	WEIR_EV_SPLITS_END,      /* answer to CUT_SPLIT: there are no more */
+	WEIR_EV_OUTPUT,          /* run: it made a chunk of `bytes` (rows); `final` output of a worker's batch in `last` */
+	WEIR_EV_TASK_DONE,       /* run: all its outputs are reported; rows */
+	WEIR_EV_TASK_FAILED,     /* run, code: WEIR_E_GIVE_UP is redone, anything else ends the run */
+	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers) */
+	WEIR_EV_RETURN,          /* slot: gives `bytes` of its grant back */
+	WEIR_EV_WAIT_TURN,       /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
+	WEIR_EV_ENOUGH,          /* slot's task satisfied the limit: later tasks are not wanted */
+	WEIR_EV_SPILLED,         /* chunk: written, memory free; code ≠ 0: it failed */
+	WEIR_EV_RESTORED,        /* chunk: in memory again; code ≠ 0: failed (corrupt: rebuilt by running its maker again when
+	                          * that is possible, else the run ends) */
+	WEIR_EV_TAKEN,           /* chunk: the consumer has let go of it */
+	WEIR_EV_MEASURED,        /* bytes: measured private memory beyond what accounts explain; slot: of that worker, or
+	                          * WEIR_NO_SLOT for this process */
+	WEIR_EV_CANCEL,
+	WEIR_EV_TICK,            /* a timer asked for by SET_TIMER */
+};
+
+#define WEIR_NO_SLOT UINT32_MAX
+
+struct weir_event {
+	enum weir_event_kind kind;
+	uint32_t stage, slot, generation;
+	struct weir_run run;
+	uint64_t chunk;
+	int64_t bytes, rows;
+	int code;
+	enum weir_death death;
+	bool last;
+};
+
+enum weir_action_kind {
+	WEIR_DO_CUT_SPLIT,    /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
+	WEIR_DO_START_TASK,   /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant */
+	WEIR_DO_GRANT,        /* slot: bytes more, go on */
+	WEIR_DO_GIVE_UP,      /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
+	WEIR_DO_TURN,         /* slot: its turn has come */
+	WEIR_DO_STOP_TASK,    /* slot: its task is not wanted any more: end it soon, then TASK_FAILED(CANCELLED) */
+	WEIR_DO_START_WORKER, /* slot, generation */
+	WEIR_DO_KILL_WORKER,  /* slot, generation */
+	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
+	WEIR_DO_OUTPUT_DROP,  /* run: a stale attempt's output: forget it */
+	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told) */
+	WEIR_DO_SPILL, WEIR_DO_RESTORE, WEIR_DO_FREE, /* chunk */
+	WEIR_DO_DELIVER,      /* chunk: to the consumer */
+	WEIR_DO_TRIM,         /* give warm pages back: bytes are wanted */
+	WEIR_DO_STOP_SLOT,    /* slot: no more work will come; a lane ends, a worker exits */
+	WEIR_DO_SET_TIMER,    /* bytes: absolute time in ns for a TICK */
+	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not */
+};
+
+#define WEIR_NO_CHUNK UINT64_MAX
+
+struct weir_action {
+	enum weir_action_kind kind;
+	uint32_t stage, slot, generation;
+	struct weir_run run;
+	uint64_t chunk;
+	int64_t bytes;
+	int code;
+	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
+};
+
+struct weir_actions WEIR_LIST(struct weir_action); /* grown by the core, from the core's account */
+
+struct weir_core;
+
+int weir_core_new(struct weir_account *account, const struct weir_core_options *options, struct weir_core **out,
+		  struct weir_error *err);
+void weir_core_free(struct weir_core *core);
+/* Appends to `out` (the caller clears it). Fails only when memory for its own lists is out: then nothing has changed and
+ * the same event may be given again. */
+int weir_core_step(struct weir_core *core, const struct weir_event *event, uint64_t now_ns, struct weir_actions *out,
+		   struct weir_error *err);
+bool weir_core_ended(const struct weir_core *core);
+
+/* For stats and for the question "why does it wait?": a copy of the accounts and of what each slot does. */
+struct weir_core_stats {
+	int64_t budget, granted, resident, spilled, pinned, held_by_user, workers, peak;
+	uint64_t splits_cut, splits_done, tasks_done, retries, give_ups, spills, restores, events;
+	uint64_t wait_ns_memory, wait_ns_turn, wait_ns_downstream; /* summed over slots */
+};
+void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out);
+
+/* The policies that must all agree before a task starts, in this order, as a table (policy.c): concurrency cap, memory
+ * budget, order window, downstream capacity; with places kept for lending between operators, actor pools and fractions. */
+
+#endif
