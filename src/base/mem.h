@@ -58,8 +58,12 @@ void weir_account_release(struct weir_account *account); /* asserts used == 0 */
 /* Charges without allocating (memory that others map: store chunks, zstd contexts). May ask, as an allocation does. */
 int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err);
 void weir_account_discharge(struct weir_account *account, int64_t bytes);
-/* What is left of the nearest grant above this account, without asking. */
+/* What is left of the nearest grant at or above this account, without asking; INT64_MAX where nobody asks. */
 int64_t weir_account_room(const struct weir_account *account);
+
+/* What an allocation of `size` bytes is charged: `size` below 64 KiB, then the whole frame (64K, 80K, 96K, 112K, 128K …).
+ * All of it may be used when the size is given as this on free. */
+size_t weir_alloc_size(size_t size);
 
 /* Contents are unspecified (frames are recycled). size 0 gives a non-NULL pointer that may be freed with size 0. */
 void *weir_alloc(struct weir_account *account, size_t size, struct weir_error *err);

@@ -1,0 +1,80 @@
+/* base_impl: what the files of this folder share and the tests look into. Nobody else includes it. */
+#ifndef WEIR_BASE_IMPL_H
+#define WEIR_BASE_IMPL_H
+
+#include "base/mem.h"
+
+#include <pthread.h>
+
+/* Under AddressSanitizer, memory that is ours but nobody's at the moment is poisoned, and frames are searched for
+ * pointers as the heap is. */
+#if defined(__SANITIZE_ADDRESS__)
+#define WEIR_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEIR_ASAN 1
+#endif
+#endif
+#ifdef WEIR_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/lsan_interface.h>
+#define weir_poison(memory, size) __asan_poison_memory_region((memory), (size))
+#define weir_unpoison(memory, size) __asan_unpoison_memory_region((memory), (size))
+#define weir_roots_add(memory, size) __lsan_register_root_region((memory), (size))
+#define weir_roots_remove(memory, size) __lsan_unregister_root_region((memory), (size))
+#else
+#define weir_poison(memory, size) ((void)(memory), (void)(size))
+#define weir_unpoison(memory, size) ((void)(memory), (void)(size))
+#define weir_roots_add(memory, size) ((void)(memory), (void)(size))
+#define weir_roots_remove(memory, size) ((void)(memory), (void)(size))
+#endif
+
+/* frames.c: see there. Classes reach from 64 KiB to 2^47 bytes, the whole of user space. */
+#define WEIR_FRAME_CLASS_COUNT (6 * 4 + 25 * 16)
+
+struct weir_frame_class {
+	struct weir_frame_link *warm; /* last in, first out */
+	uint64_t used_at;             /* `tick` when last asked for a frame */
+};
+
+struct weir_frames {
+	int64_t limit; /* 0: none */
+	/* Bytes that are weir's: frames, in use or warm, and what weir_frames_count was told. Relaxed: figures to be
+	 * compared with a limit, they order nothing. */
+	_Atomic int64_t total, total_peak;
+	_Atomic int64_t warm, mapped; /* written under `lock` */
+	pthread_mutex_t lock;         /* guards what follows; rank: innermost */
+	uint64_t tick;
+	struct weir_frame_class classes[WEIR_FRAME_CLASS_COUNT];
+};
+
+void weir_frames_init(struct weir_frames *frames, int64_t limit);
+void weir_frames_release(struct weir_frames *frames); /* every frame has been given back */
+/* The bytes of the frame that serves `size`; `size` ≥ WEIR_FRAME_MIN. */
+size_t weir_frame_size(size_t size);
+/* NULL with `err` set when the system or the limit refuses. *zeroed says that the frame is fresh. */
+void *weir_frame_take(struct weir_frames *frames, size_t size, bool *zeroed, struct weir_error *err);
+void weir_frame_give(struct weir_frames *frames, void *frame, size_t size);
+/* Keeps the contents. On failure the old frame is as it was. */
+void *weir_frame_resize(struct weir_frames *frames, void *frame, size_t size_old, size_t size_new,
+			struct weir_error *err);
+void weir_frames_trim(struct weir_frames *frames, size_t keep);
+/* Memory that came from elsewhere, so that warm frames make room for it. May be negative. */
+void weir_frames_count(struct weir_frames *frames, int64_t bytes);
+
+struct weir_mem {
+	struct weir_account root;
+	struct weir_frames frames;
+};
+
+/* machine.c, with a folder to be put before every path: what /proc and /sys say below it. INT64_MAX: no limit. */
+int64_t weir_cgroup_limit(const char *prefix);
+int64_t weir_machine_memory(const char *prefix);
+
+/* hash.c: without the processor's instruction. */
+uint32_t weir_crc32c_plain(uint32_t crc, const void *bytes, size_t size);
+
+/* error.c: the largest n ≤ size such that text[0 … n) does not end inside a UTF-8 character. */
+size_t weir_text_cut(const char *text, size_t size);
+
+#endif

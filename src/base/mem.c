@@ -1,0 +1,325 @@
+/* Charging goes from an account up to the root, in two passes: first whoever has a grant is asked, from the bottom up,
+ * and only when all agree is anything added, so that a refusal leaves every figure as it was.
+ *
+ * What is charged for `size` bytes: below 64 KiB, `size`; from there on the whole frame that serves it (frames.c), which
+ * weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is warm.
+ */
+#include "base/mem.h"
+#include "base/base_impl.h"
+#include "base/checked.h"
+#include "base/fault.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIZE_MAX_ASKED ((size_t)1 << 46)
+
+/* What an allocation of no bytes points to. */
+static const char nothing[WEIR_ALIGN] __attribute__((aligned(WEIR_ALIGN)));
+
+static int64_t load(const _Atomic int64_t *figure)
+{
+	return atomic_load_explicit(figure, memory_order_relaxed);
+}
+
+/* --- accounts --- */
+
+void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name)
+{
+	memset(account, 0, sizeof(*account));
+	account->mem = parent->mem;
+	account->parent = parent;
+	account->name = name;
+	atomic_init(&account->grant, INT64_MAX);
+}
+
+void weir_account_release(struct weir_account *account)
+{
+	WEIR_ASSERT(load(&account->used) == 0);
+	account->mem = NULL;
+	account->parent = NULL;
+	account->ask = NULL;
+}
+
+/* An answer of WEIR_OK says that the grant was raised, but the governor may have lowered it again since. */
+static int ask(struct weir_account *account, int64_t bytes, struct weir_error *err)
+{
+	for (; account; account = account->parent) {
+		while (account->ask && bytes > load(&account->grant) - load(&account->used)) {
+			int code = account->ask(account->asked, account, bytes, err);
+
+			if (code)
+				return code;
+		}
+	}
+	return WEIR_OK;
+}
+
+/* Relaxed throughout: the figures are compared with limits, they order no other memory. */
+static void add(struct weir_account *account, int64_t bytes)
+{
+	for (; account; account = account->parent) {
+		int64_t used = atomic_fetch_add_explicit(&account->used, bytes, memory_order_relaxed) + bytes;
+		int64_t peak = load(&account->peak);
+
+		WEIR_ASSERT(used >= 0);
+		while (used > peak && !atomic_compare_exchange_weak_explicit(
+					      &account->peak, &peak, used, memory_order_relaxed, memory_order_relaxed))
+			;
+	}
+}
+
+int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err)
+{
+	int code;
+
+	WEIR_ASSERT(bytes >= 0);
+	code = ask(account, bytes, err);
+	if (code)
+		return code;
+	add(account, bytes);
+	weir_frames_count(&account->mem->frames, bytes);
+	return WEIR_OK;
+}
+
+void weir_account_discharge(struct weir_account *account, int64_t bytes)
+{
+	WEIR_ASSERT(bytes >= 0);
+	add(account, -bytes);
+	weir_frames_count(&account->mem->frames, -bytes);
+}
+
+int64_t weir_account_room(const struct weir_account *account)
+{
+	for (; account; account = account->parent) {
+		int64_t room = load(&account->grant) - load(&account->used);
+
+		if (account->ask)
+			return room > 0 ? room : 0;
+	}
+	return INT64_MAX;
+}
+
+/* --- the session's memory --- */
+
+int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err)
+{
+	struct weir_mem *mem = NULL;
+
+	*out = NULL;
+	if (limit < 0)
+		return weir_error_set(err, WEIR_E_INVALID, "a memory limit of %lld bytes", (long long)limit);
+	if (!weir_fault(WEIR_FAULT_ALLOC))
+		mem = calloc(1, sizeof(*mem));
+	if (!mem)
+		return weir_error_set(err, WEIR_E_MEMORY, "no memory to begin with");
+	weir_frames_init(&mem->frames, limit);
+	mem->root.mem = mem;
+	mem->root.name = "session";
+	atomic_init(&mem->root.grant, INT64_MAX);
+	*out = mem;
+	return WEIR_OK;
+}
+
+void weir_mem_free(struct weir_mem *mem)
+{
+	if (!mem)
+		return;
+	weir_account_release(&mem->root);
+	weir_frames_release(&mem->frames);
+	WEIR_ASSERT(load(&mem->frames.total) == 0);
+	free(mem);
+}
+
+struct weir_account *weir_mem_root(struct weir_mem *mem)
+{
+	return &mem->root;
+}
+
+void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out)
+{
+	out->used = load(&mem->root.used);
+	out->warm = load(&mem->frames.warm);
+	out->mapped = load(&mem->frames.mapped);
+	out->peak = load(&mem->frames.total_peak);
+}
+
+void weir_mem_trim(struct weir_mem *mem, size_t keep)
+{
+	weir_frames_trim(&mem->frames, keep);
+	/* So little is kept only after a run; then malloc's free pages go back too. */
+	if (keep <= WEIR_WARM_MAX)
+		malloc_trim(0);
+}
+
+/* --- small memory: malloc, counted by the size asked for --- */
+
+static void *small_new(struct weir_mem *mem, size_t size, bool zero)
+{
+	void *memory = NULL;
+
+	if (size < WEIR_ALIGN)
+		memory = zero ? calloc(1, size) : malloc(size);
+	else if (posix_memalign(&memory, WEIR_ALIGN, size) != 0)
+		memory = NULL;
+	else if (zero)
+		memset(memory, 0, size);
+	if (memory)
+		weir_frames_count(&mem->frames, (int64_t)size);
+	return memory;
+}
+
+static void small_free(struct weir_mem *mem, void *memory, size_t size)
+{
+	free(memory);
+	weir_frames_count(&mem->frames, -(int64_t)size);
+}
+
+/* --- allocation --- */
+
+size_t weir_alloc_size(size_t size)
+{
+	return size < WEIR_FRAME_MIN ? size : weir_frame_size(size);
+}
+
+static int no_memory(const struct weir_account *account, size_t size, struct weir_error *err)
+{
+	char text[16];
+
+	return weir_error_set(err, WEIR_E_MEMORY, "no memory for %s of %s",
+			      weir_format_bytes(size > INT64_MAX ? INT64_MAX : (int64_t)size, text, sizeof(text)),
+			      account->name ? account->name : "an unnamed account");
+}
+
+/* Not charged; that is the callers' part. */
+static void *obtain(struct weir_account *account, size_t size, bool zero, struct weir_error *err)
+{
+	bool zeroed = false;
+	void *memory;
+
+	if (size < WEIR_FRAME_MIN) {
+		memory = small_new(account->mem, size, zero);
+		if (!memory)
+			no_memory(account, size, err);
+		return memory;
+	}
+	memory = weir_frame_take(&account->mem->frames, size, &zeroed, err);
+	if (memory && zero && !zeroed)
+		memset(memory, 0, size);
+	return memory;
+}
+
+static void give_up(struct weir_account *account, void *memory, size_t size)
+{
+	if (size < WEIR_FRAME_MIN)
+		small_free(account->mem, memory, size);
+	else
+		weir_frame_give(&account->mem->frames, memory, size);
+}
+
+static void *allocate(struct weir_account *account, size_t size, bool zero, struct weir_error *err)
+{
+	void *memory;
+	int64_t bytes;
+
+	if (size == 0)
+		return (void *)nothing;
+	if (size > SIZE_MAX_ASKED || weir_fault(WEIR_FAULT_ALLOC)) {
+		no_memory(account, size, err);
+		return NULL;
+	}
+	bytes = (int64_t)weir_alloc_size(size);
+	if (ask(account, bytes, err))
+		return NULL;
+	add(account, bytes);
+	memory = obtain(account, size, zero, err);
+	if (!memory)
+		add(account, -bytes);
+	return memory;
+}
+
+void *weir_alloc(struct weir_account *account, size_t size, struct weir_error *err)
+{
+	return allocate(account, size, false, err);
+}
+
+void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_error *err)
+{
+	return allocate(account, size, true, err);
+}
+
+static void *resize(struct weir_account *account, void *memory, size_t size_old, size_t size_new,
+		    struct weir_error *err)
+{
+	void *moved;
+
+	if (size_old >= WEIR_FRAME_MIN && size_new >= WEIR_FRAME_MIN)
+		return weir_frame_resize(&account->mem->frames, memory, size_old, size_new, err);
+	if (size_old < WEIR_ALIGN && size_new < WEIR_ALIGN) {
+		moved = realloc(memory, size_new);
+		if (!moved)
+			no_memory(account, size_new, err);
+		else
+			weir_frames_count(&account->mem->frames, (int64_t)size_new - (int64_t)size_old);
+		return moved;
+	}
+	moved = obtain(account, size_new, false, err);
+	if (!moved)
+		return NULL;
+	memcpy(moved, memory, size_old < size_new ? size_old : size_new);
+	give_up(account, memory, size_old);
+	return moved;
+}
+
+void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new, struct weir_error *err)
+{
+	int64_t more;
+	void *moved;
+
+	if (size_old == 0 || !memory) {
+		WEIR_ASSERT(size_old == 0);
+		return weir_alloc(account, size_new, err);
+	}
+	if (size_new == 0) {
+		weir_free(account, memory, size_old);
+		return (void *)nothing;
+	}
+	if (size_new > SIZE_MAX_ASKED || weir_fault(WEIR_FAULT_ALLOC)) {
+		no_memory(account, size_new, err);
+		return NULL;
+	}
+	more = (int64_t)weir_alloc_size(size_new) - (int64_t)weir_alloc_size(size_old);
+	if (more > 0) {
+		if (ask(account, more, err))
+			return NULL;
+		add(account, more);
+	}
+	moved = resize(account, memory, size_old, size_new, err);
+	if (moved ? more < 0 : more > 0)
+		add(account, moved ? more : -more);
+	return moved;
+}
+
+void weir_free(struct weir_account *account, void *memory, size_t size)
+{
+	if (!memory || size == 0)
+		return;
+	give_up(account, memory, size);
+	add(account, -(int64_t)weir_alloc_size(size));
+}
+
+char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = weir_alloc(account, size, err);
+
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void weir_strfree(struct weir_account *account, char *text)
+{
+	if (text)
+		weir_free(account, text, strlen(text) + 1);
+}
