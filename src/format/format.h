@@ -83,7 +83,9 @@ static inline void weir_format_file_unref(struct weir_format_file *file)
 		file->ops->close(file);
 }
 
-/* Writing. A writer belongs to one lane and produces one file's bytes after another into a byte sink. */
+/* Writing. A file is a header, parts in order, and a footer. A part is what one lane makes of one split; parts are made in
+ * parallel, know nothing of each other, and hold positions relative to their own first byte. A folder gets a file per
+ * split (header, one part, footer); one file, or a pipe, gets the parts of all splits in order. */
 struct weir_byte_sink {
 	int (*write)(void *state, const void *bytes, uint64_t size, struct weir_error *err);
 	void *state;
@@ -91,9 +93,9 @@ struct weir_byte_sink {
 
 struct weir_writer_options {
 	enum weir_codec codec;
-	int codec_level;            /* 0: the codec's default */
-	int64_t row_group_rows;     /* 0: default */
-	int64_t row_group_bytes;    /* encoded; 0: default */
+	int codec_level;         /* 0: the codec's default */
+	int64_t row_group_rows;  /* 0: default */
+	int64_t row_group_bytes; /* encoded; 0: default */
 	bool dictionary, page_index, statistics, data_page_v2;
 	/* Parquet column encodings forced by tests: "plain", "delta", "byte_stream_split"; NULL: chosen by the writer. */
 	const char *encoding;
@@ -102,8 +104,10 @@ struct weir_writer_options {
 	((struct weir_writer_options){                                                                                 \
 		.codec = WEIR_CODEC_SNAPPY, .dictionary = true, .page_index = true, .statistics = true})
 
-struct weir_writer_stats {
-	uint64_t rows, bytes_written, bytes_encoded, row_groups;
+/* What the footer must know of a part. Embedded first in each format's own struct. */
+struct weir_part {
+	uint64_t bytes, rows;
+	uint64_t bytes_decoded; /* before encoding, about */
 };
 
 struct weir_format_writer;
@@ -111,15 +115,25 @@ struct weir_format_writer;
 struct weir_writer_ops {
 	const char *name;
 	const char *extension;
+	/* One a lane. */
 	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
 			  const struct weir_writer_options *options, struct weir_format_writer **out,
 			  struct weir_error *err);
-	/* Starts a file. Nothing of an earlier, unfinished one is kept. */
-	int (*begin)(struct weir_format_writer *writer, struct weir_byte_sink sink, struct weir_error *err);
+	/* Starts a part; nothing of an earlier, unfinished one is kept. */
+	int (*part_begin)(struct weir_format_writer *writer, struct weir_byte_sink sink, struct weir_error *err);
 	/* Encodes the selected rows at once; nothing of the vector is referenced afterwards. When the account's room runs
-	 * low (weir_account_room) an open row group is closed early. */
+	 * low (weir_account_room) what is open (a row group) is closed early. */
 	int (*push)(struct weir_format_writer *writer, struct weir_vector *vector, struct weir_error *err);
-	int (*finish)(struct weir_format_writer *writer, struct weir_writer_stats *stats, struct weir_error *err);
+	/* Everything of the part has gone to the sink. *out is from `account`, freed by part_free. */
+	int (*part_end)(struct weir_format_writer *writer, struct weir_account *account, struct weir_part **out,
+			struct weir_error *err);
+	void (*part_free)(struct weir_account *account, struct weir_part *part);
+	int (*header)(struct weir_account *account, const struct weir_schema *schema,
+		      const struct weir_writer_options *options, struct weir_byte_sink sink, struct weir_error *err);
+	/* offsets[i]: where part i begins in the file. */
+	int (*footer)(struct weir_account *account, const struct weir_schema *schema,
+		      const struct weir_writer_options *options, struct weir_part *const *parts,
+		      const uint64_t *offsets, uint32_t count, struct weir_byte_sink sink, struct weir_error *err);
 	void (*writer_free)(struct weir_format_writer *writer);
 };
 

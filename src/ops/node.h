@@ -1,0 +1,100 @@
+/* node: one logical operator of a plan, and the tables through which the plan sees it.
+ *
+ * Everything about an operator is in its own file: how its verb is parsed, how it is typed, printed, saved, what rules may
+ * do with it, and how it becomes a source, a step or a sink. The plan walks nodes and calls these tables; there is no list
+ * of kinds anywhere but in ops/ops.c.
+ *
+ * Nodes live in the plan's arena and are changed only while the plan is built and optimised, by one thread.
+ */
+#ifndef WEIR_OPS_NODE_H
+#define WEIR_OPS_NODE_H
+
+#include "base/arena.h"
+#include "ops/op.h"
+
+struct weir_op;
+struct weir_plan;
+
+struct weir_node {
+	const struct weir_op *op;
+	struct weir_node *inputs[2]; /* [1] only in union */
+	void *config;                /* the operator's own, in the plan's arena */
+	struct weir_schema *schema;  /* of its output, set by bind; the plan holds the reference */
+	int64_t rows_est;            /* −1: unknown */
+	int64_t bytes_est;
+};
+
+/* What bind, rules and build need of the session and the plan. */
+struct weir_op_env {
+	struct weir_account *account;
+	struct weir_arena *arena; /* the plan's */
+	struct weir_io *io;
+	/* Keeps a reference until the plan is freed: schemas, programs, expressions made on the way. */
+	int (*keep)(struct weir_op_env *env, void *object, void (*release)(void *object), struct weir_error *err);
+	void *plan;
+};
+
+/* A set of columns by number, and whether all are wanted. */
+struct weir_columns {
+	uint32_t count;
+	bool *wanted;
+};
+
+/* Words of the verb's arguments: "filter", "price > 5" → count 1. Options (--name value) are split off already. */
+struct weir_words {
+	uint32_t count;
+	const char *const *words;
+	uint32_t option_count;
+	const struct weir_option {
+		const char *name;  /* without "--" */
+		const char *value; /* NULL for a bare flag */
+	} *options;
+};
+
+struct weir_fragment; /* plan/plan.h: receives sources, steps and sinks */
+
+/* Saved form: every number little endian, strings with lengths (plan/save.h gives the primitives). */
+struct weir_save;
+struct weir_load;
+
+/* How the plan may reorder around an operator. A missing function means no. */
+struct weir_op_rules {
+	/* Which input columns are needed for the wanted output columns. */
+	int (*needs)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		     const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
+	/* Tells it that only these output columns are wanted; it narrows itself and its schema. */
+	int (*narrow)(struct weir_op_env *env, struct weir_node *node, const struct weir_columns *wanted,
+		      struct weir_error *err);
+	/* Rewrites a predicate on the output into one on input `input`; *out NULL when it cannot pass. */
+	int (*filter_below)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+			    const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err);
+	/* Takes a predicate into itself (a read, for pruning; the filter stays above). */
+	int (*absorb_filter)(struct weir_op_env *env, struct weir_node *node, const struct weir_expr *predicate,
+			     struct weir_error *err);
+	/* Takes a row limit into itself (a read stops early; the limit stays above). */
+	int (*absorb_limit)(struct weir_op_env *env, struct weir_node *node, int64_t rows, struct weir_error *err);
+	bool one_to_one; /* output row i is made of input row i alone: limits may pass */
+};
+
+struct weir_op {
+	const char *verb;
+	const char *usage;   /* "filter EXPRESSION" */
+	const char *help;    /* a paragraph and examples, for weir help VERB */
+	uint32_t inputs_min, inputs_max;
+	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		     struct weir_error *err);
+	/* Types it against its inputs' schemas; sets node->schema and estimates. */
+	int (*bind)(struct weir_op_env *env, struct weir_node *node, struct weir_error *err);
+	/* One line for explain: "filter price > 50000". */
+	int (*describe)(const struct weir_node *node, struct weir_text *out, struct weir_error *err);
+	int (*save)(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
+	int (*load)(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
+	int (*build)(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		     struct weir_error *err);
+	struct weir_op_rules rules;
+};
+
+const struct weir_op *weir_op_find(const char *verb);                 /* NULL: unknown */
+const struct weir_op *const *weir_op_list(uint32_t *count);
+
+#endif
