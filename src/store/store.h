@@ -15,8 +15,8 @@
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
 
-#include "arrow/array.h"
 #include "base/mem.h"
+#include "arrow/array.h"
 
 struct weir_store;
 struct weir_chunk;

@@ -1,0 +1,53 @@
+/* fragment: a chain of native operators ready to run: one source, steps, at most one sink. Built from a plan's nodes by
+ * their `build`; run by a backend in as many lanes as it likes. */
+#ifndef WEIR_OPS_FRAGMENT_H
+#define WEIR_OPS_FRAGMENT_H
+
+#include "base/list.h"
+#include "ops/op.h"
+
+struct weir_fragment_step {
+	const struct weir_step_ops *ops;
+	void *state;
+};
+
+/* All-zero with an account is empty. */
+struct weir_fragment {
+	struct weir_account *account;
+	const struct weir_source_ops *source_ops;
+	void *source;
+	struct WEIR_LIST(struct weir_fragment_step) steps;
+	const struct weir_sink_ops *sink_ops;
+	void *sink;
+	struct weir_schema *schema; /* of the vectors that reach the sink; a reference */
+	bool ordered;               /* the sink writes in split order */
+	int64_t row_limit;          /* −1: none; how many rows will ever be wanted */
+};
+
+void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account);
+/* Each takes the state over, on failure too. */
+int weir_fragment_source(struct weir_fragment *fragment, const struct weir_source_ops *ops, void *state);
+int weir_fragment_step(struct weir_fragment *fragment, const struct weir_step_ops *ops, void *state,
+		       struct weir_error *err);
+int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_ops *ops, void *state);
+void weir_fragment_release(struct weir_fragment *fragment); /* a sink that was not committed aborts */
+
+/* The chain inside one lane, without the sink: source and steps as one thing that gives vectors. Used by lanes and by
+ * operators with several inputs. */
+struct weir_chain;
+int weir_chain_new(const struct weir_fragment *fragment, struct weir_lane_context *context, struct weir_chain **out,
+		   struct weir_error *err);
+int weir_chain_open(struct weir_chain *chain, const struct weir_split_info *info, void *split, struct weir_error *err);
+/* row_count 0 at the end of the split. Vectors have at least one selected row. */
+int weir_chain_next(struct weir_chain *chain, struct weir_vector *out, struct weir_error *err);
+void weir_chain_abort(struct weir_chain *chain);
+void weir_chain_free(struct weir_chain *chain);
+
+/* Per operator, summed over the splits that were not aborted; for stats. index 0: the source, then the steps. */
+struct weir_op_counts {
+	const char *name;
+	uint64_t rows_out, vectors, time_ns;
+};
+uint32_t weir_chain_counts(const struct weir_chain *chain, struct weir_op_counts *out, uint32_t capacity);
+
+#endif
