@@ -1,0 +1,104 @@
+"""The list of jobs: which dataset, which rows, which columns, and what the systems are asked for.
+
+A job's predicate is a list of (column, operator, value), all of which must hold; every system gets it in its own
+language (systems.py for weir, peer.py for the others). All outputs are Snappy Parquet, weir's default, whatever the
+codec of the input, so that all systems do the same work.
+"""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent / "data"
+
+PRICE_MAX = 105_000.0
+KEEP = {"keep0.1": 0.001, "keep10": 0.1, "keep50": 0.5}
+TOTAL = "price * (1 - discount)"
+
+BOUNDED_BYTES = {"small": 1_000_000_000, "standard": 20_000_000_000, "large": 20_000_000_000}
+BOUNDED_LIMIT_MIB = 256
+BOUNDED_ALLOWED_MIB = 282
+
+
+@dataclasses.dataclass
+class Job:
+    name: str
+    kind: str  # write, head or count
+    dataset: str
+    where: list = dataclasses.field(default_factory=list)
+    select: list = dataclasses.field(default_factory=list)  # empty: all columns
+    total: bool = False  # adds total = price * (1 - discount)
+    repeat_to: int = 0  # list the files again and again until so many decoded bytes
+    bounded: bool = False
+    facts: dict = dataclasses.field(default_factory=dict)
+    size: str = ""
+
+    @property
+    def folder(self):
+        return ROOT / self.size / self.dataset
+
+    @property
+    def files(self):
+        """The input's files, listed repeatedly in a bounded job."""
+        files = sorted(str(f) for f in self.folder.glob("*.parquet"))
+        times = math.ceil(self.repeat_to / self.facts["decoded_bytes"]) if self.repeat_to else 1
+        return files * times
+
+    @property
+    def columns_read(self):
+        """The columns that the job must decode, for the limit; empty: all."""
+        if not self.select:
+            return []
+        used = {column for column, _, _ in self.where} | set(self.select) - {"total"}
+        return sorted(used | ({"price", "discount"} if self.total else set()))
+
+
+def keep_where(shape, share):
+    """Keeps the given share of the rows, at random places: both columns are uniform."""
+    if shape.startswith("flat"):
+        return [("price", ">", round(PRICE_MAX * (1 - share), 2))]
+    return [("key", "<", share)]
+
+
+def scan(dataset, keep):
+    return Job(f"scan/{dataset}/{keep}", "write", dataset, keep_where(dataset, KEEP[keep]))
+
+
+def flat_selects(dataset):
+    some = [("price", ">", 50_000.0), ("flag", "in", ["A", "R"])]
+    few = [("price", ">", round(PRICE_MAX * 0.999, 2))]
+    columns = ["orderkey", "total"]
+    return [
+        Job(f"select/{dataset}/price-flag", "write", dataset, some, columns, total=True),
+        Job(f"select/{dataset}/keep0.1", "write", dataset, few, columns, total=True),
+    ]
+
+
+def bounded(dataset, size):
+    where = keep_where(dataset, 0.1)
+    return Job(f"bounded/{dataset}", "write", dataset, where, repeat_to=BOUNDED_BYTES[size], bounded=True)
+
+
+def all_jobs(size):
+    jobs = []
+    for layout in ("1x1", "1x50", "50f"):
+        jobs += [scan(f"flat-snappy-{layout}", keep) for keep in KEEP]
+        jobs += flat_selects(f"flat-snappy-{layout}")
+        jobs += [scan(f"flatq-{codec}-{layout}", keep) for codec in ("zstd", "none") for keep in KEEP]
+    for shape in ("wide", "strings", "lists"):
+        jobs += [scan(f"{shape}-snappy-{layout}", "keep10") for layout in ("1x1", "1x50", "50f")]
+        jobs += [scan(f"{shape}-snappy-1x50", keep) for keep in ("keep0.1", "keep50")]
+        jobs += [scan(f"{shape}-{codec}-1x50", "keep10") for codec in ("zstd", "none")]
+    wide = ["c0001", "c0002", "c0004"]
+    jobs.append(Job("select/wide-snappy-50f/keep10", "write", "wide-snappy-50f", keep_where("wide", 0.1), wide))
+    jobs += [Job(f"first-row/{d}", "head", d) for d in ("flat-snappy-50f", "flat-snappy-1x1")]
+    jobs.append(Job("count/tiny-snappy-10000f", "count", "tiny-snappy-10000f"))
+    jobs += [bounded(dataset, size) for dataset in ("flat-snappy-50f", "flat-snappy-1x1")]
+    for job in jobs:
+        job.size = size
+    return jobs
+
+
+def load_facts(job):
+    job.facts = json.loads((ROOT / job.size / f"{job.dataset}.json").read_text())

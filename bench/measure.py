@@ -1,0 +1,139 @@
+"""Runs one command and measures it from outside: wall, CPU, peak memory of its tree, how quiet the machine was.
+
+The sampler waits on a pidfd, so it wakes exactly at the end; in between it reads /proc every 10 ms. Two peaks are kept:
+anonymous + shared memory summed over the tree (what the system allocated; a page shared by two processes of the tree
+counts twice), and VmHWM, the kernel's own high-water mark of each process, which also counts mapped files. The kernel
+counts the first exactly only at the samples, the second always, but the last sample may miss the last 10 ms; there
+ru_maxrss fills in, unless it merely shows this process's own size, which a child inherits across exec.
+
+This module imports little on purpose: a small parent keeps ru_maxrss honest.
+"""
+
+import dataclasses
+import os
+import resource
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+SAMPLE_MS = 10
+TREE_EVERY = 5  # samples between two searches for child processes
+FOREIGN_NOISY = 0.15  # share of the machine used by others above which a run is called noisy
+FOREIGN_MIN_S = 0.3  # shorter runs cannot be judged with 10 ms clock ticks
+TICK = os.sysconf("SC_CLK_TCK")
+
+
+@dataclasses.dataclass
+class Run:
+    rc: int
+    wall_s: float
+    cpu_s: float
+    peak_mib: float  # RssAnon + RssShmem of the tree
+    hwm_mib: float  # VmHWM of the largest process
+    foreign: float  # share of the machine's CPU time used by others meanwhile
+    stdout: str
+    stderr: str
+    timed_out: bool
+
+    @property
+    def noisy(self):
+        return self.wall_s >= FOREIGN_MIN_S and self.foreign > FOREIGN_NOISY
+
+
+def machine_busy_s():
+    """CPU seconds used by anyone since boot, stolen time included."""
+    with open("/proc/stat") as f:
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, f.readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / TICK
+
+
+def descendants(pid):
+    found, queue = [pid], [pid]
+    while queue:
+        base = f"/proc/{queue.pop()}/task"
+        try:
+            for tid in os.listdir(base):
+                with open(f"{base}/{tid}/children") as f:
+                    children = [int(c) for c in f.read().split()]
+                found += children
+                queue += children
+        except OSError:
+            pass  # it ended while being looked at
+    return found
+
+
+def memory_kib(pid):
+    """(RssAnon + RssShmem, VmHWM) of one process; zeros once it has ended."""
+    held = high = 0
+    try:
+        with open(f"/proc/{pid}/status") as f:
+            for line in f:
+                if line.startswith(("RssAnon:", "RssShmem:")):
+                    held += int(line.split()[1])
+                elif line.startswith("VmHWM:"):
+                    high = int(line.split()[1])
+    except OSError:
+        pass
+    return held, high
+
+
+def own_cpu_s():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def watch(process, deadline):
+    """Samples until the process ends. Returns peaks in KiB and whether it was killed for running too long."""
+    peak = high = samples = 0
+    timed_out = False
+    tree = [process.pid]
+    pidfd = os.pidfd_open(process.pid)
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    try:
+        while not poller.poll(SAMPLE_MS):
+            samples += 1
+            if samples % TREE_EVERY == 0:
+                tree = descendants(process.pid)
+            sizes = [memory_kib(pid) for pid in tree]
+            peak = max(peak, sum(held for held, _ in sizes))
+            high = max(high, max(top for _, top in sizes))
+            if not timed_out and time.monotonic() > deadline:
+                timed_out = True
+                os.killpg(process.pid, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+    return peak, high, timed_out
+
+
+def run(command, env=None, timeout_s=600):
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        own_kib = memory_kib(os.getpid())[1]
+        busy, own = machine_busy_s(), own_cpu_s()
+        start = time.monotonic()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True
+        )
+        peak, high, timed_out = watch(process, start + timeout_s)
+        wall = time.monotonic() - start
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        cpu = usage.ru_utime + usage.ru_stime
+        others = (machine_busy_s() - busy) - cpu - (own_cpu_s() - own)
+        if usage.ru_maxrss > own_kib * 1.2:
+            high = max(high, usage.ru_maxrss)
+        out.seek(0)
+        err.seek(0)
+        return Run(
+            rc=process.returncode,
+            wall_s=wall,
+            cpu_s=cpu,
+            peak_mib=peak / 1024,
+            hwm_mib=high / 1024,
+            foreign=max(0.0, others) / (wall * (os.cpu_count() or 1)),
+            stdout=out.read().decode(errors="replace"),
+            stderr=err.read().decode(errors="replace"),
+            timed_out=timed_out,
+        )
