@@ -634,7 +634,8 @@ int parquet_page_header_parse(const uint8_t *bytes, size_t size, struct parquet_
 		return WEIR_OK;
 	if (!reader->fault && type < 0)
 		thrift_fault(reader, "no page type");
-	if (!reader->fault && !has_body && (type == PARQUET_PAGE_DATA || type == PARQUET_PAGE_DICTIONARY || type == PARQUET_PAGE_DATA_V2))
+	if (!reader->fault && !has_body &&
+	    (type == PARQUET_PAGE_DATA || type == PARQUET_PAGE_DICTIONARY || type == PARQUET_PAGE_DATA_V2))
 		thrift_fault(reader, "no header of the page's own type");
 	if (!reader->fault && (out->size_uncompressed < 0 || out->size_compressed < 0))
 		thrift_fault(reader, "a negative page size");
@@ -725,7 +726,9 @@ int parquet_column_index_parse(const uint8_t *bytes, size_t size, struct weir_ar
 			break;
 		case 4:
 			order = i32_field(reader, &field);
-			out->order = order == 1 ? PARQUET_ASCENDING : order == 2 ? PARQUET_DESCENDING : PARQUET_UNORDERED;
+			out->order = order == 1   ? PARQUET_ASCENDING
+				     : order == 2 ? PARQUET_DESCENDING
+						  : PARQUET_UNORDERED;
 			break;
 		case 5:
 			null_count = list_of(&parse, &field, THRIFT_I64);
@@ -801,8 +804,9 @@ int parquet_codec_to_weir(int32_t codec, enum weir_codec *out, struct weir_error
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, codec == PARQUET_LZO ? "LZO compression is not supported."
-									     : "Unknown compression codec %d.",
+	return weir_error_set(err, WEIR_E_UNSUPPORTED,
+			      codec == PARQUET_LZO ? "LZO compression is not supported."
+						   : "Unknown compression codec %d.",
 			      (int)codec);
 }
 
@@ -814,6 +818,6 @@ int parquet_codec_from_weir(enum weir_codec codec, int32_t *out, struct weir_err
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, "Parquet files cannot be written with %s.",
-			      weir_codec_name(codec));
+	return weir_error_set(err, WEIR_E_UNSUPPORTED, "Parquet files cannot be written with this codec (%d).",
+			      (int)codec);
 }

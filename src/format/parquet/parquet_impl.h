@@ -10,8 +10,8 @@
 #ifndef WEIR_FORMAT_PARQUET_IMPL_H
 #define WEIR_FORMAT_PARQUET_IMPL_H
 
-#include "arrow/type.h"
 #include "base/arena.h"
+#include "arrow/type.h"
 #include "io/codec.h"
 
 /* The numbers of parquet.thrift. */
@@ -241,13 +241,13 @@ struct parquet_chunk {
 	int64_t data_offset;       /* of the first data page */
 	int64_t dictionary_offset; /* 0: none, or the old writers' habit of leaving it out */
 	int64_t size_compressed, size_uncompressed;
-	int64_t value_count; /* nulls included */
+	int64_t value_count;                                            /* nulls included */
 	int64_t offset_index_offset, column_index_offset, bloom_offset; /* 0: none */
 	int32_t offset_index_size, column_index_size, bloom_size;       /* bloom_size 0: not told */
 	int32_t codec;
 	uint8_t physical;
 	bool is_encrypted;
-	bool is_external; /* its bytes are in another file */
+	bool is_external;   /* its bytes are in another file */
 	uint32_t encodings; /* bit per enum parquet_encoding */
 	struct parquet_statistics statistics;
 };
@@ -255,7 +255,7 @@ struct parquet_chunk {
 struct parquet_row_group {
 	int64_t row_count;
 	int64_t size_bytes;
-	int64_t row_begin; /* of the file; summed up by the reader */
+	int64_t row_begin;            /* of the file; summed up by the reader */
 	struct parquet_chunk *chunks; /* one per leaf, in schema order */
 };
 
