@@ -73,6 +73,9 @@ struct weir_dictionary {
 	const struct weir_array *nested; /* NESTED layouts */
 };
 
+/* A number for a new dictionary. */
+uint64_t weir_dictionary_id_new(void);
+
 struct weir_column;
 
 /* A column that its source has not decoded yet. */

@@ -1,0 +1,80 @@
+/* Decoding on demand, and what the other files of this folder share. */
+#include "vector/vector.h"
+
+#include "base/cpu.h"
+#include "vector/kernels.h"
+
+WEIR_KERNEL_DECLARE(struct weir_vector_kernels, weir_vector_kernels);
+
+const struct weir_vector_kernels *weir_vector_kernels(void)
+{
+	return WEIR_KERNEL_CHOOSE(weir_vector_kernels);
+}
+
+uint64_t weir_dictionary_id_new(void)
+{
+	/* The one variable of the folder: ids are unique in the process or they are nothing. Relaxed: only the number
+	 * itself is shared. */
+	static _Atomic uint64_t last;
+
+	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+}
+
+enum weir_number weir_type_number(const struct weir_type *type)
+{
+	switch (type->id) {
+	case WEIR_INT8:
+		return WEIR_I8;
+	case WEIR_INT16:
+		return WEIR_I16;
+	case WEIR_INT32:
+	case WEIR_DATE32:
+	case WEIR_TIME32:
+	case WEIR_INTERVAL_MONTHS:
+		return WEIR_I32;
+	case WEIR_INT64:
+	case WEIR_DATE64:
+	case WEIR_TIME64:
+	case WEIR_TIMESTAMP:
+	case WEIR_DURATION:
+		return WEIR_I64;
+	case WEIR_UINT8:
+		return WEIR_U8;
+	case WEIR_UINT16:
+		return WEIR_U16;
+	case WEIR_UINT32:
+		return WEIR_U32;
+	case WEIR_UINT64:
+		return WEIR_U64;
+	case WEIR_FLOAT:
+		return WEIR_F32;
+	case WEIR_DOUBLE:
+		return WEIR_F64;
+	default:
+		return WEIR_NUMBER_COUNT;
+	}
+}
+
+int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err)
+{
+	struct weir_column *it = &vector->columns[column];
+	int code;
+
+	WEIR_ASSERT(column < vector->column_count);
+	if (it->form != WEIR_UNDECODED)
+		return WEIR_OK;
+	code = it->pending->decode(it->pending, &vector->selection, it, err);
+	WEIR_ASSERT(code || it->form != WEIR_UNDECODED);
+	return code;
+}
+
+int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < vector->column_count; i++) {
+		int code = weir_column_decode(vector, i, err);
+
+		if (code)
+			return code;
+	}
+	return WEIR_OK;
+}
