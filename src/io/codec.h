@@ -27,7 +27,7 @@ int weir_codec_parse(const char *name, enum weir_codec *out, struct weir_error *
 int weir_codec_decompress(struct weir_codecs *codecs, enum weir_codec codec, const void *in, size_t size_in, void *out,
 			  size_t size_out, struct weir_error *err);
 size_t weir_codec_bound(enum weir_codec codec, size_t size_in);
-/* `level` 0: the codec's default. */
+/* `level` 0: the default, the fast end of what the codec offers. `capacity` is at least weir_codec_bound. */
 int weir_codec_compress(struct weir_codecs *codecs, enum weir_codec codec, int level, const void *in, size_t size_in,
 			void *out, size_t capacity, size_t *size_out, struct weir_error *err);
 

@@ -1,8 +1,11 @@
 /* file: bytes of input files, read by position, and the few threads that wait for disks.
  *
- * A struct weir_file is open and immutable: any thread may read. A read asks the page cache first (RWF_NOWAIT, on the
- * calling lane); what is not there goes to the I/O threads as submit/complete. Short reads and EINTR are handled, EIO and
- * ESTALE retried READ_ATTEMPTS times with a pause; a file that shrank is WEIR_E_DATA naming it.
+ * A struct weir_file is open and immutable: any thread may read. A submitted read asks the page cache first (RWF_NOWAIT,
+ * on the calling lane); what is not there goes to the I/O threads as submit/complete. Short reads and EINTR are handled,
+ * EIO and ESTALE tried READ_ATTEMPTS times with a pause; a file that shrank is WEIR_E_DATA naming it.
+ *
+ * Threads: a file is freed by whoever drops the last reference, so its account is one that several threads may use. A
+ * struct weir_read belongs to one thread, which submits it and waits for it.
  */
 #ifndef WEIR_IO_FILE_H
 #define WEIR_IO_FILE_H
@@ -12,8 +15,10 @@
 struct weir_io; /* a session's I/O threads, started at first need */
 struct weir_file;
 
+/* `thread_count` 0: the default. No thread runs before the first read that the page cache cannot answer. */
 int weir_io_new(struct weir_account *account, uint32_t thread_count, struct weir_io **out, struct weir_error *err);
-void weir_io_free(struct weir_io *io);
+void weir_io_free(struct weir_io *io);                      /* every submitted read has been waited for */
+uint32_t weir_io_threads_started(const struct weir_io *io); /* for stats and tests */
 
 /* Regular files only (no FIFO can block us, no directory). O_RDONLY | O_CLOEXEC. */
 int weir_file_open(struct weir_account *account, const char *path, struct weir_file **out, struct weir_error *err);
@@ -33,7 +38,8 @@ struct weir_read {
 	void *buffer;
 	int code; /* filled by wait */
 	struct weir_error error;
-	_Atomic int state;      /* private */
+	uint64_t done;          /* private: bytes that are there already */
+	_Atomic uint32_t state; /* private */
 	struct weir_read *next; /* private */
 };
 void weir_read_submit(struct weir_io *io, struct weir_read *read); /* completes at once when the bytes are cached */
