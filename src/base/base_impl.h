@@ -44,6 +44,7 @@ struct weir_frames {
 	_Atomic int64_t total, total_peak;
 	_Atomic int64_t warm, mapped; /* written under `lock` */
 	pthread_mutex_t lock;         /* guards what follows; rank: innermost */
+	int64_t in_use_peak;
 	uint64_t tick;
 	struct weir_frame_class classes[WEIR_FRAME_CLASS_COUNT];
 };

@@ -65,10 +65,11 @@ int weir_parse_bytes(const char *text, int64_t *out, struct weir_error *err)
 		at++;
 	factor = unit_factor(at);
 	if (digits == 0 || factor == 0)
-		return weir_error_set(err, WEIR_E_INVALID,
-				      "'%s' is not an amount of memory; write a number and K, M, G or T (2^10 …) or KB, "
-				      "MB, GB or TB (10^3 …), as in 256M or 1.5GB",
-				      text);
+		return weir_error_set(
+			err, WEIR_E_INVALID,
+			"'%s' is not an amount of memory; write a number and K, M, G or T (2^10 …) or KB, "
+			"MB, GB or TB (10^3 …), as in 256M or 1.5GB",
+			text);
 	whole = whole * factor + fraction * factor / scale;
 	if (whole > INT64_MAX)
 		return weir_error_set(err, WEIR_E_INVALID, "'%s' is more bytes than there can be", text);

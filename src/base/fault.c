@@ -13,8 +13,8 @@
 #include <string.h>
 
 static const char *const kind_names[WEIR_FAULT_KIND_COUNT] = {
-	[WEIR_FAULT_ALLOC] = "alloc", [WEIR_FAULT_MAP] = "map",	  [WEIR_FAULT_OPEN] = "open",
-	[WEIR_FAULT_READ] = "read",   [WEIR_FAULT_WRITE] = "write", [WEIR_FAULT_SYNC] = "sync",
+	[WEIR_FAULT_ALLOC] = "alloc",   [WEIR_FAULT_MAP] = "map",     [WEIR_FAULT_OPEN] = "open",
+	[WEIR_FAULT_READ] = "read",     [WEIR_FAULT_WRITE] = "write", [WEIR_FAULT_SYNC] = "sync",
 	[WEIR_FAULT_RENAME] = "rename", [WEIR_FAULT_SPAWN] = "spawn",
 };
 

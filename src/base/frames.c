@@ -12,7 +12,9 @@
  *
  * Where the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; only
  * then a fresh one is mapped. Growing copies into a warm frame if there is one, else moves the pages with mremap, which
- * copies nothing. When warm frames must go, those of the class that was asked for longest ago go first.
+ * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, so that
+ * sizes that keep changing do not pile up warm frames of every class. When warm frames must go, those of the class that
+ * was asked for longest ago go first.
  *
  * Huge pages are neither asked for nor refused. A frame's pages never exceed what it is charged, so the kernel's choice
  * does no harm; asking would touch 2 MiB where 64 KiB are used.
@@ -184,15 +186,19 @@ static void make_room(struct weir_frames *frames, int64_t more)
 /* Counts `size` more bytes of frames, before they are mapped; `unreserve` takes it back. */
 static int reserve(struct weir_frames *frames, size_t size, struct weir_error *err)
 {
-	int64_t in_use;
+	int64_t in_use, mapped_max;
 	bool fits;
 
 	make_room(frames, (int64_t)size);
 	pthread_mutex_lock(&frames->lock);
-	if (frames->limit > 0 && load(&frames->mapped) + (int64_t)size > frames->limit)
-		unmap_warm(frames, load(&frames->mapped) + (int64_t)size - frames->limit);
-	fits = frames->limit == 0 || load(&frames->mapped) + (int64_t)size <= frames->limit;
 	in_use = load(&frames->mapped) - load(&frames->warm);
+	if (frames->in_use_peak < in_use + (int64_t)size)
+		frames->in_use_peak = in_use + (int64_t)size;
+	mapped_max = frames->in_use_peak + (int64_t)WEIR_WARM_MAX;
+	if (frames->limit > 0 && mapped_max > frames->limit)
+		mapped_max = frames->limit;
+	unmap_warm(frames, load(&frames->mapped) + (int64_t)size - mapped_max);
+	fits = frames->limit == 0 || load(&frames->mapped) + (int64_t)size <= frames->limit;
 	if (fits)
 		add(&frames->mapped, (int64_t)size);
 	pthread_mutex_unlock(&frames->lock);
@@ -247,8 +253,8 @@ static void *take_cut(struct weir_frames *frames, size_t size)
 	if (load(&frames->warm) <= (int64_t)size)
 		return NULL;
 	pthread_mutex_lock(&frames->lock);
-	for (unsigned c = class_of(size) + 1;
-	     !frame && c < WEIR_FRAME_CLASS_COUNT && size_of_class(c) <= 2 * size; c++) {
+	for (unsigned c = class_of(size) + 1; !frame && c < WEIR_FRAME_CLASS_COUNT && size_of_class(c) <= 2 * size;
+	     c++) {
 		size_t tail = size_of_class(c) - size;
 
 		frame = pop(frames, c);
