@@ -38,6 +38,15 @@ struct weir_buffer {
 /* Allocates writable memory, zero past `size` up to the next multiple of 64. */
 int weir_buffer_new(struct weir_account *account, uint64_t size, struct weir_buffer *out, uint8_t **writable,
 		    struct weir_error *err);
+/* Makes a buffer of memory that the caller has from weir_alloc with `capacity` ≥ 64, a multiple of 64, ≥ size. Consumes
+ * it, also on failure. The bytes past `size` are made zero up to the next multiple of 64. */
+int weir_buffer_adopt(struct weir_account *account, void *memory, size_t capacity, uint64_t size,
+		      struct weir_buffer *out, struct weir_error *err);
+static inline struct weir_buffer weir_buffer_ref(const struct weir_buffer *buffer)
+{
+	weir_owner_ref(buffer->owner);
+	return *buffer;
+}
 void weir_buffer_release(struct weir_buffer *buffer);
 
 struct weir_array {
@@ -46,7 +55,8 @@ struct weir_array {
 	int64_t null_count; /* -1: not counted yet */
 	struct weir_buffer buffers[3];
 	uint32_t child_count;
-	struct weir_array **children; /* references */
+	/* References. A struct's row i is row offset + i of each child; a list's offsets count rows of its child. */
+	struct weir_array **children;
 	struct weir_array *dictionary; /* DICTIONARY_TYPE: the values */
 	_Atomic uint32_t refs;
 	struct weir_account *account;
@@ -56,6 +66,7 @@ struct weir_array {
 struct weir_array *weir_array_new(struct weir_account *account, const struct weir_type *type, struct weir_error *err);
 struct weir_array *weir_array_ref(const struct weir_array *array);
 void weir_array_unref(const struct weir_array *array);
+/* Counts when the array does not know; the result is not kept, since arrays are shared between threads. */
 int64_t weir_array_null_count(const struct weir_array *array);
 bool weir_array_is_valid(const struct weir_array *array, int64_t row); /* for tests and printing, not for loops */
 
@@ -104,18 +115,24 @@ struct weir_builder {
 	size_t validity_capacity, values_capacity, bytes_capacity, bytes_size;
 	uint32_t child_count;
 	struct weir_builder *children;
+	/* DICTIONARY_TYPE: the values that the codes so far mean; once there were two different ones, the table of both. */
+	struct weir_array *dictionary;
+	struct dictionary_table *table;
 };
 
 int weir_builder_init(struct weir_builder *builder, const struct weir_type *type, struct weir_account *account,
 		      struct weir_error *err);
 void weir_builder_release(struct weir_builder *builder);
 int weir_builder_null(struct weir_builder *builder, int64_t count, struct weir_error *err);
-/* Fixed-width values (bool: one byte each, 0 or 1) and one string; lists: append to children[0], then list_end. */
+/* Fixed-width values (bool: one byte each, 0 or 1; dictionary: codes, see weir_builder_dictionary) and one string;
+ * lists: append to children[0], then list_end. */
 int weir_builder_fixed(struct weir_builder *builder, const void *values, int64_t count, struct weir_error *err);
 int weir_builder_bytes(struct weir_builder *builder, const void *bytes, size_t size, struct weir_error *err);
 int weir_builder_list_end(struct weir_builder *builder, struct weir_error *err);   /* list, large list, map, fixed list */
 int weir_builder_struct_end(struct weir_builder *builder, struct weir_error *err); /* one valid row, children appended */
-/* Appends rows of an array of the same type. */
+/* The values that codes mean, before the first of them is appended. */
+int weir_builder_dictionary(struct weir_builder *builder, const struct weir_array *values, struct weir_error *err);
+/* Appends rows of an array of the same type. Dictionaries that differ are united and the codes translated. */
 int weir_builder_array(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count,
 		       struct weir_error *err);
 struct weir_array *weir_builder_finish(struct weir_builder *builder, struct weir_error *err);

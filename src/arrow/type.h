@@ -93,10 +93,15 @@ struct weir_type {
 	struct weir_field *fields;
 	/* DICTIONARY_TYPE: how an Arrow consumer is to see it. Inside vectors the column has the value type. */
 	const struct weir_type *dictionary_index, *dictionary_value;
+	uint32_t depth;        /* levels of nesting below: 0 for a plain type, at most WEIR_DEPTH_MAX */
 	_Atomic uint32_t refs; /* unused when is_static */
 	bool is_static;
 	struct weir_account *account; /* pays for it; NULL when is_static */
+	size_t allocated;             /* the type, its fields and their texts lie in one piece of this size */
 };
+
+/* Constructors refuse deeper types, so whatever recurses over a type needs no bound of its own. */
+#define WEIR_DEPTH_MAX 128
 
 /* The static type of an id without parameters (NULL for others): weir_type_of(WEIR_INT64). */
 const struct weir_type *weir_type_of(enum weir_type_id id);
@@ -118,7 +123,8 @@ const struct weir_type *weir_type_struct(struct weir_account *account, const str
 const struct weir_type *weir_type_dictionary(struct weir_account *account, const struct weir_type *index,
 					     const struct weir_type *value, bool ordered, struct weir_error *err);
 
-/* Names, units, children and nullability; metadata only when asked for. */
+/* Names, units, children and nullability. Metadata, and the names that lists and maps give to their children (writers
+ * differ: "item", "element", "key_value"), only when asked for. */
 bool weir_type_equal(const struct weir_type *a, const struct weir_type *b, bool with_metadata);
 /* Removes DICTIONARY_TYPE at the top: the type its values have in vectors. Borrowed. */
 const struct weir_type *weir_type_values(const struct weir_type *type);
@@ -126,7 +132,9 @@ const struct weir_type *weir_type_values(const struct weir_type *type);
 int weir_type_print(const struct weir_type *type, struct weir_text *out, struct weir_error *err);
 /* Into a fixed buffer, cut with … when too long; for error messages. Returns `buffer`. */
 const char *weir_type_name(const struct weir_type *type, char *buffer, size_t size);
-/* The reverse of print for types without nested names, for cast('x as T') and options: "int32", "decimal128(10, 2)". */
+/* The reverse of print, for cast('x as T') and options: "int32", "decimal128(10, 2)", "list<item: int8>"; the names that
+ * people use elsewhere ("float64", "utf8", "str", "bytes", "list<int8>") are understood too. Field names in structs end
+ * at ':'. */
 const struct weir_type *weir_type_parse(struct weir_account *account, const char *text, struct weir_error *err);
 
 bool weir_type_is_integer(const struct weir_type *type);
@@ -146,6 +154,7 @@ struct weir_schema {
 	struct weir_metadata metadata;
 	_Atomic uint32_t refs;
 	struct weir_account *account;
+	size_t allocated;
 };
 
 struct weir_schema *weir_schema_new(struct weir_account *account, const struct weir_field *fields, uint32_t count,
