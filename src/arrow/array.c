@@ -6,9 +6,10 @@
  *
  * An array or batch and the table of its children are one allocation.
  */
-#include "arrow/arrow_impl.h"
+#include "arrow/array.h"
 
 #include "base/checked.h"
+#include "arrow/arrow_impl.h"
 
 const uint8_t array_zeros[64] __attribute__((aligned(64))) = {0};
 

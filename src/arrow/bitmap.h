@@ -19,7 +19,7 @@ static inline void weir_bit_set(uint8_t *bits, int64_t at)
 
 static inline void weir_bit_clear(uint8_t *bits, int64_t at)
 {
-	bits[at >> 3] &= (uint8_t)~(1u << (at & 7));
+	bits[at >> 3] &= (uint8_t) ~(1u << (at & 7));
 }
 
 /* Bytes that hold `count` bits. */

@@ -5,9 +5,8 @@
  * The memory of each buffer grows by doubling and becomes the array's own at finish; nothing is copied then. Validity
  * does not exist before the first null. Offsets have a first entry, 0, written with the first row.
  */
-#include "arrow/arrow_impl.h"
-
 #include "base/checked.h"
+#include "arrow/arrow_impl.h"
 
 int weir_builder_init(struct weir_builder *builder, const struct weir_type *type, struct weir_account *account,
 		      struct weir_error *err)
@@ -80,8 +79,8 @@ static inline int need(struct weir_builder *builder, uint8_t **memory, size_t *c
 
 static int need_validity(struct weir_builder *builder, int64_t count, struct weir_error *err)
 {
-	return need(builder, &builder->validity, &builder->validity_capacity,
-		    weir_bits_size(builder->length + count), err);
+	return need(builder, &builder->validity, &builder->validity_capacity, weir_bits_size(builder->length + count),
+		    err);
 }
 
 /* Room for `count` more values or offsets. Sizes in bytes stay far below 2^63: lengths are bounded in check_count. */
@@ -157,7 +156,7 @@ static int64_t last_offset(const struct weir_builder *builder)
 	if (!builder->length)
 		return 0;
 	return type_offset_width(builder->type) == 4 ? ((int32_t *)builder->values)[builder->length]
-						      : ((int64_t *)builder->values)[builder->length];
+						     : ((int64_t *)builder->values)[builder->length];
 }
 
 static void put_first_offset(struct weir_builder *builder)
@@ -371,7 +370,7 @@ static int append_values(struct weir_builder *builder, const struct weir_array *
 			 struct weir_error *err)
 {
 	const struct weir_type *type = builder->type;
-	int64_t begin, end, last = last_offset(builder), total;
+	int64_t begin, end, last, total;
 
 	if (type->id == WEIR_DICTIONARY_TYPE)
 		return append_codes(builder, array, first_row, count, err);
@@ -400,6 +399,7 @@ static int append_values(struct weir_builder *builder, const struct weir_array *
 				return err->code;
 		return WEIR_OK;
 	}
+	last = last_offset(builder);
 	begin = offset_at(array, first_row);
 	end = offset_at(array, first_row + count);
 	if (type->layout == WEIR_LAYOUT_BYTES) {
@@ -428,7 +428,8 @@ int weir_builder_array(struct weir_builder *builder, const struct weir_array *ar
 	int64_t first_row = array->offset + offset, nulls = 0;
 	enum weir_layout layout = builder->type->layout;
 
-	WEIR_ASSERT(offset >= 0 && count >= 0 && count <= array->length - offset && array->type->id == builder->type->id);
+	WEIR_ASSERT(offset >= 0 && count >= 0 && count <= array->length - offset &&
+		    array->type->id == builder->type->id);
 	if (!count)
 		return WEIR_OK;
 	if (check_count(builder, count, err))

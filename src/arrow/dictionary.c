@@ -3,17 +3,16 @@
  * Codes only ever grow, so those already written stay right. Values of nested types are not compared, only appended:
  * such dictionaries are rare, and a double in a dictionary is legal.
  */
-#include "arrow/arrow_impl.h"
-
 #include "base/hash.h"
 #include "base/list.h"
+#include "arrow/arrow_impl.h"
 
 struct dictionary_table {
 	struct weir_account *account;
 	struct weir_builder values;
-	int64_t null_code;  /* -1: no null so far */
-	int64_t *slots;     /* codes, -1 where empty; open addressing, at most half full */
-	size_t slot_count;  /* a power of two, or 0 */
+	int64_t null_code; /* -1: no null so far */
+	int64_t *slots;    /* codes, -1 where empty; open addressing, at most half full */
+	size_t slot_count; /* a power of two, or 0 */
 	size_t used_count;
 	struct WEIR_LIST(uint64_t) hashes; /* by code */
 	/* Arrays in a row often share their dictionary. */

@@ -139,7 +139,8 @@ static bool runs_equal(const struct compare *how, const struct weir_array *a, in
 		int64_t each = type->id == WEIR_STRUCT ? 1 : type->list_size;
 
 		for (uint32_t i = 0; i < a->child_count; i++)
-			if (!ranges_equal(how, a->children[i], a_row * each, b->children[i], b_row * each, count * each))
+			if (!ranges_equal(how, a->children[i], a_row * each, b->children[i], b_row * each,
+					  count * each))
 				return false;
 		return true;
 	}
@@ -180,5 +181,6 @@ bool weir_array_equal(const struct weir_array *a, const struct weir_array *b, bo
 
 	if (a == b && nan_equal)
 		return true;
-	return a->length == b->length && weir_type_equal(a->type, b->type, false) && ranges_equal(&how, a, 0, b, 0, a->length);
+	return a->length == b->length && weir_type_equal(a->type, b->type, false) &&
+	       ranges_equal(&how, a, 0, b, 0, a->length);
 }

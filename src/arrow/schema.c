@@ -1,7 +1,6 @@
 /* Schemas: counted lists of fields, and finding a column in one by its name, or nearly its name. */
-#include "arrow/arrow_impl.h"
-
 #include "base/checked.h"
+#include "arrow/arrow_impl.h"
 
 #include <stdalign.h>
 #include <stdio.h>
@@ -81,7 +80,8 @@ static unsigned edit_distance(const char *a, const char *b)
 
 			best = last[j] + 1 < best ? last[j] + 1 : best;
 			best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-			if (i > 1 && j > 1 && x == folded(b[j - 2]) && folded(a[i - 2]) == y && before[j - 2] + 1 < best)
+			if (i > 1 && j > 1 && x == folded(b[j - 2]) && folded(a[i - 2]) == y &&
+			    before[j - 2] + 1 < best)
 				best = before[j - 2] + 1;
 			row[j] = best;
 		}
@@ -118,12 +118,12 @@ static int refuse_unknown(const struct weir_schema *schema, const char *name, st
 	}
 	/* Far ones only disturb when a near one is there. */
 	for (unsigned i = 0; i < count && nearest[i].distance <= nearest[0].distance + 1 && used < sizeof(hint); i++)
-		used += (size_t)snprintf(hint + used, sizeof(hint) - used, "%s'%.100s'",
-					 i ? " or " : "; did you mean ", nearest[i].name);
+		used += (size_t)snprintf(hint + used, sizeof(hint) - used, "%s'%.100s'", i ? " or " : "; did you mean ",
+					 nearest[i].name);
 	if (!count && schema->field_count && schema->field_count <= 10) {
 		for (uint32_t i = 0; i < schema->field_count && used < sizeof(hint); i++)
-			used += (size_t)snprintf(hint + used, sizeof(hint) - used, "%s%.40s",
-						 i ? ", " : "; there are ", schema->fields[i].name);
+			used += (size_t)snprintf(hint + used, sizeof(hint) - used, "%s%.40s", i ? ", " : "; there are ",
+						 schema->fields[i].name);
 	}
 	return weir_error_set(err, WEIR_E_NAME, "no column '%s'%s%s", name, hint, count ? "?" : "");
 }

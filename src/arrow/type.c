@@ -3,9 +3,10 @@
  * A counted type is one allocation (see arrow_impl.h) and holds references to the types of its fields, never the other
  * way round, so counting suffices. The depth is known when a type is made, and bounded there.
  */
-#include "arrow/arrow_impl.h"
+#include "arrow/type.h"
 
 #include "base/checked.h"
+#include "arrow/arrow_impl.h"
 
 #include <stdalign.h>
 
@@ -141,7 +142,8 @@ const struct weir_type *weir_type_temporal(struct weir_account *account, enum we
 	return type;
 }
 
-const struct weir_type *weir_type_fixed_binary(struct weir_account *account, uint32_t byte_width, struct weir_error *err)
+const struct weir_type *weir_type_fixed_binary(struct weir_account *account, uint32_t byte_width,
+					       struct weir_error *err)
 {
 	if (byte_width > INT32_MAX) {
 		weir_error_set(err, WEIR_E_INVALID, "a fixed-size binary value cannot have %u bytes", byte_width);
@@ -150,8 +152,9 @@ const struct weir_type *weir_type_fixed_binary(struct weir_account *account, uin
 	return type_new(account, WEIR_FIXED_BINARY, WEIR_LAYOUT_FIXED, byte_width, NULL, 0, NULL, err);
 }
 
-const struct weir_type *weir_type_list(struct weir_account *account, enum weir_type_id id, const struct weir_field *item,
-				       int32_t list_size, bool ordered, struct weir_error *err)
+const struct weir_type *weir_type_list(struct weir_account *account, enum weir_type_id id,
+				       const struct weir_field *item, int32_t list_size, bool ordered,
+				       struct weir_error *err)
 {
 	struct weir_type *type;
 

@@ -15,18 +15,9 @@ static const struct {
 	const char *word;
 	enum weir_type_id id;
 } other_words[] = {
-	{"boolean", WEIR_BOOL},
-	{"int", WEIR_INT64},
-	{"half", WEIR_HALF},
-	{"float16", WEIR_HALF},
-	{"float32", WEIR_FLOAT},
-	{"float64", WEIR_DOUBLE},
-	{"date32", WEIR_DATE32},
-	{"date", WEIR_DATE32},
-	{"date64", WEIR_DATE64},
-	{"utf8", WEIR_STRING},
-	{"str", WEIR_STRING},
-	{"large_utf8", WEIR_LARGE_STRING},
+	{"boolean", WEIR_BOOL},  {"int", WEIR_INT64},      {"half", WEIR_HALF},     {"float16", WEIR_HALF},
+	{"float32", WEIR_FLOAT}, {"float64", WEIR_DOUBLE}, {"date32", WEIR_DATE32}, {"date", WEIR_DATE32},
+	{"date64", WEIR_DATE64}, {"utf8", WEIR_STRING},    {"str", WEIR_STRING},    {"large_utf8", WEIR_LARGE_STRING},
 	{"bytes", WEIR_BINARY},
 };
 
@@ -189,7 +180,8 @@ static const struct weir_type *parse_list(struct parser *parser, enum weir_type_
 
 	if (!expect(parser, "<") || !parse_field(parser, "item", &item, &name, &name_size) || !expect(parser, ">"))
 		goto out;
-	if (id == WEIR_FIXED_LIST && (!expect(parser, "[") || !parse_number(parser, &list_size) || !expect(parser, "]")))
+	if (id == WEIR_FIXED_LIST &&
+	    (!expect(parser, "[") || !parse_number(parser, &list_size) || !expect(parser, "]")))
 		goto out;
 	type = weir_type_list(parser->account, id, &item, list_size, false, parser->err);
 out:
