@@ -16,6 +16,13 @@
 
 #include "arrow/array.h"
 
+/* A stream ends with this mark. A file begins with the magic, padded to eight bytes, then goes on like a stream, with its
+ * end mark, and ends with a footer; the magic comes last again. */
+#define WEIR_IPC_EOS "\xff\xff\xff\xff\0\0\0"
+#define WEIR_IPC_EOS_SIZE 8
+#define WEIR_IPC_MAGIC "ARROW1\0"
+#define WEIR_IPC_MAGIC_SIZE 6
+
 /* Bytes of the schema message (a multiple of 64), appended to `out`. Dictionary types get ids in field order. */
 int weir_ipc_write_schema(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err);
 /* File format: the footer needs positions of blocks; kept by the caller. */
@@ -41,6 +48,12 @@ int weir_chunk_write(const struct weir_batch *batch, const struct weir_chunk_pla
 int weir_dictionary_measure(const struct weir_array *values, struct weir_chunk_plan *out, struct weir_error *err);
 int weir_dictionary_write(int64_t dictionary_id, bool is_delta, const struct weir_array *values,
 			  const struct weir_chunk_plan *plan, uint8_t *out, struct weir_error *err);
+
+/* Dictionaries of a schema, also those inside nested types and inside the values of others, numbered in field order,
+ * parents first. `out` gets the batch's values array for each, borrowed. A dictionary inside another's values has the
+ * higher number and must be written before it. */
+uint32_t weir_schema_dictionary_count(const struct weir_schema *schema);
+void weir_batch_dictionaries(const struct weir_batch *batch, struct weir_array **out);
 
 /* The chunk's arrays over the chunk's own bytes; `owner` is referenced by each. Validates (deep: contents too).
  * `dictionaries` holds one values array per dictionary id in field order (NULL when the schema has none). */

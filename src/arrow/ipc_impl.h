@@ -1,0 +1,171 @@
+/* ipc inside: the numbers and tables of Arrow's Message.fbs, Schema.fbs and File.fbs, and what the files of ipc share. */
+#ifndef WEIR_ARROW_IPC_IMPL_H
+#define WEIR_ARROW_IPC_IMPL_H
+
+#include "arrow/flatbuffer_impl.h"
+#include "arrow/ipc.h"
+
+#include "base/list.h"
+
+enum {
+	IPC_ALIGN = 64,       /* of messages and of each buffer, as written */
+	IPC_PREFIX_SIZE = 8,  /* continuation marker and metadata length */
+	IPC_VERSION_4 = 3,
+	IPC_VERSION_5 = 4,
+};
+
+/* Field numbers of the tables. */
+enum { MESSAGE_VERSION, MESSAGE_HEADER_TYPE, MESSAGE_HEADER, MESSAGE_BODY_LENGTH };
+enum { HEADER_NONE, HEADER_SCHEMA, HEADER_DICTIONARY, HEADER_RECORD_BATCH, HEADER_TENSOR, HEADER_SPARSE_TENSOR };
+enum { SCHEMA_ENDIANNESS, SCHEMA_FIELDS, SCHEMA_METADATA };
+enum { FIELD_NAME, FIELD_NULLABLE, FIELD_TYPE_TYPE, FIELD_TYPE, FIELD_DICTIONARY, FIELD_CHILDREN, FIELD_METADATA };
+enum { ENCODING_ID, ENCODING_INDEX, ENCODING_ORDERED };
+enum { ENTRY_KEY, ENTRY_VALUE };
+enum { RECORD_LENGTH, RECORD_NODES, RECORD_BUFFERS, RECORD_COMPRESSION, RECORD_VARIADIC };
+enum { COMPRESSION_CODEC, COMPRESSION_METHOD };
+enum { DICTIONARY_ID, DICTIONARY_DATA, DICTIONARY_IS_DELTA };
+enum { FOOTER_VERSION, FOOTER_SCHEMA, FOOTER_DICTIONARIES, FOOTER_RECORD_BATCHES };
+
+/* The members of the union Type. */
+enum ipc_type {
+	TYPE_NONE,
+	TYPE_NULL,
+	TYPE_INT,
+	TYPE_FLOATING_POINT,
+	TYPE_BINARY,
+	TYPE_UTF8,
+	TYPE_BOOL,
+	TYPE_DECIMAL,
+	TYPE_DATE,
+	TYPE_TIME,
+	TYPE_TIMESTAMP,
+	TYPE_INTERVAL,
+	TYPE_LIST,
+	TYPE_STRUCT,
+	TYPE_UNION,
+	TYPE_FIXED_BINARY,
+	TYPE_FIXED_LIST,
+	TYPE_MAP,
+	TYPE_DURATION,
+	TYPE_LARGE_BINARY,
+	TYPE_LARGE_UTF8,
+	TYPE_LARGE_LIST,
+	TYPE_RUN_END_ENCODED,
+	TYPE_BINARY_VIEW,
+	TYPE_UTF8_VIEW,
+	TYPE_LIST_VIEW,
+	TYPE_LARGE_LIST_VIEW,
+	TYPE_COUNT
+};
+enum { INT_BIT_WIDTH, INT_IS_SIGNED };
+enum { DECIMAL_PRECISION, DECIMAL_SCALE, DECIMAL_BIT_WIDTH };
+enum { TIME_UNIT, TIME_BIT_WIDTH };
+enum { TIMESTAMP_UNIT, TIMESTAMP_TIMEZONE };
+
+/* FieldNode and Buffer: two i64 each. Block: i64, i32, four bytes of nothing, i64. */
+struct ipc_pair {
+	int64_t first, second; /* length, null count; or offset, length */
+};
+
+struct ipc_file_block {
+	int64_t offset;
+	int32_t metadata_size;
+	int32_t unused;
+	int64_t body_size;
+};
+_Static_assert(sizeof(struct ipc_pair) == 16 && sizeof(struct ipc_file_block) == 24, "as the files have them");
+
+/* How a column lies in the message where that is not how its type lies in memory. */
+enum ipc_wire {
+	WIRE_PLAIN,
+	WIRE_VIEW,
+	WIRE_LIST_VIEW,
+	WIRE_LARGE_LIST_VIEW,
+	WIRE_RUN_END_16,
+	WIRE_RUN_END_32,
+	WIRE_RUN_END_64,
+};
+
+/* A dictionary that fields refer to, by its number: the place in the order in which fields open, parents first. */
+struct ipc_dictionary {
+	int64_t id;                    /* in messages; several fields may share one */
+	const struct weir_type *value; /* borrowed from the schema */
+	uint32_t wire;                 /* the field's place in `wires` */
+};
+
+/* A schema as a message describes it. `wires` has one entry a field, in the same order; a run-end-encoded field is followed
+ * by its run ends and then by its values. All-zero is empty. */
+struct ipc_schema {
+	struct weir_account *account;
+	struct weir_schema *schema;
+	struct ipc_dictionaries WEIR_LIST(struct ipc_dictionary) dictionaries;
+	struct ipc_wires WEIR_LIST(uint8_t) wires; /* enum ipc_wire */
+};
+
+/* From the table Schema. */
+int ipc_schema_parse(struct weir_account *account, struct flat *flat, const struct flat_table *table,
+			  struct ipc_schema *out, struct weir_error *err);
+void ipc_schema_release(struct ipc_schema *schema);
+
+/* One encapsulated message, found and checked as far as its header table. */
+struct ipc_message {
+	struct flat flat;
+	uint8_t header_type;
+	struct flat_table header;
+	uint64_t metadata_size; /* prefix included; 0: end of stream */
+	const uint8_t *body;
+	uint64_t body_size;
+};
+
+/* At bytes[0]. Ends, in `out`, with metadata_size 0 at the end-of-stream mark. Tables point into *out: do not move it. */
+int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *out, struct weir_error *err);
+
+/* Contexts of the codecs, made when first needed. All-zero plus an account is empty. */
+struct ipc_codec {
+	struct weir_account *account;
+	void *zstd, *lz4;
+	uint64_t lz4_window; /* charged for what the LZ4 context has allocated */
+};
+
+enum { CODEC_NONE = -1, CODEC_LZ4_FRAME = 0, CODEC_ZSTD = 1 };
+/* One compressed buffer (length, then a frame) into new memory, or a part of `bytes` itself when it is stored plain. */
+int ipc_decompress(struct ipc_codec *codec, int kind, const struct weir_buffer *bytes, struct weir_buffer *out,
+			struct weir_error *err);
+void ipc_codec_release(struct ipc_codec *codec);
+
+/* What the arrays of a record batch are read with. */
+struct ipc_source {
+	struct weir_account *account;
+	struct weir_owner *owner;
+	struct ipc_codec *codec; /* NULL: compressed bodies are refused */
+	const uint8_t *wires;    /* of the first field to be read; NULL: all plain */
+	/* Values by number of dictionary, from that of the first field to be read on; NULL entries are empty ones. */
+	struct weir_array *const *dictionaries;
+	bool deep;
+};
+
+/* The columns of table RecordBatch, validated. `out` gets `field_count` references. */
+int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *message,
+			  const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
+			  struct weir_array **out, int64_t *row_count, struct weir_error *err);
+
+/* ipc_convert.c: arrays that lie otherwise in messages than in memory, made plain. New arrays; the inputs are borrowed and
+ * checked as far as the conversion touches them. `validity` may be absent. */
+struct ipc_rows {
+	const struct weir_type *type; /* of the result */
+	int64_t length, null_count;
+	const struct weir_buffer *validity;
+};
+struct weir_array *ipc_convert_views(struct weir_account *account, const struct ipc_rows *rows,
+				     const struct weir_buffer *views, const struct weir_buffer *data,
+				     uint64_t data_count, struct weir_error *err);
+struct weir_array *ipc_convert_list_views(struct weir_account *account, const struct ipc_rows *rows,
+					  const struct weir_buffer *offsets, const struct weir_buffer *sizes,
+					  const struct weir_array *items, struct weir_error *err);
+struct weir_array *ipc_convert_runs(struct weir_account *account, int64_t length, const struct weir_array *ends,
+				    const struct weir_array *values, struct weir_error *err);
+
+/* Dictionary types in a type, itself included. */
+uint32_t ipc_type_dictionaries(const struct weir_type *type);
+
+#endif

@@ -1,0 +1,49 @@
+/* One encapsulated message: where its metadata and its body lie, and what it holds. */
+#include "arrow/ipc_impl.h"
+
+#include <string.h>
+
+int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *out, struct weir_error *err)
+{
+	struct flat_table message;
+	uint32_t words[2], prefix_size = 4;
+	int64_t body_size;
+	int16_t version;
+	int code;
+
+	*out = (struct ipc_message){0};
+	if (size < 4)
+		return weir_error_set(err, WEIR_E_DATA, "an Arrow message ends inside its length");
+	memcpy(words, bytes, 4);
+	/* Writers before Arrow 0.15 had no marker in front of the length. */
+	if (words[0] == UINT32_MAX) {
+		prefix_size = IPC_PREFIX_SIZE;
+		if (size < prefix_size)
+			return weir_error_set(err, WEIR_E_DATA, "an Arrow message ends inside its length");
+		memcpy(words, bytes + 4, 4);
+	}
+	if (words[0] == 0)
+		return WEIR_OK;
+	if (words[0] > INT32_MAX || words[0] > size - prefix_size)
+		return weir_error_set(err, WEIR_E_DATA, "an Arrow message of %u bytes does not fit into the %llu left",
+				      words[0], (unsigned long long)(size - prefix_size));
+	flat_open(&out->flat, bytes + prefix_size, words[0], &message);
+	version = flat_i16(&message, MESSAGE_VERSION, 0);
+	out->header_type = flat_u8(&message, MESSAGE_HEADER_TYPE, HEADER_NONE);
+	flat_child(&message, MESSAGE_HEADER, &out->header);
+	body_size = flat_i64(&message, MESSAGE_BODY_LENGTH, 0);
+	code = flat_check(&out->flat, "Arrow message", err);
+	if (code)
+		return code;
+	if (version != IPC_VERSION_4 && version != IPC_VERSION_5)
+		return weir_error_set(err, WEIR_E_UNSUPPORTED, "Arrow metadata of version %d is not supported",
+				      version + 1);
+	out->metadata_size = prefix_size + words[0];
+	if (body_size < 0 || (uint64_t)body_size > size - out->metadata_size)
+		return weir_error_set(err, WEIR_E_DATA,
+				      "an Arrow message's body of %lld bytes does not fit into the %llu left",
+				      (long long)body_size, (unsigned long long)(size - out->metadata_size));
+	out->body = bytes + out->metadata_size;
+	out->body_size = (uint64_t)body_size;
+	return WEIR_OK;
+}
