@@ -75,8 +75,11 @@ static void every_beginning_of_four(void **state)
 	static const unsigned char ends[] = {0x00, 0x7f, 0x80, 0x81, 0x8f, 0x90, 0x9f,
 					     0xa0, 0xbf, 0xc0, 0xc2, 0xe0, 0xff};
 	enum { ENDS = sizeof(ends) };
+	unsigned char text[40];
 
 	(void)state;
+	memset(text, 'x', sizeof(text));
+	memcpy(text, "é", 2);
 	for (unsigned first = 0; first < 65536; first++) {
 		for (unsigned i = 0; i < ENDS * ENDS; i++) {
 			unsigned char bytes[4] = {(unsigned char)(first >> 8), (unsigned char)first, ends[i / ENDS],
@@ -85,6 +88,10 @@ static void every_beginning_of_four(void **state)
 			if (bytes[0] < 0x80 && i > 3)
 				break;
 			check(bytes, 4);
+			/* Across the edge of a vector, in a text that is not ASCII. */
+			memcpy(text + 13 + i % 5, bytes, 4);
+			check(text, 40);
+			memcpy(text + 13 + i % 5, "xxxx", 4);
 		}
 	}
 }
@@ -170,9 +177,22 @@ static void random_mixtures(void **state)
 /* One bad byte at each place of a long run: the prefix ends there, whatever the vector's width. */
 static void every_place_is_looked_at(void **state)
 {
+	/* Of two, three and four bytes, each with the least first byte there is; ASCII where it is shorter. */
+	static const char *const least[] = {"\xc2\x80xx", "\xe0\xa0\x80x", "\xf0\x90\x80\x80"};
 	unsigned char bytes[520];
 
 	(void)state;
+	/* A character cut by a run of ASCII, at each place and of each length. */
+	for (size_t at = 0; at < 200; at++) {
+		for (size_t cut = 0; cut <= 4; cut++) {
+			memset(bytes, 'x', sizeof(bytes));
+			memcpy(bytes, "é", 2);
+			for (size_t i = 0; i < sizeof(least) / sizeof(least[0]); i++) {
+				memcpy(bytes + 2 + at, least[i], cut);
+				check(bytes, sizeof(bytes));
+			}
+		}
+	}
 	for (size_t at = 0; at < sizeof(bytes); at++) {
 		memset(bytes, 'x', sizeof(bytes));
 		bytes[at] = 0xc3;
