@@ -1,7 +1,6 @@
 /* weir_micro_base: what base/ costs, in ns a call or GB/s. Run by hand on an idle machine: each figure is the best of
  * some rounds, since everything that disturbs a round only makes it longer. */
 #include "base/arena.h"
-#include "base/base_impl.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -66,29 +65,35 @@ static void frame_warm(size_t count)
 }
 
 /* Every page is touched, as someone who decodes into it does. */
-static void frame_touched(size_t count, size_t keep)
+static void take_and_touch(struct weir_account *account)
 {
 	struct weir_error err;
+	char *frame = must(weir_alloc(account, frame_size, &err));
 
-	while (count--) {
-		char *frame = must(weir_alloc(&operator, frame_size, &err));
-
-		for (size_t at = 0; at < frame_size; at += 4096)
-			((volatile char *)frame)[at] = 1;
-		weir_free(&operator, frame, frame_size);
-		if (keep == 0)
-			weir_frames_trim(&mem->frames, 0);
-	}
+	for (size_t at = 0; at < frame_size; at += 4096)
+		((volatile char *)frame)[at] = 1;
+	weir_free(account, frame, frame_size);
 }
 
 static void frame_touched_warm(size_t count)
 {
-	frame_touched(count, SIZE_MAX);
+	while (count--)
+		take_and_touch(&operator);
 }
 
+/* A session of its own has nothing warm. */
 static void frame_touched_fresh(size_t count)
 {
-	frame_touched(count, 0);
+	struct weir_error err;
+
+	while (count--) {
+		struct weir_mem *fresh;
+
+		if (weir_mem_new(0, &fresh, &err))
+			abort();
+		take_and_touch(weir_mem_root(fresh));
+		weir_mem_free(fresh);
+	}
 }
 
 static void frame_grow(size_t count)
@@ -142,12 +147,6 @@ static void crc(size_t count)
 {
 	while (count--)
 		sink += weir_crc32c(0, bytes, bytes_size);
-}
-
-static void crc_plain(size_t count)
-{
-	while (count--)
-		sink += weir_crc32c_plain(0, bytes, bytes_size);
 }
 
 static void hash(size_t count)
@@ -220,7 +219,6 @@ int main(void)
 	bytes_size = 64;
 	per_byte("crc32c, 64 B", crc, 200000);
 	bytes_size = TEXT_SIZE;
-	per_byte("crc32c without the instruction, 1 MiB", crc_plain, 5);
 	per_byte("xxh3, 1 MiB", hash, 200);
 
 	fill_text("plain text without any surprise in it, ");
