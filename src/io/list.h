@@ -1,9 +1,17 @@
-/* list: which files to read. A path is a file, a directory (recursively, names starting with '.' or '_' skipped), a glob
- * (* ? [] {a,b} **), or a list of those; hive partitions (`year=2024/city=Z%C3%BCrich/`) become columns.
+/* list: which files to read. A path is a file, a directory (recursively), a glob (io/glob.h), or there is a list of those;
+ * hive partitions (`year=2024/city=Z%C3%BCrich/`) become columns.
  *
- * Lazy: the next file is found when asked for; within a directory files come sorted by name (byte order), directories
- * after each other in the same order as a sorted recursive walk gives. A path that is not there is WEIR_E_NOT_FOUND; a glob
- * or directory without files too, saying so. Symlink loops end with an error. One user thread at a time.
+ * Lazy: a directory is read when the listing comes to it. The files of one path come in byte order of their paths, the
+ * paths in the order given, a file as often as it is given. Names are bytes; nothing is asked of them but to be no NUL
+ * and no '/'.
+ *
+ *   directory   files with one of the extensions. Skipped: names beginning with '.' or '_', except directories like
+ *               `_x=1/`; what is neither file nor directory. Links are followed.
+ *   glob        as said in glob.h; ** enters what a directory's walk enters. A directory that the last component matches is
+ *               walked too, unless the pattern has a **. Whatever exists under exactly the name given is no pattern.
+ *
+ * A path that is not there is WEIR_E_NOT_FOUND; a glob or directory without files too, saying so. A directory that contains
+ * itself by links is an error, and so is a link to nothing where a file was wanted. One user thread at a time.
  */
 #ifndef WEIR_IO_LIST_H
 #define WEIR_IO_LIST_H
@@ -24,13 +32,13 @@ struct weir_listed {
 };
 
 struct weir_list_options {
-	const char *const *extensions; /* NULL-terminated, e.g. {".parquet", NULL}; NULL: any. Only for directories. */
+	const char *const *extensions; /* borrowed; NULL-terminated, e.g. {".parquet", NULL}, in any case; NULL: any */
 	bool hive;                     /* parse key=value directories below the given path */
 };
 
 int weir_listing_new(struct weir_account *account, const char *const *paths, uint32_t count,
 		     const struct weir_list_options *options, struct weir_listing **out, struct weir_error *err);
-/* *out_path NULL at the end. */
+/* *done at the end: then *out is not filled. After an error the listing can only be freed. */
 int weir_listing_next(struct weir_listing *listing, struct weir_listed *out, bool *done, struct weir_error *err);
 void weir_listing_free(struct weir_listing *listing);
 
