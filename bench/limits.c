@@ -118,13 +118,15 @@ static void index_read(struct replay *r, const char *path)
 	while ((length = getline(&line, &line_size, f)) > 0) {
 		line[length - 1] = '\0';
 		if (sscanf(line, "codec %15s", name) == 1) {
-			r->codec = !strcmp(name, "snappy") ? CODEC_SNAPPY : !strcmp(name, "zstd") ? CODEC_ZSTD : CODEC_NONE;
+			r->codec = !strcmp(name, "snappy") ? CODEC_SNAPPY
+				   : !strcmp(name, "zstd") ? CODEC_ZSTD
+							   : CODEC_NONE;
 		} else if (!strncmp(line, "f ", 2)) {
 			file = file_map(line + 2, &file_size);
 		} else if (sscanf(line, "p %zu %zu %zu", &offset, &compressed, &uncompressed) == 3) {
 			if (offset > file_size || compressed > file_size - offset)
 				die("page outside of the file", path);
-			page_add(r, &room, (struct page){ file + offset, compressed, uncompressed });
+			page_add(r, &room, (struct page){file + offset, compressed, uncompressed});
 		} else {
 			die(line, path);
 		}
@@ -199,8 +201,8 @@ static double lanes_run(struct lane *lanes, int count, void *(*work)(void *))
 
 int main(int argc, char **argv)
 {
-	struct lane lanes[MAX_THREADS] = { 0 };
-	struct replay r = { 0 };
+	struct lane lanes[MAX_THREADS] = {0};
+	struct replay r = {0};
 	double decompress, write_pass;
 	char path[4096];
 	int threads, i;
@@ -232,8 +234,8 @@ int main(int argc, char **argv)
 		unlink(path);
 		free(lanes[i].buffer);
 	}
-	printf("{\"decompress_s\": %.6f, \"write_s\": %.6f, \"pages\": %zu, \"decoded_bytes\": %zu}\n", decompress, write_pass,
-	       r.page_count, r.decoded);
+	printf("{\"decompress_s\": %.6f, \"write_s\": %.6f, \"pages\": %zu, \"decoded_bytes\": %zu}\n", decompress,
+	       write_pass, r.page_count, r.decoded);
 	free(r.pages);
 	return 0;
 }

@@ -196,8 +196,8 @@ def markdown(results, machine):
         parts += [
             "Times are medians; for weir of the whole process, for the peers of the job after import (first-row: whole "
             "process for all). ± is half the spread. `peer ÷ weir` is the faster of Polars and DuckDB: above 1, weir "
-            "is faster. `of limit` is the time of decompressing the same pages plus one write pass as a share of weir's "
-            "time (in brackets: that time, where weir did not run). `~` marks noise.\n",
+            "is faster. `of limit` is the time of decompressing the same pages plus one write pass as a share of "
+            "weir's time (in brackets: that time, where weir did not run). `~` marks noise.\n",
             ratio_table(plain),
             "",
         ]
