@@ -1,0 +1,785 @@
+/* gather: vectors go in, one growing batch comes out.
+ *
+ * Each column grows buffers of its own, doubling: validity bits (made only once a null is seen), then values, bits or
+ * offsets, then the bytes of strings: the one copy that a value sees on its way. Nested columns grow in a builder, run of
+ * rows after run of rows. A column of DICTIONARY_TYPE grows codes and the distinct values met so far; codes of a vector's
+ * dictionary are mapped through a table kept as long as its id stays the same.
+ *
+ * Threads: one at a time.
+ */
+#include "base/checked.h"
+#include "base/hash.h"
+#include "vector/kernels.h"
+
+#include <string.h>
+
+struct growing {
+	uint8_t *data;
+	size_t size, capacity;
+};
+
+/* The distinct values of one DICTIONARY_TYPE column. */
+struct distinct {
+	struct weir_builder values;
+	struct growing keys; /* FIXED and BYTES: where each value lies: uint64_t hash a value */
+	uint32_t *slots;     /* value number + 1; open addressing */
+	uint32_t slot_count; /* a power of two, or 0 */
+	uint64_t mapped_id;  /* of the dictionary that `map` is for; 0: none */
+	uint32_t *map;       /* its code → ours + 1; 0: not met */
+	uint32_t map_count;
+};
+
+struct gather_column {
+	const struct weir_type *type; /* borrowed from the schema */
+	const struct weir_type *value_type;
+	struct growing validity, values, bytes;
+	int64_t null_count;
+	bool has_validity;
+	struct weir_builder nested;
+	struct distinct distinct;
+};
+
+struct weir_gather {
+	struct weir_account *account;
+	struct weir_schema *schema;
+	int64_t row_count;
+	struct gather_column *columns;
+};
+
+static int grow(struct weir_gather *gather, struct growing *buffer, size_t size, struct weir_error *err)
+{
+	size_t capacity;
+	uint8_t *data;
+
+	if (size <= buffer->capacity)
+		return WEIR_OK;
+	capacity = buffer->capacity * 2 > size ? buffer->capacity * 2 : size;
+	capacity = weir_round_up(capacity < 256 ? 256 : capacity, 64);
+	data = weir_realloc(gather->account, buffer->data, buffer->capacity, capacity, err);
+	if (!data)
+		return err->code;
+	buffer->data = data;
+	buffer->capacity = capacity;
+	return WEIR_OK;
+}
+
+static void growing_release(struct weir_gather *gather, struct growing *buffer)
+{
+	weir_free(gather->account, buffer->data, buffer->capacity);
+	*buffer = (struct growing){0};
+}
+
+/* Puts `count` bits at bit position `at` of the buffer, whose bits past `at` are then unspecified but in its capacity. */
+static int bits_append(struct weir_gather *gather, struct growing *buffer, int64_t at, const uint64_t *bits,
+		       uint32_t count, struct weir_error *err)
+{
+	size_t words = ((size_t)at + count + 63) / 64;
+	uint32_t shift = (uint32_t)(at & 63);
+	uint64_t *out;
+	int code = grow(gather, buffer, (words + 1) * 8, err);
+
+	if (code || !count)
+		return code;
+	out = (uint64_t *)buffer->data + at / 64;
+	if (!shift) {
+		memcpy(out, bits, WEIR_BIT_WORDS(count) * 8);
+	} else {
+		uint64_t carry = *out & (((uint64_t)1 << shift) - 1);
+
+		for (uint32_t i = 0; i < WEIR_BIT_WORDS(count); i++) {
+			out[i] = carry | bits[i] << shift;
+			carry = bits[i] >> (64 - shift);
+		}
+		/* There is a spare word, so this one is inside. */
+		out[WEIR_BIT_WORDS(count)] = carry;
+	}
+	buffer->size = ((size_t)at + count + 7) / 8;
+	return WEIR_OK;
+}
+
+static int64_t bits_count(const uint64_t *bits, uint32_t count)
+{
+	int64_t set = 0;
+	uint32_t i = 0;
+
+	for (; i < count / 64; i++)
+		set += __builtin_popcountll(bits[i]);
+	if (count % 64)
+		set += __builtin_popcountll(bits[i] & (((uint64_t)1 << count % 64) - 1));
+	return set;
+}
+
+static void bits_fill(uint64_t *bits, uint32_t count, bool value)
+{
+	memset(bits, value ? 0xff : 0, WEIR_BIT_WORDS(count) * 8);
+}
+
+/* The validity of the selected rows, dense, in `scratch`; false when all are present. */
+static bool validity_of(const struct weir_column *column, const struct weir_selection *selection, uint64_t *scratch)
+{
+	if (!column->validity)
+		return false;
+	if (column->form == WEIR_CONSTANT) {
+		if (*column->validity & 1)
+			return false;
+		bits_fill(scratch, selection->count, false);
+		return true;
+	}
+	if (selection->rows)
+		weir_vector_kernels()->gather_bits(scratch, column->validity, selection->rows, selection->count);
+	else
+		memcpy(scratch, column->validity, WEIR_BIT_WORDS(selection->count) * 8);
+	return bits_count(scratch, selection->count) != selection->count;
+}
+
+static int validity_append(struct weir_gather *gather, struct gather_column *it, const uint64_t *valid, uint32_t count,
+			   struct weir_error *err)
+{
+	uint64_t ones[WEIR_VECTOR_ROWS / 64];
+	int code = WEIR_OK;
+
+	if (!valid && !it->has_validity)
+		return WEIR_OK;
+	if (!it->has_validity) {
+		size_t size = ((size_t)gather->row_count + 63) / 64 * 8;
+
+		code = grow(gather, &it->validity, size + 8, err);
+		if (code)
+			return code;
+		memset(it->validity.data, 0xff, size);
+		it->has_validity = true;
+	}
+	if (!valid) {
+		bits_fill(ones, count, true);
+		valid = ones;
+	} else {
+		it->null_count += count - bits_count(valid, count);
+	}
+	return bits_append(gather, &it->validity, gather->row_count, valid, count, err);
+}
+
+static int push_fixed(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+		      const struct weir_selection *selection, struct weir_error *err)
+{
+	const struct weir_vector_kernels *kernels = weir_vector_kernels();
+	size_t width = it->value_type->byte_width, size = width * selection->count;
+	bool is_power = width && !(width & (width - 1)) && width <= 32;
+	uint32_t log2 = is_power ? (uint32_t)__builtin_ctz((unsigned)width) : 0;
+	const uint8_t *values = column->values;
+	const uint32_t *codes = column->values;
+	uint8_t *out;
+	int code = grow(gather, &it->values, it->values.size + size, err);
+
+	if (code)
+		return code;
+	out = it->values.data + it->values.size;
+	it->values.size += size;
+	if (column->form == WEIR_FLAT && !selection->rows) {
+		if (size)
+			memcpy(out, values, size);
+	} else if (column->form == WEIR_FLAT && is_power) {
+		kernels->gather[log2](out, values, selection->rows, selection->count);
+	} else if (column->form == WEIR_FLAT) {
+		for (uint32_t k = 0; k < selection->count; k++)
+			memcpy(out + k * width, values + selection->rows[k] * width, width);
+	} else if (column->form == WEIR_CONSTANT || !column->dictionary->count) {
+		bool valid = column->form == WEIR_CONSTANT && weir_column_valid(column, 0);
+
+		for (uint32_t k = 0; k < selection->count; k++) {
+			if (valid)
+				memcpy(out + k * width, values, width);
+			else
+				memset(out + k * width, 0, width);
+		}
+	} else if (!selection->rows && is_power) {
+		kernels->lookup[log2](out, column->dictionary->values, codes, selection->count);
+	} else {
+		values = column->dictionary->values;
+		for (uint32_t k = 0; k < selection->count; k++) {
+			uint32_t row = selection->rows ? selection->rows[k] : k;
+
+			memcpy(out + k * width, values + codes[row] * width, width);
+		}
+	}
+	return WEIR_OK;
+}
+
+static int push_bits(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+		     const struct weir_selection *selection, struct weir_error *err)
+{
+	uint64_t scratch[WEIR_VECTOR_ROWS / 64];
+	const uint64_t *bits = column->values;
+
+	if (column->form == WEIR_CONSTANT || (column->form == WEIR_DICTIONARY && !column->dictionary->count)) {
+		bits_fill(scratch, selection->count,
+			  column->form == WEIR_CONSTANT && weir_column_valid(column, 0) && *bits & 1);
+		bits = scratch;
+	} else if (column->form == WEIR_DICTIONARY) {
+		const uint32_t *codes = column->values;
+
+		bits_fill(scratch, selection->count, false);
+		bits = column->dictionary->values;
+		for (uint32_t k = 0; k < selection->count; k++) {
+			uint32_t code = codes[selection->rows ? selection->rows[k] : k];
+
+			scratch[k >> 6] |= (bits[code >> 6] >> (code & 63) & 1) << (k & 63);
+		}
+		bits = scratch;
+	} else if (selection->rows) {
+		weir_vector_kernels()->gather_bits(scratch, bits, selection->rows, selection->count);
+		bits = scratch;
+	}
+	return bits_append(gather, &it->values, gather->row_count, bits, selection->count, err);
+}
+
+static inline const struct weir_view *view_at(const struct weir_column *column, uint32_t row)
+{
+	const struct weir_view *views = column->values;
+
+	switch (column->form) {
+	case WEIR_CONSTANT:
+		return views;
+	case WEIR_DICTIONARY:
+		return (const struct weir_view *)column->dictionary->values + ((const uint32_t *)column->values)[row];
+	default:
+		return views + row;
+	}
+}
+
+static int push_bytes(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+		      const struct weir_selection *selection, const uint64_t *valid, struct weir_error *err)
+{
+	bool is_large = it->value_type->id == WEIR_LARGE_STRING || it->value_type->id == WEIR_LARGE_BINARY;
+	size_t width = is_large ? 8 : 4, total = 0, at = it->bytes.size;
+	uint32_t count = selection->count;
+	int code = grow(gather, &it->values, it->values.size + (count + 1) * width, err);
+
+	if (code)
+		return code;
+	if (!it->values.size) {
+		memset(it->values.data, 0, width);
+		it->values.size = width;
+	}
+	for (uint32_t k = 0; k < count; k++) {
+		if (!valid || valid[k >> 6] >> (k & 63) & 1)
+			total += view_at(column, selection->rows ? selection->rows[k] : k)->size;
+	}
+	if (!is_large && at + total > INT32_MAX)
+		return weir_error_set(err, WEIR_E_LIMIT, "more than 2 GiB of text in one batch need large_%s",
+				      weir_type_is_text(it->value_type) ? "string" : "binary");
+	/* Short values are written as sixteen bytes at once: leave room for the last one to run over. */
+	code = grow(gather, &it->bytes, at + total + 16, err);
+	if (code)
+		return code;
+	for (uint32_t k = 0; k < count; k++) {
+		if (!valid || valid[k >> 6] >> (k & 63) & 1) {
+			const struct weir_view *view = view_at(column, selection->rows ? selection->rows[k] : k);
+
+			if (view->size <= WEIR_VIEW_INLINE)
+				memcpy(it->bytes.data + at, view->prefix, WEIR_VIEW_INLINE);
+			else
+				memcpy(it->bytes.data + at, view->data, view->size);
+			at += view->size;
+		}
+		if (is_large)
+			((int64_t *)(it->values.data + it->values.size))[k] = (int64_t)at;
+		else
+			((int32_t *)(it->values.data + it->values.size))[k] = (int32_t)at;
+	}
+	it->values.size += count * width;
+	it->bytes.size = at;
+	return WEIR_OK;
+}
+
+static int push_nested(struct gather_column *it, const struct weir_column *column,
+		       const struct weir_selection *selection, struct weir_error *err)
+{
+	const uint32_t *codes = column->values;
+	uint32_t k = 0;
+	int code = WEIR_OK;
+
+	while (!code && k < selection->count) {
+		uint32_t row = selection->rows ? selection->rows[k] : k;
+		uint32_t run = 1;
+
+		if (!weir_column_valid(column, row)) {
+			code = weir_builder_null(&it->nested, 1, err);
+		} else if (column->form == WEIR_CONSTANT) {
+			code = weir_builder_array(&it->nested, column->nested, column->nested_offset, 1, err);
+		} else if (column->form == WEIR_DICTIONARY) {
+			code = weir_builder_array(&it->nested, column->dictionary->nested, codes[row], 1, err);
+		} else {
+			while (k + run < selection->count && weir_column_valid(column, row + run) &&
+			       (!selection->rows || selection->rows[k + run] == row + run))
+				run++;
+			code = weir_builder_array(&it->nested, column->nested, column->nested_offset + row, run, err);
+		}
+		k += run;
+	}
+	return code;
+}
+
+static int slots_grow(struct weir_gather *gather, struct distinct *distinct, struct weir_error *err)
+{
+	uint32_t count = distinct->slot_count ? distinct->slot_count * 2 : 64;
+	uint32_t *slots = weir_alloc_zero(gather->account, count * sizeof(*slots), err);
+	const uint64_t *hashes = (const uint64_t *)distinct->keys.data;
+
+	if (!slots)
+		return err->code;
+	for (uint32_t i = 0; i < distinct->keys.size / 8; i++) {
+		uint32_t slot = (uint32_t)hashes[i] & (count - 1);
+
+		while (slots[slot])
+			slot = (slot + 1) & (count - 1);
+		slots[slot] = i + 1;
+	}
+	weir_free(gather->account, distinct->slots, distinct->slot_count * sizeof(*slots));
+	distinct->slots = slots;
+	distinct->slot_count = count;
+	return WEIR_OK;
+}
+
+/* One value of the column by its place in `column`'s values: its bytes. */
+static void value_bytes(const struct weir_type *type, const void *values, uint32_t at, uint8_t *bit,
+			const uint8_t **bytes, size_t *size)
+{
+	if (type->layout == WEIR_LAYOUT_BYTES) {
+		const struct weir_view *view = (const struct weir_view *)values + at;
+
+		*bytes = weir_view_bytes(view);
+		*size = view->size;
+	} else if (type->layout == WEIR_LAYOUT_BITS) {
+		*bit = ((const uint64_t *)values)[at >> 6] >> (at & 63) & 1;
+		*bytes = bit;
+		*size = 1;
+	} else {
+		*bytes = (const uint8_t *)values + (size_t)at * type->byte_width;
+		*size = type->byte_width;
+	}
+}
+
+static bool value_is(const struct gather_column *it, uint32_t number, const uint8_t *bytes, size_t size)
+{
+	const struct weir_builder *values = &it->distinct.values;
+	const struct weir_type *type = it->value_type;
+
+	if (type->layout == WEIR_LAYOUT_BITS)
+		return (values->values[number / 8] >> number % 8 & 1) == *bytes;
+	if (type->layout == WEIR_LAYOUT_FIXED)
+		return !memcmp(values->values + (size_t)number * type->byte_width, bytes, size);
+	if (type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY) {
+		const int64_t *offsets = (const int64_t *)values->values;
+
+		return (size_t)(offsets[number + 1] - offsets[number]) == size &&
+		       !memcmp(values->bytes + offsets[number], bytes, size);
+	}
+	const int32_t *offsets = (const int32_t *)values->values;
+
+	return (size_t)(offsets[number + 1] - offsets[number]) == size &&
+	       !memcmp(values->bytes + offsets[number], bytes, size);
+}
+
+static int distinct_find(struct weir_gather *gather, struct gather_column *it, const void *values, uint32_t at,
+			 uint32_t *out, struct weir_error *err)
+{
+	struct distinct *distinct = &it->distinct;
+	const uint8_t *bytes;
+	uint8_t bit;
+	size_t size;
+	uint64_t hash;
+	uint32_t slot, count = (uint32_t)(distinct->keys.size / 8);
+	int code = WEIR_OK;
+
+	if (count >= distinct->slot_count / 2 && (code = slots_grow(gather, distinct, err)))
+		return code;
+	value_bytes(it->value_type, values, at, &bit, &bytes, &size);
+	hash = weir_hash_bytes(bytes, size, 0);
+	for (slot = (uint32_t)hash & (distinct->slot_count - 1); distinct->slots[slot];
+	     slot = (slot + 1) & (distinct->slot_count - 1)) {
+		uint32_t number = distinct->slots[slot] - 1;
+
+		if (((const uint64_t *)distinct->keys.data)[number] == hash && value_is(it, number, bytes, size)) {
+			*out = number;
+			return WEIR_OK;
+		}
+	}
+	code = grow(gather, &distinct->keys, distinct->keys.size + 8, err);
+	if (code)
+		return code;
+	code = it->value_type->layout == WEIR_LAYOUT_BYTES ? weir_builder_bytes(&distinct->values, bytes, size, err)
+							   : weir_builder_fixed(&distinct->values, bytes, 1, err);
+	if (code)
+		return code;
+	((uint64_t *)distinct->keys.data)[count] = hash;
+	distinct->keys.size += 8;
+	distinct->slots[slot] = count + 1;
+	*out = count;
+	return WEIR_OK;
+}
+
+static int map_reset(struct weir_gather *gather, struct distinct *distinct, const struct weir_dictionary *dictionary,
+		     struct weir_error *err)
+{
+	uint32_t *map;
+
+	if (distinct->mapped_id == dictionary->id && distinct->map_count == dictionary->count)
+		return WEIR_OK;
+	map = weir_alloc_zero(gather->account, dictionary->count * sizeof(*map), err);
+	if (!map)
+		return err->code;
+	weir_free(gather->account, distinct->map, distinct->map_count * sizeof(*map));
+	distinct->map = map;
+	distinct->map_count = dictionary->count;
+	distinct->mapped_id = dictionary->id;
+	return WEIR_OK;
+}
+
+static int push_dictionary(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+			   const struct weir_selection *selection, const uint64_t *valid, struct weir_error *err)
+{
+	struct distinct *distinct = &it->distinct;
+	bool is_nested = it->value_type->layout == WEIR_LAYOUT_NESTED;
+	const uint32_t *codes = column->values;
+	uint32_t *out;
+	int code = grow(gather, &it->values, it->values.size + selection->count * sizeof(*out), err);
+
+	if (!code && column->form == WEIR_DICTIONARY)
+		code = map_reset(gather, distinct, column->dictionary, err);
+	if (code)
+		return code;
+	out = (uint32_t *)(it->values.data + it->values.size);
+	for (uint32_t k = 0; k < selection->count; k++) {
+		uint32_t row = selection->rows ? selection->rows[k] : k;
+		const void *values = column->values;
+		uint32_t at = column->form == WEIR_CONSTANT ? 0 : row, *mapped = NULL;
+
+		out[k] = 0;
+		if (it->value_type->layout == WEIR_LAYOUT_NULL || (valid && !(valid[k >> 6] >> (k & 63) & 1)))
+			continue;
+		if (column->form == WEIR_DICTIONARY) {
+			at = codes[row];
+			values = column->dictionary->values;
+			mapped = &distinct->map[at];
+			if (*mapped) {
+				out[k] = *mapped - 1;
+				continue;
+			}
+		}
+		if (is_nested) {
+			const struct weir_array *array = mapped ? column->dictionary->nested : column->nested;
+
+			out[k] = (uint32_t)distinct->values.length;
+			code = weir_builder_array(&distinct->values, array,
+						  mapped ? (int64_t)at : column->nested_offset + at, 1, err);
+		} else {
+			code = distinct_find(gather, it, values, at, &out[k], err);
+		}
+		if (code)
+			return code;
+		if (mapped)
+			*mapped = out[k] + 1;
+	}
+	it->values.size += selection->count * sizeof(*out);
+	return WEIR_OK;
+}
+
+static int push_column(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+		       const struct weir_selection *selection, struct weir_error *err)
+{
+	uint64_t scratch[WEIR_VECTOR_ROWS / 64];
+	const uint64_t *valid = NULL;
+	int code;
+
+	if (it->type->layout == WEIR_LAYOUT_NULL)
+		return WEIR_OK;
+	if (it->type->id != WEIR_DICTIONARY_TYPE && it->value_type->layout == WEIR_LAYOUT_NESTED)
+		return push_nested(it, column, selection, err);
+	if (validity_of(column, selection, scratch))
+		valid = scratch;
+	code = validity_append(gather, it, valid, selection->count, err);
+	if (code)
+		return code;
+	if (it->type->id == WEIR_DICTIONARY_TYPE)
+		return push_dictionary(gather, it, column, selection, valid, err);
+	switch (it->value_type->layout) {
+	case WEIR_LAYOUT_BITS:
+		return push_bits(gather, it, column, selection, err);
+	case WEIR_LAYOUT_BYTES:
+		return push_bytes(gather, it, column, selection, valid, err);
+	default:
+		return push_fixed(gather, it, column, selection, err);
+	}
+}
+
+int weir_gather_new(struct weir_account *account, const struct weir_schema *schema, struct weir_gather **out,
+		    struct weir_error *err)
+{
+	struct weir_gather *gather = weir_alloc_zero(account, sizeof(*gather), err);
+	int code = WEIR_OK;
+
+	*out = NULL;
+	if (!gather)
+		return err->code;
+	gather->account = account;
+	gather->schema = weir_schema_ref(schema);
+	gather->columns = weir_alloc_zero(account, schema->field_count * sizeof(*gather->columns), err);
+	if (!gather->columns) {
+		code = err->code;
+		goto fail;
+	}
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		struct gather_column *it = &gather->columns[i];
+
+		it->type = schema->fields[i].type;
+		it->value_type = weir_type_values(it->type);
+	}
+	for (uint32_t i = 0; !code && i < schema->field_count; i++) {
+		struct gather_column *it = &gather->columns[i];
+
+		if (it->type->id == WEIR_DICTIONARY_TYPE)
+			code = weir_builder_init(&it->distinct.values, it->value_type, account, err);
+		else if (it->type->layout == WEIR_LAYOUT_NESTED)
+			code = weir_builder_init(&it->nested, it->type, account, err);
+	}
+	if (!code) {
+		*out = gather;
+		return WEIR_OK;
+	}
+fail:
+	weir_gather_free(gather);
+	return code;
+}
+
+int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, struct weir_error *err)
+{
+	WEIR_ASSERT(vector->column_count == gather->schema->field_count);
+	for (uint32_t i = 0; i < vector->column_count; i++) {
+		int code = weir_column_decode(vector, i, err);
+
+		if (!code)
+			code = push_column(gather, &gather->columns[i], &vector->columns[i], &vector->selection, err);
+		if (code) {
+			weir_error_at_column(err, gather->schema->fields[i].name);
+			return code;
+		}
+	}
+	gather->row_count += vector->selection.count;
+	return WEIR_OK;
+}
+
+int64_t weir_gather_rows(const struct weir_gather *gather)
+{
+	return gather->row_count;
+}
+
+static uint64_t builder_bytes(const struct weir_builder *builder)
+{
+	uint64_t bytes = builder->validity_capacity + builder->values_capacity + builder->bytes_capacity;
+
+	for (uint32_t i = 0; i < builder->child_count; i++)
+		bytes += builder_bytes(&builder->children[i]);
+	return bytes;
+}
+
+uint64_t weir_gather_bytes(const struct weir_gather *gather)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < gather->schema->field_count; i++) {
+		const struct gather_column *it = &gather->columns[i];
+
+		bytes += it->validity.size + it->values.size + it->bytes.size + builder_bytes(&it->nested) +
+			 builder_bytes(&it->distinct.values);
+	}
+	return bytes;
+}
+
+/* Grown memory that arrays point into from now on. */
+struct grown {
+	struct weir_owner owner;
+	struct weir_account *account;
+	uint8_t *data;
+	size_t capacity;
+};
+
+static void grown_release(struct weir_owner *owner)
+{
+	struct grown *grown = (struct grown *)owner;
+
+	weir_free(grown->account, grown->data, grown->capacity);
+	weir_free(grown->account, grown, sizeof(*grown));
+}
+
+/* The grown bytes become a buffer, without a copy. */
+static int seal(struct weir_gather *gather, struct growing *from, struct weir_buffer *out, struct weir_error *err)
+{
+	struct grown *grown;
+	size_t padded = weir_round_up(from->size, 64);
+	int code = grow(gather, from, padded ? padded : 64, err);
+
+	if (code)
+		return code;
+	grown = weir_alloc(gather->account, sizeof(*grown), err);
+	if (!grown)
+		return err->code;
+	memset(from->data + from->size, 0, padded - from->size);
+	*grown = (struct grown){.owner = {.refs = 1, .release = grown_release},
+				.account = gather->account,
+				.data = from->data,
+				.capacity = from->capacity};
+	*out = (struct weir_buffer){.data = from->data, .size = from->size, .owner = &grown->owner};
+	*from = (struct growing){0};
+	return WEIR_OK;
+}
+
+/* Bits past the last row are zero in arrays. */
+static void bits_trim(struct growing *buffer, int64_t count)
+{
+	if (buffer->size && count % 8)
+		buffer->data[count / 8] &= (uint8_t)((1u << count % 8) - 1);
+}
+
+static int seal_codes(struct weir_gather *gather, const struct gather_column *it, struct weir_buffer *out,
+		      struct weir_error *err)
+{
+	const struct weir_type *index = it->type->dictionary_index;
+	const uint32_t *codes = (const uint32_t *)it->values.data;
+	uint64_t count = (uint64_t)it->distinct.values.length;
+	uint32_t bits = index->byte_width * 8 - (weir_type_is_signed(index) ? 1 : 0);
+	uint8_t *writable;
+	int code;
+	char name[32];
+
+	if (bits < 32 && count > (uint64_t)1 << bits)
+		return weir_error_set(err, WEIR_E_VALUE,
+				      "%llu distinct values do not fit dictionary indices of type %s",
+				      (unsigned long long)count, weir_type_name(index, name, sizeof(name)));
+	code = weir_buffer_new(gather->account, (uint64_t)gather->row_count * index->byte_width, out, &writable, err);
+	if (code)
+		return code;
+	for (int64_t i = 0; i < gather->row_count; i++) {
+		switch (index->byte_width) {
+		case 1:
+			writable[i] = (uint8_t)codes[i];
+			break;
+		case 2:
+			((uint16_t *)writable)[i] = (uint16_t)codes[i];
+			break;
+		case 4:
+			((uint32_t *)writable)[i] = codes[i];
+			break;
+		default:
+			((uint64_t *)writable)[i] = codes[i];
+		}
+	}
+	return WEIR_OK;
+}
+
+static void column_clear(struct weir_gather *gather, struct gather_column *it)
+{
+	growing_release(gather, &it->validity);
+	growing_release(gather, &it->values);
+	growing_release(gather, &it->bytes);
+	growing_release(gather, &it->distinct.keys);
+	weir_free(gather->account, it->distinct.slots, it->distinct.slot_count * sizeof(*it->distinct.slots));
+	weir_free(gather->account, it->distinct.map, it->distinct.map_count * sizeof(*it->distinct.map));
+	it->distinct.slots = NULL;
+	it->distinct.map = NULL;
+	it->distinct.slot_count = it->distinct.map_count = 0;
+	it->distinct.mapped_id = 0;
+	it->has_validity = false;
+	it->null_count = 0;
+}
+
+static struct weir_array *column_finish(struct weir_gather *gather, struct gather_column *it, struct weir_error *err)
+{
+	struct weir_array *array;
+	int code = WEIR_OK;
+
+	if (it->type->id != WEIR_DICTIONARY_TYPE && it->type->layout == WEIR_LAYOUT_NESTED)
+		return weir_builder_finish(&it->nested, err);
+	array = weir_array_new(gather->account, it->type, err);
+	if (!array)
+		return NULL;
+	array->length = gather->row_count;
+	array->null_count = it->type->layout == WEIR_LAYOUT_NULL ? gather->row_count : it->null_count;
+	if (it->type->layout == WEIR_LAYOUT_NULL)
+		return array;
+	bits_trim(&it->validity, gather->row_count);
+	if (it->value_type->layout == WEIR_LAYOUT_BITS && it->type->id != WEIR_DICTIONARY_TYPE)
+		bits_trim(&it->values, gather->row_count);
+	if (it->has_validity && it->null_count)
+		code = seal(gather, &it->validity, &array->buffers[0], err);
+	if (!code && it->type->id == WEIR_DICTIONARY_TYPE) {
+		code = seal_codes(gather, it, &array->buffers[1], err);
+		if (!code) {
+			array->dictionary = weir_builder_finish(&it->distinct.values, err);
+			code = array->dictionary ? WEIR_OK : err->code;
+		}
+	} else if (!code) {
+		if (it->type->layout == WEIR_LAYOUT_BYTES && !it->values.size) {
+			/* No row was pushed: one offset all the same. */
+			code = grow(gather, &it->values, 8, err);
+			if (!code) {
+				memset(it->values.data, 0, 8);
+				it->values.size = it->type->id == WEIR_LARGE_STRING || it->type->id == WEIR_LARGE_BINARY
+							  ? 8
+							  : 4;
+			}
+		}
+		if (!code)
+			code = seal(gather, &it->values, &array->buffers[1], err);
+		if (!code && it->type->layout == WEIR_LAYOUT_BYTES)
+			code = seal(gather, &it->bytes, &array->buffers[2], err);
+	}
+	if (code) {
+		weir_array_unref(array);
+		return NULL;
+	}
+	return array;
+}
+
+int weir_gather_finish(struct weir_gather *gather, struct weir_batch **out, struct weir_error *err)
+{
+	uint32_t count = gather->schema->field_count;
+	struct weir_array **arrays = weir_alloc_zero(gather->account, count * sizeof(*arrays), err);
+	int code = arrays ? WEIR_OK : err->code;
+
+	*out = NULL;
+	for (uint32_t i = 0; !code && i < count; i++) {
+		arrays[i] = column_finish(gather, &gather->columns[i], err);
+		if (!arrays[i]) {
+			weir_error_at_column(err, gather->schema->fields[i].name);
+			code = err->code;
+		} else {
+			column_clear(gather, &gather->columns[i]);
+		}
+	}
+	if (!code) {
+		*out = weir_batch_new(gather->account, gather->schema, gather->row_count, arrays, err);
+		code = *out ? WEIR_OK : err->code;
+	}
+	for (uint32_t i = 0; arrays && i < count; i++) {
+		if (arrays[i])
+			weir_array_unref(arrays[i]);
+	}
+	weir_free(gather->account, arrays, count * sizeof(*arrays));
+	gather->row_count = 0;
+	return code;
+}
+
+void weir_gather_free(struct weir_gather *gather)
+{
+	if (!gather)
+		return;
+	for (uint32_t i = 0; gather->columns && i < gather->schema->field_count; i++) {
+		column_clear(gather, &gather->columns[i]);
+		weir_builder_release(&gather->columns[i].nested);
+		weir_builder_release(&gather->columns[i].distinct.values);
+	}
+	if (gather->columns)
+		weir_free(gather->account, gather->columns, gather->schema->field_count * sizeof(*gather->columns));
+	weir_schema_unref(gather->schema);
+	weir_free(gather->account, gather, sizeof(*gather));
+}
