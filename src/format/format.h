@@ -141,6 +141,8 @@ struct weir_writer_ops {
 const struct weir_format_ops *weir_format_for_path(const char *path);
 const struct weir_format_ops *weir_format_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_by_name(const char *name);
+const struct weir_writer_ops *weir_writer_for_extension(const char *extension); /* ".parquet" */
+const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format;
 extern const struct weir_writer_ops weir_parquet_writer;

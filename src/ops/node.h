@@ -40,6 +40,12 @@ struct weir_columns {
 	bool *wanted;
 };
 
+/* What became of the columns of each input: its old column i is kept, and is now column moved[i]. */
+struct weir_narrowing {
+	struct weir_columns kept[2];
+	const uint32_t *moved[2];
+};
+
 /* Words of the verb's arguments: "filter", "price > 5" → count 1. Options (--name value) are split off already. */
 struct weir_words {
 	uint32_t count;
@@ -62,9 +68,10 @@ struct weir_op_rules {
 	/* Which input columns are needed for the wanted output columns. */
 	int (*needs)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		     const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
-	/* Tells it that only these output columns are wanted; it narrows itself and its schema. */
-	int (*narrow)(struct weir_op_env *env, struct weir_node *node, const struct weir_columns *wanted,
-		      struct weir_error *err);
+	/* Its inputs have dropped columns and moved the others; only `kept` of its own are wanted. It adapts itself and its
+	 * schema, keeps the order, and leaves in `kept` what it has now (never less than was wanted). */
+	int (*narrow)(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
+		      struct weir_columns *kept, struct weir_error *err);
 	/* Rewrites a predicate on the output into one on input `input`; *out NULL when it cannot pass. */
 	int (*filter_below)(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 			    const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err);
@@ -80,6 +87,7 @@ struct weir_op {
 	const char *verb;
 	const char *usage;   /* "filter EXPRESSION" */
 	const char *help;    /* a paragraph and examples, for weir help VERB */
+	const char *const *options; /* "mode=" takes a value, "fsync" does not; NULL-terminated, or NULL */
 	uint32_t inputs_min, inputs_max;
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);
@@ -94,7 +102,19 @@ struct weir_op {
 	struct weir_op_rules rules;
 };
 
-const struct weir_op *weir_op_find(const char *verb);                 /* NULL: unknown */
+/* What the plan's rules must know of single operators, and nothing else may ask. */
+const struct weir_expr *weir_filter_predicate(const struct weir_node *node); /* NULL: not a filter */
+int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct weir_expr *predicate,
+		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
+int64_t weir_limit_rows(const struct weir_node *node);      /* −1: not a limit */
+const char *weir_union_chain(const struct weir_node *node); /* text of the second input; NULL: none */
+
+/* Builds a node's inputs, then the node. */
+int weir_node_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		    struct weir_error *err);
+
+const struct weir_op *weir_op_find(const char *verb); /* NULL: unknown */
+bool weir_op_option_takes_value(const struct weir_op *op, const char *name);
 const struct weir_op *const *weir_op_list(uint32_t *count);
 
 #endif

@@ -26,10 +26,12 @@ struct weir_lane_context {
 	bool (*is_turn)(struct weir_lane_context *context);
 	/* A limit is satisfied: later splits are not wanted. */
 	void (*enough)(struct weir_lane_context *context);
+	void *backend; /* for those functions; copied along when an operator hands a context of its own to its inputs */
 };
 
 enum weir_progress {
 	WEIR_HAVE_OUTPUT, /* the vector holds rows for the next step */
+	WEIR_HAVE_MORE,   /* the same, and `drain` gives more before the next input */
 	WEIR_NEED_INPUT,  /* nothing came of it */
 	WEIR_SPLIT_DONE,  /* the rest of this split is not wanted (limit); the vector may hold its last rows */
 };
@@ -59,7 +61,7 @@ struct weir_step_ops {
 	int (*lane_new)(void *step, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_begin)(void *lane, const struct weir_split_info *split, struct weir_error *err); /* NULL: nothing to do */
 	int (*push)(void *lane, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err);
-	/* At the end of a split, until it reports NEED_INPUT: rows it kept back. NULL: keeps none. */
+	/* After HAVE_MORE, and at the end of a split, until it reports NEED_INPUT: rows kept back. NULL: keeps none. */
 	int (*drain)(void *lane, struct weir_vector *out, enum weir_progress *progress, struct weir_error *err);
 	void (*lane_free)(void *lane);
 	void (*free)(void *step);

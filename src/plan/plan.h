@@ -23,6 +23,7 @@ int weir_plan_parse_text(struct weir_plan *plan, const char *text, struct weir_e
 /* Puts one operator on top (what the words do, for programs). */
 int weir_plan_add(struct weir_plan *plan, const char *verb, const struct weir_words *words, struct weir_error *err);
 struct weir_node *weir_plan_root(const struct weir_plan *plan);
+struct weir_op_env *weir_plan_env(struct weir_plan *plan);
 
 /* Types every node; reads what schemas need (first footers). */
 int weir_plan_bind(struct weir_plan *plan, struct weir_error *err);

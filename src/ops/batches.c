@@ -1,0 +1,221 @@
+/* Rows come from the program: each batch of an Arrow stream is a split. Batches are taken one at a time under the source's
+ * lock; a batch larger than a split would be is handed out in vectors all the same, nothing is copied. A split that is given
+ * up is opened again: its batch is kept until the split is freed. */
+#include "ops/collect.h"
+#include "ops/ops_impl.h"
+
+struct batches_config {
+	struct weir_schema *schema;
+	struct weir_batch_source source; /* next NULL: taken by a run already */
+};
+
+struct batches_source {
+	struct weir_account *account;
+	struct weir_batch_source source;
+	uint64_t count;
+};
+
+struct batches_lane {
+	struct weir_account account;
+	struct weir_lane_context *context;
+	struct weir_arena arena;
+	struct weir_batch *batch; /* borrowed from the split */
+	int64_t row;
+};
+
+static void config_release(void *object)
+{
+	struct batches_config *config = object;
+
+	if (config->source.release)
+		config->source.release(config->source.state);
+	weir_schema_unref(config->schema);
+}
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	struct batches_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+	int code = config ? weir_words_expect(words, "batches", 0, 0, NULL, err) : err->code;
+
+	node->config = config;
+	return code ? code : env->keep(env, config, config_release, err);
+}
+
+int weir_batches_set(struct weir_op_env *env, struct weir_node *node, const struct weir_schema *schema,
+		     struct weir_batch_source source, struct weir_error *err)
+{
+	struct batches_config *config = node->config;
+
+	(void)env;
+	(void)err;
+	WEIR_ASSERT(node->op == &weir_op_batches && !config->schema);
+	config->schema = weir_schema_ref(schema);
+	config->source = source;
+	return WEIR_OK;
+}
+
+static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	struct batches_config *config = node->config;
+
+	(void)env;
+	if (!config->schema)
+		return weir_error_set(err, WEIR_E_INVALID, "the plan reads batches, and the program gave none");
+	node->schema = config->schema;
+	node->rows_est = node->bytes_est = -1;
+	return WEIR_OK;
+}
+
+static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	(void)node;
+	return weir_text_puts(out, "batches: from the program", err);
+}
+
+static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	(void)node;
+	(void)save;
+	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a plan that reads batches of this program cannot be saved");
+}
+
+static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	(void)env;
+	(void)node;
+	(void)load;
+	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot read batches of a program");
+}
+
+static int split_next(void *state, struct weir_split_info *out, void **split, bool *done, struct weir_error *err)
+{
+	struct batches_source *source = state;
+	struct weir_batch *batch = NULL;
+	int code;
+
+	do {
+		weir_batch_unref(batch);
+		code = source->source.next(source->source.state, &batch, err);
+	} while (!code && batch && batch->row_count == 0);
+	if (code)
+		return code;
+	*done = !batch;
+	*split = batch;
+	*out = (struct weir_split_info){.number = source->count, .rows_est = batch ? batch->row_count : 0};
+	source->count += batch != NULL;
+	return WEIR_OK;
+}
+
+static void split_free(void *state, void *split)
+{
+	(void)state;
+	weir_batch_unref(split);
+}
+
+static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
+{
+	struct batches_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+
+	(void)state;
+	if (!lane)
+		return err->code;
+	weir_account_init(&lane->account, context->account, "batches");
+	weir_arena_init(&lane->arena, &lane->account);
+	lane->context = context;
+	*out = lane;
+	return WEIR_OK;
+}
+
+static void lane_free(void *state)
+{
+	struct batches_lane *lane = state;
+	struct weir_account *account = lane->context->account;
+
+	weir_arena_release(&lane->arena);
+	weir_account_release(&lane->account);
+	weir_free(account, lane, sizeof(*lane));
+}
+
+static int split_open(void *state, void *split, struct weir_error *err)
+{
+	struct batches_lane *lane = state;
+
+	(void)err;
+	lane->batch = split;
+	lane->row = 0;
+	return WEIR_OK;
+}
+
+static int next(void *state, struct weir_vector *out, struct weir_error *err)
+{
+	struct batches_lane *lane = state;
+	int64_t count = lane->batch->row_count - lane->row;
+	int code;
+
+	if (count > WEIR_VECTOR_ROWS)
+		count = WEIR_VECTOR_ROWS;
+	*out = (struct weir_vector){0};
+	if (count == 0)
+		return WEIR_OK;
+	weir_arena_clear(&lane->arena);
+	code = weir_vector_from_batch(lane->batch, lane->row, (uint32_t)count, &lane->arena, out, err);
+	out->source_row = lane->row;
+	lane->row += count;
+	return code;
+}
+
+static void split_abort(void *state)
+{
+	struct batches_lane *lane = state;
+
+	lane->batch = NULL;
+}
+
+static void source_free(void *state)
+{
+	struct batches_source *source = state;
+
+	if (source->source.release)
+		source->source.release(source->source.state);
+	weir_free(source->account, source, sizeof(*source));
+}
+
+static const struct weir_source_ops source_ops = {
+	.name = "batches",
+	.split_next = split_next,
+	.split_free = split_free,
+	.lane_new = lane_new,
+	.split_open = split_open,
+	.next = next,
+	.split_abort = split_abort,
+	.lane_free = lane_free,
+	.free = source_free,
+};
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+{
+	struct batches_config *config = node->config;
+	struct batches_source *source;
+
+	if (!config->source.next)
+		return weir_error_set(err, WEIR_E_INVALID, "batches of the program can be read once, and they were");
+	source = weir_alloc_zero(env->account, sizeof(*source), err);
+	if (!source)
+		return err->code;
+	source->account = env->account;
+	source->source = config->source;
+	config->source = (struct weir_batch_source){0};
+	return weir_fragment_source(fragment, &source_ops, source);
+}
+
+const struct weir_op weir_op_batches = {
+	.verb = "batches",
+	.usage = "batches",
+	.help = "Takes rows from the program that built the plan.\n",
+	.parse = parse,
+	.bind = bind,
+	.describe = describe,
+	.save = save,
+	.load = load,
+	.build = build,
+};

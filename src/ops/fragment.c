@@ -1,0 +1,48 @@
+#include "ops/fragment.h"
+
+void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account)
+{
+	*fragment = (struct weir_fragment){.account = account, .row_limit = -1};
+}
+
+int weir_fragment_source(struct weir_fragment *fragment, const struct weir_source_ops *ops, void *state)
+{
+	WEIR_ASSERT(!fragment->source_ops);
+	fragment->source_ops = ops;
+	fragment->source = state;
+	return WEIR_OK;
+}
+
+int weir_fragment_step(struct weir_fragment *fragment, const struct weir_step_ops *ops, void *state,
+		       struct weir_error *err)
+{
+	int code = weir_list_push(&fragment->steps, fragment->account, err,
+				  (struct weir_fragment_step){.ops = ops, .state = state});
+
+	if (code)
+		ops->free(state);
+	return code;
+}
+
+int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_ops *ops, void *state)
+{
+	WEIR_ASSERT(!fragment->sink_ops);
+	fragment->sink_ops = ops;
+	fragment->sink = state;
+	return WEIR_OK;
+}
+
+void weir_fragment_release(struct weir_fragment *fragment)
+{
+	if (!fragment->account)
+		return;
+	if (fragment->sink_ops)
+		fragment->sink_ops->free(fragment->sink);
+	for (size_t i = 0; i < fragment->steps.count; i++)
+		fragment->steps.items[i].ops->free(fragment->steps.items[i].state);
+	weir_list_release(&fragment->steps, fragment->account);
+	if (fragment->source_ops)
+		fragment->source_ops->free(fragment->source);
+	weir_schema_unref(fragment->schema);
+	*fragment = (struct weir_fragment){0};
+}

@@ -1,0 +1,44 @@
+/* What the operators share among themselves. */
+#ifndef WEIR_OPS_OPS_IMPL_H
+#define WEIR_OPS_OPS_IMPL_H
+
+#include "ops/fragment.h"
+#include "ops/node.h"
+#include "ops/save.h"
+
+extern const struct weir_op weir_op_read, weir_op_filter, weir_op_select, weir_op_with, weir_op_rename, weir_op_drop,
+	weir_op_limit, weir_op_union, weir_op_count, weir_op_write, weir_op_collect, weir_op_batches;
+
+/* words.c */
+/* Checks the number of arguments and that every option is in the NULL-terminated list `options` ("mode=" takes a value,
+ * "fsync" is bare); `usage` goes into the message. */
+int weir_words_expect(const struct weir_words *words, const char *usage, uint32_t count_min, uint32_t count_max,
+		      const char *const *options, struct weir_error *err);
+/* The value of an option, or NULL when it is absent ("" for a bare one). */
+const char *weir_words_option(const struct weir_words *words, const char *name);
+/* "1000", "1_000_000", "10k", "5M" (decimal): a count of rows. */
+int weir_parse_count(const char *text, int64_t *out, struct weir_error *err);
+/* Splits "a, b,c" at commas outside quotes and brackets; each part trimmed and in the arena. */
+int weir_words_split(struct weir_op_env *env, const char *text, const char *const **out, uint32_t *count,
+		     struct weir_error *err);
+
+/* exprs.c: expressions that the plan keeps. */
+int weir_op_keep_expr(struct weir_op_env *env, struct weir_expr *expr, struct weir_error *err); /* frees it on failure */
+int weir_op_keep_schema(struct weir_op_env *env, struct weir_schema *schema, struct weir_error *err);
+int weir_op_parse_expr(struct weir_op_env *env, const char *text, struct weir_expr **out, struct weir_error *err);
+int weir_op_save_expr(struct weir_save *save, const struct weir_expr *expr, struct weir_error *err);
+/* Sets wanted[i] for each column that the expression reads. */
+int weir_op_mark_columns(const struct weir_expr *expr, const struct weir_schema *schema, struct weir_columns *columns,
+			 struct weir_error *err);
+
+/* cast(column `from`, type) over a schema's columns. */
+int weir_op_cast_program(struct weir_account *account, const struct weir_schema *schema, uint32_t from,
+			 const struct weir_type *type, struct weir_program **out, struct weir_error *err);
+
+/* rules.c: for operators whose columns are those of their input. */
+int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		       const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
+int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
+			struct weir_columns *kept, struct weir_error *err);
+
+#endif

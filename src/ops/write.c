@@ -1,0 +1,636 @@
+/* write TARGET: files from vectors. A folder gets a file per split, made by whichever lane runs it; one file, or standard
+ * output, gets the parts of all splits in order.
+ *
+ *     folder    part-000000.parquet  header │ part of split 0 │ footer
+ *               part-000001.parquet  header │ part of split 1 │ footer          any lane, any time
+ *     one file  header │ part of split 0 │ part of split 1 │ … │ footer          in turn
+ *
+ * In order means: the lane whose split is the oldest writes through; the others keep the encoded bytes of their part, at
+ * most HELD_BYTES_MAX of them, then wait for their turn. A file with no rows is not made, except a single file or a pipe,
+ * which somebody asked for by name.
+ */
+#include "base/checked.h"
+#include "ops/ops_impl.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10 };
+
+struct write_config {
+	const char *target; /* "-": standard output */
+	const char *format; /* name of the writer; NULL: by extension, else Parquet */
+	const char *encoding;
+	enum weir_write_mode mode;
+	bool durable, no_dictionary, no_page_index, data_page_v2;
+	enum weir_codec codec;
+	int64_t codec_level, rows_per_file, bytes_per_file, row_group_rows, row_group_bytes;
+};
+
+struct write_sink {
+	struct weir_account *account;
+	struct weir_schema *schema;
+	const struct weir_writer_ops *writer_ops;
+	struct weir_writer_options options;
+	int64_t rows_per_file, bytes_per_file;
+	struct weir_output *output; /* NULL: standard output, or ignored */
+	bool ignored, ordered;
+	/* Ordered only; changed by the lane whose turn it is, and at commit. */
+	struct weir_output_file *file;
+	uint64_t size;
+	bool header_done;
+	struct WEIR_LIST(struct weir_part *) parts;
+	struct WEIR_LIST(uint64_t) offsets;
+};
+
+struct write_lane {
+	struct weir_account account;
+	struct weir_lane_context *context;
+	struct write_sink *sink;
+	struct weir_format_writer *writer;
+	uint64_t split;
+	uint32_t files_of_split;
+	bool part_open;
+	struct weir_output_file *file; /* folder: the open one */
+	uint64_t file_rows;
+	struct weir_text held; /* folder: the write buffer; ordered: bytes before our turn */
+	bool in_turn;
+};
+
+/* ---- plan ---- */
+
+static const char *const option_names[] = {"mode=",           "format=",          "compression=",    "level=",
+					   "rows-per-file=",  "bytes-per-file=",  "row-group-rows=", "row-group-bytes=",
+					   "encoding=",       "fsync",            "no-dictionary",   "no-page-index",
+					   "page-v2",         NULL};
+
+static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
+{
+	static const char *const names[] = {"append", "overwrite", "error", "ignore"};
+
+	for (uint32_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = (enum weir_write_mode)i;
+			return WEIR_OK;
+		}
+	}
+	return weir_error_set(err, WEIR_E_INVALID, "--mode is append, overwrite, error or ignore, not '%s'", text);
+}
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	struct write_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+	const char *value;
+	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, option_names, err) : err->code;
+
+	if (code)
+		return code;
+	node->config = config;
+	config->codec = WEIR_CODEC_SNAPPY;
+	config->target = weir_arena_strdup(env->arena, words->words[0], err);
+	if (!config->target)
+		return err->code;
+	if ((value = weir_words_option(words, "format")))
+		config->format = weir_arena_strdup(env->arena, value, err);
+	if ((value = weir_words_option(words, "encoding")))
+		config->encoding = weir_arena_strdup(env->arena, value, err);
+	if ((value = weir_words_option(words, "mode")))
+		code = parse_mode(value, &config->mode, err);
+	if (!code && (value = weir_words_option(words, "compression")))
+		code = weir_codec_parse(value, &config->codec, err);
+	if (!code && (value = weir_words_option(words, "level")))
+		code = weir_parse_count(value, &config->codec_level, err);
+	if (!code && (value = weir_words_option(words, "rows-per-file")))
+		code = weir_parse_count(value, &config->rows_per_file, err);
+	if (!code && (value = weir_words_option(words, "bytes-per-file")))
+		code = weir_parse_bytes(value, &config->bytes_per_file, err);
+	if (!code && (value = weir_words_option(words, "row-group-rows")))
+		code = weir_parse_count(value, &config->row_group_rows, err);
+	if (!code && (value = weir_words_option(words, "row-group-bytes")))
+		code = weir_parse_bytes(value, &config->row_group_bytes, err);
+	config->durable = weir_words_option(words, "fsync") != NULL;
+	config->no_dictionary = weir_words_option(words, "no-dictionary") != NULL;
+	config->no_page_index = weir_words_option(words, "no-page-index") != NULL;
+	config->data_page_v2 = weir_words_option(words, "page-v2") != NULL;
+	return code;
+}
+
+static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	const struct write_config *config = node->config;
+	const int64_t numbers[] = {config->mode,           config->durable,       config->no_dictionary,
+				   config->no_page_index,  config->data_page_v2,  config->codec,
+				   config->codec_level,    config->rows_per_file, config->bytes_per_file,
+				   config->row_group_rows, config->row_group_bytes};
+	int code = weir_save_string(save, config->target, err);
+
+	if (!code)
+		code = weir_save_string(save, config->format, err);
+	if (!code)
+		code = weir_save_string(save, config->encoding, err);
+	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
+		code = weir_save_i64(save, numbers[i], err);
+	return code;
+}
+
+static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	struct write_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+	int64_t numbers[11];
+	int code = config ? weir_load_string(load, &config->target, err) : err->code;
+
+	if (!code)
+		code = weir_load_string(load, &config->format, err);
+	if (!code)
+		code = weir_load_string(load, &config->encoding, err);
+	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
+		code = weir_load_i64(load, &numbers[i], err);
+	if (code)
+		return code;
+	if (!config->target || numbers[0] < 0 || numbers[0] > WEIR_MODE_IGNORE || numbers[5] < 0 ||
+	    numbers[5] >= WEIR_CODEC_COUNT)
+		return weir_error_set(err, WEIR_E_DATA, "the saved plan has a write that makes no sense");
+	node->config = config;
+	config->mode = (enum weir_write_mode)numbers[0];
+	config->durable = numbers[1];
+	config->no_dictionary = numbers[2];
+	config->no_page_index = numbers[3];
+	config->data_page_v2 = numbers[4];
+	config->codec = (enum weir_codec)numbers[5];
+	config->codec_level = numbers[6];
+	config->rows_per_file = numbers[7];
+	config->bytes_per_file = numbers[8];
+	config->row_group_rows = numbers[9];
+	config->row_group_bytes = numbers[10];
+	return WEIR_OK;
+}
+
+static bool is_pipe(const struct write_config *config)
+{
+	return strcmp(config->target, "-") == 0;
+}
+
+/* The writer whose extension the target ends in, or NULL. */
+static const struct weir_writer_ops *writer_for_target(const char *target)
+{
+	const char *dot = strrchr(target, '.'), *slash = strrchr(target, '/');
+
+	return dot && (!slash || dot > slash) ? weir_writer_for_extension(dot) : NULL;
+}
+
+static int choose_writer(const struct write_config *config, const struct weir_writer_ops **out, bool *one_file,
+			 struct weir_error *err)
+{
+	const struct weir_writer_ops *by_extension = writer_for_target(config->target);
+
+	*one_file = is_pipe(config) || by_extension;
+	if (config->format) {
+		*out = weir_writer_by_name(config->format);
+		if (!*out)
+			return weir_error_set(err, WEIR_E_INVALID, "no writer for the format '%s' (there are: %s)",
+					      config->format, weir_writer_names());
+	} else {
+		*out = by_extension ? by_extension : weir_writer_by_name(is_pipe(config) ? "csv" : "parquet");
+	}
+	return WEIR_OK;
+}
+
+static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_writer_ops *writer;
+	bool one_file;
+
+	(void)env;
+	node->schema = node->inputs[0]->schema;
+	node->rows_est = node->inputs[0]->rows_est;
+	node->bytes_est = node->inputs[0]->bytes_est;
+	return choose_writer(node->config, &writer, &one_file, err);
+}
+
+static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	static const char *const modes[] = {"append", "overwrite", "error", "ignore"};
+	const struct write_config *config = node->config;
+	const struct weir_writer_ops *writer;
+	bool one_file;
+	int code = choose_writer(config, &writer, &one_file, err);
+
+	if (code)
+		return code;
+	if (is_pipe(config))
+		return weir_text_printf(out, err, "write to standard output as %s, in order", writer->name);
+	return weir_text_printf(out, err, "write %s (%s, %s%s, %s)", config->target, writer->name,
+				weir_codec_name(config->codec), one_file ? ", one file, in order" : ", a file per split",
+				modes[config->mode]);
+}
+
+/* ---- bytes ---- */
+
+static int pipe_write(const void *bytes, uint64_t size, struct weir_error *err)
+{
+	const char *p = bytes;
+
+	while (size > 0) {
+		ssize_t n = write(STDOUT_FILENO, p, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return weir_error_set_errno(err, errno, "cannot write to standard output");
+		p += n;
+		size -= (uint64_t)n;
+	}
+	return WEIR_OK;
+}
+
+static int ordered_write(struct write_sink *sink, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	int code = sink->output ? weir_output_file_write(sink->file, bytes, size, err) : pipe_write(bytes, size, err);
+
+	if (!code)
+		sink->size += size;
+	return code;
+}
+
+static int ordered_sink_write(void *state, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	return ordered_write(state, bytes, size, err);
+}
+
+static int ordered_header(struct write_sink *sink, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	if (sink->header_done)
+		return WEIR_OK;
+	if (sink->output)
+		code = weir_output_file_new(sink->output, "", &sink->file, err);
+	if (!code)
+		code = sink->writer_ops->header(sink->account, sink->schema, &sink->options,
+						(struct weir_byte_sink){ordered_sink_write, sink}, err);
+	sink->header_done = !code;
+	return code;
+}
+
+/* Our turn: the header if we are the first, then what we held. */
+static int take_turn(struct write_lane *lane, struct weir_error *err)
+{
+	struct write_sink *sink = lane->sink;
+	int code;
+
+	if (lane->in_turn)
+		return WEIR_OK;
+	code = lane->context->wait_turn(lane->context, err);
+	if (!code)
+		code = ordered_header(sink, err);
+	if (!code && lane->part_open)
+		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
+	if (!code && lane->held.size)
+		code = ordered_write(sink, lane->held.data, lane->held.size, err);
+	weir_text_release(&lane->held);
+	lane->in_turn = !code;
+	return code;
+}
+
+static int flush(struct write_lane *lane, struct weir_error *err)
+{
+	int code = lane->held.size ? weir_output_file_write(lane->file, lane->held.data, lane->held.size, err) : WEIR_OK;
+
+	weir_text_clear(&lane->held);
+	return code;
+}
+
+static int lane_write(void *state, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	struct write_lane *lane = state;
+	int code = WEIR_OK;
+
+	if (lane->sink->ordered) {
+		if (!lane->in_turn && lane->held.size + size > HELD_BYTES_MAX)
+			code = take_turn(lane, err);
+		if (code)
+			return code;
+		return lane->in_turn ? ordered_write(lane->sink, bytes, size, err)
+				     : weir_text_append(&lane->held, bytes, size, err);
+	}
+	if (lane->held.size + size > WRITE_BUFFER)
+		code = flush(lane, err);
+	if (code)
+		return code;
+	return size >= WRITE_BUFFER ? weir_output_file_write(lane->file, bytes, size, err)
+				    : weir_text_append(&lane->held, bytes, size, err);
+}
+
+/* ---- lanes ---- */
+
+static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
+{
+	struct write_sink *sink = state;
+	struct write_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	int code;
+
+	if (!lane)
+		return err->code;
+	weir_account_init(&lane->account, context->account, "write");
+	weir_text_init(&lane->held, &lane->account);
+	lane->context = context;
+	lane->sink = sink;
+	code = sink->writer_ops->writer_new(&lane->account, sink->schema, &sink->options, &lane->writer, err);
+	if (code) {
+		weir_account_release(&lane->account);
+		weir_free(context->account, lane, sizeof(*lane));
+		return code;
+	}
+	*out = lane;
+	return WEIR_OK;
+}
+
+static void split_abort(void *state)
+{
+	struct write_lane *lane = state;
+	struct weir_error ignored = {0};
+
+	if (lane->file)
+		weir_output_file_close(lane->file, false, &ignored);
+	lane->file = NULL;
+	lane->part_open = false;
+	weir_text_release(&lane->held);
+}
+
+static void lane_free(void *state)
+{
+	struct write_lane *lane = state;
+	struct weir_account *account = lane->context->account;
+
+	split_abort(lane);
+	lane->sink->writer_ops->writer_free(lane->writer);
+	weir_account_release(&lane->account);
+	weir_free(account, lane, sizeof(*lane));
+}
+
+static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
+{
+	struct write_lane *lane = state;
+
+	(void)err;
+	lane->split = split->number;
+	lane->files_of_split = 0;
+	lane->part_open = false;
+	lane->in_turn = false;
+	return WEIR_OK;
+}
+
+static int file_begin(struct write_lane *lane, struct weir_error *err)
+{
+	struct write_sink *sink = lane->sink;
+	struct weir_byte_sink bytes = {lane_write, lane};
+	int code = WEIR_OK;
+
+	lane->file_rows = 0;
+	if (!sink->ordered) {
+		char name[160];
+		bool several = sink->rows_per_file || sink->bytes_per_file;
+
+		if (several)
+			snprintf(name, sizeof(name), "%spart-%06llu-%03u%s", weir_output_name_prefix(sink->output),
+				 (unsigned long long)lane->split, lane->files_of_split, sink->writer_ops->extension);
+		else
+			snprintf(name, sizeof(name), "%spart-%06llu%s", weir_output_name_prefix(sink->output),
+				 (unsigned long long)lane->split, sink->writer_ops->extension);
+		code = weir_output_file_new(sink->output, name, &lane->file, err);
+		if (!code)
+			code = sink->writer_ops->header(&lane->account, sink->schema, &sink->options, bytes, err);
+	} else if (lane->in_turn) {
+		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
+	}
+	if (!code)
+		code = sink->writer_ops->part_begin(lane->writer, bytes, err);
+	lane->part_open = !code;
+	lane->files_of_split++;
+	return code;
+}
+
+static int file_end(struct write_lane *lane, struct weir_error *err)
+{
+	struct write_sink *sink = lane->sink;
+	struct weir_part *part = NULL;
+	uint64_t offset;
+	int code;
+
+	if (sink->ordered) {
+		code = sink->writer_ops->part_end(lane->writer, sink->account, &part, err);
+		if (!code)
+			code = take_turn(lane, err);
+		if (!code)
+			code = weir_list_push(&sink->parts, sink->account, err, part);
+		if (code && part)
+			sink->writer_ops->part_free(sink->account, part);
+		lane->part_open = false;
+		return code;
+	}
+	code = sink->writer_ops->part_end(lane->writer, &lane->account, &part, err);
+	if (!code) {
+		offset = weir_output_file_size(lane->file) + lane->held.size - part->bytes;
+		code = sink->writer_ops->footer(&lane->account, sink->schema, &sink->options, &part, &offset, 1,
+						(struct weir_byte_sink){lane_write, lane}, err);
+		sink->writer_ops->part_free(&lane->account, part);
+	}
+	if (!code)
+		code = flush(lane, err);
+	if (!code) {
+		code = weir_output_file_close(lane->file, true, err);
+		lane->file = NULL;
+	}
+	lane->part_open = false;
+	return code;
+}
+
+static int push(void *state, struct weir_vector *vector, struct weir_error *err)
+{
+	struct write_lane *lane = state;
+	struct write_sink *sink = lane->sink;
+	int code = WEIR_OK;
+
+	if (sink->ignored)
+		return WEIR_OK;
+	if (sink->ordered && !lane->in_turn && lane->context->is_turn(lane->context))
+		code = take_turn(lane, err);
+	if (!code && !lane->part_open)
+		code = file_begin(lane, err);
+	if (!code && sink->rows_per_file &&
+	    lane->file_rows + vector->selection.count > (uint64_t)sink->rows_per_file) {
+		/* The vector goes into two files (or more): cut by selection. */
+		uint16_t all[WEIR_VECTOR_ROWS];
+		struct weir_vector rest = *vector;
+
+		code = weir_vector_decode_all(vector, err);
+		rest.columns = vector->columns;
+		if (!rest.selection.rows) {
+			for (uint32_t i = 0; i < rest.selection.count; i++)
+				all[i] = (uint16_t)i;
+			rest.selection.rows = all;
+		}
+		while (!code && rest.selection.count > 0) {
+			struct weir_vector head = rest;
+			uint64_t room = (uint64_t)sink->rows_per_file - lane->file_rows;
+
+			if (room == 0) {
+				code = file_end(lane, err);
+				if (!code)
+					code = file_begin(lane, err);
+				continue;
+			}
+			if (head.selection.count > room)
+				head.selection.count = (uint32_t)room;
+			code = sink->writer_ops->push(lane->writer, &head, err);
+			lane->file_rows += head.selection.count;
+			rest.selection.rows += head.selection.count;
+			rest.selection.count -= head.selection.count;
+		}
+		return code;
+	}
+	if (!code)
+		code = sink->writer_ops->push(lane->writer, vector, err);
+	lane->file_rows += vector->selection.count;
+	if (!code && sink->bytes_per_file && !sink->ordered &&
+	    weir_output_file_size(lane->file) + lane->held.size >= (uint64_t)sink->bytes_per_file)
+		code = file_end(lane, err);
+	return code;
+}
+
+static int split_end(void *state, struct weir_error *err)
+{
+	struct write_lane *lane = state;
+
+	return lane->part_open ? file_end(lane, err) : WEIR_OK;
+}
+
+/* ---- the whole ---- */
+
+static int commit(void *state, struct weir_error *err)
+{
+	struct write_sink *sink = state;
+	int code = WEIR_OK;
+
+	if (sink->ignored)
+		return WEIR_OK;
+	if (sink->ordered) {
+		code = ordered_header(sink, err);
+		WEIR_ASSERT(code || sink->parts.count == sink->offsets.count);
+		if (!code)
+			code = sink->writer_ops->footer(sink->account, sink->schema, &sink->options, sink->parts.items,
+							sink->offsets.items, (uint32_t)sink->parts.count,
+							(struct weir_byte_sink){ordered_sink_write, sink}, err);
+		if (!code && sink->file) {
+			code = weir_output_file_close(sink->file, true, err);
+			sink->file = NULL;
+		}
+	}
+	return code || !sink->output ? code : weir_output_commit(sink->output, err);
+}
+
+static void sink_free(void *state)
+{
+	struct write_sink *sink = state;
+	struct weir_error ignored = {0};
+
+	for (size_t i = 0; i < sink->parts.count; i++)
+		sink->writer_ops->part_free(sink->account, sink->parts.items[i]);
+	weir_list_release(&sink->parts, sink->account);
+	weir_list_release(&sink->offsets, sink->account);
+	if (sink->file)
+		weir_output_file_close(sink->file, false, &ignored);
+	if (sink->output)
+		weir_output_free(sink->output);
+	weir_schema_unref(sink->schema);
+	weir_free(sink->account, sink, sizeof(*sink));
+}
+
+static const struct weir_sink_ops sink_ops = {
+	.name = "write",
+	.lane_new = lane_new,
+	.split_begin = split_begin,
+	.push = push,
+	.split_end = split_end,
+	.split_abort = split_abort,
+	.lane_free = lane_free,
+	.commit = commit,
+	.free = sink_free,
+};
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+{
+	const struct write_config *config = node->config;
+	struct write_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
+	bool one_file = false;
+	int code = WEIR_OK;
+
+	if (!sink)
+		return err->code;
+	sink->account = env->account;
+	sink->schema = weir_schema_ref(node->schema);
+	sink->rows_per_file = config->rows_per_file;
+	sink->bytes_per_file = config->bytes_per_file;
+	sink->options = (struct weir_writer_options){
+		.codec = config->codec,
+		.codec_level = (int)config->codec_level,
+		.row_group_rows = config->row_group_rows,
+		.row_group_bytes = config->row_group_bytes,
+		.dictionary = !config->no_dictionary,
+		.page_index = !config->no_page_index,
+		.statistics = true,
+		.data_page_v2 = config->data_page_v2,
+		.encoding = config->encoding,
+	};
+	code = choose_writer(config, &sink->writer_ops, &one_file, err);
+	sink->ordered = one_file;
+	if (!code && one_file && (config->rows_per_file || config->bytes_per_file))
+		code = weir_error_set(err, WEIR_E_INVALID, "rows or bytes per file need a folder, '%s' is one file",
+				      config->target);
+	if (!code && !is_pipe(config)) {
+		struct weir_output_options options = {
+			.mode = config->mode, .durable = config->durable, .single_file = one_file};
+		const char *target = config->target;
+		size_t length = strlen(target);
+
+		if (!one_file && (length == 0 || target[length - 1] != '/'))
+			target = weir_arena_printf(env->arena, err, "%s/", target);
+		code = target ? weir_output_begin(env->account, target, &options, &sink->output, &sink->ignored, err)
+			      : err->code;
+	}
+	if (code) {
+		sink_free(sink);
+		return code;
+	}
+	fragment->ordered |= sink->ordered;
+	return weir_fragment_sink(fragment, &sink_ops, sink);
+}
+
+const struct weir_op weir_op_write = {
+	.verb = "write",
+	.usage = "write TARGET [--mode append|overwrite|error|ignore] [--format F] [--compression C] …",
+	.help = "Writes files that appear all at once, complete, when the run has ended well.\n"
+		"TARGET is a folder, or one file when it has an extension that weir knows, or - for standard output.\n"
+		"\n"
+		"  --mode append|overwrite|error|ignore   what to do when TARGET exists (append)\n"
+		"  --format parquet|csv|jsonl|arrow       else by extension; Parquet in folders, CSV into pipes\n"
+		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
+		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
+		"  --fsync                                survive a power failure, not only a kill\n"
+		"\n"
+		"  weir read data/ then filter 'price > 100' then write out/ --mode overwrite\n"
+		"  weir read data/ then select name,price then write prices.parquet --compression zstd\n"
+		"  weir read data/ then write - --format jsonl | head\n",
+	.options = option_names,
+	.inputs_min = 1,
+	.inputs_max = 1,
+	.parse = parse,
+	.bind = bind,
+	.describe = describe,
+	.save = save,
+	.load = load,
+	.build = build,
+	.rules = {.needs = weir_op_needs_same},
+};
