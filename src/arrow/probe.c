@@ -1,6 +1,5 @@
-/* Entry points for tests that load libweir and hold arrays of another library against it. Only in builds with
- * -Dfaults=true; the released library has none of them. Structs given are consumed, those returned belong to the caller.
- */
+/* Entry points of libweir_probe for tests that hold arrays of another library against the engine's. Structs given are
+ * consumed, those returned belong to the caller. */
 #include "weir/weir.h"
 #include "arrow/cdata_impl.h"
 
