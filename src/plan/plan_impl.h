@@ -1,9 +1,8 @@
 #ifndef WEIR_PLAN_PLAN_IMPL_H
 #define WEIR_PLAN_PLAN_IMPL_H
 
-#include "plan/plan.h"
-
 #include "base/list.h"
+#include "plan/plan.h"
 
 struct weir_plan {
 	struct weir_account *account;

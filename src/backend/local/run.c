@@ -1,0 +1,335 @@
+/* A run in this process: the executor under one lock, lanes as threads, and the caller's own thread, which waits, measures
+ * memory ten times a second and looks whether somebody asked to cancel.
+ *
+ * Whoever has an event gives it to the core and performs the actions at once. Performing may cause further events (a split
+ * was cut); they queue up and are given in order, never recursively.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "backend/local/local_impl.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { MEASURE_MS = 100 };
+
+static void queue_event(struct weir_local_run *run, struct weir_event event)
+{
+	struct weir_error err = {0};
+
+	if (weir_list_push(&run->events, run->account, &err, event) && !run->error.code)
+		run->error = err;
+}
+
+/* The run cannot go on: nobody could even queue an event. */
+static void give_up_run(struct weir_local_run *run, const struct weir_error *err)
+{
+	if (!run->error.code)
+		run->error = *err;
+	run->ended = true;
+	run->end_code = err->code;
+	for (uint32_t i = 0; i < run->lane_count; i++) {
+		atomic_store_explicit(&run->lanes[i].cancelled, true, memory_order_relaxed);
+		run->lanes[i].stop = true;
+		pthread_cond_signal(&run->lanes[i].wake);
+	}
+	pthread_cond_broadcast(&run->over);
+}
+
+static void cut_split(struct weir_local_run *run)
+{
+	const struct weir_fragment *fragment = run->fragment;
+	struct local_task task = {0};
+	struct weir_error err = {0};
+	bool done = false;
+	int code = run->splits_end ? WEIR_OK
+				   : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
+
+	if (!code && !done && !run->splits_end) {
+		WEIR_ASSERT(task.info.number == run->first_task + run->tasks.count);
+		code = weir_list_push(&run->tasks, run->account, &err, task);
+		if (!code) {
+			run->bytes_est_known += task.info.bytes_est;
+			queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLIT_CUT,
+							     .bytes = (int64_t)task.info.memory_est});
+			return;
+		}
+		fragment->source_ops->split_free(fragment->source, task.split);
+	}
+	run->splits_end = true;
+	queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLITS_END});
+	if (code) {
+		weir_error_at_operator(&err, fragment->source_ops->name);
+		if (!run->error.code)
+			run->error = err;
+		queue_event(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = code});
+	}
+}
+
+/* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. */
+static void drop_done_tasks(struct weir_local_run *run)
+{
+	size_t n = 0;
+
+	while (n < run->tasks.count && run->tasks.items[n].done) {
+		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[n].split);
+		n++;
+	}
+	if (n == 0)
+		return;
+	memmove(run->tasks.items, run->tasks.items + n, (run->tasks.count - n) * sizeof(*run->tasks.items));
+	run->tasks.count -= n;
+	run->first_task += n;
+}
+
+static void perform(struct weir_local_run *run, const struct weir_action *action)
+{
+	struct lane *lane = action->slot < run->lane_count ? &run->lanes[action->slot] : NULL;
+
+	switch (action->kind) {
+	case WEIR_DO_CUT_SPLIT:
+		cut_split(run);
+		return;
+	case WEIR_DO_START_TASK:
+		lane->task = action->run;
+		lane->task_grant = action->bytes;
+		lane->has_task = true;
+		lane->has_turn = lane->give_up = false;
+		atomic_store_explicit(&lane->cancelled, false, memory_order_relaxed);
+		break;
+	case WEIR_DO_GRANT:
+		lane->grant_more += action->bytes;
+		lane->has_grant = true;
+		break;
+	case WEIR_DO_GIVE_UP:
+		lane->give_up = true;
+		break;
+	case WEIR_DO_TURN:
+		lane->has_turn = true;
+		break;
+	case WEIR_DO_STOP_TASK:
+		atomic_store_explicit(&lane->cancelled, true, memory_order_relaxed);
+		break;
+	case WEIR_DO_STOP_SLOT:
+		lane->stop = true;
+		break;
+	case WEIR_DO_TRIM:
+		weir_mem_trim(run->session->mem, 0);
+		return;
+	case WEIR_DO_END:
+		run->ended = true;
+		run->end_code = action->code;
+		if (action->code && !run->error.code)
+			weir_error_set(&run->error, action->code, "%s",
+				       action->reason ? action->reason : weir_code_text(action->code));
+		pthread_cond_broadcast(&run->over);
+		return;
+	default:
+		/* Chunks and worker processes belong to runs with more than one stage. */
+		WEIR_ASSERT(!"an action that a run of one stage does not have");
+	}
+	pthread_cond_signal(&lane->wake);
+}
+
+void weir_local_post(struct weir_local_run *run, struct weir_event event)
+{
+	struct weir_error err = {0};
+
+	queue_event(run, event);
+	if (run->stepping) /* performing an action caused it: the loop below has it next */
+		return;
+	run->stepping = true;
+	for (size_t i = 0; i < run->events.count && !run->ended; i++) {
+		run->actions.count = 0;
+		if (weir_core_step(run->core, &run->events.items[i], weir_clock_ns(), &run->actions, &err)) {
+			give_up_run(run, &err);
+			break;
+		}
+		for (size_t k = 0; k < run->actions.count; k++) {
+			struct weir_action action = run->actions.items[k];
+
+			perform(run, &action);
+		}
+	}
+	run->events.count = 0;
+	run->stepping = false;
+	drop_done_tasks(run);
+}
+
+int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
+		       struct weir_error *err)
+{
+	struct weir_account *account = weir_session_account(session);
+	struct weir_local_run *run = weir_alloc_zero(account, sizeof(*run), err);
+	struct weir_stage_spec stage = {.kind = WEIR_STAGE_LANES, .slots = session->threads, .name = "native"};
+	struct weir_core_options options = {.stages = &stage, .stage_count = 1};
+	pthread_condattr_t monotonic;
+	int code;
+
+	if (!run)
+		return err->code;
+	run->session = session;
+	run->fragment = fragment;
+	run->account = account;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->over, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	options.limit = session->memory_limit;
+	options.budget = session->memory_limit - SESSION_RESERVE;
+	stage.slot_memory = options.budget / stage.slots;
+	code = weir_core_new(account, &options, &run->core, err);
+	if (!code) {
+		run->lanes = weir_alloc_zero(account, stage.slots * sizeof(*run->lanes), err);
+		code = run->lanes ? WEIR_OK : err->code;
+	}
+	if (code) {
+		weir_local_run_free(run);
+		return code;
+	}
+	run->lane_count = stage.slots;
+	for (uint32_t i = 0; i < run->lane_count; i++) {
+		run->lanes[i].run = run;
+		run->lanes[i].number = i;
+		pthread_cond_init(&run->lanes[i].wake, NULL);
+	}
+	*out = run;
+	return WEIR_OK;
+}
+
+void weir_local_run_free(struct weir_local_run *run)
+{
+	if (!run)
+		return;
+	for (size_t i = 0; i < run->tasks.count; i++)
+		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
+	for (uint32_t i = 0; i < run->lane_count; i++)
+		pthread_cond_destroy(&run->lanes[i].wake);
+	weir_list_release(&run->tasks, run->account);
+	weir_list_release(&run->events, run->account);
+	weir_list_release(&run->actions, run->account);
+	weir_core_free(run->core);
+	weir_free(run->account, run->lanes, run->lane_count * sizeof(*run->lanes));
+	pthread_cond_destroy(&run->over);
+	pthread_mutex_destroy(&run->lock);
+	weir_free(run->account, run, sizeof(*run));
+}
+
+void weir_local_run_cancel(struct weir_local_run *run)
+{
+	/* relaxed: the waiting thread looks again within MEASURE_MS */
+	atomic_store_explicit(&run->cancel_requested, true, memory_order_relaxed);
+}
+
+/* What the kernel sees beyond what the accounts explain. */
+static void measure(struct weir_local_run *run)
+{
+	struct weir_mem_stats stats;
+	struct weir_error ignored = {0};
+	int64_t anon, shmem, beyond;
+
+	if (weir_process_rss(&anon, &shmem, &ignored))
+		return;
+	weir_mem_stats(run->session->mem, &stats);
+	beyond = anon - run->session->rss_start - stats.used - stats.warm - SESSION_RESERVE;
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED,
+						 .slot = WEIR_NO_SLOT,
+						 .bytes = beyond > 0 ? beyond : 0});
+}
+
+static int start_lanes(struct weir_local_run *run, struct weir_error *err)
+{
+	pthread_attr_t attributes;
+	int failed = 0;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, (size_t)1 << 20);
+	for (uint32_t i = 0; i < run->lane_count && !failed; i++) {
+		failed = pthread_create(&run->lanes[i].thread, &attributes, weir_lane_main, &run->lanes[i]);
+		run->lanes[i].thread_started = !failed;
+		run->lanes_running += !failed;
+	}
+	pthread_attr_destroy(&attributes);
+	/* Some lanes are as good as all of them, only slower. */
+	if (failed && run->lanes_running == 0)
+		return weir_error_set_errno(err, failed, "cannot start a thread");
+	if (failed)
+		weir_log(WEIR_LOG_WARN, "only %u of %u threads could be started", run->lanes_running, run->lane_count);
+	return WEIR_OK;
+}
+
+int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
+{
+	bool cancel_sent = false;
+	int code;
+
+	run->started_ns = weir_clock_ns();
+	pthread_mutex_lock(&run->lock);
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
+	code = start_lanes(run, err);
+	while (!code && run->lanes_running > 0) {
+		struct timespec until;
+
+		if (!cancel_sent && atomic_load_explicit(&run->cancel_requested, memory_order_relaxed)) {
+			cancel_sent = true;
+			weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = WEIR_E_CANCELLED});
+		}
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += MEASURE_MS * 1000000L;
+		until.tv_sec += until.tv_nsec / 1000000000L;
+		until.tv_nsec %= 1000000000L;
+		if (pthread_cond_timedwait(&run->over, &run->lock, &until) && !run->ended)
+			measure(run);
+	}
+	pthread_mutex_unlock(&run->lock);
+	for (uint32_t i = 0; i < run->lane_count; i++) {
+		if (run->lanes[i].thread_started)
+			pthread_join(run->lanes[i].thread, NULL);
+	}
+	if (!code && run->end_code) {
+		*err = run->error;
+		code = err->code ? err->code : weir_error_set(err, run->end_code, "%s", weir_code_text(run->end_code));
+	}
+	if (!code)
+		code = run->fragment->sink_ops->commit(run->fragment->sink, err);
+	run->ended_ns = weir_clock_ns();
+	weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
+	return code;
+}
+
+void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out)
+{
+	struct weir_mem_stats memory;
+
+	*out = (struct weir_run_stats){0};
+	weir_mem_stats(run->session->mem, &memory);
+	pthread_mutex_lock(&run->lock);
+	out->started_ns = run->started_ns;
+	out->ended_ns = run->ended_ns;
+	out->splits_done = run->splits_done;
+	out->splits_known = run->first_task + run->tasks.count;
+	out->splits_all_known = run->splits_end;
+	out->bytes_est_known = run->bytes_est_known;
+	out->bytes_est_done = run->bytes_est_done;
+	out->lanes = run->lane_count;
+	weir_core_stats(run->core, &out->core);
+	out->memory_limit = run->session->memory_limit;
+	out->memory_used = memory.used + memory.warm;
+	out->memory_peak = memory.peak;
+	out->rows_out = run->rows_out;
+	for (uint32_t i = 0; i < run->lane_count; i++) {
+		const struct lane *lane = &run->lanes[i];
+
+		if (!out->op_count)
+			out->op_count = lane->op_count;
+		for (uint32_t k = 0; k < lane->op_count && k < out->op_count; k++) {
+			out->ops[k].name = lane->ops[k].name;
+			out->ops[k].rows_out += lane->ops[k].rows_out;
+			out->ops[k].vectors += lane->ops[k].vectors;
+			out->ops[k].time_ns += lane->ops[k].time_ns;
+		}
+	}
+	out->rows_in = out->op_count ? out->ops[0].rows_out : 0;
+	pthread_mutex_unlock(&run->lock);
+}

@@ -1,0 +1,104 @@
+/* A session: memory with its limit, I/O threads, and how many lanes to run. */
+#include "backend/local/local_impl.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IO_THREADS = 4 };
+
+/* CPUs this process may use: its affinity, cut by a cgroup quota. */
+static uint32_t cpu_count(void)
+{
+	cpu_set_t set;
+	long count = sysconf(_SC_NPROCESSORS_ONLN);
+	double quota, period;
+	char text[64];
+	FILE *file;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		count = CPU_COUNT(&set);
+	file = fopen("/sys/fs/cgroup/cpu.max", "re");
+	if (file) {
+		if (fgets(text, sizeof(text), file) && sscanf(text, "%lf %lf", &quota, &period) == 2 && period > 0 &&
+		    quota / period < (double)count)
+			count = (long)(quota / period + 0.999);
+		fclose(file);
+	}
+	return count < 1 ? 1 : (uint32_t)count;
+}
+
+int weir_session_new(const struct weir_session_options *options, struct weir_session **out, struct weir_error *err)
+{
+	int64_t limit = options->memory_limit ? options->memory_limit : weir_memory_limit_default();
+	struct weir_session *session;
+	struct weir_mem *mem = NULL;
+	char given[32], least[32];
+	int64_t anon, shmem;
+	int code;
+
+	if (limit < SESSION_LIMIT_MIN)
+		return weir_error_set(err, WEIR_E_LIMIT, "a memory limit of %s is too small: the least is %s",
+				      weir_format_bytes(limit, given, sizeof(given)),
+				      weir_format_bytes(SESSION_LIMIT_MIN, least, sizeof(least)));
+	code = weir_mem_new(limit, &mem, err);
+	if (code)
+		return code;
+	session = weir_alloc_zero(weir_mem_root(mem), sizeof(*session), err);
+	if (!session) {
+		weir_mem_free(mem);
+		return err->code;
+	}
+	session->mem = mem;
+	session->memory_limit = limit;
+	session->threads = options->threads ? options->threads : cpu_count();
+	/* What the process had before us (a Python interpreter, say) is not ours. */
+	if (weir_process_rss(&anon, &shmem, err) == WEIR_OK)
+		session->rss_start = anon;
+	weir_error_clear(err);
+	code = weir_io_new(weir_mem_root(mem), IO_THREADS, &session->io, err);
+	if (code) {
+		weir_session_free(session);
+		return code;
+	}
+	*out = session;
+	return WEIR_OK;
+}
+
+void weir_session_free(struct weir_session *session)
+{
+	struct weir_mem *mem;
+
+	if (!session)
+		return;
+	mem = session->mem;
+	weir_io_free(session->io);
+	weir_free(weir_mem_root(mem), session, sizeof(*session));
+	weir_mem_free(mem);
+}
+
+struct weir_account *weir_session_account(struct weir_session *session)
+{
+	return weir_mem_root(session->mem);
+}
+
+struct weir_io *weir_session_io(struct weir_session *session)
+{
+	return session->io;
+}
+
+int64_t weir_session_memory_limit(const struct weir_session *session)
+{
+	return session->memory_limit;
+}
+
+uint32_t weir_session_threads(const struct weir_session *session)
+{
+	return session->threads;
+}
+
+void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out)
+{
+	weir_mem_stats(session->mem, out);
+}
