@@ -65,6 +65,9 @@ static inline int64_t offset_at(const struct weir_array *array, int64_t at)
 /* array.c */
 extern const uint8_t array_zeros[64]; /* stands where an offsets buffer must be, but nothing is in it */
 
+/* validate.c: everything, with a name for the error's path. */
+int array_validate_column(const struct weir_array *array, const char *name, struct weir_error *err);
+
 /* builder.c: for results of known size. Measure what will be appended, reserve once, append. */
 void builder_measure(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count);
 int builder_reserve(struct weir_builder *builder, struct weir_error *err);

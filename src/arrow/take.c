@@ -1,0 +1,327 @@
+/* Take: rows of an array by number, in any order, -1 for a null.
+ *
+ * Each layout has one loop. Lists and structs turn the numbers of their rows into those of their children's rows and go
+ * on there, so that every loop, at any depth, runs over plain numbers.
+ */
+#include "base/checked.h"
+#include "arrow/arrow_impl.h"
+
+struct picked {
+	struct weir_account *account;
+	const int64_t *rows;
+	int64_t count;
+	bool missing; /* some rows are -1 */
+};
+
+static struct weir_array *take(const struct picked *picked, const struct weir_array *array, struct weir_error *err);
+
+static inline __attribute__((always_inline)) int64_t gather_bits(const struct picked *picked, const uint8_t *bits,
+								 int64_t offset, uint8_t *out, bool missing)
+{
+	int64_t set = 0;
+
+	for (int64_t at = 0; at < picked->count; at += 64) {
+		int64_t step = picked->count - at < 64 ? picked->count - at : 64;
+		uint64_t word = 0;
+
+		for (int64_t bit = 0; bit < step; bit++) {
+			int64_t row = picked->rows[at + bit];
+			bool value = missing && row < 0 ? false : !bits || weir_bit_get(bits, offset + row);
+
+			word |= (uint64_t)value << bit;
+		}
+		set += __builtin_popcountll(word);
+		/* Buffers are padded to 64 bytes. */
+		memcpy(out + (at >> 3), &word, 8);
+	}
+	return set;
+}
+
+static int take_validity(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+			 struct weir_error *err)
+{
+	const uint8_t *bits = array->null_count == 0 ? NULL : array->buffers[0].data;
+	uint8_t *to;
+	int64_t set;
+
+	if (!bits && !picked->missing)
+		return WEIR_OK;
+	if (weir_buffer_new(picked->account, weir_bits_size(picked->count), &out->buffers[0], &to, err))
+		return err->code;
+	set = picked->missing ? gather_bits(picked, bits, array->offset, to, true)
+			      : gather_bits(picked, bits, array->offset, to, false);
+	out->null_count = picked->count - set;
+	if (!out->null_count)
+		weir_buffer_release(&out->buffers[0]);
+	return WEIR_OK;
+}
+
+static inline __attribute__((always_inline)) void gather_width(const struct picked *picked, const uint8_t *from,
+							       uint8_t *to, size_t width)
+{
+	if (!picked->missing) {
+		for (int64_t i = 0; i < picked->count; i++)
+			memcpy(to + (size_t)i * width, from + (size_t)picked->rows[i] * width, width);
+		return;
+	}
+	for (int64_t i = 0; i < picked->count; i++) {
+		if (picked->rows[i] < 0)
+			memset(to + (size_t)i * width, 0, width);
+		else
+			memcpy(to + (size_t)i * width, from + (size_t)picked->rows[i] * width, width);
+	}
+}
+
+static int take_fixed(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+		      struct weir_error *err)
+{
+	size_t width = array->type->byte_width;
+	const uint8_t *from = array->buffers[1].data + (size_t)array->offset * width;
+	uint64_t size;
+	uint8_t *to;
+
+	if (weir_mul_overflows((uint64_t)picked->count, width, &size))
+		return weir_error_set(err, WEIR_E_OVERFLOW, "%lld rows are too many", (long long)picked->count);
+	if (weir_buffer_new(picked->account, size, &out->buffers[1], &to, err))
+		return err->code;
+	switch (width) {
+	case 1:
+		gather_width(picked, from, to, 1);
+		break;
+	case 2:
+		gather_width(picked, from, to, 2);
+		break;
+	case 4:
+		gather_width(picked, from, to, 4);
+		break;
+	case 8:
+		gather_width(picked, from, to, 8);
+		break;
+	case 16:
+		gather_width(picked, from, to, 16);
+		break;
+	case 32:
+		gather_width(picked, from, to, 32);
+		break;
+	default:
+		if (width)
+			gather_width(picked, from, to, width);
+		break;
+	}
+	out->dictionary = weir_array_ref(array->dictionary);
+	return WEIR_OK;
+}
+
+static int take_bools(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+		      struct weir_error *err)
+{
+	uint8_t *to;
+
+	if (weir_buffer_new(picked->account, weir_bits_size(picked->count), &out->buffers[1], &to, err))
+		return err->code;
+	gather_bits(picked, array->buffers[1].data, array->offset, to, true);
+	return WEIR_OK;
+}
+
+/* The lengths of the taken rows, summed up; a null row has none, whatever its offsets say. */
+#define TAKE_OFFSETS(NAME, TYPE, MAX)                                                                                  \
+	static int NAME(const struct picked *picked, const struct weir_array *array, TYPE *to, struct weir_error *err) \
+	{                                                                                                              \
+		const TYPE *from = (const TYPE *)array->buffers[1].data + array->offset;                               \
+		const uint8_t *bits = array->null_count == 0 ? NULL : array->buffers[0].data;                          \
+		uint64_t total = 0;                                                                                    \
+                                                                                                                       \
+		to[0] = 0;                                                                                             \
+		for (int64_t i = 0; i < picked->count; i++) {                                                          \
+			int64_t row = picked->rows[i];                                                                 \
+                                                                                                                       \
+			if (row >= 0 && (!bits || weir_bit_get(bits, array->offset + row)))                            \
+				total += (uint64_t)(from[row + 1] - from[row]);                                        \
+			to[i + 1] = (TYPE)total;                                                                       \
+			if (total > MAX)                                                                               \
+				return builder_refuse_size(array->type, err);                                          \
+		}                                                                                                      \
+		return WEIR_OK;                                                                                        \
+	}
+TAKE_OFFSETS(take_offsets32, int32_t, INT32_MAX)
+TAKE_OFFSETS(take_offsets64, int64_t, INT64_MAX / 16)
+
+static int take_offsets(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+			struct weir_error *err)
+{
+	unsigned width = type_offset_width(array->type);
+	uint8_t *to;
+
+	if (weir_buffer_new(picked->account, ((uint64_t)picked->count + 1) * width, &out->buffers[1], &to, err))
+		return err->code;
+	return width == 4 ? take_offsets32(picked, array, (int32_t *)to, err)
+			  : take_offsets64(picked, array, (int64_t *)to, err);
+}
+
+#define TAKE_BYTES(TYPE)                                                                                               \
+	do {                                                                                                           \
+		const TYPE *begins = (const TYPE *)array->buffers[1].data + array->offset;                             \
+		const TYPE *ends = (const TYPE *)out->buffers[1].data;                                                 \
+		for (int64_t i = 0; i < picked->count; i++) {                                                          \
+			size_t size = (size_t)(ends[i + 1] - ends[i]);                                                 \
+			if (size)                                                                                      \
+				memcpy(to + ends[i], from + begins[picked->rows[i]], size);                            \
+		}                                                                                                      \
+	} while (0)
+
+static int take_bytes(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+		      struct weir_error *err)
+{
+	const uint8_t *from = array->buffers[2].data;
+	uint8_t *to;
+
+	if (take_offsets(picked, array, out, err) ||
+	    weir_buffer_new(picked->account, (uint64_t)offset_at(out, picked->count), &out->buffers[2], &to, err))
+		return err->code;
+	if (type_offset_width(array->type) == 4)
+		TAKE_BYTES(int32_t);
+	else
+		TAKE_BYTES(int64_t);
+	return WEIR_OK;
+}
+
+/* The children's rows of the taken lists, one behind the other. */
+#define LIST_ROWS(TYPE)                                                                                                \
+	do {                                                                                                           \
+		const TYPE *begins = (const TYPE *)array->buffers[1].data + array->offset;                             \
+		const TYPE *ends = (const TYPE *)out->buffers[1].data;                                                 \
+		for (int64_t i = 0; i < picked->count; i++) {                                                          \
+			int64_t size = ends[i + 1] - ends[i], begin = size ? begins[picked->rows[i]] : 0;              \
+			for (int64_t item = 0; item < size; item++)                                                    \
+				rows[ends[i] + item] = begin + item;                                                   \
+		}                                                                                                      \
+	} while (0)
+
+static int take_list(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+		     struct weir_error *err)
+{
+	struct picked items = {.account = picked->account};
+	size_t size;
+	int64_t *rows;
+
+	if (take_offsets(picked, array, out, err))
+		return err->code;
+	items.count = offset_at(out, picked->count);
+	size = (size_t)items.count * sizeof(*rows);
+	rows = weir_alloc(picked->account, size, err);
+	if (!rows)
+		return err->code;
+	if (type_offset_width(array->type) == 4)
+		LIST_ROWS(int32_t);
+	else
+		LIST_ROWS(int64_t);
+	items.rows = rows;
+	out->children[0] = take(&items, array->children[0], err);
+	weir_free(picked->account, rows, size);
+	return out->children[0] ? WEIR_OK : err->code;
+}
+
+static int take_fixed_list(const struct picked *lists, const struct weir_array *array, struct weir_array *out,
+			   struct weir_error *err)
+{
+	struct picked items = {.account = lists->account, .missing = lists->missing};
+	int64_t each = array->type->list_size, *rows;
+	size_t size;
+
+	if (weir_mul_overflows(lists->count, each, &items.count) || items.count > INT64_MAX / 16)
+		return weir_error_set(err, WEIR_E_OVERFLOW, "%lld lists of %lld items are too many",
+				      (long long)lists->count, (long long)each);
+	size = (size_t)items.count * sizeof(*rows);
+	rows = weir_alloc(lists->account, size, err);
+	if (!rows)
+		return err->code;
+	for (int64_t i = 0; i < lists->count; i++) {
+		int64_t begin = (array->offset + lists->rows[i]) * each;
+
+		for (int64_t item = 0; item < each; item++)
+			rows[i * each + item] = lists->rows[i] < 0 ? -1 : begin + item;
+	}
+	items.rows = rows;
+	out->children[0] = take(&items, array->children[0], err);
+	weir_free(lists->account, rows, size);
+	return out->children[0] ? WEIR_OK : err->code;
+}
+
+static int take_struct(const struct picked *rows, const struct weir_array *array, struct weir_array *out,
+		       struct weir_error *err)
+{
+	for (uint32_t i = 0; i < array->child_count; i++) {
+		/* The child seen from where the struct begins, so that the same numbers hold. */
+		struct weir_array *child = weir_array_slice(array->children[i], array->offset, array->length, err);
+
+		if (!child)
+			return err->code;
+		out->children[i] = take(rows, child, err);
+		weir_array_unref(child);
+		if (!out->children[i])
+			return err->code;
+	}
+	return WEIR_OK;
+}
+
+static int take_values(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+		       struct weir_error *err)
+{
+	switch (array->type->layout) {
+	case WEIR_LAYOUT_NULL:
+		out->null_count = picked->count;
+		return WEIR_OK;
+	case WEIR_LAYOUT_BITS:
+		return take_bools(picked, array, out, err);
+	case WEIR_LAYOUT_FIXED:
+		return take_fixed(picked, array, out, err);
+	case WEIR_LAYOUT_BYTES:
+		return take_bytes(picked, array, out, err);
+	case WEIR_LAYOUT_NESTED:
+		break;
+	}
+	if (array->type->id == WEIR_STRUCT)
+		return take_struct(picked, array, out, err);
+	if (array->type->id == WEIR_FIXED_LIST)
+		return take_fixed_list(picked, array, out, err);
+	return take_list(picked, array, out, err);
+}
+
+static struct weir_array *take(const struct picked *picked, const struct weir_array *array, struct weir_error *err)
+{
+	struct weir_array *out = weir_array_new(picked->account, array->type, err);
+
+	if (!out)
+		return NULL;
+	out->length = picked->count;
+	if ((array->type->layout != WEIR_LAYOUT_NULL && take_validity(picked, array, out, err)) ||
+	    take_values(picked, array, out, err)) {
+		weir_array_unref(out);
+		return NULL;
+	}
+	return out;
+}
+
+struct weir_array *weir_array_take(struct weir_account *account, const struct weir_array *array, const int64_t *rows,
+				   int64_t count, struct weir_error *err)
+{
+	struct picked how = {.account = account, .rows = rows, .count = count};
+	int64_t least = 0, most = -1;
+
+	WEIR_ASSERT(count >= 0);
+	if (count > INT64_MAX / 64) {
+		weir_error_set(err, WEIR_E_OVERFLOW, "%lld rows are too many", (long long)count);
+		return NULL;
+	}
+	for (int64_t i = 0; i < count; i++) {
+		least = rows[i] < least ? rows[i] : least;
+		most = rows[i] > most ? rows[i] : most;
+	}
+	if (least < -1 || most >= array->length) {
+		weir_error_set(err, WEIR_E_INVALID, "row %lld does not lie in an array of %lld rows",
+			       (long long)(least < -1 ? least : most), (long long)array->length);
+		return NULL;
+	}
+	how.missing = least < 0;
+	return take(&how, array, err);
+}

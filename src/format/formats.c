@@ -1,0 +1,67 @@
+/* The tables of formats, by name, by extension and by first bytes. A new format is one line in each. */
+#include "format/format.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+static const struct {
+	const struct weir_format_ops *ops;
+	const char *magic; /* NULL: none */
+} formats[] = {
+	{&weir_parquet_format, "PAR1"},
+};
+enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
+
+static const struct weir_writer_ops *const writers[] = {
+	&weir_parquet_writer,
+};
+enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
+
+static bool ends_with(const char *path, const char *end)
+{
+	size_t path_size = strlen(path), size = strlen(end);
+
+	return path_size >= size && strcasecmp(path + path_size - size, end) == 0;
+}
+
+/* The extension decides; a file without one that is known is opened, and its first bytes do. A file that cannot be
+ * opened has no format: whoever opens it to read will say why. */
+const struct weir_format_ops *weir_format_for_path(const char *path)
+{
+	char first[MAGIC_MAX] = {0};
+	ssize_t size;
+	int fd;
+
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+		for (const char *const *extension = formats[i].ops->extensions; *extension; extension++)
+			if (ends_with(path, *extension))
+				return formats[i].ops;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return NULL;
+	size = pread(fd, first, sizeof(first), 0);
+	close(fd);
+	for (uint32_t i = 0; i < FORMAT_COUNT && size > 0; i++)
+		if (formats[i].magic && (size_t)size >= strlen(formats[i].magic) &&
+		    memcmp(first, formats[i].magic, strlen(formats[i].magic)) == 0)
+			return formats[i].ops;
+	return NULL;
+}
+
+const struct weir_format_ops *weir_format_by_name(const char *name)
+{
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+		if (strcmp(name, formats[i].ops->name) == 0)
+			return formats[i].ops;
+	return NULL;
+}
+
+const struct weir_writer_ops *weir_writer_by_name(const char *name)
+{
+	for (uint32_t i = 0; i < WRITER_COUNT; i++)
+		if (strcmp(name, writers[i]->name) == 0)
+			return writers[i];
+	return NULL;
+}

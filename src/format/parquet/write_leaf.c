@@ -1,0 +1,771 @@
+/* One leaf column while a row group is open: an open page, a dictionary as long as it pays, and a stream of finished,
+ * compressed pages.
+ *
+ *     data    ┌──────────┬───────────────────────────┐   PLAIN: the levels are written into the headroom when the
+ *             │ headroom │ values, or uint32_t codes │   page closes, so that levels and values are compressed as
+ *             └──────────┴───────────────────────────┘   one piece without being copied
+ *
+ * A page is closed at PAGE_ROWS_MAX rows, so that the page index can skip, or at shared->page_bytes_max; always at the end
+ * of a row. Each chunk begins with a dictionary and gives it up when it does not pay: the first page is then turned into a
+ * plain one, so that a column of distinct values carries no trace of the attempt; later on the finished pages stay as they
+ * are and plain ones follow.
+ *
+ * Whether a chunk is compressed is decided by its first page: when the codec saves less than COMPRESS_GAIN_MIN there, the
+ * chunk is stored as it is, which readers then need not inflate either (docs/decisions/0012-parquet-write.md).
+ */
+#include "format/parquet/write_impl.h"
+
+#include <string.h>
+
+enum {
+	PAGE_ROWS_MAX = 20000,
+	HEADROOM = 4096, /* the levels of a flat page: a bit a row, for PAGE_ROWS_MAX and a vector more */
+	SEGMENT_MIN = 4 << 10,
+	SEGMENT_MAX = 512 << 10,
+	/* Distinct values among those seen at which a dictionary is given up: 4/5 early, 1/2 later. */
+	TRIAL_EARLY = 4096,
+	TRIAL_LATE = 16384,
+	COMPRESS_GAIN_MIN = 3,            /* percent */
+	DICTIONARY_STORED_MAX = 64 << 10, /* a larger dictionary page is worth a try of its own */
+};
+_Static_assert((PAGE_ROWS_MAX + WEIR_VECTOR_ROWS) / 8 + 64 < HEADROOM, "flat levels fit the headroom");
+
+static unsigned width_of(uint32_t value_max)
+{
+	return value_max ? 32 - (unsigned)__builtin_clz(value_max) : 0;
+}
+
+static bool is_flat(const struct parquet_leaf *leaf)
+{
+	return leaf->max_repetition == 0 && leaf->max_definition <= 1;
+}
+
+static void page_begin(struct parquet_leaf_writer *leaf)
+{
+	leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
+	leaf->definition.size = leaf->repetition.size = 0;
+	leaf->data.size = leaf->data.data ? HEADROOM : 0;
+	parquet_running_init(&leaf->running, leaf->leaf);
+}
+
+static void segments_free(struct parquet_leaf_writer *leaf)
+{
+	while (leaf->first) {
+		struct parquet_segment *next = leaf->first->next;
+
+		weir_free(&leaf->shared->account, leaf->first, sizeof(*leaf->first) + leaf->first->capacity);
+		leaf->first = next;
+	}
+	leaf->last = NULL;
+}
+
+static bool may_code(const struct parquet_leaf_writer *leaf)
+{
+	const struct weir_writer_options *options = &leaf->shared->options;
+
+	return options->dictionary && !options->encoding && leaf->leaf->convert != PARQUET_CONVERT_BITS &&
+	       leaf->leaf->convert != PARQUET_CONVERT_NULL;
+}
+
+void parquet_leaf_writer_init(struct parquet_leaf_writer *leaf, const struct parquet_leaf *schema,
+			      struct parquet_shared *shared)
+{
+	*leaf = (struct parquet_leaf_writer){.leaf = schema, .shared = shared};
+	parquet_leaf_begin(leaf);
+}
+
+void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
+{
+	struct weir_account *account;
+
+	if (!leaf->shared)
+		return;
+	account = &leaf->shared->account;
+	segments_free(leaf);
+	parquet_buffer_release(&leaf->definition, account);
+	parquet_buffer_release(&leaf->repetition, account);
+	parquet_buffer_release(&leaf->data, account);
+	parquet_buffer_release(&leaf->map, account);
+	parquet_buffer_release(&leaf->bounds, account);
+	parquet_dictionary_release(&leaf->dictionary, account);
+	weir_list_release(&leaf->pages, account);
+	*leaf = (struct parquet_leaf_writer){0};
+}
+
+void parquet_leaf_begin(struct parquet_leaf_writer *leaf)
+{
+	segments_free(leaf);
+	leaf->coded = may_code(leaf);
+	leaf->codec_chosen = leaf->plain_chosen = false;
+	leaf->codec = leaf->shared->options.codec;
+	leaf->plain_encoding = PARQUET_PLAIN;
+	parquet_dictionary_clear(&leaf->dictionary);
+	leaf->map_valid = false;
+	leaf->bytes_finished = leaf->bytes_uncompressed = 0;
+	leaf->values_total = leaf->levels_total = leaf->nulls_total = 0;
+	leaf->pages_coded = leaf->pages_plain = 0;
+	leaf->range = (struct parquet_range){0};
+	leaf->unbounded = false;
+	leaf->pages.count = 0;
+	leaf->bounds.size = 0;
+	page_begin(leaf);
+}
+
+/* ── levels ─────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+int parquet_leaf_levels_flat(struct parquet_leaf_writer *leaf, const uint64_t *valid, const uint16_t *rows,
+			     size_t count, size_t present, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	uint64_t before = leaf->page_levels, nulls_before = before - leaf->page_values;
+	int code = WEIR_OK;
+
+	WEIR_ASSERT(is_flat(leaf->leaf) && count <= WEIR_VECTOR_ROWS);
+	leaf->page_levels += count;
+	if (leaf->leaf->max_definition == 0) {
+		if (present != count)
+			return weir_error_set(err, WEIR_E_VALUE, "a null in a column that is declared not null");
+		return WEIR_OK;
+	}
+	/* No bits are kept until the first null. */
+	if (present == count && nulls_before == 0)
+		return WEIR_OK;
+	if (nulls_before == 0)
+		code = parquet_buffer_bits_fill(&leaf->definition, 0, true, before, &shared->account, err);
+	if (code)
+		return code;
+	if (present == count || present == 0)
+		return parquet_buffer_bits_fill(&leaf->definition, before, present != 0, count, &shared->account, err);
+	if (rows) {
+		shared->kernels->select_bits(valid, rows, count, shared->bits);
+		valid = shared->bits;
+	}
+	return parquet_buffer_bits(&leaf->definition, before, valid, count, &shared->account, err);
+}
+
+int parquet_leaf_levels(struct parquet_leaf_writer *leaf, const uint8_t *definition, const uint8_t *repetition,
+			size_t count, struct weir_error *err)
+{
+	struct weir_account *account = &leaf->shared->account;
+	int code = WEIR_OK;
+
+	leaf->page_levels += count;
+	if (leaf->leaf->max_definition > 0) {
+		code = parquet_buffer_reserve(&leaf->definition, count, account, err);
+		if (code)
+			return code;
+		memcpy(leaf->definition.data + leaf->definition.size, definition, count);
+		leaf->definition.size += count;
+	}
+	if (leaf->leaf->max_repetition > 0) {
+		code = parquet_buffer_reserve(&leaf->repetition, count, account, err);
+		if (code)
+			return code;
+		memcpy(leaf->repetition.data + leaf->repetition.size, repetition, count);
+		leaf->repetition.size += count;
+	}
+	return code;
+}
+
+/* ── values ─────────────────────────────────────────────────────────────────────────────────────────────────────── */
+
+static int data_begin(struct parquet_leaf_writer *leaf, struct weir_error *err)
+{
+	int code;
+
+	if (leaf->data.data)
+		return WEIR_OK;
+	code = parquet_buffer_reserve(&leaf->data, HEADROOM, &leaf->shared->account, err);
+	leaf->data.size = code ? 0 : HEADROOM;
+	return code;
+}
+
+/* The code of each value of a source dictionary is looked up once, when a row first has it. */
+static int map_prepare(struct parquet_leaf_writer *leaf, const struct weir_dictionary *source, struct weir_error *err)
+{
+	size_t size = (size_t)source->count * sizeof(uint32_t);
+	int code;
+
+	if (leaf->map_valid && leaf->map_id == source->id)
+		return WEIR_OK;
+	leaf->map.size = 0;
+	leaf->map_valid = false;
+	code = parquet_buffer_reserve(&leaf->map, size, &leaf->shared->account, err);
+	if (code)
+		return code;
+	memset(leaf->map.data, 0xff, size);
+	leaf->map_id = source->id;
+	leaf->map_valid = true;
+	return WEIR_OK;
+}
+
+static int code_values(struct parquet_leaf_writer *leaf, const struct parquet_values *values, uint32_t *codes,
+		       struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	int code;
+
+	if (leaf->leaf->convert == PARQUET_CONVERT_VIEWS)
+		return parquet_dictionary_views(&leaf->dictionary, values->values, values->rows, values->count, codes,
+						&shared->account, err);
+	shared->scratch_values.size = 0;
+	code = parquet_plain_append(leaf->leaf, values, shared, &shared->scratch_values, err);
+	return code ? code
+		    : parquet_dictionary_fixed(&leaf->dictionary, leaf->leaf->plain_width, shared->scratch_values.data,
+					       values->count, codes, &shared->account, err);
+}
+
+static int code_missing(struct parquet_leaf_writer *leaf, const struct parquet_values *values, uint32_t *codes,
+			struct weir_error *err)
+{
+	const uint32_t *source_codes = values->values;
+	const uint8_t *source = values->dictionary->values;
+	uint32_t *map = (uint32_t *)leaf->map.data;
+	size_t width = leaf->leaf->convert == PARQUET_CONVERT_VIEWS ? sizeof(struct weir_view)
+								    : leaf->leaf->type->byte_width;
+
+	for (size_t i = 0; i < values->count; i++) {
+		uint32_t from = source_codes[values->rows ? values->rows[i] : i];
+
+		if (map[from] == PARQUET_CODE_NONE) {
+			int code = code_values(leaf,
+					       &(struct parquet_values){
+						       .form = WEIR_FLAT, .values = source + from * width, .count = 1},
+					       &map[from], err);
+
+			if (code)
+				return code;
+		}
+		codes[i] = map[from];
+	}
+	return WEIR_OK;
+}
+
+static int values_coded(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	uint32_t *codes;
+	int code = parquet_buffer_reserve(&leaf->data, values->count * sizeof(*codes), &leaf->shared->account, err);
+
+	if (code)
+		return code;
+	codes = (uint32_t *)(leaf->data.data + leaf->data.size);
+	switch (values->form) {
+	case WEIR_DICTIONARY:
+		code = map_prepare(leaf, values->dictionary, err);
+		if (!code && leaf->shared->kernels->map_codes(values->values, values->rows, values->count,
+							      (const uint32_t *)leaf->map.data, codes))
+			code = code_missing(leaf, values, codes, err);
+		break;
+	case WEIR_CONSTANT:
+		code = code_values(leaf,
+				   &(struct parquet_values){.form = WEIR_FLAT, .values = values->values, .count = 1},
+				   codes, err);
+		for (size_t i = 1; i < values->count; i++)
+			codes[i] = codes[0];
+		break;
+	default:
+		code = code_values(leaf, values, codes, err);
+	}
+	leaf->data.size += code ? 0 : values->count * sizeof(*codes);
+	return code;
+}
+
+static int values_bits(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	size_t before = HEADROOM * 8 + leaf->page_values, count = values->count;
+	const uint64_t *bits = values->values;
+
+	if (values->form == WEIR_CONSTANT) {
+		leaf->running.true_count += bits[0] & 1 ? count : 0;
+		return parquet_buffer_bits_fill(&leaf->data, before, bits[0] & 1, count, &shared->account, err);
+	}
+	if (values->form == WEIR_DICTIONARY) {
+		const uint32_t *codes = values->values;
+		const uint64_t *source = values->dictionary->values;
+
+		memset(shared->bits, 0, sizeof(shared->bits));
+		for (size_t i = 0; i < count; i++) {
+			uint32_t at = codes[values->rows ? values->rows[i] : i];
+
+			shared->bits[i / 64] |= (source[at / 64] >> at % 64 & 1) << i % 64;
+		}
+		bits = shared->bits;
+	} else if (values->rows) {
+		shared->kernels->select_bits(bits, values->rows, count, shared->bits);
+		bits = shared->bits;
+	}
+	for (size_t i = 0; i < count; i += 64) {
+		uint64_t word = count - i < 64 ? bits[i / 64] & (((uint64_t)1 << (count - i)) - 1) : bits[i / 64];
+
+		leaf->running.true_count += (uint64_t)__builtin_popcountll(word);
+	}
+	return parquet_buffer_bits(&leaf->data, before, bits, count, &shared->account, err);
+}
+
+static int values_plain(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	size_t from = leaf->data.size;
+	int code = parquet_plain_append(leaf->leaf, values, shared, &leaf->data, err);
+
+	if (!code && shared->options.statistics)
+		parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, leaf->data.data, from, values->count);
+	return code;
+}
+
+int parquet_leaf_values(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	int code;
+
+	WEIR_ASSERT(values->count <= WEIR_VECTOR_ROWS);
+	if (values->count == 0)
+		return WEIR_OK;
+	code = data_begin(leaf, err);
+	if (code)
+		return code;
+	if (leaf->coded)
+		code = values_coded(leaf, values, err);
+	else if (leaf->leaf->convert == PARQUET_CONVERT_BITS)
+		code = values_bits(leaf, values, err);
+	else
+		code = values_plain(leaf, values, err);
+	leaf->page_values += values->count;
+	return code;
+}
+
+/* ── closing a page ─────────────────────────────────────────────────────────────────────────────────────────────── */
+
+static int segment_append(struct parquet_leaf_writer *leaf, const void *bytes, size_t size, struct weir_error *err)
+{
+	const uint8_t *from = bytes;
+
+	leaf->bytes_finished += size;
+	leaf->shared->bytes_finished += size;
+	while (size > 0) {
+		struct parquet_segment *last = leaf->last;
+		size_t n;
+
+		if (!last || last->size == last->capacity) {
+			/* As large as all before it: few pieces, and little is lost at the end of small columns. */
+			size_t wanted = leaf->bytes_finished > SEGMENT_MAX   ? SEGMENT_MAX
+					: leaf->bytes_finished < SEGMENT_MIN ? SEGMENT_MIN
+									     : leaf->bytes_finished;
+			size_t whole = weir_alloc_size(wanted + sizeof(*last));
+
+			last = weir_alloc(&leaf->shared->account, whole, err);
+			if (!last)
+				return err->code;
+			*last = (struct parquet_segment){.capacity = (uint32_t)(whole - sizeof(*last))};
+			if (leaf->last)
+				leaf->last->next = last;
+			else
+				leaf->first = last;
+			leaf->last = last;
+		}
+		n = last->capacity - last->size < size ? last->capacity - last->size : size;
+		memcpy(last->bytes + last->size, from, n);
+		last->size += (uint32_t)n;
+		from += n;
+		size -= n;
+	}
+	return WEIR_OK;
+}
+
+/* Bounds of a coded page: of the values whose codes it has. */
+static int coded_range(struct parquet_leaf_writer *leaf, const uint32_t *codes, struct parquet_range *out,
+		       struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	const struct parquet_dictionary *dictionary = &leaf->dictionary;
+	const struct parquet_leaf *schema = leaf->leaf;
+	struct parquet_running running;
+	uint8_t *used;
+	int code;
+
+	parquet_running_init(&running, schema);
+	shared->scratch_values.size = 0;
+	code = parquet_buffer_reserve(&shared->scratch_values, dictionary->count, &shared->account, err);
+	if (code)
+		return code;
+	used = shared->scratch_values.data;
+	memset(used, 0, dictionary->count);
+	shared->kernels->mark_codes(codes, leaf->page_values, used);
+	for (uint32_t i = 0; i < dictionary->count; i++)
+		if (used[i])
+			parquet_running_add(&running, schema, shared->kernels, dictionary->body.data,
+					    schema->plain_width ? (size_t)i * schema->plain_width
+								: dictionary->entries[i].offset,
+					    1);
+	parquet_running_end(&running, schema, dictionary->body.data, leaf->page_values, out);
+	return WEIR_OK;
+}
+
+static int note_page(struct parquet_leaf_writer *leaf, const struct parquet_range *range, uint64_t size_compressed,
+		     struct weir_error *err)
+{
+	struct weir_account *account = &leaf->shared->account;
+	struct parquet_page_info info = {
+		.size_compressed = (uint32_t)size_compressed,
+		.row_count = (uint32_t)leaf->page_rows,
+		.null_count = leaf->page_levels - leaf->page_values,
+		.all_null = leaf->page_values == 0,
+		.bounds_at = (uint32_t)leaf->bounds.size,
+	};
+	int code;
+
+	leaf->nulls_total += info.null_count;
+	leaf->levels_total += leaf->page_levels;
+	parquet_range_merge(&leaf->range, range, leaf->leaf);
+	if (range->state == PARQUET_RANGE_UNKNOWN)
+		leaf->unbounded = true;
+	if (!leaf->shared->options.page_index)
+		return WEIR_OK;
+	if (range->state == PARQUET_RANGE_KNOWN) {
+		info.min_size = range->min_size;
+		info.max_size = range->max_size;
+		code = parquet_buffer_reserve(&leaf->bounds, (size_t)info.min_size + info.max_size, account, err);
+		if (code)
+			return code;
+		memcpy(leaf->bounds.data + leaf->bounds.size, range->min, info.min_size);
+		memcpy(leaf->bounds.data + leaf->bounds.size + info.min_size, range->max, info.max_size);
+		leaf->bounds.size += (size_t)info.min_size + info.max_size;
+	}
+	return weir_list_push(&leaf->pages, account, err, info);
+}
+
+/* Levels behind what is in `out`; with their length in front of each when `prefixed` (v1). */
+static int encode_levels(struct parquet_leaf_writer *leaf, bool prefixed, struct parquet_buffer *out,
+			 uint32_t *rep_size, uint32_t *def_size, struct weir_error *err)
+{
+	const struct parquet_encode_kernels *kernels = leaf->shared->kernels;
+	size_t count = leaf->page_levels;
+	bool flat = is_flat(leaf->leaf);
+	size_t prefix = prefixed ? 4 : 0;
+
+	*rep_size = *def_size = 0;
+	for (int which = 0; which < 2; which++) {
+		unsigned width = width_of(which ? leaf->leaf->max_definition : leaf->leaf->max_repetition);
+		struct parquet_buffer *levels = which ? &leaf->definition : &leaf->repetition;
+		uint8_t *at;
+		uint32_t size;
+		int code;
+
+		if (width == 0)
+			continue;
+		code = parquet_buffer_reserve(out, prefix + parquet_hybrid_bound(count, width), &leaf->shared->account,
+					      err);
+		if (code)
+			return code;
+		at = out->data + out->size + prefix;
+		if (!flat) {
+			size = (uint32_t)kernels->hybrid_u8(levels->data, count, width, at);
+		} else if (leaf->page_values == count || leaf->page_values == 0) {
+			/* One run of ones, or of zeros. */
+			uint64_t header = (uint64_t)count << 1;
+
+			size = 0;
+			for (; header >= 0x80; header >>= 7)
+				at[size++] = (uint8_t)(header | 0x80);
+			at[size++] = (uint8_t)header;
+			at[size++] = leaf->page_values != 0;
+		} else {
+			size = (uint32_t)kernels->hybrid_bits(levels->data, count, at);
+		}
+		if (prefixed)
+			memcpy(at - 4, &size, 4);
+		*(which ? def_size : rep_size) = size;
+		out->size += prefix + size;
+	}
+	return WEIR_OK;
+}
+
+/* Compresses `size` bytes into shared->scratch behind what is there, or appends them as they are. */
+static int compress_body(struct parquet_leaf_writer *leaf, const uint8_t *body, size_t size, bool is_first,
+			 const uint8_t **out, size_t *out_size, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	size_t bound;
+	int code;
+
+	if (size > INT32_MAX)
+		return weir_error_set(err, WEIR_E_UNSUPPORTED, "a page of %zu bytes is more than Parquet allows", size);
+	*out = body;
+	*out_size = size;
+	if (leaf->codec == WEIR_CODEC_NONE)
+		return WEIR_OK;
+	bound = weir_codec_bound(leaf->codec, size);
+	shared->scratch.size = 0;
+	code = parquet_buffer_reserve(&shared->scratch, bound, &shared->account, err);
+	if (code)
+		return code;
+	code = weir_codec_compress(shared->codecs, leaf->codec, shared->options.codec_level, body, size,
+				   shared->scratch.data, shared->scratch.capacity, out_size, err);
+	if (code)
+		return code;
+	if (is_first && *out_size > size - size / 100 * COMPRESS_GAIN_MIN &&
+	    leaf->dictionary.body.size <= DICTIONARY_STORED_MAX) {
+		leaf->codec = WEIR_CODEC_NONE;
+		*out_size = size;
+		return WEIR_OK;
+	}
+	*out = shared->scratch.data;
+	return WEIR_OK;
+}
+
+/* The values of the open page as they are stored, before compression: in leaf->data, or in shared->scratch_values. */
+static int encode_values(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
+{
+	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
+	unsigned width = width_of(leaf->dictionary.count - 1);
+	int code = parquet_buffer_reserve(out, 1 + parquet_hybrid_bound(leaf->page_values, 32), &leaf->shared->account,
+					  err);
+
+	if (code)
+		return code;
+	width = width ? width : 1;
+	out->data[out->size++] = (uint8_t)width;
+	out->size += leaf->shared->kernels->hybrid_u32(codes, leaf->page_values, width, out->data + out->size);
+	return WEIR_OK;
+}
+
+static int page_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	struct parquet_page_header header = {0};
+	struct parquet_range range = {0};
+	struct parquet_buffer *page = &shared->page;
+	bool v2 = shared->options.data_page_v2, coded = leaf->coded && leaf->page_values > 0;
+	uint32_t rep_size, def_size;
+	size_t levels_size, values_size, stored_size;
+	const uint8_t *body, *stored;
+	int code;
+
+	if (leaf->page_levels == 0)
+		return WEIR_OK;
+	code = data_begin(leaf, err);
+	if (code)
+		return code;
+	if (coded)
+		code = shared->options.statistics
+			       ? coded_range(leaf, (const uint32_t *)(leaf->data.data + HEADROOM), &range, err)
+			       : WEIR_OK;
+	else
+		parquet_running_end(&leaf->running, leaf->leaf, leaf->data.data, leaf->page_values, &range);
+	if (code)
+		return code;
+	if (!shared->options.statistics)
+		range.state = leaf->page_values ? PARQUET_RANGE_UNKNOWN : PARQUET_RANGE_EMPTY;
+
+	page->size = 0;
+	code = encode_levels(leaf, !v2, page, &rep_size, &def_size, err);
+	if (code)
+		return code;
+	levels_size = page->size;
+	if (coded) {
+		code = encode_values(leaf, page, err);
+		if (code)
+			return code;
+		values_size = page->size - levels_size;
+		body = page->data;
+	} else {
+		values_size = leaf->data.size - HEADROOM;
+		if (levels_size <= HEADROOM) {
+			body = leaf->data.data + HEADROOM - levels_size;
+			if (levels_size)
+				memcpy(leaf->data.data + HEADROOM - levels_size, page->data, levels_size);
+		} else {
+			code = parquet_buffer_reserve(page, values_size, &shared->account, err);
+			if (code)
+				return code;
+			memcpy(page->data + levels_size, leaf->data.data + HEADROOM, values_size);
+			body = page->data;
+		}
+	}
+	code = v2 ? compress_body(leaf, body + levels_size, values_size, !leaf->codec_chosen, &stored, &stored_size,
+				  err)
+		  : compress_body(leaf, body, levels_size + values_size, !leaf->codec_chosen, &stored, &stored_size,
+				  err);
+	if (code)
+		return code;
+	if (leaf->page_values)
+		leaf->codec_chosen = true;
+
+	header.type = v2 ? PARQUET_PAGE_DATA_V2 : PARQUET_PAGE_DATA;
+	header.size_uncompressed = (int32_t)(levels_size + values_size);
+	header.size_compressed = (int32_t)(stored_size + (v2 ? levels_size : 0));
+	header.value_count = (int32_t)leaf->page_levels;
+	header.encoding = coded ? PARQUET_RLE_DICTIONARY : leaf->plain_encoding;
+	header.definition_encoding = header.repetition_encoding = PARQUET_RLE;
+	header.null_count = (int32_t)(leaf->page_levels - leaf->page_values);
+	header.row_count = (int32_t)leaf->page_rows;
+	header.definition_size = (int32_t)def_size;
+	header.repetition_size = (int32_t)rep_size;
+	header.is_compressed = leaf->codec != WEIR_CODEC_NONE;
+	weir_text_clear(&shared->header);
+	code = parquet_page_header_write(&header, &shared->header, err);
+	if (!code)
+		code = segment_append(leaf, shared->header.data, shared->header.size, err);
+	if (!code && v2)
+		code = segment_append(leaf, body, levels_size, err);
+	if (!code)
+		code = segment_append(leaf, stored, stored_size, err);
+	if (!code)
+		code = note_page(leaf, &range, shared->header.size + (uint64_t)header.size_compressed, err);
+	if (code)
+		return code;
+	leaf->bytes_uncompressed += shared->header.size + (uint64_t)header.size_uncompressed;
+	leaf->values_total += leaf->page_values;
+	if (coded)
+		leaf->pages_coded++;
+	else
+		leaf->pages_plain++;
+	page_begin(leaf);
+	return WEIR_OK;
+}
+
+/* ── giving a dictionary up ─────────────────────────────────────────────────────────────────────────────────────── */
+
+static bool dictionary_failed(const struct parquet_leaf_writer *leaf)
+{
+	uint64_t seen = leaf->values_total + leaf->page_values, distinct = leaf->dictionary.count;
+
+	return leaf->dictionary.body.size > leaf->shared->dictionary_bytes_max ||
+	       (seen >= TRIAL_EARLY && distinct * 5 > seen * 4) || (seen >= TRIAL_LATE && distinct * 2 > seen);
+}
+
+/* The open page, the first of its chunk, from codes to values; nothing is left of the dictionary. */
+static int decode_page(struct parquet_leaf_writer *leaf, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	struct parquet_dictionary *dictionary = &leaf->dictionary;
+	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
+	size_t count = leaf->page_values;
+	uint32_t width = leaf->leaf->plain_width;
+	struct parquet_buffer plain = {0};
+	int code = WEIR_OK;
+
+	if (count > 0) {
+		uint64_t size = (uint64_t)count * width;
+
+		if (!width)
+			for (size_t i = 0; i < count; i++) {
+				uint32_t bytes;
+
+				memcpy(&bytes, dictionary->body.data + dictionary->entries[codes[i]].offset, 4);
+				size += 4 + (uint64_t)bytes;
+			}
+		code = parquet_buffer_reserve(&plain, HEADROOM + size, &shared->account, err);
+		if (code)
+			return code;
+		plain.size = HEADROOM;
+		if (width == 8) {
+			shared->kernels->gather_codes8(dictionary->body.data, codes, count, plain.data + HEADROOM);
+		} else if (width == 4) {
+			shared->kernels->gather_codes4(dictionary->body.data, codes, count, plain.data + HEADROOM);
+		} else {
+			for (size_t i = 0, at = HEADROOM; i < count; i++) {
+				const uint8_t *from = dictionary->body.data +
+						      (width ? (size_t)codes[i] * width
+							     : dictionary->entries[codes[i]].offset);
+				uint32_t bytes = width;
+
+				if (!width) {
+					memcpy(&bytes, from, 4);
+					bytes += 4;
+				}
+				memcpy(plain.data + at, from, bytes);
+				at += bytes;
+			}
+		}
+		plain.size += size;
+		if (shared->options.statistics)
+			parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, plain.data, HEADROOM, count);
+		parquet_buffer_release(&leaf->data, &shared->account);
+		leaf->data = plain;
+	}
+	leaf->coded = false;
+	parquet_dictionary_release(dictionary, &shared->account);
+	parquet_buffer_release(&leaf->map, &shared->account);
+	leaf->map_valid = false;
+	return WEIR_OK;
+}
+
+/* Whether the dictionary and the codes of the first page are smaller than its values. */
+static bool first_page_pays(const struct parquet_leaf_writer *leaf)
+{
+	const struct parquet_dictionary *dictionary = &leaf->dictionary;
+	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
+	uint64_t coded = dictionary->body.size + leaf->page_values * (width_of(dictionary->count) + 1) / 8;
+	uint64_t plain = leaf->page_values * leaf->leaf->plain_width;
+
+	if (!leaf->leaf->plain_width)
+		for (uint64_t i = 0; i < leaf->page_values && plain < coded; i++) {
+			uint32_t size;
+
+			memcpy(&size, dictionary->body.data + dictionary->entries[codes[i]].offset, 4);
+			plain += 4 + (uint64_t)size;
+		}
+	return coded < plain;
+}
+
+static int page_close(struct parquet_leaf_writer *leaf, struct weir_error *err)
+{
+	if (leaf->coded && leaf->pages_coded == 0 && leaf->page_values > 0 && !first_page_pays(leaf)) {
+		int code = decode_page(leaf, err);
+
+		if (code)
+			return code;
+	}
+	return page_end(leaf, err);
+}
+
+int parquet_leaf_rows_end(struct parquet_leaf_writer *leaf, size_t row_count, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	leaf->page_rows += row_count;
+	if (leaf->coded && dictionary_failed(leaf)) {
+		if (leaf->pages_coded == 0) {
+			code = decode_page(leaf, err);
+		} else {
+			code = page_end(leaf, err);
+			leaf->coded = false;
+		}
+	}
+	if (!code &&
+	    (leaf->page_rows >= PAGE_ROWS_MAX || leaf->data.size + leaf->definition.size + leaf->repetition.size >=
+							 HEADROOM + leaf->shared->page_bytes_max))
+		code = page_close(leaf, err);
+	return code;
+}
+
+int parquet_leaf_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
+{
+	int code = page_close(leaf, err);
+
+	/* A chunk of nulls only. */
+	if (!code && leaf->pages_coded == 0)
+		parquet_dictionary_clear(&leaf->dictionary);
+	return code;
+}
+
+int parquet_leaf_dictionary_page(struct parquet_leaf_writer *leaf, const uint8_t **out, size_t *out_size,
+				 struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	const struct parquet_dictionary *dictionary = &leaf->dictionary;
+	struct parquet_page_header header = {
+		.type = PARQUET_PAGE_DICTIONARY,
+		.size_uncompressed = (int32_t)dictionary->body.size,
+		.value_count = (int32_t)dictionary->count,
+		.encoding = PARQUET_PLAIN,
+	};
+	int code = compress_body(leaf, dictionary->body.data, dictionary->body.size, false, out, out_size, err);
+
+	if (code)
+		return code;
+	header.size_compressed = (int32_t)*out_size;
+	weir_text_clear(&shared->header);
+	return parquet_page_header_write(&header, &shared->header, err);
+}
