@@ -84,8 +84,8 @@ struct flat_layout {
 void flat_begin(struct flat_builder *builder, uint8_t *out, uint64_t capacity);
 /* The table with those fields whose bit is set in `present`, all zero. Returns its position. */
 uint64_t flat_add_table(struct flat_builder *builder, const struct flat_layout *layout, uint32_t present);
-void flat_set(struct flat_builder *builder, uint64_t table, const struct flat_layout *layout,
-		   uint32_t field, int64_t value);
+void flat_set(struct flat_builder *builder, uint64_t table, const struct flat_layout *layout, uint32_t field,
+	      int64_t value);
 /* Points a field, or an item of a vector of offsets, to a table, vector or string written later. */
 void flat_link(struct flat_builder *builder, uint64_t table, uint32_t field, uint64_t target);
 void flat_link_item(struct flat_builder *builder, uint64_t vector, uint32_t index, uint64_t target);

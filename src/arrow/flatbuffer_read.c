@@ -1,13 +1,12 @@
 /* Reading: nothing is verified beforehand, everything where it is touched. Positions are 32-bit, sums are made in 64. */
-#include "arrow/flatbuffer_impl.h"
-
 #include "base/checked.h"
+#include "arrow/flatbuffer_impl.h"
 
 #include <string.h>
 
 enum {
-	TABLE_BYTES_MIN = 4,   /* a table costs its parent at least an offset */
-	TEXT_SHARE_MAX = 16,   /* how often, on average, a message's bytes may be read as text */
+	TABLE_BYTES_MIN = 4, /* a table costs its parent at least an offset */
+	TEXT_SHARE_MAX = 16, /* how often, on average, a message's bytes may be read as text */
 	TEXT_FREE_BYTES = 4096,
 };
 
@@ -65,10 +64,10 @@ static bool open_table(struct flat *flat, uint32_t at, struct flat_table *out)
 		return false;
 	}
 	*out = (struct flat_table){.flat = flat,
-					.at = at,
-					.vtable = (uint32_t)vtable,
-					.vtable_size = load_u16(flat, (uint32_t)vtable),
-					.size = load_u16(flat, (uint32_t)vtable + 2)};
+				   .at = at,
+				   .vtable = (uint32_t)vtable,
+				   .vtable_size = load_u16(flat, (uint32_t)vtable),
+				   .size = load_u16(flat, (uint32_t)vtable + 2)};
 	if (out->vtable_size < 4 || out->size < 4 || weir_range_outside(out->vtable, out->vtable_size, flat->size) ||
 	    weir_range_outside(at, out->size, flat->size)) {
 		*out = (struct flat_table){0};
@@ -83,9 +82,9 @@ void flat_open(struct flat *flat, const uint8_t *bytes, uint32_t size, struct fl
 	uint32_t at;
 
 	*flat = (struct flat){.bytes = bytes,
-				   .size = size,
-				   .tables_left = size / TABLE_BYTES_MIN,
-				   .text_left = (uint64_t)size * TEXT_SHARE_MAX + TEXT_FREE_BYTES};
+			      .size = size,
+			      .tables_left = size / TABLE_BYTES_MIN,
+			      .text_left = (uint64_t)size * TEXT_SHARE_MAX + TEXT_FREE_BYTES};
 	*root = (struct flat_table){0};
 	if (size < 8) {
 		flat_fault(flat, 0, "it ends early");

@@ -1,8 +1,7 @@
 /* Writing: each table is preceded by a vtable of its own. Sharing equal vtables would save a few dozen bytes a message
  * and need a memory of what was written. */
-#include "arrow/flatbuffer_impl.h"
-
 #include "base/checked.h"
+#include "arrow/flatbuffer_impl.h"
 
 #include <string.h>
 
@@ -96,8 +95,8 @@ static uint64_t field_at(const struct flat_builder *builder, uint64_t table, uin
 	return table + offset;
 }
 
-void flat_set(struct flat_builder *builder, uint64_t table, const struct flat_layout *layout,
-		   uint32_t field, int64_t value)
+void flat_set(struct flat_builder *builder, uint64_t table, const struct flat_layout *layout, uint32_t field,
+	      int64_t value)
 {
 	/* Little-endian: the low bytes come first. */
 	if (builder->out)

@@ -66,7 +66,8 @@ struct weir_ipc_reader;
 int weir_ipc_reader_new(struct weir_account *account, const uint8_t *bytes, uint64_t size, struct weir_owner *owner,
 			struct weir_ipc_reader **out, struct weir_error *err); /* stream or file format */
 const struct weir_schema *weir_ipc_reader_schema(const struct weir_ipc_reader *reader);
-int weir_ipc_reader_next(struct weir_ipc_reader *reader, struct weir_batch **out, struct weir_error *err); /* NULL: end */
+/* NULL: the end. */
+int weir_ipc_reader_next(struct weir_ipc_reader *reader, struct weir_batch **out, struct weir_error *err);
 void weir_ipc_reader_free(struct weir_ipc_reader *reader);
 
 /* Flatbuffer schema bytes as in Parquet's ARROW:schema (encapsulated message, before base64). */

@@ -2,9 +2,8 @@
  * one LZ4 or zstd frame. The length is a claim of the sender: before memory is asked for, it must lie within what that
  * many compressed bytes can become, and agree with the frame where the frame says.
  */
-#include "arrow/ipc_impl.h"
-
 #include "base/checked.h"
+#include "arrow/ipc_impl.h"
 
 #include <lz4frame.h>
 #include <string.h>
@@ -12,7 +11,7 @@
 
 enum {
 	LENGTH_SIZE = 8,
-	LZ4_RATIO_MAX = 255,          /* a byte of a match's length stands for at most 255 */
+	LZ4_RATIO_MAX = 255,              /* a byte of a match's length stands for at most 255 */
 	ZSTD_BLOCK_BYTES_MAX = 128 << 10, /* out of a block of at least */
 	ZSTD_BLOCK_BYTES_MIN = 4,
 	/* What the libraries allocate by themselves, as charged to the account. */
@@ -115,7 +114,8 @@ static int lz4_inflate(struct ipc_codec *codec, const uint8_t *bytes, uint64_t s
 		if (LZ4F_isError(left))
 			code = damaged("LZ4", LZ4F_getErrorName(left), err);
 		else if (left != 0 && room == 0 && step == 0)
-			code = damaged("LZ4", used == size ? "it ends early" : "it holds more than the message says", err);
+			code = damaged("LZ4", used == size ? "it ends early" : "it holds more than the message says",
+				       err);
 		done += room;
 		used += step;
 	}

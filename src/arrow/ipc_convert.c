@@ -1,4 +1,4 @@
-/* Views, list views and runs become plain arrays.
+/* Views, list views, small decimals and runs become plain arrays.
  *
  *     view of a text, 16 bytes:   ┌──────────┬───────────────────────────────────┐
  *       up to 12 bytes            │ i32 size │ the bytes themselves              │
@@ -9,10 +9,9 @@
  * A list view has an offset and a size a row; rows may overlap, leave gaps and come in any order. Runs have the row at
  * which each ends, and one value each.
  */
+#include "base/checked.h"
 #include "arrow/arrow_impl.h"
 #include "arrow/ipc_impl.h"
-
-#include "base/checked.h"
 
 enum { VIEW_SIZE = 16, VIEW_INLINE_MAX = 12 };
 
@@ -132,7 +131,7 @@ fail:
 	return NULL;
 }
 
-static int64_t load_offset(const struct weir_buffer *buffer, unsigned width, int64_t at)
+static int64_t load_word(const struct weir_buffer *buffer, unsigned width, int64_t at)
 {
 	return width == 4 ? ((const int32_t *)buffer->data)[at] : ((const int64_t *)buffer->data)[at];
 }
@@ -156,13 +155,13 @@ struct weir_array *ipc_convert_list_views(struct weir_account *account, const st
 		goto fail;
 	for (int64_t i = 0; i < rows->length; i++) {
 		if (row_is_valid(rows, i)) {
-			int64_t first = load_offset(offsets, width, i), size = load_offset(sizes, width, i);
+			int64_t first = load_word(offsets, width, i), size = load_word(sizes, width, i);
 
 			if (first < 0 || size < 0 ||
 			    weir_range_outside((uint64_t)first, (uint64_t)size, (uint64_t)items->length)) {
-				weir_error_set(err, WEIR_E_DATA,
-					       "row %lld is %lld items from item %lld, but there are %lld", (long long)i,
-					       (long long)size, (long long)first, (long long)items->length);
+				weir_error_set(
+					err, WEIR_E_DATA, "row %lld is %lld items from item %lld, but there are %lld",
+					(long long)i, (long long)size, (long long)first, (long long)items->length);
 				goto fail;
 			}
 			in_order &= size == 0 || first == total;
@@ -190,8 +189,8 @@ struct weir_array *ipc_convert_list_views(struct weir_account *account, const st
 
 		if (!row_is_valid(rows, i))
 			continue;
-		first = load_offset(offsets, width, i);
-		size = load_offset(sizes, width, i);
+		first = load_word(offsets, width, i);
+		size = load_word(sizes, width, i);
 		for (int64_t k = 0; k < size; k++)
 			picks[at++] = first + k;
 	}
@@ -202,6 +201,31 @@ struct weir_array *ipc_convert_list_views(struct weir_account *account, const st
 fail:
 	weir_array_unref(array);
 	return NULL;
+}
+
+/* To 128 bits, with the sign. */
+struct weir_array *ipc_convert_decimals(struct weir_account *account, const struct ipc_rows *rows,
+					const struct weir_buffer *values, unsigned width, struct weir_error *err)
+{
+	struct weir_array *array;
+	uint8_t *to;
+
+	if (!holds(values, rows->length, width)) {
+		too_short("decimals", values->size, rows->length, err);
+		return NULL;
+	}
+	array = array_begin(account, rows, err);
+	if (!array || weir_buffer_new(account, (uint64_t)rows->length * 16, &array->buffers[1], &to, err)) {
+		weir_array_unref(array);
+		return NULL;
+	}
+	for (int64_t i = 0; i < rows->length; i++) {
+		int64_t value = load_word(values, width, i);
+
+		((int64_t *)to)[2 * i] = value;
+		((int64_t *)to)[2 * i + 1] = value < 0 ? -1 : 0;
+	}
+	return array;
 }
 
 static int64_t run_end(const struct weir_array *ends, int64_t at)
@@ -232,8 +256,8 @@ struct weir_array *ipc_convert_runs(struct weir_account *account, int64_t length
 		int64_t end = run_end(ends, run);
 
 		if (end <= row) {
-			weir_error_set(err, WEIR_E_DATA, "run %lld ends at row %lld, not after row %lld", (long long)run,
-				       (long long)end, (long long)row);
+			weir_error_set(err, WEIR_E_DATA, "run %lld ends at row %lld, not after row %lld",
+				       (long long)run, (long long)end, (long long)row);
 			return NULL;
 		}
 		row = end;

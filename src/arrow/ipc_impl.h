@@ -2,14 +2,13 @@
 #ifndef WEIR_ARROW_IPC_IMPL_H
 #define WEIR_ARROW_IPC_IMPL_H
 
+#include "base/list.h"
 #include "arrow/flatbuffer_impl.h"
 #include "arrow/ipc.h"
 
-#include "base/list.h"
-
 enum {
-	IPC_ALIGN = 64,       /* of messages and of each buffer, as written */
-	IPC_PREFIX_SIZE = 8,  /* continuation marker and metadata length */
+	IPC_ALIGN = 64,      /* of messages and of each buffer, as written */
+	IPC_PREFIX_SIZE = 8, /* continuation marker and metadata length */
 	IPC_VERSION_4 = 3,
 	IPC_VERSION_5 = 4,
 };
@@ -81,6 +80,8 @@ enum ipc_wire {
 	WIRE_VIEW,
 	WIRE_LIST_VIEW,
 	WIRE_LARGE_LIST_VIEW,
+	WIRE_DECIMAL_32,
+	WIRE_DECIMAL_64,
 	WIRE_RUN_END_16,
 	WIRE_RUN_END_32,
 	WIRE_RUN_END_64,
@@ -104,12 +105,13 @@ struct ipc_schema {
 
 /* From the table Schema. */
 int ipc_schema_parse(struct weir_account *account, struct flat *flat, const struct flat_table *table,
-			  struct ipc_schema *out, struct weir_error *err);
+		     struct ipc_schema *out, struct weir_error *err);
 void ipc_schema_release(struct ipc_schema *schema);
 
 /* One encapsulated message, found and checked as far as its header table. */
 struct ipc_message {
 	struct flat flat;
+	int16_t version;
 	uint8_t header_type;
 	struct flat_table header;
 	uint64_t metadata_size; /* prefix included; 0: end of stream */
@@ -130,7 +132,7 @@ struct ipc_codec {
 enum { CODEC_NONE = -1, CODEC_LZ4_FRAME = 0, CODEC_ZSTD = 1 };
 /* One compressed buffer (length, then a frame) into new memory, or a part of `bytes` itself when it is stored plain. */
 int ipc_decompress(struct ipc_codec *codec, int kind, const struct weir_buffer *bytes, struct weir_buffer *out,
-			struct weir_error *err);
+		   struct weir_error *err);
 void ipc_codec_release(struct ipc_codec *codec);
 
 /* What the arrays of a record batch are read with. */
@@ -146,8 +148,8 @@ struct ipc_source {
 
 /* The columns of table RecordBatch, validated. `out` gets `field_count` references. */
 int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *message,
-			  const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
-			  struct weir_array **out, int64_t *row_count, struct weir_error *err);
+		     const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
+		     struct weir_array **out, int64_t *row_count, struct weir_error *err);
 
 /* ipc_convert.c: arrays that lie otherwise in messages than in memory, made plain. New arrays; the inputs are borrowed and
  * checked as far as the conversion touches them. `validity` may be absent. */
@@ -162,6 +164,8 @@ struct weir_array *ipc_convert_views(struct weir_account *account, const struct 
 struct weir_array *ipc_convert_list_views(struct weir_account *account, const struct ipc_rows *rows,
 					  const struct weir_buffer *offsets, const struct weir_buffer *sizes,
 					  const struct weir_array *items, struct weir_error *err);
+struct weir_array *ipc_convert_decimals(struct weir_account *account, const struct ipc_rows *rows,
+					const struct weir_buffer *values, unsigned width, struct weir_error *err);
 struct weir_array *ipc_convert_runs(struct weir_account *account, int64_t length, const struct weir_array *ends,
 				    const struct weir_array *values, struct weir_error *err);
 

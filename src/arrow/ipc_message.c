@@ -8,7 +8,6 @@ int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *ou
 	struct flat_table message;
 	uint32_t words[2], prefix_size = 4;
 	int64_t body_size;
-	int16_t version;
 	int code;
 
 	*out = (struct ipc_message){0};
@@ -28,16 +27,16 @@ int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *ou
 		return weir_error_set(err, WEIR_E_DATA, "an Arrow message of %u bytes does not fit into the %llu left",
 				      words[0], (unsigned long long)(size - prefix_size));
 	flat_open(&out->flat, bytes + prefix_size, words[0], &message);
-	version = flat_i16(&message, MESSAGE_VERSION, 0);
+	out->version = flat_i16(&message, MESSAGE_VERSION, 0);
 	out->header_type = flat_u8(&message, MESSAGE_HEADER_TYPE, HEADER_NONE);
 	flat_child(&message, MESSAGE_HEADER, &out->header);
 	body_size = flat_i64(&message, MESSAGE_BODY_LENGTH, 0);
 	code = flat_check(&out->flat, "Arrow message", err);
 	if (code)
 		return code;
-	if (version != IPC_VERSION_4 && version != IPC_VERSION_5)
+	if (out->version != IPC_VERSION_4 && out->version != IPC_VERSION_5)
 		return weir_error_set(err, WEIR_E_UNSUPPORTED, "Arrow metadata of version %d is not supported",
-				      version + 1);
+				      out->version + 1);
 	out->metadata_size = prefix_size + words[0];
 	if (body_size < 0 || (uint64_t)body_size > size - out->metadata_size)
 		return weir_error_set(err, WEIR_E_DATA,

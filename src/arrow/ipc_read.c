@@ -4,10 +4,9 @@
  * open. The schema says how many of each a column takes. Nothing is copied but compressed buffers, buffers that do not
  * lie on the boundary that their values need, and columns whose layout differs from ours.
  */
+#include "base/checked.h"
 #include "arrow/arrow_impl.h"
 #include "arrow/ipc_impl.h"
-
-#include "base/checked.h"
 
 struct cursor {
 	const struct ipc_source *source;
@@ -20,8 +19,8 @@ struct cursor {
 static int next_node(struct cursor *c, struct ipc_pair *out, struct weir_error *err)
 {
 	if (c->node >= c->nodes.count)
-		return weir_error_set(err, WEIR_E_DATA, "a record batch has %u field nodes, fewer than its schema needs",
-				      c->nodes.count);
+		return weir_error_set(err, WEIR_E_DATA,
+				      "a record batch has %u field nodes, fewer than its schema needs", c->nodes.count);
 	memcpy(out, c->nodes.items + c->node++ * sizeof(*out), sizeof(*out));
 	if (out->first < 0 || out->second < -1 || out->second > out->first)
 		return weir_error_set(err, WEIR_E_DATA, "a field node claims %lld rows, %lld of them null",
@@ -78,10 +77,10 @@ static uint32_t value_align(const struct weir_type *type)
 		return width;
 	if (type->layout != WEIR_LAYOUT_FIXED || type->id == WEIR_FIXED_BINARY)
 		return 1;
-	return type->byte_width < 16 ? type->byte_width : 16;
+	return type->byte_width < 8 ? type->byte_width : 8;
 }
 
-/* Validity of a field, and its null count as counted. Absent when nothing is null. */
+/* Validity of a field, long enough, and its null count. Absent when nothing is null. */
 static int next_validity(struct cursor *c, const struct ipc_pair *node, struct weir_buffer *out, int64_t *null_count,
 			 struct weir_error *err)
 {
@@ -93,27 +92,22 @@ static int next_validity(struct cursor *c, const struct ipc_pair *node, struct w
 	if (!out->data || node->second == 0) {
 		weir_buffer_release(out);
 		if (node->second > 0)
-			return weir_error_set(err, WEIR_E_DATA, "%lld nulls are claimed, but there is no validity bitmap",
+			return weir_error_set(err, WEIR_E_DATA,
+					      "%lld nulls are claimed, but there is no validity bitmap",
 					      (long long)node->second);
 		return WEIR_OK;
 	}
 	if (out->size < weir_bits_size(node->first)) {
 		code = weir_error_set(err, WEIR_E_DATA, "a validity bitmap of %llu bytes is too short for %lld rows",
 				      (unsigned long long)out->size, (long long)node->first);
-		goto fail;
+		weir_buffer_release(out);
+		return code;
 	}
-	*null_count = node->first - weir_bits_count(out->data, 0, node->first);
-	if (node->second >= 0 && *null_count != node->second) {
-		code = weir_error_set(err, WEIR_E_DATA, "%lld nulls are claimed, but the validity bitmap has %lld",
-				      (long long)node->second, (long long)*null_count);
-		goto fail;
-	}
+	/* A claim, until the array is validated; what comes before looks only at whether it is 0. */
+	*null_count = node->second >= 0 ? node->second : node->first - weir_bits_count(out->data, 0, node->first);
 	if (*null_count == 0)
 		weir_buffer_release(out);
 	return WEIR_OK;
-fail:
-	weir_buffer_release(out);
-	return code;
 }
 
 static enum ipc_wire next_wire(struct cursor *c)
@@ -140,7 +134,8 @@ static void skip_wires(struct cursor *c, const struct weir_type *type)
 		skip_wires(c, type->fields[i].type);
 }
 
-static struct weir_array *empty_array(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+static struct weir_array *empty_array(struct weir_account *account, const struct weir_type *type,
+				      struct weir_error *err)
 {
 	struct weir_builder builder;
 	struct weir_array *array = NULL;
@@ -245,6 +240,29 @@ static int next_list_views(struct cursor *c, const struct weir_type *type, struc
 	return code;
 }
 
+static int next_decimals(struct cursor *c, const struct weir_type *type, unsigned width, struct weir_array **out,
+			 struct weir_error *err)
+{
+	struct ipc_rows rows = {.type = type};
+	struct weir_buffer validity = {0}, values = {0};
+	struct ipc_pair node;
+	int code = next_node(c, &node, err);
+
+	if (!code)
+		code = next_validity(c, &node, &validity, &rows.null_count, err);
+	if (!code)
+		code = next_buffer(c, width, &values, err);
+	if (!code) {
+		rows.length = node.first;
+		rows.validity = &validity;
+		*out = ipc_convert_decimals(c->source->account, &rows, &values, width, err);
+		code = *out ? WEIR_OK : err->code;
+	}
+	weir_buffer_release(&validity);
+	weir_buffer_release(&values);
+	return code;
+}
+
 static int next_runs(struct cursor *c, enum ipc_wire wire, const struct weir_type *type, struct weir_array **out,
 		     struct weir_error *err)
 {
@@ -252,9 +270,14 @@ static int next_runs(struct cursor *c, enum ipc_wire wire, const struct weir_typ
 							 : wire == WIRE_RUN_END_32 ? WEIR_INT32
 										   : WEIR_INT64);
 	struct weir_array *ends = NULL, *values = NULL;
+	struct weir_buffer validity = {0};
 	struct ipc_pair node;
 	int code = next_node(c, &node, err);
 
+	/* Before version 5 a bitmap, always empty, was listed for runs too. */
+	if (!code && c->message->version == IPC_VERSION_4)
+		code = next_buffer(c, 1, &validity, err);
+	weir_buffer_release(&validity);
 	if (!code)
 		code = next_array(c, ends_type, &ends, err);
 	if (!code)
@@ -295,6 +318,8 @@ static int next_array(struct cursor *c, const struct weir_type *type, struct wei
 		return next_views(c, type, out, err);
 	if (wire == WIRE_LIST_VIEW || wire == WIRE_LARGE_LIST_VIEW)
 		return next_list_views(c, type, out, err);
+	if (wire == WIRE_DECIMAL_32 || wire == WIRE_DECIMAL_64)
+		return next_decimals(c, type, wire == WIRE_DECIMAL_32 ? 4 : 8, out, err);
 	if (wire >= WIRE_RUN_END_16)
 		return next_runs(c, wire, type, out, err);
 
@@ -335,9 +360,9 @@ fail:
 	return code;
 }
 
-int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *message, const struct flat_table *record,
-		     const struct weir_field *fields, uint32_t field_count, struct weir_array **out, int64_t *row_count,
-		     struct weir_error *err)
+int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *message,
+		     const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
+		     struct weir_array **out, int64_t *row_count, struct weir_error *err)
 {
 	struct cursor cursor = {.source = source,
 				.message = message,
@@ -384,8 +409,7 @@ int weir_chunk_open(struct weir_account *account, const struct weir_schema *sche
 		    struct weir_owner *owner, struct weir_array *const *dictionaries, bool deep,
 		    struct weir_batch **out, struct weir_error *err)
 {
-	struct ipc_source source = {
-		.account = account, .owner = owner, .dictionaries = dictionaries, .deep = deep};
+	struct ipc_source source = {.account = account, .owner = owner, .dictionaries = dictionaries, .deep = deep};
 	size_t columns_size = sizeof(struct weir_array *) * schema->field_count;
 	struct weir_array **columns = NULL;
 	struct ipc_message message;

@@ -7,9 +7,8 @@
  * the batches behind it see the change. A file's footer says where the messages are: all its dictionaries are read
  * first, none of them may be replaced, then the batches in the footer's order.
  */
-#include "arrow/ipc_impl.h"
-
 #include "base/checked.h"
+#include "arrow/ipc_impl.h"
 
 #include <string.h>
 
@@ -131,7 +130,8 @@ static int block_message(struct weir_ipc_reader *reader, const struct flat_vecto
 	if (block.offset < 0 || block.metadata_size < 0 || block.body_size < 0 ||
 	    weir_add_overflows((uint64_t)block.metadata_size, (uint64_t)block.body_size, &size) ||
 	    weir_range_outside(*offset, size, reader->size))
-		return weir_error_set(err, WEIR_E_DATA, "the footer names a block outside the file: %lld bytes from byte %lld",
+		return weir_error_set(err, WEIR_E_DATA,
+				      "the footer names a block outside the file: %lld bytes from byte %lld",
 				      (long long)block.body_size, (long long)block.offset);
 	code = message_at(reader, *offset, size, out, err);
 	if (code)

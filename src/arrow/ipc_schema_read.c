@@ -2,11 +2,10 @@
  * exists; names and metadata stay in the message, and the lists of fields in an arena, until the type constructors copy
  * them.
  */
-#include "arrow/arrow_impl.h"
-#include "arrow/ipc_impl.h"
-
 #include "base/arena.h"
 #include "base/utf8.h"
+#include "arrow/arrow_impl.h"
+#include "arrow/ipc_impl.h"
 
 struct parser {
 	struct weir_account *account;
@@ -23,7 +22,7 @@ struct type_words {
 	uint32_t child_count;
 };
 
-static int read_text(struct parser *p, const struct flat_table *table, uint32_t field, const char *what, bool utf8,
+static int read_text(struct parser *p, const struct flat_table *table, uint32_t field, const char *what,
 		     const char **out, uint32_t *size, struct weir_error *err)
 {
 	int code;
@@ -32,11 +31,15 @@ static int read_text(struct parser *p, const struct flat_table *table, uint32_t 
 	code = flat_check(p->flat, "schema message", err);
 	if (code)
 		return code;
+	/* What is refused must not be shown: it goes into no message. */
 	if (memchr(*out, 0, *size))
-		return weir_error_set(err, WEIR_E_UNSUPPORTED, "the %s in the schema message contains a NUL byte", what);
-	if (utf8 && !weir_utf8_valid(*out, *size))
-		return weir_error_set(err, WEIR_E_DATA, "the %s in the schema message is not UTF-8", what);
-	return WEIR_OK;
+		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "the %s in the schema message contains a NUL byte",
+				      what);
+	else if (!weir_utf8_valid(*out, *size))
+		code = weir_error_set(err, WEIR_E_DATA, "the %s in the schema message is not UTF-8", what);
+	if (code)
+		*out = "";
+	return code;
 }
 
 static int read_metadata(struct parser *p, const struct flat_table *table, uint32_t field, struct weir_metadata *out,
@@ -57,7 +60,7 @@ static int read_metadata(struct parser *p, const struct flat_table *table, uint3
 		struct weir_metadata_entry *to = &out->entries[out->count];
 
 		flat_item_table(&vector, out->count, &entry);
-		code = read_text(p, &entry, ENTRY_KEY, "key of metadata", true, &to->key, &key_size, err);
+		code = read_text(p, &entry, ENTRY_KEY, "key of metadata", &to->key, &key_size, err);
 		if (code)
 			return code;
 		flat_string(&entry, ENTRY_VALUE, &to->value, &to->value_size);
@@ -126,13 +129,9 @@ static const struct weir_type *make_type(struct parser *p, const struct type_wor
 		return weir_type_of(WEIR_LARGE_STRING);
 	case TYPE_DECIMAL:
 		bits = flat_i32(table, DECIMAL_BIT_WIDTH, 128);
-		if (bits == 32 || bits == 64) {
-			weir_error_set(err, WEIR_E_UNSUPPORTED, "decimals of %d bits are not supported", bits);
+		if (bits != 32 && bits != 64 && bits != 128 && bits != 256)
 			return NULL;
-		}
-		if (bits != 128 && bits != 256)
-			return NULL;
-		return weir_type_decimal(p->account, bits == 128 ? WEIR_DECIMAL128 : WEIR_DECIMAL256,
+		return weir_type_decimal(p->account, bits == 256 ? WEIR_DECIMAL256 : WEIR_DECIMAL128,
 					 flat_i32(table, DECIMAL_PRECISION, 0), flat_i32(table, DECIMAL_SCALE, 0), err);
 	case TYPE_TIME:
 		bits = flat_i32(table, TIME_BIT_WIDTH, 32);
@@ -141,7 +140,7 @@ static const struct weir_type *make_type(struct parser *p, const struct type_wor
 		return temporal_type(p, bits == 32 ? WEIR_TIME32 : WEIR_TIME64, flat_i16(table, TIME_UNIT, WEIR_MILLI),
 				     NULL, err);
 	case TYPE_TIMESTAMP:
-		if (read_text(p, table, TIMESTAMP_TIMEZONE, "time zone", true, &timezone, &size, err))
+		if (read_text(p, table, TIMESTAMP_TIMEZONE, "time zone", &timezone, &size, err))
 			return NULL;
 		return temporal_type(p, WEIR_TIMESTAMP, flat_i16(table, TIMESTAMP_UNIT, WEIR_SECOND),
 				     size ? timezone : NULL, err);
@@ -162,9 +161,9 @@ static const struct weir_type *make_type(struct parser *p, const struct type_wor
 	case TYPE_STRUCT:
 		return weir_type_struct(p->account, words->children, words->child_count, err);
 	case TYPE_BINARY_VIEW:
-		return weir_type_of(WEIR_LARGE_BINARY);
+		return weir_type_of(WEIR_BINARY);
 	case TYPE_UTF8_VIEW:
-		return weir_type_of(WEIR_LARGE_STRING);
+		return weir_type_of(WEIR_STRING);
 	case TYPE_RUN_END_ENCODED:
 		return weir_type_ref(words->children[1].type);
 	case TYPE_UNION:
@@ -199,7 +198,12 @@ static uint32_t children_expected(uint8_t number)
 
 static enum ipc_wire wire_of(const struct type_words *words)
 {
+	int32_t bits;
+
 	switch (words->number) {
+	case TYPE_DECIMAL:
+		bits = flat_i32(&words->table, DECIMAL_BIT_WIDTH, 128);
+		return bits == 32 ? WIRE_DECIMAL_32 : bits == 64 ? WIRE_DECIMAL_64 : WIRE_PLAIN;
 	case TYPE_BINARY_VIEW:
 	case TYPE_UTF8_VIEW:
 		return WIRE_VIEW;
@@ -267,16 +271,16 @@ static int read_field(struct parser *p, const struct flat_table *table, uint32_t
 	flat_child(table, FIELD_TYPE, &words.table);
 	is_dictionary = flat_child(table, FIELD_DICTIONARY, &encoding);
 	out->nullable = flat_u8(table, FIELD_NULLABLE, 0);
-	code = read_text(p, table, FIELD_NAME, "name of a column", true, &out->name, &size, err);
+	code = read_text(p, table, FIELD_NAME, "name of a column", &out->name, &size, err);
 	if (!code)
 		code = read_metadata(p, table, FIELD_METADATA, &out->metadata, err);
 	/* The places are taken before the children take theirs. */
 	if (!code)
 		code = weir_list_push(&p->out->wires, p->account, err, WIRE_PLAIN);
 	if (!code && is_dictionary)
-		code = weir_list_push(&p->out->dictionaries, p->account, err,
-				      (struct ipc_dictionary){.id = flat_i64(&encoding, ENCODING_ID, 0),
-							      .wire = (uint32_t)wire});
+		code = weir_list_push(
+			&p->out->dictionaries, p->account, err,
+			(struct ipc_dictionary){.id = flat_i64(&encoding, ENCODING_ID, 0), .wire = (uint32_t)wire});
 	if (!code && expected != UINT32_MAX && children.count != expected)
 		code = weir_error_set(err, WEIR_E_DATA, "type number %u has %u children instead of %u", words.number,
 				      children.count, expected);

@@ -1,8 +1,7 @@
 /* Schemas as messages and as footers of files. Each is measured by a builder without memory and then written by the same
  * calls. Dictionaries are numbered in the order in which fields open, parents first. */
-#include "arrow/ipc_impl.h"
-
 #include "base/checked.h"
+#include "arrow/ipc_impl.h"
 
 #include <string.h>
 
@@ -131,7 +130,7 @@ static uint64_t put_type(struct flat_builder *b, const struct weir_type *type)
 		flat_set(b, table, &layout_timestamp, TIMESTAMP_UNIT, type->unit);
 		if (type->timezone)
 			flat_link(b, table, TIMESTAMP_TIMEZONE,
-				       flat_add_string(b, type->timezone, (uint32_t)strlen(type->timezone)));
+				  flat_add_string(b, type->timezone, (uint32_t)strlen(type->timezone)));
 		return table;
 	case WEIR_FIXED_BINARY:
 		return put_size(b, type->byte_width);
@@ -246,8 +245,8 @@ static uint64_t put_blocks(struct flat_builder *b, const struct weir_ipc_block *
 	return vector;
 }
 
-static void put_footer(struct flat_builder *b, const struct weir_schema *schema,
-		       const struct weir_ipc_block *blocks, uint32_t count)
+static void put_footer(struct flat_builder *b, const struct weir_schema *schema, const struct weir_ipc_block *blocks,
+		       uint32_t count)
 {
 	uint64_t table = flat_add_table(b, &layout_footer, 15);
 

@@ -4,10 +4,9 @@
  * fills the nodes and buffers of the message and copies each buffer to its place: the only copy that is made. A slice is
  * written as if it had been cut out: offsets start at 0, bits at the first bit, bytes and children outside it stay away.
  */
+#include "base/checked.h"
 #include "arrow/arrow_impl.h"
 #include "arrow/ipc_impl.h"
-
-#include "base/checked.h"
 
 static const struct flat_layout layout_message = {4, {2, 1, 4, 8}};
 static const struct flat_layout layout_record = {3, {8, 4, 4}};
@@ -63,8 +62,8 @@ static void put_bits(struct walk *walk, const uint8_t *from, int64_t start, int6
 }
 
 /* Offsets of the rows, from 0 on; gives the range that they cover in what they point into. */
-static void put_offsets(struct walk *walk, const struct weir_array *array, int64_t start, int64_t length, int64_t *first,
-			int64_t *last)
+static void put_offsets(struct walk *walk, const struct weir_array *array, int64_t start, int64_t length,
+			int64_t *first, int64_t *last)
 {
 	unsigned width = type_offset_width(array->type);
 	uint8_t *to = put_buffer(walk, ((uint64_t)length + 1) * width);
@@ -198,7 +197,8 @@ static void put_message(struct flat_builder *b, const struct content *content, c
 	flat_link(b, record, RECORD_BUFFERS, *buffers);
 }
 
-static int content_measure(const struct content *content, struct walk *walk, struct weir_chunk_plan *out, struct weir_error *err)
+static int content_measure(const struct content *content, struct walk *walk, struct weir_chunk_plan *out,
+			   struct weir_error *err)
 {
 	struct flat_builder builder;
 	uint64_t nodes, buffers, metadata_size;
@@ -218,7 +218,8 @@ static int content_measure(const struct content *content, struct walk *walk, str
 	return WEIR_OK;
 }
 
-static int content_write(const struct content *content, const struct weir_chunk_plan *plan, uint8_t *out, struct weir_error *err)
+static int content_write(const struct content *content, const struct weir_chunk_plan *plan, uint8_t *out,
+			 struct weir_error *err)
 {
 	uint32_t prefix[2] = {UINT32_MAX, plan->metadata_size - IPC_PREFIX_SIZE};
 	struct weir_chunk_plan again;

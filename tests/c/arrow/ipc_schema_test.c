@@ -86,7 +86,7 @@ static struct weir_schema *schema_of_all(void)
 	struct weir_metadata metadata = {.count = 1, .entries = &entry};
 	struct weir_error err = {0};
 	struct weir_schema *schema;
-	char names[TYPE_COUNT][8];
+	char names[TYPE_COUNT][16];
 
 	for (int i = 0; i < TYPE_COUNT; i++) {
 		snprintf(names[i], sizeof(names[i]), "c%d", i);
@@ -125,8 +125,9 @@ static void schemas_come_back_equal(void **state)
 /* Dictionaries inside lists and structs, and with nested values. */
 static void dictionaries_are_numbered(void **state)
 {
-	static const char *const text = "struct<a: dictionary<values=string, indices=int8, ordered=0>, "
-					"b: list<item: dictionary<values=struct<x: int64>, indices=uint16, ordered=0>>>";
+	static const char *const text =
+		"struct<a: dictionary<values=string, indices=int8, ordered=0>, "
+		"b: list<item: dictionary<values=struct<x: int64>, indices=uint16, ordered=0>>>";
 	struct weir_error err = {0};
 	struct weir_field field = {.name = "s", .type = weir_type_parse(account, text, &err)};
 	struct weir_schema *schema, *back;

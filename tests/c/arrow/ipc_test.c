@@ -1,8 +1,7 @@
 /* What chunks and streams promise: arrays come back equal, slices too; damaged bytes give an error or valid arrays. */
-#include "arrow/ipc.h"
-
 #include "base/checked.h"
 #include "base/fault.h"
+#include "arrow/ipc.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -140,7 +139,7 @@ static struct weir_schema *schema_of_all(void)
 	struct weir_metadata metadata = {.count = 1, .entries = &entry};
 	struct weir_error err = {0};
 	struct weir_schema *schema;
-	char names[TYPE_COUNT][8];
+	char names[TYPE_COUNT][16];
 
 	for (int i = 0; i < TYPE_COUNT; i++) {
 		snprintf(names[i], sizeof(names[i]), "c%d", i);
@@ -241,8 +240,9 @@ static void slices_come_back_equal(void **state)
 		assert_int_equal(plan.size, plan_back.size);
 		assert_memory_equal(bytes, bytes_back, plan.size);
 		/* The arrays lie over the chunk itself. */
-		assert_in_range((uintptr_t)back->columns[5]->buffers[1].data, (uintptr_t)bytes,
-				(uintptr_t)bytes + plan.size + (ranges[i][1] == 0 ? UINTPTR_MAX / 2 : 0));
+		if (ranges[i][1] > 0)
+			assert_in_range((uintptr_t)back->columns[5]->buffers[1].data, (uintptr_t)bytes,
+					(uintptr_t)bytes + plan.size);
 		weir_batch_unref(back);
 		weir_batch_unref(slice);
 		free(bytes);
@@ -402,8 +402,9 @@ static void owners_live_as_long_as_arrays(void **state)
 	assert_int_equal(owner.released, 1);
 	/* A chunk that is refused keeps nothing. */
 	owner = (struct counted_owner){{1, count_release}, 0};
-	assert_int_equal(weir_chunk_open(account, schema, bytes, plan.size - 64, &owner.owner, NULL, false, &back, &err),
-			 WEIR_E_DATA);
+	assert_int_equal(
+		weir_chunk_open(account, schema, bytes, plan.size - 64, &owner.owner, NULL, false, &back, &err),
+		WEIR_E_DATA);
 	assert_null(back);
 	weir_owner_unref(&owner.owner);
 	assert_int_equal(owner.released, 1);
