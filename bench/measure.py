@@ -116,7 +116,12 @@ def run(command, env=None, timeout_s=600):
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=env, start_new_session=True
         )
-        peak, high, timed_out = watch(process, start + timeout_s)
+        try:
+            peak, high, timed_out = watch(process, start + timeout_s)
+        except BaseException:  # Ctrl-C does not reach it by itself: it leads a session of its own
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
         wall = time.monotonic() - start
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

@@ -48,7 +48,11 @@ class Checker:
 
     def __init__(self):
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "check.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, HERE / "check.py"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C ends the benchmark, which then closes it
         )
 
     def look(self, folder, whole):

@@ -116,7 +116,7 @@ def main():
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: args.threads])
     machine = machine_facts(args)
     name = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-    results, text = [], ""
+    results, text, stopped = [], "", False
     checker = rounds.Checker()
     try:
         for done, job in enumerate(chosen, 1):
@@ -128,11 +128,14 @@ def main():
             progress(done, len(chosen), result, time.monotonic() - started)
             text = save(name, results, machine)
     except KeyboardInterrupt:
-        print("stopped; what was measured so far:", file=sys.stderr)
+        stopped = True
     finally:
         checker.close()
-    print(text)
-    print(f"written to {RESULTS / name}.json and .md", file=sys.stderr)
+    if text:
+        print(text)
+        print(f"written to {RESULTS / name}.json and .md", file=sys.stderr)
+    if stopped:
+        sys.exit(f"stopped after {len(results)} of {len(chosen)} jobs")
 
 
 if __name__ == "__main__":
