@@ -3,10 +3,9 @@
  * Parsing is one pass over the footer's bytes; the arrays go to an arena, statistics and key values stay where they lie.
  * What the format allows and weir does not need (sorting columns, encoding statistics, paths) is skipped.
  */
-#include "format/parquet/parquet_impl.h"
-
 #include "base/checked.h"
 #include "base/utf8.h"
+#include "format/parquet/parquet_impl.h"
 
 #include <string.h>
 

@@ -1,0 +1,171 @@
+/* Physical values to Arrow's where their bytes differ: small integers, decimals, the timestamps and intervals of old. */
+#include "format/parquet/read_impl.h"
+
+#include <string.h>
+
+#define NANOS_PER_DAY (INT64_C(86400) * 1000000000)
+#define JULIAN_1970 2440588
+
+static void narrow(const uint8_t *in, uint32_t count, uint32_t width, uint8_t *out)
+{
+	/* Little endian: the low bytes come first. Values that do not fit are the writer's fault; they wrap. */
+	if (width == 1) {
+		for (uint32_t i = 0; i < count; i++)
+			out[i] = in[(size_t)i * 4];
+	} else {
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(out + (size_t)i * 2, in + (size_t)i * 4, 2);
+	}
+}
+
+static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < count; i++, in += 12) {
+		uint64_t nanos;
+		uint32_t julian;
+
+		memcpy(&nanos, in, 8);
+		memcpy(&julian, in + 8, 4);
+		/* Wraps where 64 bits of nanoseconds cannot reach (before 1677, after 2262), as other readers do. */
+		out[i] = (int64_t)(((uint64_t)(int64_t)(int32_t)julian - JULIAN_1970) * (uint64_t)NANOS_PER_DAY +
+				   nanos);
+	}
+	(void)err;
+	return WEIR_OK;
+}
+
+static void decimal_int(const uint8_t *in, uint32_t count, uint32_t width, uint32_t width_arrow, uint8_t *out)
+{
+	for (uint32_t i = 0; i < count; i++, out += width_arrow) {
+		int64_t value;
+
+		if (width == 4) {
+			int32_t small;
+
+			memcpy(&small, in + (size_t)i * 4, 4);
+			value = small;
+		} else {
+			memcpy(&value, in + (size_t)i * 8, 8);
+		}
+		memset(out + 8, value < 0 ? 0xff : 0, width_arrow - 8);
+		memcpy(out, &value, 8);
+	}
+}
+
+static int decimal_bytes(const uint8_t *in, uint32_t size, uint32_t width_arrow, uint8_t *out, struct weir_error *err)
+{
+	uint8_t fill = size && in[0] & 0x80 ? 0xff : 0;
+
+	/* Leading bytes that only carry the sign may be more than fit. */
+	while (size > width_arrow) {
+		if (*in != fill || (in[1] & 0x80) != (fill & 0x80))
+			return weir_error_set(err, WEIR_E_DATA, "A decimal of %u bytes, too large for its type.", size);
+		in++;
+		size--;
+	}
+	memset(out, fill, width_arrow);
+	for (uint32_t b = 0; b < size; b++)
+		out[b] = in[size - 1 - b];
+	return WEIR_OK;
+}
+
+static void decimal_fixed16(const uint8_t *in, uint32_t count, uint32_t width, uint8_t *out)
+{
+	for (uint32_t i = 0; i < count; i++, in += width, out += 16) {
+		uint8_t bytes[16];
+		uint64_t high, low, halves[2];
+
+		memset(bytes, in[0] & 0x80 ? 0xff : 0, 16);
+		memcpy(bytes + 16 - width, in, width);
+		memcpy(&high, bytes, 8);
+		memcpy(&low, bytes + 8, 8);
+		halves[0] = __builtin_bswap64(low);
+		halves[1] = __builtin_bswap64(high);
+		memcpy(out, halves, 16);
+	}
+}
+
+static void from_interval(const uint8_t *in, uint32_t count, uint8_t *out)
+{
+	for (uint32_t i = 0; i < count; i++, in += 12, out += 16) {
+		uint32_t millis;
+		int64_t nanos;
+
+		memcpy(&millis, in + 8, 4);
+		nanos = (int64_t)millis * 1000000;
+		memcpy(out, in, 8);
+		memcpy(out + 8, &nanos, 8);
+	}
+}
+
+static int scale(const struct parquet_leaf_info *info, const uint8_t *in, uint32_t count, int64_t *out,
+		 struct weir_error *err)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t value;
+
+		memcpy(&value, in + (size_t)i * 8, 8);
+		if (info->convert == PARQUET_UNSCALE)
+			out[i] = value / info->factor;
+		else if (__builtin_mul_overflow(value, info->factor, &out[i]))
+			return weir_error_set(err, WEIR_E_DATA, "A time that does not fit the type's unit.");
+	}
+	return WEIR_OK;
+}
+
+static void days_to_millis(const uint8_t *in, uint32_t count, int64_t *out)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		int32_t days;
+
+		memcpy(&days, in + (size_t)i * 4, 4);
+		out[i] = (int64_t)days * 86400000;
+	}
+}
+
+int parquet_convert(const struct parquet_leaf_info *info, const void *in, uint32_t count, void *out,
+		    struct weir_error *err)
+{
+	switch (info->convert) {
+	case PARQUET_NARROW:
+		narrow(in, count, info->width_arrow, out);
+		return WEIR_OK;
+	case PARQUET_FROM_INT96:
+		return from_int96(in, count, out, err);
+	case PARQUET_DECIMAL_INT:
+		decimal_int(in, count, info->width, info->width_arrow, out);
+		return WEIR_OK;
+	case PARQUET_DECIMAL_FIXED:
+		if (info->width_arrow == 16 && info->width <= 16) {
+			decimal_fixed16(in, count, info->width, out);
+			return WEIR_OK;
+		}
+		for (uint32_t i = 0; i < count; i++)
+			if (decimal_bytes((const uint8_t *)in + (size_t)i * info->width, info->width, info->width_arrow,
+					  (uint8_t *)out + (size_t)i * info->width_arrow, err))
+				return err->code;
+		return WEIR_OK;
+	case PARQUET_DECIMAL_BYTES:
+		for (uint32_t i = 0; i < count; i++) {
+			const struct weir_view *view = (const struct weir_view *)in + i;
+
+			if (decimal_bytes(weir_view_bytes(view), view->size, info->width_arrow,
+					  (uint8_t *)out + (size_t)i * info->width_arrow, err))
+				return err->code;
+		}
+		return WEIR_OK;
+	case PARQUET_FROM_INTERVAL:
+		from_interval(in, count, out);
+		return WEIR_OK;
+	case PARQUET_SCALE:
+	case PARQUET_UNSCALE:
+		return scale(info, in, count, out, err);
+	case PARQUET_DAYS_TO_MILLIS:
+		days_to_millis(in, count, out);
+		return WEIR_OK;
+	case PARQUET_KEEP:
+	case PARQUET_ALL_NULL:
+		break;
+	}
+	return weir_error_set(err, WEIR_E_INTERNAL, "No conversion of Parquet values (%d).", (int)info->convert);
+}

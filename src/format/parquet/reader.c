@@ -1,0 +1,298 @@
+/* One lane's reader: walks a range of rows, row group by row group, and hands out vectors of undecoded columns.
+ *
+ *     new ─▶ (open ─▶ next … until no rows)… ─▶ free
+ *
+ * How many rows a vector has follows from the widths in the footer: about WEIR_VECTOR_BYTES, at most WEIR_VECTOR_ROWS.
+ * Vectors never cross a row group. What a vector points into lives until the next call of next or open.
+ *
+ * Threads: a reader belongs to one lane; the file is shared and never written to.
+ */
+#include "base/checked.h"
+#include "format/parquet/read_impl.h"
+
+#include <string.h>
+
+enum {
+	ROWS_FIRST = 64,        /* of the first vector when a limit follows */
+	ROWS_WIDE = 1024,       /* many narrow columns still get this many */
+	WINDOW_MAX = 256 << 10, /* of a leaf: what is read at once stays in the cache until it is inflated */
+	WINDOW_SHARE = 8,       /* of the account's room, for all windows */
+};
+#define NO_ROW_GROUP UINT32_MAX
+
+static void columns_free(struct parquet_reader *self)
+{
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		struct parquet_column *column = &self->columns[i];
+
+		for (uint32_t l = 0; l < column->leaf_count; l++)
+			parquet_leaf_release(&column->leaves[l]);
+		weir_free(self->account, column->leaves, column->leaf_count * sizeof(*column->leaves));
+	}
+	weir_free(self->account, self->columns, self->column_count * sizeof(*self->columns));
+	weir_free(self->account, self->vector_columns, self->column_count * sizeof(*self->vector_columns));
+	self->columns = NULL;
+	self->vector_columns = NULL;
+	self->column_count = 0;
+}
+
+/* Leaves of the last file serve the next one too, buffers and all, when there are as many. */
+static bool columns_fit(const struct parquet_reader *self, const struct parquet_file *file,
+			const struct weir_scan *scan)
+{
+	if (!self->columns || self->column_count != scan->column_count)
+		return false;
+	for (uint32_t i = 0; i < scan->column_count; i++) {
+		const struct parquet_shape *shape = file->columns[scan->columns[i]];
+
+		if (self->columns[i].leaf_count != shape->leaf_end - shape->leaf_begin)
+			return false;
+	}
+	return true;
+}
+
+static int columns_new(struct parquet_reader *self, const struct parquet_file *file, const struct weir_scan *scan,
+		       struct weir_error *err)
+{
+	uint32_t count = scan->column_count;
+
+	columns_free(self);
+	self->columns = weir_alloc_zero(self->account, count * sizeof(*self->columns), err);
+	if (!self->columns)
+		return err->code;
+	self->vector_columns = weir_alloc_zero(self->account, count * sizeof(*self->vector_columns), err);
+	if (!self->vector_columns) {
+		weir_free(self->account, self->columns, count * sizeof(*self->columns));
+		self->columns = NULL;
+		return err->code;
+	}
+	self->column_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct parquet_shape *shape = file->columns[scan->columns[i]];
+		struct parquet_column *column = &self->columns[i];
+		uint32_t leaf_count = shape->leaf_end - shape->leaf_begin;
+
+		column->leaves = weir_alloc_zero(self->account, leaf_count * sizeof(*column->leaves), err);
+		if (!column->leaves)
+			return err->code;
+		column->leaf_count = leaf_count;
+		for (uint32_t l = 0; l < leaf_count; l++)
+			column->leaves[l].reader = self;
+	}
+	return WEIR_OK;
+}
+
+static void columns_bind(struct parquet_reader *self)
+{
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		struct parquet_column *column = &self->columns[i];
+
+		column->reader = self;
+		column->shape = self->file->columns[self->scan->columns[i]];
+		column->pending.decode = parquet_flat_decode;
+		for (uint32_t l = 0; l < column->leaf_count; l++)
+			column->leaves[l].info = &self->file->leaves[column->shape->leaf_begin + l];
+	}
+}
+
+/* The vector that was out is gone: what only it pointed into goes too. */
+static void vector_end(struct parquet_reader *self)
+{
+	for (size_t i = 0; i < self->retired.count; i++)
+		parquet_buffer_release(self->account, &self->retired.items[i]);
+	self->retired.count = 0;
+	for (uint32_t i = 0; i < self->column_count; i++)
+		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++) {
+			struct parquet_leaf *leaf = &self->columns[i].leaves[l];
+
+			leaf->handed = leaf->handed_window = false;
+		}
+	self->vector_rows = 0;
+}
+
+static void reader_close(struct parquet_reader *self)
+{
+	vector_end(self);
+	for (uint32_t i = 0; i < self->column_count; i++)
+		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++)
+			parquet_leaf_close(&self->columns[i].leaves[l]);
+	self->row_group = NO_ROW_GROUP;
+	if (self->file)
+		weir_format_file_unref(&self->file->base);
+	self->file = NULL;
+	self->scan = NULL;
+	self->row = self->row_end = 0;
+}
+
+int parquet_reader_new(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
+		       struct weir_error *err)
+{
+	struct parquet_reader *self = weir_alloc_zero(account, sizeof(*self), err);
+
+	if (!self)
+		return err->code;
+	self->base.ops = &weir_parquet_format;
+	self->account = account;
+	self->io = io;
+	self->kernels = parquet_kernels_choose();
+	self->row_group = NO_ROW_GROUP;
+	weir_arena_init(&self->arena, account);
+	if (weir_codecs_new(account, &self->codecs, err)) {
+		weir_free(account, self, sizeof(*self));
+		return err->code;
+	}
+	*out = &self->base;
+	return WEIR_OK;
+}
+
+void parquet_reader_free(struct weir_format_reader *base)
+{
+	struct parquet_reader *self = (struct parquet_reader *)base;
+
+	if (!self)
+		return;
+	reader_close(self);
+	columns_free(self);
+	weir_list_release(&self->retired, self->account);
+	weir_arena_release(&self->arena);
+	weir_codecs_free(self->codecs);
+	weir_free(self->account, self, sizeof(*self));
+}
+
+int parquet_reader_open(struct weir_format_reader *base, struct weir_format_file *file, const struct weir_scan *scan,
+			const struct weir_range *range, struct weir_error *err)
+{
+	struct parquet_reader *self = (struct parquet_reader *)base;
+	struct parquet_file *opened = (struct parquet_file *)file;
+
+	WEIR_ASSERT(range->begin <= range->end && range->end <= (uint64_t)file->row_count);
+	weir_format_file_ref(file);
+	reader_close(self);
+	self->file = opened;
+	self->scan = scan;
+	if (!columns_fit(self, opened, scan) && columns_new(self, opened, scan, err)) {
+		reader_close(self);
+		return err->code;
+	}
+	for (uint32_t i = 0; i < scan->column_count; i++) {
+		if (opened->columns[scan->columns[i]]->kind != PARQUET_SHAPE_LEAF) {
+			weir_error_set(err, WEIR_E_UNSUPPORTED, "Nested columns are not read yet.");
+			weir_error_at_source(err, weir_file_path(file->file));
+			weir_error_at_column(err, file->schema->fields[scan->columns[i]].name);
+			reader_close(self);
+			return err->code;
+		}
+	}
+	columns_bind(self);
+	self->row = (int64_t)range->begin;
+	self->row_end = (int64_t)range->end;
+	self->rows_max = scan->vectors_small ? ROWS_FIRST : WEIR_VECTOR_ROWS;
+	return WEIR_OK;
+}
+
+/* Rows a vector of this row group is to have. */
+static uint32_t rows_by_width(const struct parquet_reader *self, uint32_t group)
+{
+	uint64_t rows = (uint64_t)self->file->metadata.row_groups[group].row_count, total = 0, widest = 0, count, wide;
+
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		uint64_t bytes = parquet_column_bytes(self->file, group, self->scan->columns[i]) / rows;
+
+		total += bytes;
+		widest = bytes > widest ? bytes : widest;
+	}
+	count = WEIR_VECTOR_BYTES / (total ? total : 1);
+	wide = WEIR_VECTOR_BYTES / (widest ? widest : 1);
+	wide = wide < ROWS_WIDE ? wide : ROWS_WIDE;
+	count = count > wide ? count : wide;
+	count = count < WEIR_VECTOR_ROWS ? count : WEIR_VECTOR_ROWS;
+	/* Whole words of validity bits. */
+	return count < 64 ? (uint32_t)(count ? count : 1) : (uint32_t)(count & ~(uint64_t)63);
+}
+
+static void windows_size(struct parquet_reader *self)
+{
+	int64_t room = weir_account_room(self->account);
+	size_t leaves = 0, size;
+
+	for (uint32_t i = 0; i < self->column_count; i++)
+		leaves += self->columns[i].leaf_count;
+	size = (size_t)(room > 0 ? room : 0) / WINDOW_SHARE / (leaves ? leaves : 1);
+	self->window_bytes_max = size < WINDOW_MAX ? (size > 8192 ? size : 8192) : WINDOW_MAX;
+}
+
+static int row_group_open(struct parquet_reader *self, uint32_t group, struct weir_error *err)
+{
+	const struct parquet_row_group *metadata = &self->file->metadata.row_groups[group];
+
+	self->row_group = group;
+	weir_arena_clear(&self->arena);
+	windows_size(self);
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		struct parquet_column *column = &self->columns[i];
+
+		for (uint32_t l = 0; l < column->leaf_count; l++)
+			if (parquet_leaf_open(&column->leaves[l], &metadata->chunks[column->shape->leaf_begin + l],
+					      err))
+				return err->code;
+	}
+	return WEIR_OK;
+}
+
+/* The row group that holds the next row. */
+static int row_group_find(struct parquet_reader *self, struct weir_error *err)
+{
+	const struct parquet_metadata *metadata = &self->file->metadata;
+	uint32_t group = self->row_group == NO_ROW_GROUP ? 0 : self->row_group;
+
+	while (group < metadata->row_group_count &&
+	       self->row >= metadata->row_groups[group].row_begin + metadata->row_groups[group].row_count)
+		group++;
+	WEIR_ASSERT(group < metadata->row_group_count);
+	return group == self->row_group ? WEIR_OK : row_group_open(self, group, err);
+}
+
+int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
+{
+	struct parquet_reader *self = (struct parquet_reader *)base;
+	const struct parquet_row_group *group;
+	int64_t left;
+	uint32_t rows;
+
+	vector_end(self);
+	*out = (struct weir_vector){0};
+	if (!self->file || self->row >= self->row_end)
+		return WEIR_OK;
+	if (row_group_find(self, err))
+		return err->code;
+	group = &self->file->metadata.row_groups[self->row_group];
+	rows = rows_by_width(self, self->row_group);
+	rows = rows < self->rows_max ? rows : self->rows_max;
+	left = group->row_begin + group->row_count - self->row;
+	left = left < self->row_end - self->row ? left : self->row_end - self->row;
+	rows = left < rows ? (uint32_t)left : rows;
+	self->vector_row = self->row - group->row_begin;
+	self->vector_rows = rows;
+	for (uint32_t i = 0; i < self->column_count; i++)
+		self->vector_columns[i] = (struct weir_column){
+			.type = self->columns[i].shape->type,
+			.form = WEIR_UNDECODED,
+			.pending = &self->columns[i].pending,
+		};
+	*out = (struct weir_vector){
+		.row_count = rows,
+		.selection = {.count = rows},
+		.column_count = self->column_count,
+		.columns = self->vector_columns,
+		.source = weir_file_path(self->file->base.file),
+		.source_row = self->row,
+	};
+	self->row += rows;
+	self->rows_max = self->rows_max < WEIR_VECTOR_ROWS / 4 ? self->rows_max * 4 : WEIR_VECTOR_ROWS;
+	return WEIR_OK;
+}
+
+void parquet_reader_stats(const struct weir_format_reader *base, struct weir_format_stats *out)
+{
+	*out = ((const struct parquet_reader *)base)->stats;
+}
