@@ -111,9 +111,9 @@ static void spread(const struct parquet_leaf *leaf, uint32_t width, uint32_t cou
 	}
 }
 
-static int out_reserve(struct flat *flat, struct parquet_buffer *buffer, size_t width, struct weir_error *err)
+static int out_reserve(struct flat *flat, struct parquet_memory *buffer, size_t width, struct weir_error *err)
 {
-	return parquet_buffer_reserve(flat->leaf->reader->account, buffer, (WEIR_VECTOR_ROWS + PARQUET_SLACK) * width,
+	return parquet_memory_reserve(flat->leaf->reader->account, buffer, (WEIR_VECTOR_ROWS + PARQUET_SLACK) * width,
 				      err);
 }
 
@@ -294,7 +294,7 @@ static int fixed_piece(struct flat *flat, uint32_t row, uint32_t count, uint32_t
 	}
 	if (info->convert == PARQUET_KEEP && present == count)
 		return parquet_values_read(leaf, present, out, err);
-	if (parquet_buffer_reserve(leaf->reader->account, &leaf->scratch,
+	if (parquet_memory_reserve(leaf->reader->account, &leaf->scratch,
 				   parquet_values_size(leaf, WEIR_VECTOR_ROWS + PARQUET_SLACK), err) ||
 	    parquet_values_read(leaf, present, leaf->scratch.data, err))
 		return err->code;

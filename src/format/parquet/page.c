@@ -42,14 +42,14 @@ int parquet_leaf_damaged(const struct parquet_leaf *leaf, struct weir_error *err
 	return WEIR_E_DATA;
 }
 
-int parquet_buffer_reserve(struct weir_account *account, struct parquet_buffer *buffer, size_t size,
+int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
 			   struct weir_error *err)
 {
 	size_t capacity = weir_round_up(size + PARQUET_PAD, 4096);
 
 	if (buffer->data && buffer->capacity >= size + PARQUET_PAD)
 		return WEIR_OK;
-	parquet_buffer_release(account, buffer);
+	parquet_memory_release(account, buffer);
 	buffer->data = weir_alloc(account, capacity, err);
 	if (!buffer->data)
 		return err->code;
@@ -57,27 +57,27 @@ int parquet_buffer_reserve(struct weir_account *account, struct parquet_buffer *
 	return WEIR_OK;
 }
 
-void parquet_buffer_release(struct weir_account *account, struct parquet_buffer *buffer)
+void parquet_memory_release(struct weir_account *account, struct parquet_memory *buffer)
 {
 	if (buffer->data)
 		weir_free(account, buffer->data, buffer->capacity);
-	*buffer = (struct parquet_buffer){0};
+	*buffer = (struct parquet_memory){0};
 }
 
 /* Lets go of a buffer: at once, or when the vector that may point into it is gone. */
-static int buffer_retire(struct parquet_leaf *leaf, struct parquet_buffer *buffer, bool handed, struct weir_error *err)
+static int buffer_retire(struct parquet_leaf *leaf, struct parquet_memory *buffer, bool handed, struct weir_error *err)
 {
 	struct parquet_reader *reader = leaf->reader;
 
 	if (!buffer->data)
 		return WEIR_OK;
 	if (!handed) {
-		parquet_buffer_release(reader->account, buffer);
+		parquet_memory_release(reader->account, buffer);
 		return WEIR_OK;
 	}
 	if (weir_list_push(&reader->retired, reader->account, err, *buffer))
 		return err->code;
-	*buffer = (struct parquet_buffer){0};
+	*buffer = (struct parquet_memory){0};
 	return WEIR_OK;
 }
 
@@ -136,12 +136,12 @@ void parquet_leaf_close(struct parquet_leaf *leaf)
 void parquet_leaf_release(struct parquet_leaf *leaf)
 {
 	struct weir_account *account = leaf->reader->account;
-	struct parquet_buffer *buffers[] = {&leaf->window, &leaf->inflated, &leaf->out,
+	struct parquet_memory *buffers[] = {&leaf->window, &leaf->inflated, &leaf->out,
 					    &leaf->codes,  &leaf->scratch,  &leaf->packed};
 
 	parquet_leaf_close(leaf);
 	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
-		parquet_buffer_release(account, buffers[i]);
+		parquet_memory_release(account, buffers[i]);
 }
 
 /* Bytes [offset, offset + size) of the file, contiguous. `size` lies inside the chunk. */
@@ -151,7 +151,7 @@ static int fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size, const 
 	struct weir_file *file = reader->file->base.file;
 	size_t kept = 0, want = size;
 	const uint8_t *kept_at = NULL;
-	struct parquet_buffer fresh = {0};
+	struct parquet_memory fresh = {0};
 
 	if (leaf->window_size && offset >= leaf->window_offset &&
 	    !weir_range_outside(offset - leaf->window_offset, size, leaf->window_size)) {
@@ -167,12 +167,12 @@ static int fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size, const 
 		kept = leaf->window_size - (size_t)(offset - leaf->window_offset);
 	}
 	if (leaf->handed_window || leaf->window.capacity < want + PARQUET_PAD) {
-		if (parquet_buffer_reserve(reader->account, &fresh, want, err))
+		if (parquet_memory_reserve(reader->account, &fresh, want, err))
 			return err->code;
 		if (kept)
 			memcpy(fresh.data, kept_at, kept);
 		if (buffer_retire(leaf, &leaf->window, leaf->handed_window, err)) {
-			parquet_buffer_release(reader->account, &fresh);
+			parquet_memory_release(reader->account, &fresh);
 			return err->code;
 		}
 		leaf->window = fresh;
@@ -427,7 +427,7 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 	if (leaf->handed && buffer_retire(leaf, &leaf->inflated, true, err))
 		return err->code;
 	leaf->handed = false;
-	if (parquet_buffer_reserve(reader->account, &leaf->inflated, size + shift, err))
+	if (parquet_memory_reserve(reader->account, &leaf->inflated, size + shift, err))
 		goto fail;
 	memcpy(leaf->inflated.data + shift, in, raw);
 	if (size > raw && weir_codec_decompress(reader->codecs, leaf->codec, in + raw, size_in - raw,
@@ -520,8 +520,8 @@ void parquet_page_drop(struct parquet_leaf *leaf)
 	WEIR_ASSERT(!leaf->handed && !leaf->handed_window);
 	leaf->page.bytes = NULL;
 	leaf->window_size = 0;
-	parquet_buffer_release(leaf->reader->account, &leaf->inflated);
-	parquet_buffer_release(leaf->reader->account, &leaf->window);
+	parquet_memory_release(leaf->reader->account, &leaf->inflated);
+	parquet_memory_release(leaf->reader->account, &leaf->window);
 }
 
 /* ── the dictionary ── */
@@ -530,8 +530,8 @@ void parquet_dictionary_free(struct weir_account *account, struct parquet_dictio
 {
 	if (!dictionary)
 		return;
-	parquet_buffer_release(account, &dictionary->bytes);
-	parquet_buffer_release(account, &dictionary->items);
+	parquet_memory_release(account, &dictionary->bytes);
+	parquet_memory_release(account, &dictionary->items);
 	weir_free(account, dictionary, sizeof(*dictionary));
 }
 
@@ -558,7 +558,7 @@ static int dictionary_inflate(struct parquet_leaf *leaf, struct parquet_dictiona
 		reader->stats.bytes_read += size_in;
 		in = read;
 	}
-	code = parquet_buffer_reserve(reader->account, &dictionary->bytes, size, err);
+	code = parquet_memory_reserve(reader->account, &dictionary->bytes, size, err);
 	if (code)
 		goto done;
 	if (leaf->codec == WEIR_CODEC_NONE) {
@@ -586,7 +586,7 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 	struct parquet_reader *reader = leaf->reader;
 	uint32_t count = (uint32_t)header->value_count;
 	const uint8_t *at = dictionary->bytes.data, *end = at + header->size_uncompressed;
-	struct parquet_buffer packed = {0};
+	struct parquet_memory packed = {0};
 	const void *items = at;
 	size_t size;
 	int code = WEIR_OK;
@@ -595,7 +595,7 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 		/* Each takes the four bytes of its length. */
 		if (count > (size_t)header->size_uncompressed / 4)
 			return parquet_leaf_damaged(leaf, err, "The dictionary says it has %u values.", count);
-		if (parquet_buffer_reserve(reader->account, &packed, (size_t)count * sizeof(struct weir_view), err))
+		if (parquet_memory_reserve(reader->account, &packed, (size_t)count * sizeof(struct weir_view), err))
 			return err->code;
 		if (!reader->kernels->views(at, end, count, (struct weir_view *)packed.data)) {
 			code = parquet_leaf_damaged(leaf, err, "A text in the dictionary is longer than its page.");
@@ -613,10 +613,10 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 	}
 	if (info->convert == PARQUET_KEEP) {
 		dictionary->items = packed;
-		packed = (struct parquet_buffer){0};
+		packed = (struct parquet_memory){0};
 	} else {
 		size = (size_t)count * info->width_arrow;
-		code = parquet_buffer_reserve(reader->account, &dictionary->items, size, err);
+		code = parquet_memory_reserve(reader->account, &dictionary->items, size, err);
 		if (code)
 			goto done;
 		code = parquet_convert(info, items, count, dictionary->items.data, err);
@@ -630,7 +630,7 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 	}
 	dictionary->values = (struct weir_dictionary){.id = weir_dictionary_id_new(), .count = count, .values = items};
 done:
-	parquet_buffer_release(reader->account, &packed);
+	parquet_memory_release(reader->account, &packed);
 	return code;
 }
 

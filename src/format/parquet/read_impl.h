@@ -90,7 +90,7 @@ void parquet_shape_release(struct parquet_shape *shape);
 
 struct parquet_reader;
 
-struct parquet_buffer {
+struct parquet_memory {
 	uint8_t *data;
 	size_t capacity; /* PARQUET_PAD more than what is used */
 };
@@ -98,7 +98,7 @@ struct parquet_buffer {
 /* A dictionary page, decoded. */
 struct parquet_dictionary {
 	struct weir_dictionary values;
-	struct parquet_buffer bytes, items; /* what views point to; the values */
+	struct parquet_memory bytes, items; /* what views point to; the values */
 };
 
 struct parquet_page {
@@ -147,7 +147,7 @@ struct parquet_leaf {
 
 	/* The chunk's bytes: [window_offset, + window_size) of the file are in `window`. */
 	uint64_t chunk_begin, chunk_end, next_offset;
-	struct parquet_buffer window;
+	struct parquet_memory window;
 	uint64_t window_offset;
 	size_t window_size, readahead;
 	struct parquet_offset_index index; /* page_count 0: none */
@@ -155,7 +155,7 @@ struct parquet_leaf {
 
 	bool has_page;
 	struct parquet_page page;
-	struct parquet_buffer inflated;
+	struct parquet_memory inflated;
 	uint64_t dictionary_body; /* 0: no dictionary page met */
 	struct parquet_page_header dictionary_header;
 	struct parquet_dictionary *dictionary; /* NULL: not loaded */
@@ -169,7 +169,7 @@ struct parquet_leaf {
 	int64_t values_seen;        /* of pages passed, the current one included */
 
 	/* Decoded, recycled from vector to vector. */
-	struct parquet_buffer out, codes, scratch, packed;
+	struct parquet_memory out, codes, scratch, packed;
 	uint64_t valid[WEIR_VECTOR_ROWS / 64 + 2], valid_page[WEIR_VECTOR_ROWS / 64 + 2];
 };
 
@@ -199,7 +199,7 @@ struct parquet_reader {
 	uint32_t column_count;
 	struct parquet_column *columns;
 	struct weir_column *vector_columns;
-	struct retired WEIR_LIST(struct parquet_buffer) retired;
+	struct retired WEIR_LIST(struct parquet_memory) retired;
 	struct weir_arena arena; /* of the open row group: indexes */
 
 	int64_t row, row_end; /* of the file: what is still to be handed out */
@@ -216,9 +216,9 @@ struct parquet_reader {
 	struct weir_format_stats stats;
 };
 
-int parquet_buffer_reserve(struct weir_account *account, struct parquet_buffer *buffer, size_t size,
+int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
 			   struct weir_error *err); /* contents are lost */
-void parquet_buffer_release(struct weir_account *account, struct parquet_buffer *buffer);
+void parquet_memory_release(struct weir_account *account, struct parquet_memory *buffer);
 
 /* Begins a chunk; nothing is read yet. */
 int parquet_leaf_open(struct parquet_leaf *leaf, const struct parquet_chunk *chunk, struct weir_error *err);

@@ -99,7 +99,7 @@ static void columns_bind(struct parquet_reader *self)
 static void vector_end(struct parquet_reader *self)
 {
 	for (size_t i = 0; i < self->retired.count; i++)
-		parquet_buffer_release(self->account, &self->retired.items[i]);
+		parquet_memory_release(self->account, &self->retired.items[i]);
 	self->retired.count = 0;
 	for (uint32_t i = 0; i < self->column_count; i++)
 		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++) {
