@@ -145,7 +145,7 @@ def probe(job, outcome, args):
     """The limit for this round; for a job that lists its files repeatedly, as many times as much."""
     if job.kind != "write" or outcome.probe_error:
         return
-    written = [e.check["bytes"] for e in outcome.entries.values() if e.check]
+    written = [e.check["bytes"] for e in outcome.entries.values() if e.check and not e.error]
     times = len(job.files) / job.facts["files"]
     try:
         found = limits.probe(job, args.threads, int(min(written, default=0) / times))
