@@ -65,8 +65,10 @@ static inline int64_t offset_at(const struct weir_array *array, int64_t at)
 /* array.c */
 extern const uint8_t array_zeros[64]; /* stands where an offsets buffer must be, but nothing is in it */
 
-/* validate.c: everything, with a name for the error's path. */
-int array_validate_column(const struct weir_array *array, const char *name, struct weir_error *err);
+/* validate.c: with a name for the error's path. Without VALIDATE_DICTIONARIES the values of dictionaries are taken as
+ * valid already; that the codes lie inside them is checked all the same. */
+enum { VALIDATE_DEEP = 1, VALIDATE_DICTIONARIES = 2 };
+int array_validate_column(const struct weir_array *array, const char *name, unsigned what, struct weir_error *err);
 
 /* builder.c: for results of known size. Measure what will be appended, reserve once, append. */
 void builder_measure(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count);

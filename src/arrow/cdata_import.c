@@ -311,7 +311,7 @@ static int import_column(const struct cdata_import *import, const struct ArrowSc
 				  err);
 	if (!whole)
 		return err->code;
-	if (!array_validate_column(whole, field->name, err))
+	if (!array_validate_column(whole, field->name, VALIDATE_DEEP | VALIDATE_DICTIONARIES, err))
 		*out = weir_array_slice(whole, parent->offset, parent->length, err);
 	weir_array_unref(whole);
 	if (!*out)

@@ -390,8 +390,10 @@ int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *
 	for (; !code && done < field_count; done++) {
 		out[done] = NULL;
 		code = next_array(&cursor, fields[done].type, &out[done], err);
+		/* The dictionaries were validated when they came. */
 		if (!code)
-			code = weir_array_validate(out[done], source->deep, err);
+			code = array_validate_column(out[done], fields[done].name, source->deep ? VALIDATE_DEEP : 0,
+						     err);
 		if (!code && out[done]->length != *row_count)
 			code = weir_error_set(err, WEIR_E_DATA, "a column has %lld rows in a record batch of %lld",
 					      (long long)out[done]->length, (long long)*row_count);

@@ -51,7 +51,7 @@ static int dictionary_values(struct weir_ipc_reader *reader, const struct ipc_me
 				    .wires = reader->schema.wires.items + dictionary->wire,
 				    .dictionaries = reader->dictionaries + number + 1,
 				    .deep = true};
-	struct weir_field field = {.name = "", .type = dictionary->value};
+	struct weir_field field = {.name = "dictionary", .type = dictionary->value};
 	int64_t row_count;
 
 	return ipc_columns_read(&source, message, record, &field, 1, out, &row_count, err);

@@ -207,9 +207,10 @@ static int check_text(const struct weir_array *array, const struct place *place,
 	return WEIR_OK;
 }
 
-static int check_array(const struct weir_array *array, bool deep, const struct place *place, struct weir_error *err);
+static int check_array(const struct weir_array *array, unsigned what, const struct place *place,
+		       struct weir_error *err);
 
-static int check_children(const struct weir_array *array, int64_t end, bool deep, const struct place *place,
+static int check_children(const struct weir_array *array, int64_t end, unsigned what, const struct place *place,
 			  struct weir_error *err)
 {
 	const struct weir_type *type = array->type;
@@ -230,7 +231,7 @@ static int check_children(const struct weir_array *array, int64_t end, bool deep
 		if (child->length < need)
 			return fail(&below, -1, err, "%lld rows where the parent needs %lld", (long long)child->length,
 				    (long long)need);
-		if (check_array(child, deep, &below, err))
+		if (check_array(child, what, &below, err))
 			return err->code;
 	}
 	return WEIR_OK;
@@ -243,7 +244,7 @@ static size_t alignment_of(const struct weir_type *type)
 	return type->byte_width < 8 ? type->byte_width : 8;
 }
 
-static int check_values(const struct weir_array *array, int64_t end, bool deep, const struct place *place,
+static int check_values(const struct weir_array *array, int64_t end, unsigned what, const struct place *place,
 			struct weir_error *err)
 {
 	const struct weir_type *type = array->type;
@@ -264,9 +265,9 @@ static int check_values(const struct weir_array *array, int64_t end, bool deep, 
 				  place, err) ||
 		    check_buffer(array, 2, (uint64_t)offset_at(array, end), 1, place, err))
 			return err->code;
-		return deep && weir_type_is_text(type) ? check_text(array, place, err) : WEIR_OK;
+		return what & VALIDATE_DEEP && weir_type_is_text(type) ? check_text(array, place, err) : WEIR_OK;
 	case WEIR_LAYOUT_NESTED:
-		if (check_children(array, end, deep, place, err))
+		if (check_children(array, end, what, place, err))
 			return err->code;
 		return type_offset_width(type) ? check_offsets(array, end, array->children[0]->length, place, err)
 					       : WEIR_OK;
@@ -274,7 +275,7 @@ static int check_values(const struct weir_array *array, int64_t end, bool deep, 
 	return WEIR_OK;
 }
 
-static int check_array(const struct weir_array *array, bool deep, const struct place *place, struct weir_error *err)
+static int check_array(const struct weir_array *array, unsigned what, const struct place *place, struct weir_error *err)
 {
 	int64_t end;
 
@@ -287,13 +288,13 @@ static int check_array(const struct weir_array *array, bool deep, const struct p
 			    (long long)array->length);
 	if (array->type->layout != WEIR_LAYOUT_NULL && check_validity(array, end, place, err))
 		return err->code;
-	if (check_values(array, end, deep, place, err))
+	if (check_values(array, end, what, place, err))
 		return err->code;
 	if (array->type->id != WEIR_DICTIONARY_TYPE)
 		return WEIR_OK;
 	if (!array->dictionary || !weir_type_equal(array->dictionary->type, array->type->dictionary_value, false))
 		return fail(place, -1, err, "a dictionary array without the values of its type");
-	if (check_array(array->dictionary, deep, place, err))
+	if (what & VALIDATE_DICTIONARIES && check_array(array->dictionary, what, place, err))
 		return err->code;
 	return check_codes(array, place, err);
 }
@@ -302,12 +303,12 @@ int weir_array_validate(const struct weir_array *array, bool deep, struct weir_e
 {
 	struct place top = {0};
 
-	return check_array(array, deep, &top, err);
+	return check_array(array, VALIDATE_DICTIONARIES | (deep ? VALIDATE_DEEP : 0), &top, err);
 }
 
-int array_validate_column(const struct weir_array *array, const char *name, struct weir_error *err)
+int array_validate_column(const struct weir_array *array, const char *name, unsigned what, struct weir_error *err)
 {
 	struct place top = {.name = name};
 
-	return check_array(array, true, &top, err);
+	return check_array(array, what, &top, err);
 }

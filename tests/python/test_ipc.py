@@ -278,6 +278,13 @@ def test_unknown_types_are_refused_by_name(probe):
         probe.read(corpus.ipc_bytes(pa.table({"u": union})))
 
 
+def test_errors_name_the_place(probe):
+    good = corpus.ipc_bytes(pa.table({"s": pa.array([{"t": ["seven letters"]}])}))
+    at = good.rindex(b"seven letters")
+    with pytest.raises(WeirError, match=r"column s\.t\.item, row 0, byte \d+: .*UTF-8"):
+        probe.read(good[:at] + b"\xff" + good[at + 1:])
+
+
 # Random tables, both ways
 
 LEAVES = {
