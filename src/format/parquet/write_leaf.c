@@ -37,7 +37,7 @@ static unsigned width_of(uint32_t value_max)
 
 static bool is_flat(const struct parquet_leaf *leaf)
 {
-	return leaf->max_repetition == 0 && leaf->max_definition <= 1;
+	return leaf->path_count == 1; /* a field of the schema itself, not inside a struct */
 }
 
 static void page_begin(struct parquet_leaf_writer *leaf)
