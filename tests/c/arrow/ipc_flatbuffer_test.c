@@ -89,6 +89,21 @@ static void what_was_written_is_read(void **state)
 	assert_int_equal(flat_check(&flat, "sample", &err), WEIR_OK);
 }
 
+static void a_text_without_its_end_is_refused(void **state)
+{
+	uint8_t bytes[512];
+	uint32_t size = sample(bytes, sizeof(bytes));
+	uint8_t *text = memmem(bytes, size, "weir", 5);
+	struct flat flat;
+
+	(void)state;
+	assert_non_null(text);
+	text[4] = '!';
+	read_sample(bytes, size, &flat);
+	assert_non_null(flat.fault);
+	assert_int_equal(flat.fault_at, text - bytes);
+}
+
 /* The bytes are copied to memory of their very size, so that a sanitizer sees any step past them. */
 static void every_cut_and_every_flip_is_survived(void **state)
 {
@@ -183,6 +198,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_written_is_read),
+		cmocka_unit_test(a_text_without_its_end_is_refused),
 		cmocka_unit_test(every_cut_and_every_flip_is_survived),
 		cmocka_unit_test(shared_tables_are_bounded),
 		cmocka_unit_test(shared_texts_are_bounded),

@@ -206,8 +206,10 @@ static void assert_batches_equal(const struct weir_batch *a, const struct weir_b
 			fail_msg("column %s of type %u differs", a->schema->fields[i].name, a->columns[i]->type->id);
 }
 
+/* Into memory that is not zero, and different each time: every byte must be the writer's. */
 static uint8_t *chunk_of(const struct weir_batch *batch, struct weir_chunk_plan *plan)
 {
+	static uint8_t fill;
 	struct weir_error err = {0};
 	uint8_t *bytes;
 
@@ -215,7 +217,7 @@ static uint8_t *chunk_of(const struct weir_batch *batch, struct weir_chunk_plan 
 	assert_int_equal(plan->size % 64, 0);
 	assert_int_equal(plan->metadata_size % 64, 0);
 	bytes = aligned_alloc(64, plan->size);
-	memset(bytes, 0xee, plan->size);
+	memset(bytes, fill += 0x77, plan->size);
 	assert_ok(weir_chunk_write(batch, plan, bytes, &err));
 	return bytes;
 }
