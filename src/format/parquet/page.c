@@ -244,7 +244,7 @@ static int page_check(struct parquet_leaf *leaf, struct weir_error *err)
 {
 	const struct parquet_page_header *header = &leaf->page.header;
 
-	if (header->value_count > leaf->chunk->value_count - leaf->values_seen)
+	if (leaf->values_seen >= 0 && header->value_count > leaf->chunk->value_count - leaf->values_seen)
 		return parquet_leaf_damaged(leaf, err, "The pages have more values than the column chunk.");
 	if (header->type != PARQUET_PAGE_DATA_V2)
 		return WEIR_OK;
@@ -256,6 +256,34 @@ static int page_check(struct parquet_leaf *leaf, struct weir_error *err)
 	if (header->null_count > header->value_count || header->row_count > header->value_count ||
 	    (leaf->info->rep_max == 0 && header->row_count != header->value_count))
 		return parquet_leaf_damaged(leaf, err, "A page header contradicts itself.");
+	return WEIR_OK;
+}
+
+/* The index says which rows the page has. Where its header says so too, they must agree: rows found by a wrong index
+ * would be other rows. */
+static int index_rows(struct parquet_leaf *leaf, struct weir_error *err)
+{
+	const struct parquet_offset_index *index = &leaf->index;
+	uint32_t low = 0, high = index->page_count;
+	int64_t begin, end;
+
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if ((uint64_t)index->pages[middle].offset <= leaf->page.offset)
+			low = middle;
+		else
+			high = middle;
+	}
+	begin = index->pages[low].first_row;
+	end = low + 1 < index->page_count ? index->pages[low + 1].first_row
+					  : leaf->reader->file->metadata.row_groups[leaf->reader->row_group].row_count;
+	if ((uint64_t)index->pages[low].offset != leaf->page.offset ||
+	    (leaf->page.row_begin >= 0 && leaf->page.row_begin != begin) ||
+	    (leaf->page.row_end >= 0 && leaf->page.row_end != end))
+		return parquet_leaf_damaged(leaf, err, "The offset index contradicts the pages.");
+	leaf->page.row_begin = begin;
+	leaf->page.row_end = end;
 	return WEIR_OK;
 }
 
@@ -285,12 +313,14 @@ int parquet_page_next(struct parquet_leaf *leaf, struct weir_error *err)
 	leaf->taken = 0;
 	if (page_check(leaf, err))
 		return err->code;
-	leaf->values_seen += header.value_count;
-	if (leaf->info->rep_max == 0)
+	if (leaf->values_seen >= 0)
+		leaf->values_seen += header.value_count;
+	leaf->is_last = leaf->next_offset >= leaf->chunk_end || leaf->values_seen == leaf->chunk->value_count;
+	if (row_begin >= 0 && leaf->info->rep_max == 0)
 		leaf->page.row_end = row_begin + header.value_count;
-	else if (header.type == PARQUET_PAGE_DATA_V2)
+	else if (row_begin >= 0 && header.type == PARQUET_PAGE_DATA_V2)
 		leaf->page.row_end = row_begin + header.row_count;
-	return WEIR_OK;
+	return leaf->index.page_count ? index_rows(leaf, err) : WEIR_OK;
 }
 
 /* An offset index tells where the page of a row is, without reading the headers before it. One that contradicts the
@@ -327,8 +357,7 @@ static void index_load(struct parquet_leaf *leaf)
 	leaf->index = index;
 }
 
-/* Jumps to the page with `row` when an index tells where it is. */
-static int index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err)
+int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err)
 {
 	const struct parquet_offset_index *index = &leaf->index;
 	uint32_t low = 0, high;
@@ -353,7 +382,7 @@ static int index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error 
 		return WEIR_OK;
 	leaf->next_offset = (uint64_t)index->pages[low].offset;
 	leaf->page.row_end = index->pages[low].first_row; /* where the page that parquet_page_next finds begins */
-	leaf->values_seen = 0;
+	leaf->values_seen = -1;
 	return parquet_page_next(leaf, err);
 }
 
@@ -366,7 +395,7 @@ int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error 
 		/* Far away, and not in the next page: ask the index. */
 		if (!asked && (passed == 2 || (!leaf->has_page && row > WEIR_VECTOR_ROWS))) {
 			asked = true;
-			if (index_seek(leaf, row, err))
+			if (parquet_page_index_seek(leaf, row, err))
 				return err->code;
 			continue;
 		}

@@ -82,6 +82,8 @@ struct parquet_file {
 	uint64_t pages_end;             /* no page reaches past this byte: the footer's place */
 };
 
+struct parquet_levels;
+
 /* Fills leaves, columns and base.schema from metadata. */
 int parquet_schema_build(struct parquet_file *file, struct weir_error *err);
 void parquet_shape_release(struct parquet_shape *shape);
@@ -166,7 +168,8 @@ struct parquet_leaf {
 	struct parquet_values values;
 
 	bool handed, handed_window; /* the vector that is out may point into `inflated`, into `window` */
-	int64_t values_seen;        /* of pages passed, the current one included */
+	int64_t values_seen;        /* of pages passed, the current one included; −1 after a jump */
+	bool is_last;               /* no page after the current one */
 
 	/* Decoded, recycled from vector to vector. */
 	struct parquet_memory out, codes, scratch, packed;
@@ -228,6 +231,8 @@ void parquet_leaf_release(struct parquet_leaf *leaf);
 int parquet_page_next(struct parquet_leaf *leaf, struct weir_error *err);
 /* Flat: makes the page with this row of the row group the current one. */
 int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err);
+/* Jumps forward to the page with this row when an offset index tells where it is; else nothing happens. */
+int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err);
 /* Reads and inflates the current page, if that was not done, and sets up levels and values at its beginning. */
 int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err);
 /* Gives back the page's memory; load makes it again. Not while a vector points into it. */

@@ -8,7 +8,7 @@
  * Threads: a reader belongs to one lane; the file is shared and never written to.
  */
 #include "base/checked.h"
-#include "format/parquet/read_impl.h"
+#include "format/parquet/nested_impl.h"
 
 #include <string.h>
 
@@ -27,6 +27,9 @@ static void columns_free(struct parquet_reader *self)
 
 		for (uint32_t l = 0; l < column->leaf_count; l++)
 			parquet_leaf_release(&column->leaves[l]);
+		for (uint32_t l = 0; column->levels && l < column->leaf_count; l++)
+			parquet_levels_release(self->account, &column->levels[l]);
+		weir_free(self->account, column->levels, column->leaf_count * sizeof(*column->levels));
 		weir_free(self->account, column->leaves, column->leaf_count * sizeof(*column->leaves));
 	}
 	weir_free(self->account, self->columns, self->column_count * sizeof(*self->columns));
@@ -45,7 +48,8 @@ static bool columns_fit(const struct parquet_reader *self, const struct parquet_
 	for (uint32_t i = 0; i < scan->column_count; i++) {
 		const struct parquet_shape *shape = file->columns[scan->columns[i]];
 
-		if (self->columns[i].leaf_count != shape->leaf_end - shape->leaf_begin)
+		if (self->columns[i].leaf_count != shape->leaf_end - shape->leaf_begin ||
+		    (self->columns[i].levels != NULL) != (shape->kind != PARQUET_SHAPE_LEAF))
 			return false;
 	}
 	return true;
@@ -78,6 +82,11 @@ static int columns_new(struct parquet_reader *self, const struct parquet_file *f
 		column->leaf_count = leaf_count;
 		for (uint32_t l = 0; l < leaf_count; l++)
 			column->leaves[l].reader = self;
+		if (shape->kind == PARQUET_SHAPE_LEAF)
+			continue;
+		column->levels = weir_alloc_zero(self->account, leaf_count * sizeof(*column->levels), err);
+		if (!column->levels)
+			return err->code;
 	}
 	return WEIR_OK;
 }
@@ -89,7 +98,7 @@ static void columns_bind(struct parquet_reader *self)
 
 		column->reader = self;
 		column->shape = self->file->columns[self->scan->columns[i]];
-		column->pending.decode = parquet_flat_decode;
+		column->pending.decode = column->levels ? parquet_nested_decode : parquet_flat_decode;
 		for (uint32_t l = 0; l < column->leaf_count; l++)
 			column->leaves[l].info = &self->file->leaves[column->shape->leaf_begin + l];
 	}
@@ -101,12 +110,15 @@ static void vector_end(struct parquet_reader *self)
 	for (size_t i = 0; i < self->retired.count; i++)
 		parquet_memory_release(self->account, &self->retired.items[i]);
 	self->retired.count = 0;
-	for (uint32_t i = 0; i < self->column_count; i++)
-		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++) {
-			struct parquet_leaf *leaf = &self->columns[i].leaves[l];
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		struct parquet_column *column = &self->columns[i];
 
-			leaf->handed = leaf->handed_window = false;
-		}
+		for (uint32_t l = 0; l < column->leaf_count; l++)
+			column->leaves[l].handed = column->leaves[l].handed_window = false;
+		if (column->nested)
+			weir_array_unref(column->nested);
+		column->nested = NULL;
+	}
 	self->vector_rows = 0;
 }
 
@@ -174,15 +186,6 @@ int parquet_reader_open(struct weir_format_reader *base, struct weir_format_file
 		reader_close(self);
 		return err->code;
 	}
-	for (uint32_t i = 0; i < scan->column_count; i++) {
-		if (opened->columns[scan->columns[i]]->kind != PARQUET_SHAPE_LEAF) {
-			weir_error_set(err, WEIR_E_UNSUPPORTED, "Nested columns are not read yet.");
-			weir_error_at_source(err, weir_file_path(file->file));
-			weir_error_at_column(err, file->schema->fields[scan->columns[i]].name);
-			reader_close(self);
-			return err->code;
-		}
-	}
 	columns_bind(self);
 	self->row = (int64_t)range->begin;
 	self->row_end = (int64_t)range->end;
@@ -235,6 +238,8 @@ static int row_group_open(struct parquet_reader *self, uint32_t group, struct we
 			if (parquet_leaf_open(&column->leaves[l], &metadata->chunks[column->shape->leaf_begin + l],
 					      err))
 				return err->code;
+		for (uint32_t l = 0; column->levels && l < column->leaf_count; l++)
+			parquet_levels_rewind(&column->levels[l]);
 	}
 	return WEIR_OK;
 }
@@ -249,7 +254,13 @@ static int row_group_find(struct parquet_reader *self, struct weir_error *err)
 	       self->row >= metadata->row_groups[group].row_begin + metadata->row_groups[group].row_count)
 		group++;
 	WEIR_ASSERT(group < metadata->row_group_count);
-	return group == self->row_group ? WEIR_OK : row_group_open(self, group, err);
+	if (group == self->row_group)
+		return WEIR_OK;
+	if (row_group_open(self, group, err)) {
+		self->row_group = NO_ROW_GROUP;
+		return err->code;
+	}
+	return WEIR_OK;
 }
 
 int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)

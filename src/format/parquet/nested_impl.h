@@ -1,0 +1,34 @@
+/* nested: between levels.c, which walks the levels and values of one leaf row by row, and nested.c, which makes Arrow
+ * arrays of them. */
+#ifndef WEIR_FORMAT_PARQUET_NESTED_IMPL_H
+#define WEIR_FORMAT_PARQUET_NESTED_IMPL_H
+
+#include "format/parquet/read_impl.h"
+
+/* What one leaf gives for the rows of one vector, and where it stands. */
+struct parquet_levels {
+	/* Of the vector: an entry per value, null or empty list, and the values that are there, packed, in Arrow's layout. */
+	struct parquet_memory def, rep; /* uint16_t each */
+	uint32_t count;
+	struct parquet_memory values; /* FIXED: width_arrow each; BITS; BYTES: uint32_t sizes */
+	struct parquet_memory bytes;  /* BYTES: the texts */
+	size_t bytes_size;
+	uint32_t value_count;
+
+	/* Of the page: levels decoded and not yet used are places [next, end). */
+	uint16_t next_def[WEIR_VECTOR_ROWS + PARQUET_SLACK], next_rep[WEIR_VECTOR_ROWS + PARQUET_SLACK];
+	uint32_t next, end;
+	uint32_t decoded; /* of the page's entries */
+	uint32_t used;    /* of the page's entries, for finding the place again after the page was dropped */
+	int64_t row;  /* of the row group: rows that have ended before place `next`, or the one that is open there */
+	bool is_open; /* an entry of row `row` has been used: it goes on until the next repetition level 0 */
+};
+
+/* Fills the vector's part with rows [row, row + count) of the row group. Rows that are not in `selection` may come as one
+ * entry without value. */
+int parquet_levels_read(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row, uint32_t count,
+			const struct weir_selection *selection, struct weir_error *err);
+void parquet_levels_rewind(struct parquet_levels *levels); /* a new chunk begins */
+void parquet_levels_release(struct weir_account *account, struct parquet_levels *levels);
+
+#endif

@@ -1,0 +1,229 @@
+"""Parquet files that pyarrow, DuckDB and Polars wrote, read by weir."""
+import ctypes
+import os
+
+import numpy
+import pyarrow
+import pyarrow.parquet
+import pytest
+from hypothesis import HealthCheck, given, note, settings
+from hypothesis import strategies as st
+
+import parquet_probe
+from parquet_probe import ReadError
+
+
+@pytest.fixture(scope="session")
+def read(weir_build):
+    return parquet_probe.Reader(ctypes.CDLL(str(weir_build / os.environ.get("WEIR_PROBE", "libweir_probe.so"))))
+
+
+def same(got, want):
+    """Equal values and nulls; types may differ where Arrow's reader keeps less."""
+    assert got.num_rows == want.num_rows
+    assert got.column_names == want.column_names
+    for name in want.column_names:
+        a, b = got.column(name), want.column(name)
+        if a.type != b.type:
+            b = b.cast(a.type)
+        assert a.combine_chunks().to_pylist() == b.combine_chunks().to_pylist() or a.equals(b), (name, a.type, b.type)
+        for chunk in a.chunks:
+            chunk.validate(full=True)
+
+
+def flat_table(rows=30_000, seed=1):
+    random = numpy.random.default_rng(seed)
+    words = numpy.array(["air", "truck", "", "a text that is longer than twelve bytes", "Zürich"])
+    return pyarrow.table({
+        "long": pyarrow.array(random.integers(-2**62, 2**62, rows)),
+        "small": pyarrow.array(random.integers(0, 40, rows)),
+        "double": pyarrow.array(random.random(rows)),
+        "word": pyarrow.array(words[random.integers(0, 5, rows)]),
+        "unique": pyarrow.array([f"row {i} of {rows}" + "x" * (i % 17) for i in range(rows)]),
+        "int": pyarrow.array(random.integers(-2**31, 2**31, rows).astype("int32")),
+        "date": pyarrow.array(random.integers(0, 20000, rows).astype("int32")).cast(pyarrow.date32()),
+        "bool": pyarrow.array(random.random(rows) < 0.3),
+        "null_long": pyarrow.array(random.integers(0, 2**40, rows), mask=random.random(rows) < 0.2),
+        "null_word": pyarrow.array(words[random.integers(0, 5, rows)], mask=random.random(rows) < 0.5),
+        "null_unique": pyarrow.array([None if i % 3 == 0 else f"{i}" * (i % 5) for i in range(rows)]),
+        "null_bool": pyarrow.array(random.random(rows) < 0.5, mask=random.random(rows) < 0.1),
+        "never": pyarrow.array([None] * rows, pyarrow.int64()),
+        "rarely": pyarrow.array([i if i % 9973 == 5 else None for i in range(rows)], pyarrow.float64()),
+    })
+
+
+def required(table):
+    return table.cast(pyarrow.schema([field.with_nullable(table.column(field.name).null_count > 0)
+                                      for field in table.schema]))
+
+
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4", "brotli"])
+@pytest.mark.parametrize("nulls", ["optional", "required"])
+def test_flat_columns(read, tmp_path, codec, nulls):
+    table = flat_table() if nulls == "optional" else required(flat_table())
+    for options in ({}, {"data_page_size": 3000}, {"use_dictionary": False}, {"row_group_size": 7001},
+                    {"dictionary_pagesize_limit": 2000}, {"data_page_version": "2.0"}):
+        path = tmp_path / "flat.parquet"
+        pyarrow.parquet.write_table(table, path, compression=codec, **options)
+        same(read(path), table)
+
+
+@pytest.mark.parametrize("every, phase", [(2, 0), (7, 3), (100, 99), (5000, 17), (29_999, 0)])
+@pytest.mark.parametrize("options", [{}, {"data_page_size": 3000}, {"use_dictionary": False, "data_page_size": 1000}],
+                         ids=str)
+def test_selected_rows(read, tmp_path, every, phase, options):
+    table = flat_table()
+    path = tmp_path / "flat.parquet"
+    for table in (table, required(table)):
+        pyarrow.parquet.write_table(table, path, **options)
+        same(read(path, every=every, phase=phase), table.take(numpy.arange(phase, len(table), every)))
+
+
+def test_vectors_that_nobody_decodes(read, tmp_path):
+    table = flat_table(100_000)
+    path = tmp_path / "flat.parquet"
+    pyarrow.parquet.write_table(table, path, data_page_size=3000, use_dictionary=False)
+    read(path, columns=[0])
+    whole = read.stats.bytes_decompressed
+    got = read(path, vectors=9)
+    pieces = [table.slice(begin, 4096) for begin in range(0, len(table), 4096 * 9)]
+    same(got, pyarrow.concat_tables(pieces))
+    read(path, columns=[0], vectors=9)
+    assert read.stats.bytes_decompressed < whole / 5
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_ranges_cover_the_file_once(read, tmp_path, index):
+    table = flat_table(100_000)
+    path = tmp_path / "flat.parquet"
+    pyarrow.parquet.write_table(table, path, row_group_size=60_000, data_page_size=20_000, write_page_index=index)
+    for target in (1, 100_000, 3_000_000, 1 << 40):
+        same(read(path, bytes_target=target), table)
+    for begin, end in ((0, 1), (59_990, 60_010), (99_999, 100_000), (12_345, 77_777)):
+        same(read(path, rows=(begin, end)), table.slice(begin, end - begin))
+
+
+def test_columns_in_any_order_and_none(read, tmp_path):
+    table = flat_table(5000)
+    path = tmp_path / "flat.parquet"
+    pyarrow.parquet.write_table(table, path)
+    same(read(path, columns=[5, 0, 3]), table.select(["int", "long", "word"]))
+    assert read(path, columns=[]).num_columns == 0
+
+
+# ── nested ──
+
+def element_values(kind):
+    return {
+        "int": st.integers(-2**31, 2**31 - 1), "text": st.text(max_size=20), "bool": st.booleans(),
+        "double": st.floats(allow_nan=False), "bytes": st.binary(max_size=20),
+    }[kind]
+
+
+ARROW = {"int": pyarrow.int64(), "text": pyarrow.string(), "bool": pyarrow.bool_(), "double": pyarrow.float64(),
+         "bytes": pyarrow.binary()}
+
+
+@st.composite
+def types(draw, depth=3):
+    """(Arrow type, strategy of non-null values)"""
+    kind = draw(st.sampled_from(["leaf", "leaf", "list", "struct", "map"] if depth else ["leaf"]))
+    if kind == "leaf":
+        name = draw(st.sampled_from(sorted(ARROW)))
+        return ARROW[name], element_values(name)
+    if kind == "list":
+        inner, values = draw(types(depth=depth - 1))
+        nullable = draw(st.booleans())
+        item = pyarrow.field("element", inner, nullable)
+        return pyarrow.list_(item), st.lists(st.none() | values if nullable else values, max_size=4)
+    if kind == "map":
+        inner, values = draw(types(depth=depth - 1))
+        return (pyarrow.map_(pyarrow.string(), inner),
+                st.lists(st.tuples(st.text(max_size=5), st.none() | values), max_size=3))
+    fields, strategies = [], {}
+    for number in range(draw(st.integers(1, 3))):
+        inner, values = draw(types(depth=depth - 1))
+        nullable = draw(st.booleans())
+        fields.append(pyarrow.field(f"f{number}", inner, nullable))
+        strategies[f"f{number}"] = st.none() | values if nullable else values
+    return pyarrow.struct(fields), st.fixed_dictionaries(strategies)
+
+
+@st.composite
+def tables(draw):
+    count = draw(st.integers(1, 3))
+    rows = draw(st.integers(0, 40))
+    fields, columns = [], []
+    for number in range(count):
+        inner, values = draw(types())
+        nullable = draw(st.booleans())
+        column = draw(st.lists(st.none() | values if nullable else values, min_size=rows, max_size=rows))
+        fields.append(pyarrow.field(f"c{number}", inner, nullable))
+        columns.append(pyarrow.array(column, inner))
+    repeat = draw(st.sampled_from([1, 1, 5, 300]))
+    schema = pyarrow.schema(fields)
+    table = pyarrow.Table.from_arrays(columns, schema=schema)
+    return pyarrow.concat_tables([table] * repeat)
+
+
+OPTIONS = st.fixed_dictionaries({
+    "compression": st.sampled_from(["none", "snappy", "zstd"]),
+    "data_page_size": st.sampled_from([1, 100, 2000, 1 << 20]),
+    "write_batch_size": st.sampled_from([1, 7, 1024]),
+    "data_page_version": st.sampled_from(["1.0", "2.0"]),
+    "use_dictionary": st.booleans(),
+    "write_page_index": st.booleans(),
+    "row_group_size": st.sampled_from([1 << 20, 33]),
+})
+
+
+@settings(max_examples=int(os.environ.get("WEIR_EXAMPLES", 150)), deadline=None, print_blob=True,
+          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(table=tables(), options=OPTIONS, every=st.sampled_from([1, 1, 2, 5, 100]))
+def test_random_nested_tables(read, tmp_path, table, options, every):
+    path = tmp_path / "nested.parquet"
+    pyarrow.parquet.write_table(table, path, **options)
+    note(f"{table.schema} {options}")
+    got = read(path, every=every, bytes_target=1000)
+    same(got, table.take(numpy.arange(0, len(table), every)))
+
+
+def test_rows_that_span_pages(read, tmp_path):
+    """A list of 30,000 values in pages of 1,000 bytes: old pages do not stop at the ends of rows."""
+    lists = [list(range(30_000)), [], None, [1, None, 3], list(range(5_000))] * 3
+    texts = [[f"text {i}" for i in range(7_000)], None, [], ["", None]] * 3 + [["x"]] * 3
+    table = pyarrow.table({"numbers": pyarrow.array(lists, pyarrow.list_(pyarrow.int64())),
+                           "texts": pyarrow.array(texts, pyarrow.list_(pyarrow.string()))})
+    for version in ("1.0", "2.0"):
+        for dictionary in (False, True):
+            path = tmp_path / "span.parquet"
+            pyarrow.parquet.write_table(table, path, data_page_size=1000, write_batch_size=64,
+                                        data_page_version=version, use_dictionary=dictionary)
+            same(read(path), table)
+            same(read(path, every=4), table.take(numpy.arange(0, len(table), 4)))
+            same(read(path, rows=(7, 12)), table.slice(7, 5))
+
+
+def deep_table(depth):
+    kind, value = pyarrow.int64(), 7
+    for level in range(depth):
+        if level % 2:
+            kind, value = pyarrow.list_(kind), [value]
+        else:
+            kind, value = pyarrow.struct([("f", kind)]), {"f": value}
+    return pyarrow.table({"deep": pyarrow.array([value, None, value], kind)})
+
+
+def test_deep_nesting(read, tmp_path):
+    path = tmp_path / "deep.parquet"
+    table = deep_table(58)
+    pyarrow.parquet.write_table(table, path)
+    got = read(path).column("deep").combine_chunks()
+    assert got.equals(table.column("deep").combine_chunks().cast(got.type))
+    # pyarrow takes no more than 64 levels from others, so that the leaves are looked at here.
+    table = deep_table(126)
+    pyarrow.parquet.write_table(table, path)
+    assert read.leaf_lengths(path) == [2]
+    pyarrow.parquet.write_table(deep_table(140), path)
+    with pytest.raises(ReadError, match="128 levels"):
+        read.leaf_lengths(path)
