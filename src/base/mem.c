@@ -323,3 +323,13 @@ void weir_strfree(struct weir_account *account, char *text)
 	if (text)
 		weir_free(account, text, strlen(text) + 1);
 }
+
+void *weir_plain_alloc(size_t size)
+{
+	return weir_fault(WEIR_FAULT_ALLOC) ? NULL : calloc(1, size);
+}
+
+void weir_plain_free(void *memory)
+{
+	free(memory);
+}

@@ -74,6 +74,11 @@ void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL
 char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err); /* weir_strfree */
 void weir_strfree(struct weir_account *account, char *text);
 
+/* Not counted: the few bytes that belong to no session, or outlive theirs (what is handed to a program and its keeper).
+ * Zeroed; NULL when there is no memory. */
+void *weir_plain_alloc(size_t size);
+void weir_plain_free(void *memory);
+
 /* 60 % of the machine's memory or of its cgroup's limit (v1 or v2, any level up), whichever is less. */
 int64_t weir_memory_limit_default(void);
 /* "256M", "1.5GiB", "64KiB", "1000000", "2GB": M and MiB are 2^20, MB is 10^6. */

@@ -145,6 +145,6 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension); 
 const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format;
-extern const struct weir_writer_ops weir_parquet_writer;
+extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer;
 
 #endif

@@ -16,6 +16,9 @@ enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
 
 static const struct weir_writer_ops *const writers[] = {
 	&weir_parquet_writer,
+	&weir_csv_writer,
+	&weir_jsonl_writer,
+	&weir_arrow_writer,
 };
 enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
 
@@ -64,4 +67,17 @@ const struct weir_writer_ops *weir_writer_by_name(const char *name)
 		if (strcmp(name, writers[i]->name) == 0)
 			return writers[i];
 	return NULL;
+}
+
+const struct weir_writer_ops *weir_writer_for_extension(const char *extension)
+{
+	for (uint32_t i = 0; i < WRITER_COUNT; i++)
+		if (strcasecmp(extension, writers[i]->extension) == 0)
+			return writers[i];
+	return NULL;
+}
+
+const char *weir_writer_names(void)
+{
+	return "parquet, csv, jsonl, arrow";
 }

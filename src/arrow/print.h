@@ -1,0 +1,25 @@
+/* print: single values as text, for tables, CSV and JSON. Locale-free. Not for loops over millions of rows in the engine:
+ * for what people and pipes read. */
+#ifndef WEIR_ARROW_PRINT_H
+#define WEIR_ARROW_PRINT_H
+
+#include "arrow/array.h"
+
+enum weir_print_style {
+	WEIR_PRINT_TABLE, /* null as "null"; control characters escaped */
+	WEIR_PRINT_CSV,   /* null as nothing; nested values as JSON; no quoting (the CSV writer's business) */
+	WEIR_PRINT_JSON,  /* a JSON value */
+};
+
+int weir_print_value(const struct weir_array *array, int64_t row, enum weir_print_style style, struct weir_text *out,
+		     struct weir_error *err);
+
+/* The shortest text that reads back as the same number, in Python's form: 1.0, 1e+16, 0.1, nan, inf. */
+int weir_print_double(double value, struct weir_text *out, struct weir_error *err);
+int weir_print_float(float value, struct weir_text *out, struct weir_error *err);
+/* A JSON string with its quotes. Bytes that are not UTF-8 are written as \ufffd. */
+int weir_print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err);
+/* Days since 1970-01-01 as year, month, day in the proleptic Gregorian calendar. */
+void weir_civil_from_days(int64_t days, int64_t *year, unsigned *month, unsigned *day);
+
+#endif
