@@ -3,12 +3,16 @@
  *     begin ─▶ file_new, write, seek-free append, file_close (any thread, many at once) ─▶ commit | abort ─▶ free
  *
  * A target ending in '/' or an existing directory is a folder; anything else is one file. A new or empty folder is written
- * beside its place (.<name>.weir-XXXXXX) and renamed whole; overwrite exchanges folders (RENAME_EXCHANGE) and removes the
- * old one last; append to a folder with files, mount points and file systems without rename-exchange rename file by file
- * from a journal that the next begin on that folder, or weir_output_recover, finishes or undoes. One file is written
- * beside its place and renamed. Zero files committed create nothing. Nothing but data files is left in the folder.
- * Leftovers of killed runs (their lock is free) are removed by the next begin beside them.
+ * beside its place (in a stage, io/stage.h) and renamed whole; overwrite exchanges folders (RENAME_EXCHANGE) and removes
+ * the old one last; append to a folder with files, mount points, the working directory and file systems without
+ * rename-exchange rename file by file from a journal (io/journal.h) that the next begin on that folder, or
+ * weir_output_recover, finishes or undoes. One file is written beside its place and renamed. Zero files committed create
+ * nothing; with overwrite they leave an empty folder, or no file, where there was one. Nothing but data files is left in
+ * the folder. Leftovers of killed runs (their lock is free) are removed by the next begin beside them.
  * `durable`: fsync files and directories before and after the renames.
+ *
+ * Threads: file_new, write and close from any, one thread to a file; the rest from one, while no file is open. The account
+ * is one that several threads may use.
  */
 #ifndef WEIR_IO_OUTPUT_H
 #define WEIR_IO_OUTPUT_H
@@ -21,25 +25,28 @@ struct weir_output;
 struct weir_output_file;
 
 struct weir_output_options {
-	enum weir_write_mode mode; /* for a single file APPEND means: it must not exist… see weir_output_begin */
+	enum weir_write_mode mode; /* see weir_output_begin */
 	bool durable;
 	bool single_file; /* the target is one file whatever its name looks like */
 };
 
-/* mode ERROR: WEIR_E_EXISTS when the folder holds files or the file exists. IGNORE: then *ignored is true and nothing is
- * to be written. APPEND to an existing single file is WEIR_E_EXISTS with advice (overwrite, or give a folder). */
+/* mode ERROR: WEIR_E_EXISTS when the folder holds anything or the file exists. IGNORE: then *ignored is true, *out is NULL
+ * and nothing is to be written. APPEND to an existing single file is WEIR_E_EXISTS with advice (overwrite, or give a
+ * folder). Parent directories are made; abort removes them again. */
 int weir_output_begin(struct weir_account *account, const char *target, const struct weir_output_options *options,
 		      struct weir_output **out, bool *ignored, struct weir_error *err);
 /* A name inside the folder ("part-000012.parquet"; "a=1/part-0.parquet" makes directories), checked against escape. For
- * a single file `name` is ignored and only one may be made. Replaces an earlier file of that name of this output (a
- * split that is redone). */
+ * a single file `name` is ignored and only one may be kept. When it is kept it replaces an earlier file of that name of
+ * this output (a split that is redone). */
 int weir_output_file_new(struct weir_output *output, const char *name, struct weir_output_file **out,
 			 struct weir_error *err);
 /* Appends. Buffered by the caller's choice: each call is one write. */
 int weir_output_file_write(struct weir_output_file *file, const void *bytes, uint64_t size, struct weir_error *err);
 uint64_t weir_output_file_size(const struct weir_output_file *file);
-/* Ends it: keep for the commit, or drop. Frees the struct. */
+/* Ends it: keep for the commit, or drop. Frees the struct. A file that a write failed on is dropped in any case. */
 int weir_output_file_close(struct weir_output_file *file, bool keep, struct weir_error *err);
+/* After an error nothing has changed, except that a failed sync of `durable` may come after the renames (the message says
+ * so) and that a failed undo leaves its journal to be finished by the next begin (the message says so too). */
 int weir_output_commit(struct weir_output *output, struct weir_error *err);
 void weir_output_free(struct weir_output *output); /* aborts unless committed; removes every temporary */
 
