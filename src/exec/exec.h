@@ -63,13 +63,16 @@ enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEAT
 
 enum weir_event_kind {
 	WEIR_EV_START,           /* once, first */
-	WEIR_EV_SLOT_READY,      /* slot, generation: a lane waits for work / a worker process is up */
+	WEIR_EV_SLOT_READY,      /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
+	                          * slot is ready whenever its task has ended; saying it again does no harm */
 	WEIR_EV_SLOT_DIED,       /* slot, generation, death: workers only */
 	WEIR_EV_SPLIT_CUT,       /* answer to CUT_SPLIT: bytes = memory the split needs at least */
 	WEIR_EV_SPLITS_END,      /* answer to CUT_SPLIT: there are no more */
-	WEIR_EV_OUTPUT,          /* run: it made a chunk of `bytes` (rows); `final` output of a worker's batch in `last` */
-	WEIR_EV_TASK_DONE,       /* run: all its outputs are reported; rows */
-	WEIR_EV_TASK_FAILED,     /* run, code: WEIR_E_GIVE_UP is redone, anything else ends the run */
+	WEIR_EV_OUTPUT,          /* slot, generation, run: it made a chunk of `bytes`, the `chunk`-th of this attempt from 0. The
+	                          * bytes leave the slot's grant. KEPT or DROP answers in the same step */
+	WEIR_EV_TASK_DONE,       /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
+	                          * task (an open writer's); the rest is given back */
+	WEIR_EV_TASK_FAILED,     /* slot, run, code: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above */
 	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers) */
 	WEIR_EV_RETURN,          /* slot: gives `bytes` of its grant back */
 	WEIR_EV_WAIT_TURN,       /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
@@ -77,9 +80,9 @@ enum weir_event_kind {
 	WEIR_EV_SPILLED,         /* chunk: written, memory free; code ≠ 0: it failed */
 	WEIR_EV_RESTORED,        /* chunk: in memory again; code ≠ 0: failed (corrupt: rebuilt by running its maker again when
 	                          * that is possible, else the run ends) */
-	WEIR_EV_TAKEN,           /* chunk: the consumer has let go of it */
-	WEIR_EV_MEASURED,        /* bytes: measured private memory beyond what accounts explain; slot: of that worker, or
-	                          * WEIR_NO_SLOT for this process */
+	WEIR_EV_TAKEN,           /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
+	WEIR_EV_MEASURED,        /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
+	                          * what this process has beyond its accounts */
 	WEIR_EV_CANCEL,
 	WEIR_EV_TICK,            /* a timer asked for by SET_TIMER */
 };
@@ -99,7 +102,9 @@ struct weir_event {
 
 enum weir_action_kind {
 	WEIR_DO_CUT_SPLIT,    /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
-	WEIR_DO_START_TASK,   /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant */
+	WEIR_DO_START_TASK,   /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
+	                       * worker's grant is its allowance for outputs. With later stages, a split may be started again
+	                       * after it was done, when a chunk of it was lost: keep splits until END */
 	WEIR_DO_GRANT,        /* slot: bytes more, go on */
 	WEIR_DO_GIVE_UP,      /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
 	WEIR_DO_TURN,         /* slot: its turn has come */
@@ -107,14 +112,15 @@ enum weir_action_kind {
 	WEIR_DO_START_WORKER, /* slot, generation */
 	WEIR_DO_KILL_WORKER,  /* slot, generation */
 	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
-	WEIR_DO_OUTPUT_DROP,  /* run: a stale attempt's output: forget it */
+	WEIR_DO_OUTPUT_DROP,  /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
 	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told) */
 	WEIR_DO_SPILL, WEIR_DO_RESTORE, WEIR_DO_FREE, /* chunk */
 	WEIR_DO_DELIVER,      /* chunk: to the consumer */
 	WEIR_DO_TRIM,         /* give warm pages back: bytes are wanted */
 	WEIR_DO_STOP_SLOT,    /* slot: no more work will come; a lane ends, a worker exits */
 	WEIR_DO_SET_TIMER,    /* bytes: absolute time in ns for a TICK */
-	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not */
+	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
+	                       * still finish what they hold; wait for their threads before the commit */
 };
 
 #define WEIR_NO_CHUNK UINT64_MAX
@@ -129,7 +135,7 @@ struct weir_action {
 	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
 };
 
-struct weir_actions WEIR_LIST(struct weir_action); /* grown by the core, from the core's account */
+struct weir_actions WEIR_LIST(struct weir_action); /* grown by the core from its account; the caller releases it there */
 
 struct weir_core;
 

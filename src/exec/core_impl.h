@@ -1,0 +1,241 @@
+/* core_impl: the executor's state, shared by the files of this folder.
+ *
+ * Everything that passes through a run is an item: a split (stage 0), a chunk that waits to be a batch of stage s, a chunk
+ * that waits for the consumer (stage = stage_count). An item has a path, which is its place in the input's order:
+ *
+ *     split 7                            7
+ *     the third chunk made of it         7 2
+ *     the first chunk made of that       7 2 0
+ *
+ * and a position: the path, followed by how many outputs it has made so far. Positions are compared as numbers, left to
+ * right; the smallest of all that live is the front. Two rules give "never stalls": whatever a policy says, the front may
+ * go on; whatever holds memory behind the front may be made to give it up. So the front always moves, and everything
+ * becomes the front in its turn.
+ *
+ * Items lie in one array and are named by index; a chunk's number for the outside is index and generation together, so
+ * that a message about one that is gone is known as such. Nothing is allocated inside a step but at its very beginning.
+ *
+ *     core.c      new, free, step: one function for each kind of event; the end
+ *     items.c     the array, paths, heaps, the front
+ *     lanes.c     what lanes say: ready, ask, return, turn, output, done
+ *     pool.c      worker processes: up, dead, whom to blame, whom to give a batch
+ *     memory.c    the governor: books, grants, making room, spilling, restoring, escapes
+ *     flow.c      what starts next; cutting splits, pausing lanes, delivering
+ *     policy.c    the table of policies that must agree
+ */
+#ifndef WEIR_EXEC_CORE_IMPL_H
+#define WEIR_EXEC_CORE_IMPL_H
+
+#include "exec/exec.h"
+
+/* The test of the tests: each number plants one mistake, and the simulation must find it (tests/c/exec/mutants). */
+#ifndef WEIR_MUTANT
+#define WEIR_MUTANT 0
+#endif
+#define MUTANT(n) (WEIR_MUTANT == (n))
+
+#define NO_ITEM UINT32_MAX
+#define GRANT_STEP ((int64_t)1 << 20) /* grants are rounded up to this while there is room, to be asked less often */
+#define DELIVER_AHEAD 2               /* chunks on their way to the consumer, not yet taken */
+#define SPAWNS_MAX WEIR_KILLS_MAX     /* workers that die before they are up, one after another */
+#define ALONE_FROM 2                  /* kills after which a batch is given to a fresh worker, alone */
+#define REBUILD_ATTEMPT (1u << 16)    /* attempts of splits that run again for a lost chunk are numbered from here */
+
+enum item_state {
+	ITEM_FREE,
+	ITEM_QUEUED,
+	ITEM_RUNNING,
+	ITEM_HELD /* output of a batch not yet accepted */,
+	ITEM_DELIVERED
+};
+
+/* Where an item's chunk is. LOST: it came back corrupt, its maker runs again. */
+enum item_place { PLACE_NONE, PLACE_RESIDENT, PLACE_SPILLING, PLACE_SPILLED, PLACE_RESTORING, PLACE_LOST };
+
+struct item {
+	uint32_t generation;
+	uint32_t stage, slot;
+	uint32_t attempt;
+	uint32_t own_deaths, kills, rebuilds;
+	uint32_t outputs; /* made in this attempt */
+	uint32_t next;    /* free list, or the next output held with this one */
+	uint32_t held_first, held_last;
+	uint8_t state, place;
+	bool giving_up, stopping; /* told so; the answer is awaited */
+	bool alone;               /* wants a fresh worker for itself */
+	bool doomed;              /* not wanted any more: freed when its I/O has ended */
+	bool unspillable;         /* spilling it failed once */
+	int64_t bytes;            /* of the chunk; of a split: what it needs at least */
+	int64_t grant;
+	int64_t need;          /* after giving up: what must be free before it is started again */
+	uint64_t kills_before; /* of the whole stage, when its own were first counted */
+	uint64_t rebuild;      /* the chunk for which this split runs again, or WEIR_NO_CHUNK */
+	uint64_t path[];       /* stage_count + 2: the path, outputs accepted, zeros */
+};
+
+enum slot_state { SLOT_ABSENT, SLOT_STARTING, SLOT_UP, SLOT_DYING, SLOT_DEAD, SLOT_STOPPED };
+enum slot_wait { WAITS_NOT, WAITS_MEMORY, WAITS_TURN, WAITS_RESUME };
+
+struct slot {
+	uint8_t state, wait;
+	bool counted; /* workers: its memory is in the books, from its first start on */
+	bool alone;   /* runs a batch that wants it for itself */
+	uint32_t generation;
+	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
+	uint32_t given;        /* batches since it came up */
+	int64_t asked;
+	int64_t kept;   /* lanes: memory kept between tasks */
+	int64_t memory; /* workers: private memory as booked */
+	uint64_t wait_since;
+};
+
+struct heap WEIR_LIST(uint32_t);
+
+struct stage {
+	struct weir_stage_spec spec;
+	struct slot *slots;
+	uint32_t *flight; /* slots × in_flight_max item indices */
+	struct heap queue;
+	uint32_t flying; /* items in its slots */
+	uint32_t spawns_failed;
+	uint64_t kills; /* batches lost to kills from outside */
+	int64_t first_grant;
+};
+
+struct weir_core {
+	struct weir_account *account;
+	int64_t budget, limit;
+	bool preserve_order, has_consumer;
+	bool started, ordered, ended;
+	bool cutting, cut_all;
+	uint32_t stage_count, slot_count;
+	struct stage *stages;   /* stage_count */
+	struct heap deliveries; /* chunks that wait for the consumer */
+	uint32_t delivered[DELIVER_AHEAD];
+	uint32_t delivered_count;
+
+	char *items;
+	size_t item_size, item_capacity;
+	uint32_t item_count, free_head, live;
+
+	uint64_t split_next;
+	uint64_t *enough; /* a path: what lies behind it is not wanted; NULL: none */
+	uint64_t *enough_path;
+
+	/* The books. Σ grant + kept = granted; Σ bytes of chunks in memory = resident. */
+	int64_t granted, resident, workers, spilled, excess;
+	int64_t freeing; /* of these, what spills and revoked grants under way will free */
+	uint32_t asking, turning, pausing, io_pending, lanes_running, workers_dying;
+	uint32_t rebuild_count;
+	bool trimmed;
+
+	int ending; /* WEIR_OK while it goes well */
+	char reason[320];
+	struct weir_core_stats stats;
+
+	/* Of the current step. */
+	uint64_t now;
+	struct weir_actions *out;
+};
+
+static inline struct item *item_at(const struct weir_core *core, uint32_t index)
+{
+	return (struct item *)(void *)(core->items + (size_t)index * core->item_size);
+}
+
+static inline uint64_t item_chunk(const struct weir_core *core, uint32_t index)
+{
+	return (uint64_t)item_at(core, index)->generation << 32 | index;
+}
+
+static inline struct weir_run item_run(const struct weir_core *core, uint32_t index)
+{
+	const struct item *item = item_at(core, index);
+
+	return (struct weir_run){.stage = item->stage,
+				 .task = item->stage ? item_chunk(core, index) : item->path[0],
+				 .attempt = item->attempt};
+}
+
+static inline bool is_lanes(const struct stage *stage)
+{
+	return stage->spec.kind == WEIR_STAGE_LANES;
+}
+
+static inline uint32_t *slot_flight(const struct stage *stage, uint32_t slot)
+{
+	return stage->flight + (size_t)slot * stage->spec.in_flight_max;
+}
+
+static inline void emit(struct weir_core *core, struct weir_action action)
+{
+	WEIR_ASSERT(core->out->count < core->out->capacity);
+	core->out->items[core->out->count++] = action;
+}
+
+/* items.c */
+int weir_exec_items_reserve(struct weir_core *core, struct weir_error *err);
+uint32_t weir_exec_item_new(struct weir_core *core, uint32_t stage);
+void weir_exec_item_free(struct weir_core *core, uint32_t index);           /* the record alone */
+uint32_t weir_exec_item_find(const struct weir_core *core, uint64_t chunk); /* NO_ITEM: gone */
+int weir_exec_position_compare(const struct weir_core *core, const uint64_t *a, const uint64_t *b);
+bool weir_exec_item_before(const struct weir_core *core, uint32_t a, uint32_t b);
+void weir_exec_heap_push(struct weir_core *core, struct heap *heap, uint32_t index);
+uint32_t weir_exec_heap_pop(struct weir_core *core, struct heap *heap);
+void weir_exec_heap_filter(struct weir_core *core, struct heap *heap, bool (*keep)(struct weir_core *, uint32_t));
+/* The oldest of what is queued or runs in stages 0 … `stage_last`; NO_ITEM: nothing. */
+uint32_t weir_exec_oldest(const struct weir_core *core, uint32_t stage_last);
+uint32_t weir_exec_front(const struct weir_core *core); /* the oldest of all, deliveries included */
+
+/* memory.c */
+int64_t weir_exec_room(const struct weir_core *core); /* bytes that may still be given out; negative under pressure */
+void weir_exec_books_changed(struct weir_core *core);
+void weir_exec_grant_returned(struct weir_core *core, struct slot *slot, struct item *item, int64_t bytes);
+void weir_exec_grant_end(struct weir_core *core, struct slot *slot, struct item *item, int64_t kept);
+void weir_exec_chunk_free(struct weir_core *core, uint32_t index); /* memory or file, and the record; later under I/O */
+bool weir_exec_serve_asks(struct weir_core *core);
+bool weir_exec_restore(struct weir_core *core, uint32_t index); /* when there is room */
+void weir_exec_help_front(struct weir_core *core);
+void weir_exec_relieve(struct weir_core *core);
+void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
+void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
+void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
+
+/* lanes.c */
+void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_wait wait);
+void weir_exec_wait_end(struct weir_core *core, struct slot *slot);
+void weir_exec_give_up(struct weir_core *core, uint32_t index);
+void weir_exec_stop_task(struct weir_core *core, uint32_t index);
+void weir_exec_ask(struct weir_core *core, const struct weir_event *event);
+void weir_exec_return(struct weir_core *core, const struct weir_event *event);
+void weir_exec_wait_turn(struct weir_core *core, const struct weir_event *event);
+void weir_exec_output(struct weir_core *core, const struct weir_event *event);
+void weir_exec_task_done(struct weir_core *core, const struct weir_event *event);
+void weir_exec_task_failed(struct weir_core *core, const struct weir_event *event);
+void weir_exec_enough(struct weir_core *core, const struct weir_event *event);
+/* The item that runs in the slot with this run; NO_ITEM: the message is stale. */
+uint32_t weir_exec_running(const struct weir_core *core, const struct weir_event *event);
+void weir_exec_task_lost(struct weir_core *core, uint32_t index); /* its worker died: it waits again */
+void weir_exec_flight_remove(struct weir_core *core, uint32_t index);
+
+/* pool.c */
+void weir_exec_worker_start(struct weir_core *core, uint32_t stage, uint32_t slot);
+void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event);
+void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event);
+uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage, uint32_t index); /* WEIR_NO_SLOT: none now */
+bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage);
+
+/* flow.c */
+uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of the queue in front of a stage */
+uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage);  /* what counts against it */
+void weir_exec_accept(struct weir_core *core, uint32_t index);             /* into the queue of its stage */
+void weir_exec_settle(struct weir_core *core);
+
+/* policy.c */
+bool weir_exec_policies_agree(const struct weir_core *core, uint32_t stage, uint32_t index); /* NO_ITEM: a new split */
+int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint32_t index);
+
+/* core.c */
+void weir_exec_fail(struct weir_core *core, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+#endif

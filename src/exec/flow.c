@@ -1,0 +1,224 @@
+/* What happens next: turns and pauses are answered, grants given, tasks started from the last stage to the first (what is
+ * nearest to the end frees most), chunks delivered. Repeated until nothing moves; then the front is helped. */
+#include "core_impl.h"
+
+enum { CONSUMER_CHUNKS_A_SLOT = 4 };
+
+uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage)
+{
+	const struct weir_stage_spec *spec;
+
+	if (stage == core->stage_count)
+		return CONSUMER_CHUNKS_A_SLOT * (core->stages[stage - 1].spec.slots + 1);
+	spec = &core->stages[stage].spec;
+	return spec->slots * (spec->kind == WEIR_STAGE_LANES ? 2 : spec->in_flight_max);
+}
+
+uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage)
+{
+	if (stage == core->stage_count)
+		return (uint32_t)core->deliveries.count;
+	return (uint32_t)core->stages[stage].queue.count + core->stages[stage].flying;
+}
+
+void weir_exec_accept(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+
+	item->state = ITEM_QUEUED;
+	if (core->enough && weir_exec_position_compare(core, item->path, core->enough) >= 0) {
+		weir_exec_chunk_free(core, index);
+		return;
+	}
+	weir_exec_heap_push(
+		core, item->stage == core->stage_count ? &core->deliveries : &core->stages[item->stage].queue, index);
+}
+
+static bool serve_turns(struct weir_core *core)
+{
+	bool served = false;
+
+	for (uint32_t s = 0; core->turning > 0 && s < core->stage_count; s++) {
+		struct stage *stage = &core->stages[s];
+		uint32_t oldest;
+		const struct item *item;
+
+		if (!is_lanes(stage) || !stage->flying)
+			continue;
+		oldest = weir_exec_oldest(core, s);
+		if (oldest == NO_ITEM)
+			continue;
+		item = item_at(core, oldest);
+		if (item->state != ITEM_RUNNING || item->stage != s || stage->slots[item->slot].wait != WAITS_TURN)
+			continue;
+		weir_exec_wait_end(core, &stage->slots[item->slot]);
+		emit(core,
+		     (struct weir_action){
+			     .kind = WEIR_DO_TURN, .stage = s, .slot = item->slot, .run = item_run(core, oldest)});
+		served = true;
+	}
+	return served;
+}
+
+static bool resume_lanes(struct weir_core *core)
+{
+	uint32_t front = NO_ITEM;
+	bool resumed = false;
+
+	if (core->pausing > 0)
+		front = weir_exec_front(core);
+	for (uint32_t s = 0; core->pausing > 0 && s < core->stage_count; s++) {
+		struct stage *stage = &core->stages[s];
+		bool room = weir_exec_waiting(core, s + 1) < weir_exec_capacity(core, s + 1);
+
+		for (uint32_t w = 0; is_lanes(stage) && w < stage->spec.slots; w++) {
+			struct slot *slot = &stage->slots[w];
+
+			if (slot->wait != WAITS_RESUME)
+				continue;
+			if (!room && slot_flight(stage, w)[0] != front)
+				continue;
+			weir_exec_wait_end(core, slot);
+			emit(core, (struct weir_action){.kind = WEIR_DO_RESUME,
+							.stage = s,
+							.slot = w,
+							.run = item_run(core, slot_flight(stage, w)[0])});
+			resumed = true;
+		}
+	}
+	return resumed;
+}
+
+static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
+{
+	struct item *item = item_at(core, index);
+	struct stage *stage = &core->stages[item->stage];
+	struct slot *slot = &stage->slots[slot_index];
+	int64_t room = weir_exec_room(core), grant = weir_exec_start_need(core, item->stage, index);
+
+	if (grant > room)
+		grant = room > 0 ? room : 0;
+	weir_exec_heap_pop(core, &stage->queue);
+	item->state = ITEM_RUNNING;
+	item->slot = slot_index;
+	item->attempt++;
+	item->outputs = 0;
+	item->need = 0;
+	item->grant = grant;
+	core->granted += grant;
+	slot_flight(stage, slot_index)[slot->flight_count++] = index;
+	slot->given++;
+	slot->alone = item->alone;
+	stage->flying++;
+	core->lanes_running += is_lanes(stage);
+	emit(core, (struct weir_action){.kind = WEIR_DO_START_TASK,
+					.stage = item->stage,
+					.slot = slot_index,
+					.generation = slot->generation,
+					.run = item_run(core, index),
+					.chunk = item->place == PLACE_NONE ? WEIR_NO_CHUNK : item_chunk(core, index),
+					.bytes = grant + slot->kept});
+}
+
+static uint32_t idle_lane(const struct stage *stage)
+{
+	for (uint32_t w = 0; w < stage->spec.slots; w++)
+		if (stage->slots[w].state == SLOT_UP && stage->slots[w].flight_count == 0)
+			return w;
+	return WEIR_NO_SLOT;
+}
+
+static bool start_next(struct weir_core *core, uint32_t s)
+{
+	struct stage *stage = &core->stages[s];
+	uint32_t index, slot = WEIR_NO_SLOT;
+	struct item *item;
+
+	if (stage->queue.count == 0)
+		return false;
+	index = stage->queue.items[0];
+	item = item_at(core, index);
+	if (item->place == PLACE_SPILLED)
+		return weir_exec_restore(core, index);
+	if (item->place != PLACE_RESIDENT && item->place != PLACE_NONE)
+		return false;
+	if (is_lanes(stage)) {
+		slot = idle_lane(stage);
+		if (slot == WEIR_NO_SLOT)
+			return false;
+	}
+	if (!weir_exec_policies_agree(core, s, index) && (weir_exec_front(core) != index || MUTANT(15)))
+		return false;
+	if (!is_lanes(stage)) {
+		slot = weir_exec_worker_for(core, s, index);
+		if (slot == WEIR_NO_SLOT)
+			return weir_exec_pool_grow(core, s);
+	}
+	start(core, index, slot);
+	return true;
+}
+
+/* One question at a time: the answer comes at once. A split that was given up goes before a new one. */
+static void cut_next(struct weir_core *core)
+{
+	struct stage *stage = &core->stages[0];
+
+	if (core->cutting || core->cut_all || stage->queue.count > 0 || idle_lane(stage) == WEIR_NO_SLOT)
+		return;
+	if (!weir_exec_policies_agree(core, 0, NO_ITEM) && core->live > 0)
+		return;
+	core->cutting = true;
+	emit(core, (struct weir_action){.kind = WEIR_DO_CUT_SPLIT});
+}
+
+/* In order; an overtaking chunk only where that is allowed and as many wait as there is place for. */
+static bool deliver_next(struct weir_core *core)
+{
+	uint32_t index, older;
+	struct item *item;
+
+	if (core->deliveries.count == 0)
+		return false;
+	index = core->deliveries.items[0];
+	item = item_at(core, index);
+	if (item->place == PLACE_SPILLED)
+		return weir_exec_restore(core, index);
+	if (core->delivered_count == DELIVER_AHEAD || item->place != PLACE_RESIDENT)
+		return false;
+	older = weir_exec_oldest(core, core->stage_count - 1);
+	if (older != NO_ITEM && weir_exec_item_before(core, older, index) && !MUTANT(16) &&
+	    (core->preserve_order || core->deliveries.count < weir_exec_capacity(core, core->stage_count)))
+		return false;
+	weir_exec_heap_pop(core, &core->deliveries);
+	item->state = ITEM_DELIVERED;
+	core->delivered[core->delivered_count++] = index;
+	emit(core,
+	     (struct weir_action){.kind = WEIR_DO_DELIVER, .chunk = item_chunk(core, index), .bytes = item->bytes});
+	return true;
+}
+
+void weir_exec_settle(struct weir_core *core)
+{
+	bool moved = true;
+
+	while (moved && !core->ending) {
+		moved = false;
+		if (core->turning > 0)
+			moved |= serve_turns(core);
+		if (core->pausing > 0)
+			moved |= resume_lanes(core);
+		if (core->asking > 0)
+			moved |= weir_exec_serve_asks(core);
+		for (uint32_t s = core->stage_count; s-- > 0;)
+			while (start_next(core, s))
+				moved = true;
+		moved |= deliver_next(core);
+	}
+	cut_next(core);
+	if (core->asking > 0 || core->stage_count > 1 || core->stages[0].queue.count > 0)
+		weir_exec_help_front(core);
+	if (core->asking == 0)
+		core->trimmed = false;
+	if (weir_exec_room(core) < 0)
+		weir_exec_relieve(core);
+}

@@ -1,0 +1,456 @@
+/* The governor: who may have how much memory, and who must give it back.
+ *
+ *     granted    what tasks may use; a lane asks for more, a worker's batch has an allowance for its output
+ *     resident   chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice
+ *     workers    private memory of worker processes, as assumed or as measured, whichever is more
+ *     excess     what this process was measured to use beyond its accounts, taken off the budget
+ *
+ * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the front
+ * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
+ * on, one at a time. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
+ * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. */
+#include "core_impl.h"
+
+#include <inttypes.h>
+
+int64_t weir_exec_room(const struct weir_core *core)
+{
+	return core->budget - core->excess - core->granted - core->resident - core->workers;
+}
+
+static int64_t used(const struct weir_core *core)
+{
+	return core->granted + core->resident + core->workers;
+}
+
+void weir_exec_books_changed(struct weir_core *core)
+{
+	WEIR_ASSERT(core->granted >= 0 && core->resident >= 0 && core->workers >= 0 && core->freeing >= 0);
+	if (used(core) > core->stats.peak)
+		core->stats.peak = used(core);
+}
+
+void weir_exec_grant_returned(struct weir_core *core, struct slot *slot, struct item *item, int64_t bytes)
+{
+	int64_t of_item = bytes < item->grant ? bytes : item->grant;
+	int64_t of_slot = bytes - of_item < slot->kept ? bytes - of_item : slot->kept;
+
+	item->grant -= of_item;
+	slot->kept -= of_slot;
+	if (item->giving_up)
+		core->freeing -= of_item;
+	core->granted -= of_item + of_slot;
+}
+
+/* The task is over: its grant goes back but for what its lane keeps. */
+void weir_exec_grant_end(struct weir_core *core, struct slot *slot, struct item *item, int64_t kept)
+{
+	int64_t all = item->grant + slot->kept;
+
+	if (item->giving_up)
+		core->freeing -= item->grant;
+	item->giving_up = false;
+	kept = kept < 0 ? 0 : kept < all ? kept : all;
+	if (!MUTANT(1))
+		core->granted -= all - kept;
+	item->grant = 0;
+	slot->kept = kept;
+}
+
+void weir_exec_chunk_free(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+
+	switch ((enum item_place)item->place) {
+	case PLACE_SPILLING:
+	case PLACE_RESTORING:
+		item->doomed = true;
+		return;
+	case PLACE_RESIDENT:
+		core->resident -= item->bytes;
+		break;
+	case PLACE_SPILLED:
+		core->spilled -= item->bytes;
+		break;
+	case PLACE_NONE:
+	case PLACE_LOST:
+		break;
+	}
+	if (item->place == PLACE_RESIDENT || item->place == PLACE_SPILLED)
+		emit(core, (struct weir_action){.kind = WEIR_DO_FREE, .chunk = item_chunk(core, index)});
+	weir_exec_item_free(core, index);
+}
+
+static void spill(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+
+	item->place = PLACE_SPILLING;
+	core->freeing += item->bytes;
+	core->io_pending++;
+	core->stats.spills++;
+	emit(core, (struct weir_action){.kind = WEIR_DO_SPILL, .chunk = item_chunk(core, index), .bytes = item->bytes});
+}
+
+/* The chunk behind `behind` that will be needed last; a batch that runs has its input pinned, and so has the consumer. */
+static uint32_t spill_candidate(const struct weir_core *core, uint32_t behind)
+{
+	uint32_t last = NO_ITEM;
+
+	for (uint32_t i = 0; i < core->item_count; i++) {
+		const struct item *item = item_at(core, i);
+
+		if (item->place != PLACE_RESIDENT || item->unspillable || item->bytes == 0)
+			continue;
+		if (item->state != ITEM_QUEUED && item->state != ITEM_HELD && !MUTANT(2))
+			continue;
+		if (behind != NO_ITEM && (i == behind || !weir_exec_item_before(core, behind, i)))
+			continue;
+		if (last == NO_ITEM || weir_exec_item_before(core, last, i))
+			last = i;
+	}
+	return last;
+}
+
+/* Spills what lies behind `behind` until `bytes` will be free. False: there is nothing left to spill. */
+static bool spill_for(struct weir_core *core, uint32_t behind, int64_t bytes)
+{
+	while (weir_exec_room(core) + core->freeing < bytes) {
+		uint32_t index = spill_candidate(core, behind);
+
+		if (index == NO_ITEM)
+			return false;
+		spill(core, index);
+	}
+	return true;
+}
+
+/* The youngest lane task behind `behind` that has a grant to lose. */
+static uint32_t revoke_candidate(const struct weir_core *core, uint32_t behind)
+{
+	uint32_t last = NO_ITEM;
+
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		const struct stage *stage = &core->stages[s];
+
+		if (!is_lanes(stage))
+			continue;
+		for (uint32_t w = 0; w < stage->spec.slots; w++) {
+			uint32_t index = stage->slots[w].flight_count ? slot_flight(stage, w)[0] : NO_ITEM;
+			const struct item *item;
+
+			if (index == NO_ITEM || index == behind)
+				continue;
+			item = item_at(core, index);
+			if (item->giving_up || item->stopping || item->grant == 0 ||
+			    !weir_exec_item_before(core, behind, index))
+				continue;
+			if (last == NO_ITEM || weir_exec_item_before(core, last, index))
+				last = index;
+		}
+	}
+	return last;
+}
+
+/* Memory that comes back by itself: batches in workers end, tasks told to stop do, chunks under I/O can be spilled after. */
+static bool more_is_coming(const struct weir_core *core)
+{
+	if (core->freeing > 0 || core->io_pending > 0)
+		return true;
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		const struct stage *stage = &core->stages[s];
+
+		if (!stage->flying)
+			continue;
+		if (!is_lanes(stage))
+			return true;
+		for (uint32_t w = 0; w < stage->spec.slots; w++)
+			if (stage->slots[w].flight_count && item_at(core, slot_flight(stage, w)[0])->stopping)
+				return true;
+	}
+	return false;
+}
+
+enum room { ROOM_READY, ROOM_COMING, ROOM_EXHAUSTED };
+
+/* Makes everything behind the front give way to it. */
+static enum room make_room(struct weir_core *core, uint32_t front, int64_t bytes)
+{
+	if (weir_exec_room(core) >= bytes)
+		return ROOM_READY;
+	if (!core->trimmed) {
+		core->trimmed = true;
+		emit(core, (struct weir_action){.kind = WEIR_DO_TRIM, .bytes = bytes - weir_exec_room(core)});
+	}
+	while (!spill_for(core, front, bytes)) {
+		uint32_t victim = revoke_candidate(core, front);
+
+		if (victim == NO_ITEM || MUTANT(3))
+			break;
+		weir_exec_give_up(core, victim);
+	}
+	return more_is_coming(core) ? ROOM_COMING : ROOM_EXHAUSTED;
+}
+
+static void grant(struct weir_core *core, uint32_t index, int64_t room)
+{
+	struct item *item = item_at(core, index);
+	struct slot *slot = &core->stages[item->stage].slots[item->slot];
+	int64_t bytes = slot->asked;
+
+	if (bytes <= INT64_MAX - GRANT_STEP && room >= 0) {
+		int64_t rounded = (bytes + GRANT_STEP - 1) / GRANT_STEP * GRANT_STEP;
+
+		if (rounded <= room || MUTANT(4))
+			bytes = rounded;
+	}
+	item->grant += bytes;
+	core->granted += bytes;
+	weir_exec_wait_end(core, slot);
+	emit(core, (struct weir_action){.kind = WEIR_DO_GRANT,
+					.stage = item->stage,
+					.slot = item->slot,
+					.run = item_run(core, index),
+					.bytes = bytes});
+}
+
+static uint32_t oldest_asker(const struct weir_core *core)
+{
+	uint32_t oldest = NO_ITEM;
+
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		const struct stage *stage = &core->stages[s];
+
+		for (uint32_t w = 0; is_lanes(stage) && w < stage->spec.slots; w++)
+			if (stage->slots[w].wait == WAITS_MEMORY &&
+			    (oldest == NO_ITEM || weir_exec_item_before(core, slot_flight(stage, w)[0], oldest)))
+				oldest = slot_flight(stage, w)[0];
+	}
+	return oldest;
+}
+
+/* Strictly by age: a large ask of an older task is not passed by small ones of younger tasks. */
+bool weir_exec_serve_asks(struct weir_core *core)
+{
+	bool served = false;
+
+	while (core->asking > 0) {
+		uint32_t index = oldest_asker(core);
+		const struct item *item = item_at(core, index);
+		int64_t bytes = core->stages[item->stage].slots[item->slot].asked;
+
+		if (weir_exec_room(core) < bytes) {
+			spill_for(core, index, bytes);
+			break;
+		}
+		grant(core, index, weir_exec_room(core));
+		served = true;
+	}
+	return served;
+}
+
+bool weir_exec_restore(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+
+	if (weir_exec_room(core) < item->bytes)
+		return false;
+	item->place = PLACE_RESTORING;
+	core->spilled -= item->bytes;
+	core->resident += item->bytes;
+	core->io_pending++;
+	core->stats.restores++;
+	emit(core,
+	     (struct weir_action){.kind = WEIR_DO_RESTORE, .chunk = item_chunk(core, index), .bytes = item->bytes});
+	return true;
+}
+
+/* OLDEST_OVERDRAW. Returns false when even that does not help; the run then ends. */
+static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
+{
+	const struct item *item = item_at(core, index);
+	char needs[24], has[24], limit[24], give[24];
+
+	if ((core->limit - used(core) >= bytes && core->limit >= used(core)) || MUTANT(5))
+		return true;
+	weir_exec_fail(
+		core, WEIR_E_LIMIT,
+		"%s: one %s needs %s more and %s are in use already, the limit is %s: give at least %s",
+		core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
+		item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
+		weir_format_bytes(used(core), has, sizeof(has)), weir_format_bytes(core->limit, limit, sizeof(limit)),
+		weir_format_bytes(bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 : bytes, give, sizeof(give)));
+	return false;
+}
+
+/* The front waits for a lane of its stage, and all of them wait for it or for what stands behind it. */
+static void free_a_slot(struct weir_core *core, uint32_t front)
+{
+	const struct stage *stage = &core->stages[item_at(core, front)->stage];
+	uint32_t youngest = NO_ITEM;
+
+	for (uint32_t w = 0; w < stage->spec.slots; w++) {
+		const struct slot *slot = &stage->slots[w];
+		uint32_t index = slot->flight_count ? slot_flight(stage, w)[0] : NO_ITEM;
+
+		if (slot->state != SLOT_UP)
+			continue;
+		if (index == NO_ITEM || slot->wait == WAITS_NOT || item_at(core, index)->giving_up ||
+		    item_at(core, index)->stopping)
+			return; /* it will be free by itself */
+		if (youngest == NO_ITEM || weir_exec_item_before(core, youngest, index))
+			youngest = index;
+	}
+	if (youngest != NO_ITEM && !MUTANT(6))
+		weir_exec_give_up(core, youngest);
+}
+
+void weir_exec_help_front(struct weir_core *core)
+{
+	uint32_t front = weir_exec_front(core);
+	struct item *item;
+	struct slot *slot;
+
+	if (front == NO_ITEM)
+		return;
+	item = item_at(core, front);
+	if (item->state == ITEM_RUNNING) {
+		slot = &core->stages[item->stage].slots[item->slot];
+		if (slot->wait != WAITS_MEMORY)
+			return;
+		switch (make_room(core, front, slot->asked)) {
+		case ROOM_COMING:
+			return;
+		case ROOM_EXHAUSTED:
+			if (!overdraw(core, front, slot->asked))
+				return;
+			break;
+		case ROOM_READY:
+			break;
+		}
+		grant(core, front, weir_exec_room(core));
+	} else if (item->state == ITEM_QUEUED && item->place == PLACE_SPILLED) {
+		enum room room = make_room(core, front, item->bytes);
+
+		if (room == ROOM_COMING || (room == ROOM_EXHAUSTED && !overdraw(core, front, item->bytes)))
+			return;
+		if (room == ROOM_EXHAUSTED) {
+			int64_t budget = core->budget;
+
+			core->budget = core->limit;
+			core->budget += core->excess;
+			weir_exec_restore(core, front);
+			core->budget = budget;
+		} else {
+			weir_exec_restore(core, front);
+		}
+	} else if (item->state == ITEM_QUEUED && item->stage < core->stage_count &&
+		   is_lanes(&core->stages[item->stage])) {
+		free_a_slot(core, front);
+	}
+}
+
+/* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget. */
+void weir_exec_relieve(struct weir_core *core)
+{
+	if (weir_exec_room(core) < 0)
+		spill_for(core, weir_exec_front(core), 0);
+}
+
+void weir_exec_spilled(struct weir_core *core, const struct weir_event *event)
+{
+	uint32_t index = weir_exec_item_find(core, event->chunk);
+	struct item *item;
+
+	if (index == NO_ITEM || item_at(core, index)->place != PLACE_SPILLING)
+		return;
+	item = item_at(core, index);
+	core->io_pending--;
+	core->freeing -= item->bytes;
+	if (event->code) {
+		item->place = PLACE_RESIDENT;
+		item->unspillable = true;
+	} else {
+		item->place = PLACE_SPILLED;
+		core->resident -= item->bytes;
+		core->spilled += item->bytes;
+	}
+	if (item->doomed)
+		weir_exec_chunk_free(core, index);
+}
+
+/* Only what a split made can be made again: the input of a batch is freed when its output is accepted. */
+static void rebuild(struct weir_core *core, uint32_t index, int code)
+{
+	struct item *item = item_at(core, index), *split;
+	uint32_t again;
+
+	emit(core, (struct weir_action){.kind = WEIR_DO_FREE, .chunk = item_chunk(core, index)});
+	item->generation++;
+	item->place = PLACE_LOST;
+	if (item->stage != 1 || item->rebuilds >= WEIR_ATTEMPTS_MAX || !is_lanes(&core->stages[0])) {
+		weir_exec_fail(core, code, "a spilled chunk of split %" PRIu64 " could not be read back",
+			       item->path[0]);
+		return;
+	}
+	item->rebuilds++;
+	again = weir_exec_item_new(core, 0);
+	split = item_at(core, again);
+	split->path[0] = item->path[0];
+	split->path[1] = item->path[1];
+	split->rebuild = item_chunk(core, index);
+	split->attempt = REBUILD_ATTEMPT + core->rebuild_count++;
+	core->stats.retries++;
+	weir_exec_accept(core, again);
+}
+
+void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
+{
+	uint32_t index = weir_exec_item_find(core, event->chunk);
+	struct item *item;
+
+	if (index == NO_ITEM || item_at(core, index)->place != PLACE_RESTORING)
+		return;
+	item = item_at(core, index);
+	core->io_pending--;
+	item->place = PLACE_RESIDENT;
+	if (!event->code || MUTANT(7)) {
+		if (item->doomed)
+			weir_exec_chunk_free(core, index);
+		return;
+	}
+	core->resident -= item->bytes;
+	if (item->doomed) {
+		item->place = PLACE_SPILLED;
+		core->spilled += item->bytes;
+		weir_exec_chunk_free(core, index);
+	} else {
+		rebuild(core, index, event->code);
+	}
+}
+
+/* A quarter of the difference each time, ten times a second: a second's spike takes little, a steady one all. */
+void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
+{
+	if (event->slot == WEIR_NO_SLOT) {
+		int64_t bytes = event->bytes < 0 ? 0 : event->bytes;
+
+		if (core->budget == INT64_MAX)
+			return;
+		core->excess += (bytes - core->excess) / 4;
+		/* What remains must let the oldest work without escapes. */
+		if (core->excess > core->budget / 2)
+			core->excess = core->budget / 2;
+		return;
+	}
+	if (event->stage < core->stage_count && event->slot < core->stages[event->stage].spec.slots) {
+		struct stage *stage = &core->stages[event->stage];
+		struct slot *slot = &stage->slots[event->slot];
+
+		if (is_lanes(stage) || slot->state != SLOT_UP || slot->generation != event->generation)
+			return;
+		core->workers -= slot->memory;
+		slot->memory = event->bytes > stage->spec.slot_memory ? event->bytes : stage->spec.slot_memory;
+		core->workers += slot->memory;
+	}
+}
