@@ -328,3 +328,115 @@ def test_random_nested_tables(write, columns, random, rows, select, codec, dicti
     except pyarrow.ArrowInvalid:  # pyarrow does not read its own file: fixed-size lists inside null structs
         return
     check(path, expected)
+
+
+@pytest.mark.parametrize("encoding", [None, "plain", "delta", "byte_stream_split"])
+@pytest.mark.parametrize("codec", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("nulls", [0, 0.3])
+def test_encodings(write, encoding, codec, nulls):
+    table = flat_table(45000, nulls, seed=3)
+    path, _ = write(table, encoding=encoding, codec=codec)
+    file = check(path, table)
+    used = {file.schema.column(i).name: set(file.metadata.row_group(0).column(i).encodings) - {"RLE"}
+            for i in range(table.num_columns)}
+    if encoding == "plain":
+        assert set.union(*used.values()) == {"PLAIN"}
+    elif encoding == "delta":
+        assert used["random"] == {"DELTA_BINARY_PACKED"} and used["text"] == {"DELTA_LENGTH_BYTE_ARRAY"}
+        assert used["double"] == {"PLAIN"}
+    elif encoding == "byte_stream_split":
+        assert used["double"] == {"BYTE_STREAM_SPLIT"} and used["random"] == {"PLAIN"}
+    else:
+        assert used["few"] == used["word"] == {"PLAIN", "RLE_DICTIONARY"}
+        assert used["sorted"] == {"DELTA_BINARY_PACKED"}
+        assert used["random"] == {"PLAIN"} and used["text"] == {"DELTA_LENGTH_BYTE_ARRAY"}
+
+
+def test_integers_of_every_width_in_deltas(write):
+    random = numpy.random.default_rng(7)
+    columns = {f"b{bits}": random.integers(-2**bits, 2**bits, 1000) for bits in range(0, 63)}
+    columns["extremes"] = numpy.where(random.random(1000) < 0.5, -2**63, 2**63 - 1)
+    for bits in range(0, 31):
+        columns[f"n{bits}"] = random.integers(-2**bits, 2**bits, 1000).astype("int32")
+    columns["narrow"] = numpy.where(random.random(1000) < 0.5, -2**31, 2**31 - 1).astype("int32")
+    table = pyarrow.table(columns)
+    for rows in (1000, 129, 128, 1):
+        check(write(table.slice(0, rows), encoding="delta")[0], table.slice(0, rows))
+
+
+def others_agree(path, expected):
+    """DuckDB and Polars see the same rows."""
+    got = duckdb.sql(f"select * from read_parquet('{path}')").to_arrow_table()
+    assert got.cast(expected.schema).combine_chunks().equals(expected.combine_chunks())
+    got = polars.read_parquet(path).to_arrow()
+    assert got.cast(expected.schema).combine_chunks().equals(expected.combine_chunks())
+
+
+@pytest.mark.parametrize("encoding", [None, "plain", "delta", "byte_stream_split"])
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("v2", [False, True])
+def test_duckdb_and_polars_read_it(write, encoding, codec, v2):
+    table = flat_table(45000, 0.2, seed=4)
+    lists = [None if i % 7 == 0 else list(range(i % 5)) for i in range(45000)]
+    structs = [None if i % 9 == 0 else {"x": i, "y": None if i % 2 else [f"s{i % 30}"]} for i in range(45000)]
+    table = table.append_column("list", pyarrow.array(lists)).append_column("struct", pyarrow.array(structs))
+    path, _ = write(table, encoding=encoding, codec=codec, data_page_v2=v2, row_group_rows=20000)
+    others_agree(path, table)
+
+
+def test_dictionary_given_up_half_way(write):
+    """Few values at first, distinct ones later: coded pages, then others, in one chunk."""
+    rows = 200000
+    table = pyarrow.table({
+        "int": numpy.concatenate([numpy.arange(60000) % 50, numpy.arange(rows - 60000) * 7919 % 1000003]),
+        "text": [f"key {i % 50}" for i in range(60000)] + [f"value {i} of its own" for i in range(rows - 60000)]})
+    path, _ = write(table)
+    file = check(path, table)
+    for i in range(2):
+        encodings = set(file.metadata.row_group(0).column(i).encodings)
+        assert "RLE_DICTIONARY" in encodings and any("DELTA" in encoding for encoding in encodings)
+    others_agree(path, table)
+
+
+@pytest.mark.parametrize("rows_repeat", [1, 3, 7, 8, 9, 15, 64, 5000])
+def test_runs_of_codes(write, rows_repeat):
+    values = numpy.repeat(numpy.random.default_rng(rows_repeat).integers(0, 37, 9000 // rows_repeat + 1), rows_repeat)
+    table = pyarrow.table({"a": values[:9000], "b": [f"v{v}" for v in values[:9000]]})
+    path, _ = write(table)
+    check(path, table)
+
+
+
+def test_statistics(write):
+    nan = float("nan")
+    table = pyarrow.table({
+        "int": pyarrow.array([3, None, -5, 9]), "unsigned": pyarrow.array([1, 2**63 + 5, None, 7], pyarrow.uint64()),
+        "float": [nan, 0.0, nan, 2.5], "negative zero": [-0.0, 5.0, -0.0, 1.0], "nan": [nan] * 4,
+        "text": ["b", "a" * 100, "é" * 70, None], "high": ["\U0010ffff" * 40, "\U0010ffff" * 40, "x", "x"],
+        "bytes": pyarrow.array([b"\xff" * 70, b"a", b"b", b"c"]), "bool": [True, True, None, True],
+        "null": pyarrow.array([None] * 4, pyarrow.int32()), "fixed": pyarrow.array([b"ab", b"zz", b"aa", None],
+                                                                                   pyarrow.binary(2)),
+        "decimal": pyarrow.array([decimal.Decimal(-3), decimal.Decimal(2), None, decimal.Decimal(-9)],
+                                 pyarrow.decimal128(30, 0)),
+        "half": pyarrow.array([numpy.float16(v) for v in (nan, -2.0, 0.0, 1.5)], pyarrow.float16())})
+    for dictionary in (False, True):
+        path, _ = write(table, dictionary=dictionary)
+        group = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
+        found = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
+        assert (found["int"].min, found["int"].max, found["int"].null_count) == (-5, 9, 1)
+        assert (found["unsigned"].min, found["unsigned"].max) == (1, 2**63 + 5)
+        assert (found["float"].min, found["float"].max) == (0.0, 2.5)
+        assert numpy.signbit(found["float"].min) and numpy.signbit(found["negative zero"].min)
+        assert not found["nan"].has_min_max and not found["null"].has_min_max and found["null"].null_count == 4
+        assert found["text"].min == "a" * 64 and "é" * 31 < found["text"].max < "ê" * 40
+        assert not found["high"].has_min_max and not found["bytes"].has_min_max
+        assert (found["bool"].min, found["bool"].max) == (True, True)
+        assert (found["fixed"].min, found["fixed"].max) == (b"aa", b"zz")
+        assert (found["decimal"].min, found["decimal"].max) == (decimal.Decimal(-9), decimal.Decimal(2))
+        for i in range(group.num_columns):
+            name = group.column(i).path_in_schema
+            assert group.column(i).has_offset_index
+            assert group.column(i).has_column_index == (name not in ("nan", "high", "bytes", "null")) or name == "null"
+    path, _ = write(table, statistics=False, page_index=False)
+    group = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
+    assert not group.column(0).statistics.has_min_max and not group.column(0).has_offset_index

@@ -115,49 +115,49 @@ int parquet_compare(const struct parquet_leaf *leaf, const uint8_t *a, size_t a_
 
 /* Values of variable size: their first 8 bytes decide nearly always. Reads up to 8 bytes past the last value, which is
  * inside the page's slack. */
-static void add_variable(struct parquet_running *running, const uint8_t *data, size_t from, size_t count)
+static void add_variable(struct parquet_running *running, const uint8_t *data, size_t from, const uint32_t *lengths,
+			 size_t count)
 {
-	size_t at = from, min_at = running->min_at, max_at = running->max_at;
-	uint64_t key_min = running->key_min, key_max = running->key_max;
+	struct parquet_running now = *running;
+	size_t at = from;
 
 	for (size_t i = 0; i < count; i++) {
 		uint32_t size;
 		uint64_t key;
 
-		memcpy(&size, data + at, 4);
-		memcpy(&key, data + at + 4, 8);
+		if (lengths) {
+			size = lengths[i];
+		} else {
+			memcpy(&size, data + at, 4);
+			at += 4;
+		}
+		memcpy(&key, data + at, 8);
 		key = __builtin_bswap64(key);
 		if (size < 8)
 			key = size ? key >> (64 - 8 * size) << (64 - 8 * size) : 0;
-		if (min_at == SIZE_MAX) {
-			min_at = max_at = at;
-			key_min = key_max = key;
+		if (now.min_at == SIZE_MAX) {
+			now.min_at = now.max_at = at;
+			now.min_size = now.max_size = size;
+			now.key_min = now.key_max = key;
 		} else {
-			if (key <= key_min) {
-				uint32_t other;
-
-				memcpy(&other, data + min_at, 4);
-				if (key < key_min || compare_bytes(data + at + 4, size, data + min_at + 4, other) < 0) {
-					min_at = at;
-					key_min = key;
-				}
+			if (key <= now.key_min &&
+			    (key < now.key_min ||
+			     compare_bytes(data + at, size, data + now.min_at, now.min_size) < 0)) {
+				now.min_at = at;
+				now.min_size = size;
+				now.key_min = key;
 			}
-			if (key >= key_max) {
-				uint32_t other;
-
-				memcpy(&other, data + max_at, 4);
-				if (key > key_max || compare_bytes(data + at + 4, size, data + max_at + 4, other) > 0) {
-					max_at = at;
-					key_max = key;
-				}
+			if (key >= now.key_max &&
+			    (key > now.key_max ||
+			     compare_bytes(data + at, size, data + now.max_at, now.max_size) > 0)) {
+				now.max_at = at;
+				now.max_size = size;
+				now.key_max = key;
 			}
 		}
-		at += 4 + (size_t)size;
+		at += size;
 	}
-	running->min_at = min_at;
-	running->max_at = max_at;
-	running->key_min = key_min;
-	running->key_max = key_max;
+	*running = now;
 }
 
 static void add_fixed(struct parquet_running *running, const struct parquet_leaf *leaf, const uint8_t *data,
@@ -178,14 +178,15 @@ static void add_fixed(struct parquet_running *running, const struct parquet_leaf
 }
 
 void parquet_running_add(struct parquet_running *running, const struct parquet_leaf *leaf,
-			 const struct parquet_encode_kernels *kernels, const uint8_t *data, size_t from, size_t count)
+			 const struct parquet_encode_kernels *kernels, const uint8_t *data, size_t from,
+			 const uint32_t *lengths, size_t count)
 {
 	if (leaf->order == PARQUET_ORDER_NONE)
 		return;
 	if (leaf->order < PARQUET_ORDER_NUMBER_COUNT)
 		kernels->range[leaf->order](data + from, count, &running->number_min, &running->number_max);
 	else if (leaf->convert == PARQUET_CONVERT_VIEWS)
-		add_variable(running, data, from, count);
+		add_variable(running, data, from, lengths, count);
 	else if (leaf->order != PARQUET_ORDER_BOOL)
 		add_fixed(running, leaf, data, from, count);
 }
@@ -304,12 +305,8 @@ void parquet_running_end(const struct parquet_running *running, const struct par
 		return;
 	case PARQUET_ORDER_BYTES:
 		if (leaf->convert == PARQUET_CONVERT_VIEWS) {
-			uint32_t min_size, max_size;
-
-			memcpy(&min_size, data + running->min_at, 4);
-			memcpy(&max_size, data + running->max_at, 4);
-			bound_variable(leaf, data + running->min_at + 4, min_size, data + running->max_at + 4, max_size,
-				       out);
+			bound_variable(leaf, data + running->min_at, running->min_size, data + running->max_at,
+				       running->max_size, out);
 			return;
 		}
 		break;

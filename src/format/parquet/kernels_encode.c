@@ -32,6 +32,41 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
 #define HYBRID_NAME hybrid_u32
 #include "format/parquet/encode_hybrid_template.h"
 
+static uint64_t zigzag(int64_t value)
+{
+	return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+/* Widths of 33 to 64 bits. `count` is a multiple of 8. */
+static void pack_wide(const uint64_t *in, size_t count, unsigned width, uint8_t *out)
+{
+	uint64_t bits = 0;
+	unsigned filled = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		bits |= in[i] << filled;
+		if (filled + width >= 64) {
+			memcpy(out, &bits, 8);
+			out += 8;
+			bits = filled ? in[i] >> (64 - filled) : 0;
+			filled = filled + width - 64;
+		} else {
+			filled += width;
+		}
+	}
+	memcpy(out, &bits, (filled + 7) / 8);
+}
+
+#define NUMBER uint32_t
+#define SIGNED int32_t
+#define DELTA_NAME delta4
+#include "format/parquet/encode_delta_template.h"
+
+#define NUMBER uint64_t
+#define SIGNED int64_t
+#define DELTA_NAME delta8
+#include "format/parquet/encode_delta_template.h"
+
 /* Bits as levels of width 1: packed groups are the bytes as they lie, and bytes of all ones or zeros are runs. */
 static size_t hybrid_bits(const uint8_t *bits, size_t count, uint8_t *out)
 {
@@ -249,6 +284,8 @@ const struct parquet_encode_kernels WEIR_KERNEL(parquet_encode_kernels) = {
 	.hybrid_u32 = hybrid_u32,
 	.hybrid_bits = hybrid_bits,
 	.pack_u32 = pack_u32,
+	.delta4 = delta4,
+	.delta8 = delta8,
 	.gather4 = gather4,
 	.gather8 = gather8,
 	.gather_codes4 = gather_codes4,

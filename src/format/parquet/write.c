@@ -138,9 +138,8 @@ static int note_chunk(struct parquet_writer *writer, struct parquet_leaf_writer 
 		return code;
 	meta->physical = leaf->leaf->physical;
 	meta->value_count = (int64_t)leaf->levels_total;
-	meta->encodings = 1u << PARQUET_RLE;
-	meta->encodings |= leaf->pages_plain ? 1u << leaf->plain_encoding : 0;
-	meta->encodings |= leaf->pages_coded ? 1u << PARQUET_PLAIN | 1u << PARQUET_RLE_DICTIONARY : 0;
+	meta->encodings = leaf->encodings | 1u << PARQUET_RLE;          /* levels */
+	meta->encodings |= leaf->pages_coded ? 1u << PARQUET_PLAIN : 0; /* the dictionary page */
 	meta->statistics.null_count = (int64_t)leaf->nulls_total;
 	out->pages_coded = leaf->pages_coded;
 	out->pages_plain = leaf->pages_plain;
@@ -268,6 +267,7 @@ static void writer_free(struct weir_format_writer *base)
 	weir_codecs_free(writer->shared.codecs);
 	weir_list_release(&writer->groups, account);
 	parquet_buffer_release(&writer->shared.nested_values, account);
+	parquet_buffer_release(&writer->shared.missing_values, account);
 	weir_arena_release(&writer->shared.arena);
 	weir_arena_release(&writer->arena);
 	parquet_write_schema_release(&writer->tree);

@@ -61,6 +61,7 @@ struct parquet_leaf {
 	uint8_t physical;
 	uint8_t max_definition, max_repetition;
 	bool is_text;
+	bool is_dictionary; /* DICTIONARY_TYPE in Arrow */
 	enum parquet_order order;
 	enum parquet_convert convert;
 	uint32_t path_count;
@@ -105,6 +106,9 @@ struct parquet_encode_kernels {
 	size_t (*hybrid_bits)(const uint8_t *bits, size_t count, uint8_t *out);
 	/* count a multiple of 8; writes up to 8 bytes too many. */
 	void (*pack_u32)(const uint32_t *in, size_t count, unsigned width, uint8_t *out);
+	/* DELTA_BINARY_PACKED of values on any address; `out` has parquet_delta_bound bytes. */
+	size_t (*delta4)(const uint8_t *values, size_t count, uint8_t *out);
+	size_t (*delta8)(const uint8_t *values, size_t count, uint8_t *out);
 	void (*gather4)(const void *values, const uint16_t *rows, size_t count, void *out);
 	void (*gather8)(const void *values, const uint16_t *rows, size_t count, void *out);
 	void (*gather_codes4)(const void *values, const uint32_t *codes, size_t count, void *out);
@@ -128,6 +132,11 @@ const struct parquet_encode_kernels *parquet_encode_kernels_choose(void);
 static inline size_t parquet_hybrid_bound(size_t count, unsigned width)
 {
 	return (count / 8 + 1) * (width + 6) + 32;
+}
+
+static inline size_t parquet_delta_bound(size_t count, unsigned width_bytes)
+{
+	return (count / 128 + 1) * (128 * (size_t)width_bytes + 16) + 64;
 }
 
 /* ── buffers ────────────────────────────────────────────────────────────────────────────────────────────────────── */
@@ -177,14 +186,16 @@ struct parquet_range {
 struct parquet_running {
 	uint64_t number_min, number_max;
 	uint64_t key_min, key_max; /* the first 8 bytes, big endian */
-	size_t min_at, max_at;     /* offset of the length word; SIZE_MAX: none yet */
-	uint64_t true_count;       /* BITS */
+	size_t min_at, max_at;     /* SIZE_MAX: none yet */
+	uint32_t min_size, max_size;
+	uint64_t true_count; /* BITS */
 };
 
 void parquet_running_init(struct parquet_running *running, const struct parquet_leaf *leaf);
-/* `count` values in PLAIN form that begin at data + from. */
+/* `count` values that begin at data + from: in PLAIN form, or, with `lengths`, bytes without their length words. */
 void parquet_running_add(struct parquet_running *running, const struct parquet_leaf *leaf,
-			 const struct parquet_encode_kernels *kernels, const uint8_t *data, size_t from, size_t count);
+			 const struct parquet_encode_kernels *kernels, const uint8_t *data, size_t from,
+			 const uint32_t *lengths, size_t count);
 void parquet_running_end(const struct parquet_running *running, const struct parquet_leaf *leaf, const uint8_t *data,
 			 uint64_t value_count, struct parquet_range *out);
 void parquet_range_merge(struct parquet_range *into, const struct parquet_range *from, const struct parquet_leaf *leaf);
@@ -250,6 +261,9 @@ struct parquet_shared {
 	uint16_t present[WEIR_VECTOR_ROWS + 1];
 	uint64_t bits[WEIR_VECTOR_ROWS / 64];
 	struct weir_view views[WEIR_VECTOR_ROWS];
+	/* values of a source dictionary that are looked up for the first time */
+	struct parquet_buffer missing_values;
+	uint32_t missing[WEIR_VECTOR_ROWS], missing_codes[WEIR_VECTOR_ROWS];
 	/* write_nested.c */
 	struct weir_arena arena;
 	struct parquet_buffer nested_values;
@@ -261,11 +275,13 @@ struct parquet_leaf_writer {
 	const struct parquet_leaf *leaf;
 	struct parquet_shared *shared;
 
-	/* The open page. `data` begins with room for encoded levels. */
+	/* The open page. `data` begins with room for what stands before the values. */
+	size_t headroom;
 	uint64_t page_rows, page_levels, page_values;
 	struct parquet_buffer definition; /* bits in flat leaves, from the first null on; else a byte a level */
 	struct parquet_buffer repetition;
-	struct parquet_buffer data; /* PLAIN values, or uint32_t codes when coded */
+	struct parquet_buffer data;    /* PLAIN values, or uint32_t codes when coded, or bytes of strings alone */
+	struct parquet_buffer lengths; /* uint32_t, of those bytes */
 	bool coded;
 	struct parquet_running running;
 
@@ -273,7 +289,7 @@ struct parquet_leaf_writer {
 	bool codec_chosen;
 	enum weir_codec codec;
 	uint8_t plain_encoding; /* of pages without codes */
-	bool plain_chosen;
+	bool encoding_chosen;
 	struct parquet_dictionary dictionary;
 	uint64_t map_id; /* codes of this source dictionary are known in map */
 	bool map_valid;
@@ -282,6 +298,7 @@ struct parquet_leaf_writer {
 	uint64_t bytes_finished, bytes_uncompressed;
 	uint64_t values_total, levels_total, nulls_total;
 	uint32_t pages_coded, pages_plain;
+	uint32_t encodings; /* bits */
 	struct parquet_range range;
 	bool unbounded; /* a page without bounds: no column index */
 	struct parquet_pages pages;
@@ -318,9 +335,18 @@ int parquet_leaf_end(struct parquet_leaf_writer *leaf, struct weir_error *err);
 int parquet_leaf_dictionary_page(struct parquet_leaf_writer *leaf, const uint8_t **out, size_t *out_size,
 				 struct weir_error *err);
 
-/* write_plain.c: values in PLAIN form at the end of `out`. */
+/* encode_choice.c: how pages without codes are encoded. */
+void parquet_encoding_begin(struct parquet_leaf_writer *leaf);
+/* The values of the open page as they are stored, behind what is in `out`: all of them (*whole), or what stands before
+ * leaf->data. */
+int parquet_encoding_values(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, bool *whole,
+			    struct weir_error *err);
+
+/* write_plain.c: values in PLAIN form at the end of `out`; strings without their length words when `lengths` takes
+ * those. */
 int parquet_plain_append(const struct parquet_leaf *leaf, const struct parquet_values *values,
-			 struct parquet_shared *shared, struct parquet_buffer *out, struct weir_error *err);
+			 struct parquet_shared *shared, struct parquet_buffer *out, struct parquet_buffer *lengths,
+			 struct weir_error *err);
 
 /* write_flat.c, write_nested.c: the selected rows of a column to its leaf or leaves. */
 int parquet_write_flat(struct parquet_leaf_writer *leaf, const struct weir_column *column,

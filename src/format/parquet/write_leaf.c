@@ -11,7 +11,7 @@
  * are and plain ones follow.
  *
  * Whether a chunk is compressed is decided by its first page: when the codec saves less than COMPRESS_GAIN_MIN there, the
- * chunk is stored as it is, which readers then need not inflate either (docs/decisions/0012-parquet-write.md).
+ * chunk is stored as it is, which readers then need not inflate either (docs/decisions/0012-parquet-writing.md).
  */
 #include "format/parquet/write_impl.h"
 
@@ -19,7 +19,10 @@
 
 enum {
 	PAGE_ROWS_MAX = 20000,
-	HEADROOM = 4096, /* the levels of a flat page: a bit a row, for PAGE_ROWS_MAX and a vector more */
+	/* The levels of a flat page: a bit a row, for PAGE_ROWS_MAX and a vector more. Strings have their lengths there
+	 * too, of up to 12 bits each; what does not fit is a copy of the page more. */
+	HEADROOM = 4096,
+	HEADROOM_STRINGS = 40 << 10,
 	SEGMENT_MIN = 4 << 10,
 	SEGMENT_MAX = 512 << 10,
 	/* Distinct values among those seen at which a dictionary is given up: 4/5 early, 1/2 later. */
@@ -44,7 +47,8 @@ static void page_begin(struct parquet_leaf_writer *leaf)
 {
 	leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
 	leaf->definition.size = leaf->repetition.size = 0;
-	leaf->data.size = leaf->data.data ? HEADROOM : 0;
+	leaf->data.size = leaf->data.data ? leaf->headroom : 0;
+	leaf->lengths.size = 0;
 	parquet_running_init(&leaf->running, leaf->leaf);
 }
 
@@ -85,6 +89,7 @@ void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
 	parquet_buffer_release(&leaf->definition, account);
 	parquet_buffer_release(&leaf->repetition, account);
 	parquet_buffer_release(&leaf->data, account);
+	parquet_buffer_release(&leaf->lengths, account);
 	parquet_buffer_release(&leaf->map, account);
 	parquet_buffer_release(&leaf->bounds, account);
 	parquet_dictionary_release(&leaf->dictionary, account);
@@ -92,22 +97,34 @@ void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
 	*leaf = (struct parquet_leaf_writer){0};
 }
 
+static void headroom_choose(struct parquet_leaf_writer *leaf)
+{
+	bool strings = leaf->leaf->convert == PARQUET_CONVERT_VIEWS &&
+		       leaf->shared->page_bytes_max >= 4 * (uint64_t)HEADROOM_STRINGS;
+
+	leaf->headroom = strings ? HEADROOM_STRINGS : HEADROOM;
+	/* A page's buffer that has grown in an earlier row group begins no later than it ends. */
+	if (leaf->data.data && leaf->data.capacity < leaf->headroom + PARQUET_BUFFER_SLACK)
+		leaf->headroom = HEADROOM;
+}
+
 void parquet_leaf_begin(struct parquet_leaf_writer *leaf)
 {
 	segments_free(leaf);
 	leaf->coded = may_code(leaf);
-	leaf->codec_chosen = leaf->plain_chosen = false;
+	leaf->codec_chosen = false;
 	leaf->codec = leaf->shared->options.codec;
-	leaf->plain_encoding = PARQUET_PLAIN;
+	parquet_encoding_begin(leaf);
 	parquet_dictionary_clear(&leaf->dictionary);
 	leaf->map_valid = false;
 	leaf->bytes_finished = leaf->bytes_uncompressed = 0;
 	leaf->values_total = leaf->levels_total = leaf->nulls_total = 0;
-	leaf->pages_coded = leaf->pages_plain = 0;
+	leaf->pages_coded = leaf->pages_plain = leaf->encodings = 0;
 	leaf->range = (struct parquet_range){0};
 	leaf->unbounded = false;
 	leaf->pages.count = 0;
 	leaf->bounds.size = 0;
+	headroom_choose(leaf);
 	page_begin(leaf);
 }
 
@@ -175,8 +192,8 @@ static int data_begin(struct parquet_leaf_writer *leaf, struct weir_error *err)
 
 	if (leaf->data.data)
 		return WEIR_OK;
-	code = parquet_buffer_reserve(&leaf->data, HEADROOM, &leaf->shared->account, err);
-	leaf->data.size = code ? 0 : HEADROOM;
+	code = parquet_buffer_reserve(&leaf->data, leaf->headroom, &leaf->shared->account, err);
+	leaf->data.size = code ? 0 : leaf->headroom;
 	return code;
 }
 
@@ -209,35 +226,51 @@ static int code_values(struct parquet_leaf_writer *leaf, const struct parquet_va
 		return parquet_dictionary_views(&leaf->dictionary, values->values, values->rows, values->count, codes,
 						&shared->account, err);
 	shared->scratch_values.size = 0;
-	code = parquet_plain_append(leaf->leaf, values, shared, &shared->scratch_values, err);
+	code = parquet_plain_append(leaf->leaf, values, shared, &shared->scratch_values, NULL, err);
 	return code ? code
 		    : parquet_dictionary_fixed(&leaf->dictionary, leaf->leaf->plain_width, shared->scratch_values.data,
 					       values->count, codes, &shared->account, err);
 }
 
+/* Values that are new to the map are looked up together: few calls also where a source dictionary is as large as the
+ * rows that are kept of it. */
 static int code_missing(struct parquet_leaf_writer *leaf, const struct parquet_values *values, uint32_t *codes,
 			struct weir_error *err)
 {
+	struct parquet_shared *shared = leaf->shared;
 	const uint32_t *source_codes = values->values;
 	const uint8_t *source = values->dictionary->values;
 	uint32_t *map = (uint32_t *)leaf->map.data;
-	size_t width = leaf->leaf->convert == PARQUET_CONVERT_VIEWS ? sizeof(struct weir_view)
-								    : leaf->leaf->type->byte_width;
+	bool strings = leaf->leaf->convert == PARQUET_CONVERT_VIEWS;
+	size_t width = strings ? sizeof(struct weir_view) : leaf->leaf->type->byte_width, missing = 0;
+	struct parquet_values fresh = {.form = WEIR_FLAT};
+	uint8_t *dense;
+	int code;
 
+	shared->missing_values.size = 0;
+	code = parquet_buffer_reserve(&shared->missing_values, values->count * width, &shared->account, err);
+	if (code)
+		return code;
+	dense = shared->missing_values.data;
 	for (size_t i = 0; i < values->count; i++) {
 		uint32_t from = source_codes[values->rows ? values->rows[i] : i];
 
-		if (map[from] == PARQUET_CODE_NONE) {
-			int code = code_values(leaf,
-					       &(struct parquet_values){
-						       .form = WEIR_FLAT, .values = source + from * width, .count = 1},
-					       &map[from], err);
-
-			if (code)
-				return code;
-		}
-		codes[i] = map[from];
+		if (map[from] != PARQUET_CODE_NONE)
+			continue;
+		map[from] = 0; /* once */
+		shared->missing[missing] = from;
+		memcpy(dense + missing++ * width, source + from * width, width);
 	}
+	fresh.values = dense;
+	fresh.count = missing;
+	code = code_values(leaf, &fresh, shared->missing_codes, err);
+	if (code) {
+		leaf->map_valid = false;
+		return code;
+	}
+	for (size_t i = 0; i < missing; i++)
+		map[shared->missing[i]] = shared->missing_codes[i];
+	leaf->shared->kernels->map_codes(source_codes, values->rows, values->count, map, codes);
 	return WEIR_OK;
 }
 
@@ -273,7 +306,7 @@ static int values_coded(struct parquet_leaf_writer *leaf, const struct parquet_v
 static int values_bits(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
 {
 	struct parquet_shared *shared = leaf->shared;
-	size_t before = HEADROOM * 8 + leaf->page_values, count = values->count;
+	size_t before = leaf->headroom * 8 + leaf->page_values, count = values->count;
 	const uint64_t *bits = values->values;
 
 	if (values->form == WEIR_CONSTANT) {
@@ -306,11 +339,13 @@ static int values_bits(struct parquet_leaf_writer *leaf, const struct parquet_va
 static int values_plain(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
 {
 	struct parquet_shared *shared = leaf->shared;
-	size_t from = leaf->data.size;
-	int code = parquet_plain_append(leaf->leaf, values, shared, &leaf->data, err);
+	bool apart = leaf->plain_encoding == PARQUET_DELTA_LENGTH_BYTE_ARRAY;
+	size_t from = leaf->data.size, from_length = leaf->lengths.size;
+	int code = parquet_plain_append(leaf->leaf, values, shared, &leaf->data, apart ? &leaf->lengths : NULL, err);
 
 	if (!code && shared->options.statistics)
-		parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, leaf->data.data, from, values->count);
+		parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, leaf->data.data, from,
+				    apart ? (const uint32_t *)(leaf->lengths.data + from_length) : NULL, values->count);
 	return code;
 }
 
@@ -396,7 +431,7 @@ static int coded_range(struct parquet_leaf_writer *leaf, const uint32_t *codes, 
 			parquet_running_add(&running, schema, shared->kernels, dictionary->body.data,
 					    schema->plain_width ? (size_t)i * schema->plain_width
 								: dictionary->entries[i].offset,
-					    1);
+					    NULL, 1);
 	parquet_running_end(&running, schema, dictionary->body.data, leaf->page_values, out);
 	return WEIR_OK;
 }
@@ -513,10 +548,10 @@ static int compress_body(struct parquet_leaf_writer *leaf, const uint8_t *body, 
 	return WEIR_OK;
 }
 
-/* The values of the open page as they are stored, before compression: in leaf->data, or in shared->scratch_values. */
-static int encode_values(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
+/* Codes of the open page behind what is in `out`. */
+static int encode_codes(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
 {
-	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
+	const uint32_t *codes = (const uint32_t *)(leaf->data.data + leaf->headroom);
 	unsigned width = width_of(leaf->dictionary.count - 1);
 	int code = parquet_buffer_reserve(out, 1 + parquet_hybrid_bound(leaf->page_values, 32), &leaf->shared->account,
 					  err);
@@ -529,85 +564,111 @@ static int encode_values(struct parquet_leaf_writer *leaf, struct parquet_buffer
 	return WEIR_OK;
 }
 
+/* Levels and values as one piece, before compression, until the next call. */
+struct body {
+	const uint8_t *bytes;
+	size_t size, levels_size;
+	uint32_t rep_size, def_size;
+};
+
+static int page_body(struct parquet_leaf_writer *leaf, bool coded, bool v2, struct body *out, struct weir_error *err)
+{
+	struct parquet_shared *shared = leaf->shared;
+	struct parquet_buffer *page = &shared->page;
+	size_t values_size = leaf->data.size - leaf->headroom;
+	bool whole; /* nothing of `data` is to follow */
+	int code;
+
+	page->size = 0;
+	code = encode_levels(leaf, !v2, page, &out->rep_size, &out->def_size, err);
+	if (code)
+		return code;
+	out->levels_size = page->size;
+	if (coded) {
+		code = encode_codes(leaf, page, err);
+		whole = true;
+	} else {
+		code = parquet_encoding_values(leaf, page, &whole, err);
+	}
+	if (code)
+		return code;
+	if (whole) {
+		out->bytes = page->data;
+		out->size = page->size;
+		return WEIR_OK;
+	}
+	out->size = page->size + values_size;
+	if (page->size <= leaf->headroom) {
+		uint8_t *begin = leaf->data.data + leaf->headroom - page->size;
+
+		memcpy(begin, page->data, page->size);
+		out->bytes = begin;
+		return WEIR_OK;
+	}
+	code = parquet_buffer_reserve(page, values_size, &shared->account, err);
+	if (code)
+		return code;
+	memcpy(page->data + page->size, leaf->data.data + leaf->headroom, values_size);
+	out->bytes = page->data;
+	return WEIR_OK;
+}
+
+static int page_range(struct parquet_leaf_writer *leaf, bool coded, struct parquet_range *out, struct weir_error *err)
+{
+	*out = (struct parquet_range){.state = leaf->page_values ? PARQUET_RANGE_UNKNOWN : PARQUET_RANGE_EMPTY};
+	if (!leaf->shared->options.statistics)
+		return WEIR_OK;
+	if (coded)
+		return coded_range(leaf, (const uint32_t *)(leaf->data.data + leaf->headroom), out, err);
+	parquet_running_end(&leaf->running, leaf->leaf, leaf->data.data, leaf->page_values, out);
+	return WEIR_OK;
+}
+
 static int page_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
 {
 	struct parquet_shared *shared = leaf->shared;
 	struct parquet_page_header header = {0};
-	struct parquet_range range = {0};
-	struct parquet_buffer *page = &shared->page;
+	struct parquet_range range;
 	bool v2 = shared->options.data_page_v2, coded = leaf->coded && leaf->page_values > 0;
-	uint32_t rep_size, def_size;
-	size_t levels_size, values_size, stored_size;
-	const uint8_t *body, *stored;
+	size_t skip, stored_size = 0;
+	const uint8_t *stored = NULL;
+	struct body body;
 	int code;
 
 	if (leaf->page_levels == 0)
 		return WEIR_OK;
 	code = data_begin(leaf, err);
+	if (!code)
+		code = page_range(leaf, coded, &range, err);
+	if (!code)
+		code = page_body(leaf, coded, v2, &body, err);
 	if (code)
 		return code;
-	if (coded)
-		code = shared->options.statistics
-			       ? coded_range(leaf, (const uint32_t *)(leaf->data.data + HEADROOM), &range, err)
-			       : WEIR_OK;
-	else
-		parquet_running_end(&leaf->running, leaf->leaf, leaf->data.data, leaf->page_values, &range);
-	if (code)
-		return code;
-	if (!shared->options.statistics)
-		range.state = leaf->page_values ? PARQUET_RANGE_UNKNOWN : PARQUET_RANGE_EMPTY;
-
-	page->size = 0;
-	code = encode_levels(leaf, !v2, page, &rep_size, &def_size, err);
-	if (code)
-		return code;
-	levels_size = page->size;
-	if (coded) {
-		code = encode_values(leaf, page, err);
-		if (code)
-			return code;
-		values_size = page->size - levels_size;
-		body = page->data;
-	} else {
-		values_size = leaf->data.size - HEADROOM;
-		if (levels_size <= HEADROOM) {
-			body = leaf->data.data + HEADROOM - levels_size;
-			if (levels_size)
-				memcpy(leaf->data.data + HEADROOM - levels_size, page->data, levels_size);
-		} else {
-			code = parquet_buffer_reserve(page, values_size, &shared->account, err);
-			if (code)
-				return code;
-			memcpy(page->data + levels_size, leaf->data.data + HEADROOM, values_size);
-			body = page->data;
-		}
-	}
-	code = v2 ? compress_body(leaf, body + levels_size, values_size, !leaf->codec_chosen, &stored, &stored_size,
-				  err)
-		  : compress_body(leaf, body, levels_size + values_size, !leaf->codec_chosen, &stored, &stored_size,
-				  err);
+	skip = v2 ? body.levels_size : 0; /* v2 leaves levels uncompressed */
+	code = compress_body(leaf, body.bytes + skip, body.size - skip, !leaf->codec_chosen && leaf->page_values > 0,
+			     &stored, &stored_size, err);
 	if (code)
 		return code;
 	if (leaf->page_values)
 		leaf->codec_chosen = true;
 
 	header.type = v2 ? PARQUET_PAGE_DATA_V2 : PARQUET_PAGE_DATA;
-	header.size_uncompressed = (int32_t)(levels_size + values_size);
-	header.size_compressed = (int32_t)(stored_size + (v2 ? levels_size : 0));
+	header.size_uncompressed = (int32_t)body.size;
+	header.size_compressed = (int32_t)(stored_size + skip);
 	header.value_count = (int32_t)leaf->page_levels;
 	header.encoding = coded ? PARQUET_RLE_DICTIONARY : leaf->plain_encoding;
 	header.definition_encoding = header.repetition_encoding = PARQUET_RLE;
 	header.null_count = (int32_t)(leaf->page_levels - leaf->page_values);
 	header.row_count = (int32_t)leaf->page_rows;
-	header.definition_size = (int32_t)def_size;
-	header.repetition_size = (int32_t)rep_size;
+	header.definition_size = (int32_t)body.def_size;
+	header.repetition_size = (int32_t)body.rep_size;
 	header.is_compressed = leaf->codec != WEIR_CODEC_NONE;
 	weir_text_clear(&shared->header);
 	code = parquet_page_header_write(&header, &shared->header, err);
 	if (!code)
 		code = segment_append(leaf, shared->header.data, shared->header.size, err);
-	if (!code && v2)
-		code = segment_append(leaf, body, levels_size, err);
+	if (!code)
+		code = segment_append(leaf, body.bytes, skip, err);
 	if (!code)
 		code = segment_append(leaf, stored, stored_size, err);
 	if (!code)
@@ -616,6 +677,7 @@ static int page_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
 		return code;
 	leaf->bytes_uncompressed += shared->header.size + (uint64_t)header.size_uncompressed;
 	leaf->values_total += leaf->page_values;
+	leaf->encodings |= 1u << header.encoding;
 	if (coded)
 		leaf->pages_coded++;
 	else
@@ -639,68 +701,72 @@ static int decode_page(struct parquet_leaf_writer *leaf, struct weir_error *err)
 {
 	struct parquet_shared *shared = leaf->shared;
 	struct parquet_dictionary *dictionary = &leaf->dictionary;
-	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
-	size_t count = leaf->page_values;
+	const uint8_t *body = dictionary->body.data;
+	struct parquet_buffer coded = leaf->data;
+	const uint32_t *codes = (const uint32_t *)(coded.data + leaf->headroom);
+	size_t count = leaf->page_values, done;
 	uint32_t width = leaf->leaf->plain_width;
-	struct parquet_buffer plain = {0};
 	int code = WEIR_OK;
 
-	if (count > 0) {
-		uint64_t size = (uint64_t)count * width;
-
-		if (!width)
-			for (size_t i = 0; i < count; i++) {
-				uint32_t bytes;
-
-				memcpy(&bytes, dictionary->body.data + dictionary->entries[codes[i]].offset, 4);
-				size += 4 + (uint64_t)bytes;
-			}
-		code = parquet_buffer_reserve(&plain, HEADROOM + size, &shared->account, err);
-		if (code)
-			return code;
-		plain.size = HEADROOM;
-		if (width == 8) {
-			shared->kernels->gather_codes8(dictionary->body.data, codes, count, plain.data + HEADROOM);
-		} else if (width == 4) {
-			shared->kernels->gather_codes4(dictionary->body.data, codes, count, plain.data + HEADROOM);
-		} else {
-			for (size_t i = 0, at = HEADROOM; i < count; i++) {
-				const uint8_t *from = dictionary->body.data +
-						      (width ? (size_t)codes[i] * width
-							     : dictionary->entries[codes[i]].offset);
-				uint32_t bytes = width;
-
-				if (!width) {
-					memcpy(&bytes, from, 4);
-					bytes += 4;
-				}
-				memcpy(plain.data + at, from, bytes);
-				at += bytes;
-			}
-		}
-		plain.size += size;
-		if (shared->options.statistics)
-			parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, plain.data, HEADROOM, count);
-		parquet_buffer_release(&leaf->data, &shared->account);
-		leaf->data = plain;
-	}
 	leaf->coded = false;
+	if (count > 0) {
+		leaf->data = (struct parquet_buffer){0};
+		code = data_begin(leaf, err);
+	}
+	/* A block at a time, by the way that values come in. */
+	for (size_t i = 0; i < count && !code; i += done) {
+		struct parquet_values values = {.form = WEIR_FLAT};
+
+		done = count - i < WEIR_VECTOR_ROWS ? count - i : WEIR_VECTOR_ROWS;
+		values.count = done;
+		if (width) {
+			size_t from = leaf->data.size;
+
+			code = parquet_buffer_reserve(&leaf->data, done * width, &shared->account, err);
+			if (code)
+				break;
+			if (width == 8)
+				shared->kernels->gather_codes8(body, codes + i, done, leaf->data.data + from);
+			else if (width == 4)
+				shared->kernels->gather_codes4(body, codes + i, done, leaf->data.data + from);
+			else
+				for (size_t k = 0; k < done; k++)
+					memcpy(leaf->data.data + from + k * width, body + (size_t)codes[i + k] * width,
+					       width);
+			leaf->data.size += done * width;
+			if (shared->options.statistics)
+				parquet_running_add(&leaf->running, leaf->leaf, shared->kernels, leaf->data.data, from,
+						    NULL, done);
+			continue;
+		}
+		for (size_t k = 0; k < done; k++) {
+			const uint8_t *value = body + dictionary->entries[codes[i + k]].offset;
+			uint32_t size;
+
+			memcpy(&size, value, 4);
+			shared->views[k] = weir_view_make(value + 4, size);
+		}
+		values.values = shared->views;
+		code = values_plain(leaf, &values, err);
+	}
+	if (count > 0)
+		parquet_buffer_release(&coded, &shared->account);
 	parquet_dictionary_release(dictionary, &shared->account);
 	parquet_buffer_release(&leaf->map, &shared->account);
 	leaf->map_valid = false;
-	return WEIR_OK;
+	return code;
 }
 
 /* Whether the dictionary and the codes of the first page are smaller than its values. */
 static bool first_page_pays(const struct parquet_leaf_writer *leaf)
 {
 	const struct parquet_dictionary *dictionary = &leaf->dictionary;
-	const uint32_t *codes = (const uint32_t *)(leaf->data.data + HEADROOM);
+	const uint32_t *codes = (const uint32_t *)(leaf->data.data + leaf->headroom);
 	uint64_t coded = dictionary->body.size + leaf->page_values * (width_of(dictionary->count) + 1) / 8;
 	uint64_t plain = leaf->page_values * leaf->leaf->plain_width;
 
 	if (!leaf->leaf->plain_width)
-		for (uint64_t i = 0; i < leaf->page_values && plain < coded; i++) {
+		for (uint64_t i = 0; i < leaf->page_values && plain <= coded; i++) {
 			uint32_t size;
 
 			memcpy(&size, dictionary->body.data + dictionary->entries[codes[i]].offset, 4);

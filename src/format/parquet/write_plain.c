@@ -90,20 +90,21 @@ static inline uint8_t *copy_view(const struct weir_view *view, uint8_t *to)
 {
 	uint32_t size = view->size;
 
-	memcpy(to, &size, 4);
-	to += 4;
 	if (size <= WEIR_VIEW_INLINE) {
 		memcpy(to, view->prefix, WEIR_VIEW_INLINE);
 	} else {
 		const uint8_t *from = view->data;
 
-		/* Sizes up to 32 without a call: two copies that overlap. */
+		/* Sizes up to 64 without a call: copies that overlap. */
 		if (size <= 16) {
 			memcpy(to, from, 8);
 			memcpy(to + size - 8, from + size - 8, 8);
 		} else if (size <= 32) {
 			memcpy(to, from, 16);
 			memcpy(to + size - 16, from + size - 16, 16);
+		} else if (size <= 64) {
+			memcpy(to, from, 32);
+			memcpy(to + size - 32, from + size - 32, 32);
 		} else {
 			memcpy(to, from, size);
 		}
@@ -112,9 +113,11 @@ static inline uint8_t *copy_view(const struct weir_view *view, uint8_t *to)
 }
 
 static int append_views(const struct weir_view *views, const uint16_t *rows, size_t count, size_t step,
-			struct weir_account *account, struct parquet_buffer *out, struct weir_error *err)
+			struct weir_account *account, struct parquet_buffer *out, struct parquet_buffer *lengths,
+			struct weir_error *err)
 {
-	uint64_t bytes = 4 * (uint64_t)count;
+	uint64_t bytes = 0;
+	uint32_t *length;
 	uint8_t *to;
 	int code;
 
@@ -124,16 +127,30 @@ static int append_views(const struct weir_view *views, const uint16_t *rows, siz
 	else
 		for (size_t i = 0; i < count; i++)
 			bytes += views[i * step].size;
-	code = parquet_buffer_reserve(out, bytes, account, err);
+	code = parquet_buffer_reserve(out, bytes + 4 * (uint64_t)count, account, err);
+	if (!code && lengths)
+		code = parquet_buffer_reserve(lengths, 4 * (uint64_t)count, account, err);
 	if (code)
 		return code;
 	to = out->data + out->size;
-	if (rows)
-		for (size_t i = 0; i < count; i++)
-			to = copy_view(&views[rows[i]], to);
-	else
-		for (size_t i = 0; i < count; i++)
-			to = copy_view(&views[i * step], to);
+	if (!lengths) {
+		for (size_t i = 0; i < count; i++) {
+			const struct weir_view *view = &views[rows ? rows[i] : i * step];
+
+			memcpy(to, &view->size, 4);
+			to = copy_view(view, to + 4);
+		}
+		out->size += bytes + 4 * (uint64_t)count;
+		return WEIR_OK;
+	}
+	length = (uint32_t *)(lengths->data + lengths->size);
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_view *view = &views[rows ? rows[i] : i * step];
+
+		length[i] = view->size;
+		to = copy_view(view, to);
+	}
+	lengths->size += 4 * count;
 	out->size += bytes;
 	return WEIR_OK;
 }
@@ -223,7 +240,8 @@ static int convert(const struct parquet_leaf *leaf, const uint8_t *from, const u
 }
 
 int parquet_plain_append(const struct parquet_leaf *leaf, const struct parquet_values *values,
-			 struct parquet_shared *shared, struct parquet_buffer *out, struct weir_error *err)
+			 struct parquet_shared *shared, struct parquet_buffer *out, struct parquet_buffer *lengths,
+			 struct weir_error *err)
 {
 	const void *from = values->values;
 	const uint16_t *rows = values->rows;
@@ -262,7 +280,7 @@ int parquet_plain_append(const struct parquet_leaf *leaf, const struct parquet_v
 		rows = NULL;
 	}
 	if (leaf->convert == PARQUET_CONVERT_VIEWS)
-		return append_views(from, rows, count, step, &shared->account, out, err);
+		return append_views(from, rows, count, step, &shared->account, out, lengths, err);
 	code = parquet_buffer_reserve(out, count * leaf->plain_width, &shared->account, err);
 	if (!code)
 		code = convert(leaf, from, rows, step, count, shared->kernels, out->data + out->size, err);

@@ -404,6 +404,7 @@ static int visit(struct walk *walk, const struct weir_field *field, const char *
 			.field = walk->field,
 			.max_definition = (uint8_t)definition,
 			.max_repetition = (uint8_t)repetition,
+			.is_dictionary = field->type->id == WEIR_DICTIONARY_TYPE,
 			.path_count = walk->path_count,
 		};
 		code = fill_leaf(walk, type, element, leaf);
