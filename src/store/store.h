@@ -1,16 +1,21 @@
 /* store: chunks in shared memory without a name, counted, pinned, spilled and restored.
  *
  * A region is a memfd that one process writes and others map (MAP_PRIVATE, so that whoever scribbles gets its own page).
- * This process owns all free lists. Space is fallocated before use: a full machine is WEIR_E_NO_SPACE, never SIGBUS. Freed
- * space is recycled warm (LIFO), given back (hole punched) on trim.
+ * This process owns all free lists, those of the workers' regions too. Space is fallocated before use: a full machine is
+ * WEIR_E_NO_SPACE or WEIR_E_MEMORY, never SIGBUS. Freed space is recycled warm (LIFO), given back (hole punched) on trim.
  *
  *     chunk: reserve ─▶ write ─▶ seal ─▶ pin/unpin … ─▶ spill ⇄ restore ─▶ drop (last reference)
  *
- * Accounts add up at all times: resident + spilled == sealed bytes alive; pinned ≤ resident; held_by_user ≤ pinned;
- * everything resident or warm is charged to the store's account. Spill files have no name; extents lie on 4 KiB
- * boundaries with CRC32C kept in memory; several directories are used round robin, a full one is left out, and when all
- * are full the error names them and the bytes needed.
- * Threads: every function may be called from any thread (one lock, rank: store; never held over I/O of chunks).
+ * Each chunk has pages of its own: a reader that scribbled into a page sees its private copy from then on, and would see
+ * nothing of a second chunk that came to lie in it. All figures count whole pages of 4 KiB, in memory and on disk.
+ *
+ * Accounts add up at all times: resident + spilled == chunks alive (reserved ones too); pinned ≤ resident; held_by_user ≤
+ * pinned; resident + warm is what the memfds hold and what the store's account is charged for it (its own small lists
+ * come on top). Spill files have no name; extents lie on 4 KiB boundaries with CRC32C kept in memory; several
+ * directories are used in turn, a full one is passed over, and when all are full the error names them and the bytes needed.
+ *
+ * Threads: every function may be called from any thread (one lock, rank: store, above base's frames; never held over I/O
+ * of chunks, nor while memory is asked for).
  */
 #ifndef WEIR_STORE_STORE_H
 #define WEIR_STORE_STORE_H
@@ -22,35 +27,43 @@ struct weir_store;
 struct weir_chunk;
 
 struct weir_store_options {
-	int64_t resident_max;            /* a backstop; the executor decides what is spilled */
-	const char *const *spill_dirs;   /* NULL-terminated; NULL: $TMPDIR or /tmp */
-	int64_t spill_max;               /* 0: none */
-	uint64_t region_size;            /* size of one memfd; 0: 64 MiB */
+	int64_t resident_max; /* of resident + warm; a backstop: the executor decides what is spilled. 0: none */
+	const char *const *spill_dirs; /* NULL-terminated; NULL: $TMPDIR or /tmp */
+	int64_t spill_max;             /* 0: none */
+	uint64_t region_size;          /* size of the first memfd; 0: 64 MiB. Later ones double what there is */
 };
 
 struct weir_store_stats {
-	int64_t resident, warm, spilled, pinned, held_by_user, peak;
+	int64_t resident, warm, spilled, pinned, held_by_user, peak; /* peak: of resident + warm */
 	uint64_t chunks, spill_writes, spill_reads, spill_bytes_written, spill_bytes_read;
 };
 
 int weir_store_new(struct weir_account *account, const struct weir_store_options *options, struct weir_store **out,
 		   struct weir_error *err);
-void weir_store_free(struct weir_store *store); /* asserts that no chunk is left */
+void weir_store_free(struct weir_store *store); /* asserts that no chunk and no worker's region is left */
 void weir_store_stats(struct weir_store *store, struct weir_store_stats *out);
+/* Gives warm pages back to the kernel until at most `keep_warm` bytes are warm. */
 void weir_store_trim(struct weir_store *store, int64_t keep_warm);
 
-/* Room for `size` bytes in the driver's region, 64-byte aligned (4 KiB when ≥ 4 KiB), pinned, writable at *bytes. */
+/* Room for `size` ≥ 1 bytes in the driver's region, 4 KiB-aligned, pinned, writable at *bytes. A failed writer unrefs it. */
 int weir_chunk_reserve(struct weir_store *store, uint64_t size, struct weir_chunk **out, uint8_t **bytes,
 		       struct weir_error *err);
-/* Immutable from here on; `size` may be smaller than reserved (the rest is given back). Unpins. */
+/* Immutable from here on; 1 ≤ `size` ≤ reserved (the rest is given back). Unpins. */
 void weir_chunk_seal(struct weir_chunk *chunk, uint64_t size);
-/* A chunk that a worker wrote into its own region (already mapped here by weir_region_adopt). */
+
+/* A worker's own memfd: sealed against shrinking, at least `size` bytes. Takes over the descriptor, on failure too. */
 struct weir_region;
-int weir_region_adopt(struct weir_store *store, int memfd, uint64_t size, struct weir_region **out, struct weir_error *err);
-int weir_chunk_adopt(struct weir_store *store, struct weir_region *region, uint64_t offset, uint64_t size,
-		     struct weir_chunk **out, struct weir_error *err);
+int weir_region_adopt(struct weir_store *store, int memfd, uint64_t size, struct weir_region **out,
+		      struct weir_error *err);
 /* The worker is gone: its region stays until its last chunk is dropped. */
 void weir_region_release(struct weir_store *store, struct weir_region *region);
+/* Room for a worker to write into: a reserved chunk in its region, pinned; weir_chunk_place tells where. It is sealed as
+ * one chunk, or cut into several by weir_chunk_adopt; unref gives back what is left. */
+int weir_region_reserve(struct weir_region *region, uint64_t size, struct weir_chunk **out, struct weir_error *err);
+/* A sealed chunk at [offset, offset + size) of the region, in the room reserved for it. The figures come from a worker:
+ * they must lie in the room, on a 4 KiB boundary, behind the chunks adopted before, or it is WEIR_E_INVALID. */
+int weir_chunk_adopt(struct weir_chunk *room, uint64_t offset, uint64_t size, struct weir_chunk **out,
+		     struct weir_error *err);
 
 struct weir_chunk *weir_chunk_ref(struct weir_chunk *chunk);
 void weir_chunk_unref(struct weir_chunk *chunk);
@@ -60,9 +73,12 @@ int weir_chunk_pin(struct weir_chunk *chunk, const uint8_t **bytes, struct weir_
 void weir_chunk_unpin(struct weir_chunk *chunk);
 /* Where it lies, for a message to a worker: region number, memfd and offset. Only while pinned. */
 void weir_chunk_place(const struct weir_chunk *chunk, uint32_t *region, int *memfd, uint64_t *offset);
-/* An owner for arrays over the chunk: pins it until released, and counts it as held_by_user. */
+/* An owner for arrays over the chunk: pins it until released, and counts it as held_by_user. Writes to *bytes by code
+ * that ignores `const` stay private and vanish with the last owner. */
 int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const uint8_t **bytes, struct weir_error *err);
-int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);   /* not pinned; a no-op when spilled */
+/* Not pinned when called; a no-op when spilled. WEIR_E_CANCELLED: it was pinned while it was written, and stays. */
+int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);
 int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err); /* a no-op when resident */
+bool weir_chunk_is_resident(const struct weir_chunk *chunk);
 
 #endif

@@ -1,0 +1,236 @@
+/* spill_file: chunks leave memory for a file and come back byte for byte, or not at all.
+ *
+ * Chunks lie in the file as they lay in memory, each on a page boundary, so that other programs can open them there and
+ * the file may be read and written past the page cache:
+ *
+ *     0                    4096                          12288
+ *     ┌──────────────┬─────┬───────────────────────┬─────┬────────────
+ *     │ chunk        │ gap │ chunk                 │ gap │ …
+ *     └──────────────┴─────┴───────────────────────┴─────┴────────────
+ *
+ * Place and checksum stand in the extent, in memory, not in the file: there is no header to trust, and an extent that
+ * points to another chunk's bytes fails its checksum. The space of a dropped extent goes back to the file system, its
+ * place in the file to the free list. Space is fallocated before it is written, where the file system can, so that a full
+ * disk is known before anything is copied.
+ *
+ * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
+ * most runs never spill.
+ *
+ * Threads: extents are taken and given under the store's lock, read and written outside it. pwrite and pread share no
+ * position.
+ */
+#include "store/store_impl.h"
+#include "base/fault.h"
+#include "base/hash.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+static int open_nameless(const char *directory)
+{
+	char name[4096];
+	int fd;
+
+	if (weir_fault(WEIR_FAULT_OPEN))
+		return -1;
+	fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
+		return fd;
+	/* Some network and overlay file systems have no O_TMPFILE. */
+	if ((size_t)snprintf(name, sizeof(name), "%s/weir-spill-XXXXXX", directory) >= sizeof(name)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(name, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(name);
+	return fd;
+}
+
+int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
+{
+	struct weir_store *store = file->store;
+	struct statfs system;
+	bool is_open;
+	int fd;
+
+	pthread_mutex_lock(&store->lock);
+	is_open = file->is_open;
+	pthread_mutex_unlock(&store->lock);
+	if (is_open)
+		return WEIR_OK;
+	fd = open_nameless(file->directory);
+	if (fd < 0)
+		return weir_error_set_errno(err, errno, "%s: cannot spill there", file->directory);
+	pthread_mutex_lock(&store->lock);
+	is_open = file->is_open; /* by another thread meanwhile */
+	if (!is_open) {
+		file->is_open = true;
+		file->fd = fd;
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (is_open)
+		close(fd);
+	else if (!fstatfs(fd, &system) && system.f_type == TMPFS_MAGIC)
+		weir_log(WEIR_LOG_WARN, "spilling to %s, which is a tmpfs: it takes memory that no limit counts",
+			 file->directory);
+	return WEIR_OK;
+}
+
+/* --- extents; under the lock --- */
+
+static struct weir_range *extent_take(struct weir_spill_file *file, uint64_t size, struct weir_range **spares)
+{
+	struct weir_range *range = weir_space_take(&file->space, size, &spares[0]);
+
+	if (!range) {
+		weir_space_add(&file->space, spares[1], file, file->last, file->size, size);
+		spares[1] = NULL;
+		file->size += size;
+		/* At least as long as wanted: it may have been joined with a free end. */
+		range = weir_space_take(&file->space, size, &spares[0]);
+	}
+	if (!range->after)
+		file->last = range;
+	else if (!range->after->after)
+		file->last = range->after;
+	return range;
+}
+
+static void extent_give(struct weir_spill_file *file, struct weir_range *range)
+{
+	range = weir_space_give(&file->space, range);
+	if (!range->after)
+		file->last = range;
+}
+
+/* --- bytes --- */
+
+static int write_bytes(struct weir_spill_file *file, const struct weir_range *range, const uint8_t *bytes,
+		       uint64_t size, struct weir_error *err)
+{
+	uint64_t done = 0;
+	int failed;
+
+	do {
+		failed = fallocate(file->fd, 0, (off_t)range->offset, (off_t)range->size);
+	} while (failed && errno == EINTR);
+	if (failed && errno != EOPNOTSUPP && errno != ENOSYS)
+		goto fail;
+	while (done < size) {
+		ssize_t n = weir_fault(WEIR_FAULT_WRITE)
+				    ? -1
+				    : pwrite(file->fd, bytes + done, size - done, (off_t)(range->offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ENOSPC;
+		if (n <= 0)
+			goto fail;
+		done += (uint64_t)n;
+	}
+	return WEIR_OK;
+fail:
+	/* A limit on file sizes is, to whoever spills, a full disk. */
+	return weir_error_set_errno(err, errno == EFBIG ? ENOSPC : errno, "%s: cannot spill %llu bytes",
+				    file->directory, (unsigned long long)size);
+}
+
+static void punch(const struct weir_spill_file *file, const struct weir_range *range)
+{
+	/* Where holes cannot be punched the space comes back with the file: not an error. */
+	(void)!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)range->offset,
+			 (off_t)range->size);
+}
+
+int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, uint64_t size, struct weir_extent *out,
+			  struct weir_error *err)
+{
+	struct weir_store *store = file->store;
+	struct weir_range *spares[2] = {NULL, NULL};
+	int code = weir_spill_file_open(file, err);
+
+	if (code)
+		return code;
+	for (int i = 0; i < 2; i++) {
+		spares[i] = weir_range_new(&store->heap, err);
+		if (!spares[i]) {
+			code = err->code;
+			goto out;
+		}
+	}
+	pthread_mutex_lock(&store->lock);
+	out->range = extent_take(file, store_pages(size), spares);
+	pthread_mutex_unlock(&store->lock);
+	code = write_bytes(file, out->range, bytes, size, err);
+	if (code)
+		weir_spill_file_drop(*out);
+	else
+		out->crc = weir_crc32c(0, bytes, size);
+out:
+	for (int i = 0; i < 2; i++)
+		weir_range_free(&store->heap, spares[i]);
+	return code;
+}
+
+int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err)
+{
+	const struct weir_spill_file *file = extent.range->home;
+	uint64_t done = 0, offset = extent.range->offset;
+
+	while (done < size) {
+		ssize_t n = weir_fault(WEIR_FAULT_READ)
+				    ? -1
+				    : pread(file->fd, bytes + done, size - done, (off_t)(offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			weir_error_set_errno(err, errno, "cannot read back %llu spilled bytes",
+					     (unsigned long long)size);
+		else if (n == 0)
+			weir_error_set(err, WEIR_E_SPILL_CORRUPT, "the spill file ends inside a chunk");
+		if (n <= 0)
+			goto fail;
+		done += (uint64_t)n;
+	}
+	if (weir_crc32c(0, bytes, size) == extent.crc)
+		return WEIR_OK;
+	weir_error_set(err, WEIR_E_SPILL_CORRUPT, "a spilled chunk of %llu bytes came back changed",
+		       (unsigned long long)size);
+fail:
+	weir_error_at_source(err, file->directory);
+	weir_error_at_offset(err, offset);
+	return err->code;
+}
+
+void weir_spill_file_drop(struct weir_extent extent)
+{
+	struct weir_spill_file *file = extent.range->home;
+
+	punch(file, extent.range);
+	pthread_mutex_lock(&file->store->lock);
+	extent_give(file, extent.range);
+	pthread_mutex_unlock(&file->store->lock);
+}
+
+void weir_spill_file_release(struct weir_spill_file *file)
+{
+	if (!file->store)
+		return;
+	if (file->last)
+		weir_space_remove(&file->space, file->last);
+	if (file->is_open)
+		close(file->fd);
+	weir_strfree(&file->store->heap, file->directory);
+	*file = (struct weir_spill_file){0};
+}

@@ -1,0 +1,159 @@
+/* store_impl: what the files of this folder share, and what their tests and the probe look into.
+ *
+ *     store ──▶ regions ──▶ ranges, free or in a chunk            space.c  which ranges are free
+ *       │                     ▲                                   region.c memfds: making, adopting, backing, punching
+ *       │       chunk ────────┘   or, spilled:                    spill_file.c  bytes to disk and back
+ *       └─────▶ spill files ──▶ ranges                            chunk.c  the life of a chunk
+ */
+#ifndef WEIR_STORE_STORE_IMPL_H
+#define WEIR_STORE_STORE_IMPL_H
+
+#include "store/store.h"
+
+#include <pthread.h>
+
+#define STORE_PAGE ((uint64_t)4096)
+#define STORE_PAGE_BITS 12
+#define STORE_SIZE_BITS 47 /* the whole of user space */
+#define STORE_CLASS_COUNT ((STORE_SIZE_BITS - STORE_PAGE_BITS + 1) * 4)
+#define STORE_REGION_SIZE ((uint64_t)64 << 20)
+#define STORE_REGION_SIZE_MAX                                                                                          \
+	((uint64_t)16 << 30) /* of one that is made larger than the first; a chunk may need more */
+#define STORE_SPILL_DIRS_MAX 64
+
+static inline uint64_t store_pages(uint64_t size)
+{
+	return (size + STORE_PAGE - 1) & ~(STORE_PAGE - 1);
+}
+
+/* --- space.c --- */
+
+struct weir_range {
+	void *home;            /* the region or spill file it lies in; only neighbours of one home are joined */
+	uint64_t offset, size; /* multiples of STORE_PAGE */
+	struct weir_range *before, *after;  /* neighbours in the home */
+	struct weir_range *previous, *next; /* while free: of the same class */
+	bool is_free;
+};
+
+/* The free ranges of one or several homes, by class of size. All-zero plus an account is the empty one. */
+struct weir_space {
+	struct weir_account *account; /* where ranges come from */
+	struct weir_range *classes[STORE_CLASS_COUNT];
+	uint64_t occupied[(STORE_CLASS_COUNT + 63) / 64];
+};
+
+struct weir_range *weir_range_new(struct weir_account *account, struct weir_error *err);
+void weir_range_free(struct weir_account *account, struct weir_range *range);
+/* Adds [offset, offset + size) of `home` as free; `last` is the home's last range so far, or NULL. Takes over `range`. */
+void weir_space_add(struct weir_space *space, struct weir_range *range, void *home, struct weir_range *last,
+		    uint64_t offset, uint64_t size);
+/* NULL: nothing fits. What is left over needs a range: *spare, then set to NULL. */
+struct weir_range *weir_space_take(struct weir_space *space, uint64_t size, struct weir_range **spare);
+/* Takes this free range out, whole. */
+void weir_space_take_range(struct weir_space *space, struct weir_range *range);
+/* Cuts a taken range after `size` bytes; the rest, also taken, uses and empties *spare. */
+struct weir_range *weir_space_cut(struct weir_range *range, uint64_t size, struct weir_range **spare);
+/* Free again, and joined with free neighbours. Never fails. Returns the joined range. */
+struct weir_range *weir_space_give(struct weir_space *space, struct weir_range *range);
+/* A home is given up: frees all its ranges, which must be one free range. */
+void weir_space_remove(struct weir_space *space, struct weir_range *range);
+
+/* --- region.c --- */
+
+struct weir_region {
+	struct weir_store *store;
+	struct weir_region *next;
+	uint32_t number;
+	bool is_worker, is_released;
+	int memfd;
+	uint64_t size;
+	uint8_t *bytes;   /* MAP_SHARED; writable only where the region is the driver's */
+	uint8_t *view;    /* MAP_PRIVATE, for owners; mapped when first wanted */
+	uint64_t *backed; /* a bit for each page that the memfd holds; under the store's lock, as all below */
+	size_t backed_size;
+	struct weir_range *first; /* at offset 0 */
+	struct weir_space *space; /* the store's, or its own */
+	struct weir_space own_space;
+	uint32_t in_use; /* ranges taken, also for trimming */
+};
+
+/* Makes a region of at least `size` bytes and adds it to the store's space. */
+int weir_region_grow(struct weir_store *store, uint64_t size, struct weir_error *err);
+/* A range of `size` bytes, backed and charged, counted as resident. region NULL: one of the driver's. */
+int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, struct weir_range **out,
+		     struct weir_error *err);
+/* Back to the free list, warm, or to the kernel where nobody will reuse it. Not under the lock. */
+void weir_region_give(struct weir_store *store, struct weir_range *range);
+uint8_t *weir_region_view(struct weir_region *region, struct weir_error *err);
+void weir_regions_release(struct weir_store *store); /* all of them: none is in use */
+
+/* --- spill_file.c --- */
+
+struct weir_spill_file {
+	struct weir_store *store;
+	char *directory; /* owned */
+	bool is_open;
+	int fd; /* valid while is_open */
+	/* Under the store's lock. */
+	uint64_t size;
+	struct weir_range *last;
+	struct weir_space space;
+};
+
+struct weir_extent {
+	struct weir_range *range; /* its home is the file */
+	uint32_t crc;
+};
+
+/* Opens the file if it is not; not under the lock. */
+int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err);
+/* Writes into an extent of its own. On failure the extent is given back. */
+int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, uint64_t size, struct weir_extent *out,
+			  struct weir_error *err);
+/* Fills `bytes`, or fails and leaves in it what must not be used. */
+int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err);
+void weir_spill_file_drop(struct weir_extent extent);
+void weir_spill_file_release(struct weir_spill_file *file);
+
+/* --- store.c, chunk.c --- */
+
+struct weir_store {
+	struct weir_account memory; /* charged for resident + warm */
+	struct weir_account heap;   /* ranges, chunks, regions */
+	int64_t resident_max, spill_max;
+	uint64_t region_size;
+	struct weir_spill_file *files;
+	uint32_t file_count;
+	pthread_mutex_t lock;    /* guards all below, and what says so above; rank: store */
+	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING */
+	struct weir_space space; /* of the driver's regions */
+	struct weir_region *regions;
+	uint64_t regions_size; /* of the driver's */
+	uint32_t region_number_next, file_next;
+	int64_t resident, warm, spilled, pinned, held_by_user, peak;
+	int64_t promised; /* being backed: neither resident nor warm yet, but counted against resident_max */
+	uint64_t chunks, spill_writes, spill_reads, spill_bytes_written, spill_bytes_read;
+};
+
+enum chunk_state {
+	CHUNK_RESERVED, /* being written; pinned by its writer */
+	CHUNK_RESIDENT,
+	CHUNK_SPILLING, /* in memory and on its way out; a pin keeps it */
+	CHUNK_SPILLED,
+	CHUNK_RESTORING, /* one thread reads it back, others wait */
+};
+
+struct weir_chunk {
+	struct weir_store *store;
+	_Atomic uint32_t refs;
+	uint64_t size; /* fixed once sealed; before that, what was reserved and is left */
+	/* Under the store's lock. */
+	enum chunk_state state;
+	uint32_t pins, owners;
+	struct weir_range *range;  /* but when SPILLED or RESTORING */
+	struct weir_extent extent; /* when SPILLED or RESTORING */
+	struct weir_range *spare;  /* when RESERVED: its writer's, for what sealing leaves over */
+};
+
+#endif
