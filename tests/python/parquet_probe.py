@@ -7,7 +7,8 @@ import pyarrow
 class Read(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("columns", ctypes.c_void_p), ("column_count", ctypes.c_uint32),
                 ("every", ctypes.c_uint32), ("phase", ctypes.c_uint32), ("vectors", ctypes.c_uint32),
-                ("bytes_target", ctypes.c_uint64), ("row_begin", ctypes.c_uint64), ("row_end", ctypes.c_uint64)]
+                ("bytes_target", ctypes.c_uint64), ("row_begin", ctypes.c_uint64), ("row_end", ctypes.c_uint64),
+                ("grant", ctypes.c_int64), ("peak", ctypes.c_void_p)]
 
 
 class Stats(ctypes.Structure):
@@ -24,7 +25,7 @@ class Stream(ctypes.Structure):
 
 
 class Reader:
-    """read(path, …) → pyarrow.Table. `stats` is of the last read, and so is `used`, the bytes that were left over."""
+    """read(path, …) → pyarrow.Table. `stats` and `peak` (bytes of the reader's account) are of the last read."""
 
     def __init__(self, library):
         self.library = library
@@ -37,9 +38,13 @@ class Reader:
         library.weir_probe_format_error.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
         library.weir_probe_parquet_read.argtypes = [ctypes.c_void_p] * 5
         self.stats = Stats()
+        self.peak = 0
 
-    def __call__(self, path, columns=None, every=1, phase=0, vectors=1, bytes_target=0, rows=None, limit=0):
-        what = Read(path=str(path).encode(), every=every, phase=phase, vectors=vectors, bytes_target=bytes_target)
+    def __call__(self, path, columns=None, every=1, phase=0, vectors=1, bytes_target=0, rows=None, limit=0,
+                 grant=0):
+        peak = ctypes.c_int64()
+        what = Read(path=str(path).encode(), every=every, phase=phase, vectors=vectors, bytes_target=bytes_target,
+                    grant=grant, peak=ctypes.addressof(peak))
         if columns is not None:
             numbers = (ctypes.c_uint32 * max(len(columns), 1))(*columns)
             what.columns = ctypes.addressof(numbers)
@@ -65,6 +70,7 @@ class Reader:
                 message = str(failed)
             batch = None
             del reader
+            self.peak = peak.value
             if message:
                 raise ReadError(message)
             return pyarrow.Table.from_batches(batches, schema)

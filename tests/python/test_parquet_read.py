@@ -227,3 +227,54 @@ def test_deep_nesting(read, tmp_path):
     pyarrow.parquet.write_table(deep_table(140), path)
     with pytest.raises(ReadError, match="128 levels"):
         read.leaf_lengths(path)
+
+
+# ── memory ──
+
+@pytest.mark.parametrize("count, grant", [(300, 24 << 20), pytest.param(1000, 100 << 20, marks=pytest.mark.full)])
+def test_many_columns_within_a_grant(read, tmp_path, count, grant):
+    """Pages of all columns would need several times the grant: columns take turns, pages are inflated again."""
+    rows, random = 20_000, numpy.random.default_rng(3)
+    words = numpy.array([f"a word of the dictionary, number {i}" for i in range(3000)])
+    columns = {}
+    for number in range(count):
+        kind = number % 5
+        if kind == 0:
+            values = pyarrow.array(random.random(rows))
+        elif kind == 1:
+            values = pyarrow.array(random.integers(0, 2**60, rows), mask=random.random(rows) < 0.1)
+        elif kind == 2:
+            values = pyarrow.array(words[random.integers(0, 3000, rows)])
+        elif kind == 3:
+            values = pyarrow.array(numpy.char.add("unique text ", random.integers(0, 2**40, rows).astype(str)))
+        else:
+            values = pyarrow.array(random.random(rows) < 0.5, mask=random.random(rows) < 0.5)
+        columns[f"c{number}"] = values
+    table = pyarrow.table(columns)
+    path = tmp_path / "wide.parquet"
+    pyarrow.parquet.write_table(table, path, use_dictionary=[f"c{i}" for i in range(2, count, 5)])
+    got = read(path)
+    assert got.equals(table)
+    unlimited, inflated = read.peak, read.stats.bytes_decompressed
+    got = read(path, grant=grant)
+    assert got.equals(table)
+    assert read.peak <= grant < unlimited / 2
+    assert read.stats.bytes_decompressed < 25 * inflated
+    got = read(path, grant=grant, every=13)
+    assert got.equals(table.take(numpy.arange(0, rows, 13)))
+
+
+def test_a_page_of_64_mib(read, tmp_path):
+    """Text of 64 MiB in one page, with others beside it, in an account of 150 MiB."""
+    random = numpy.random.default_rng(4)
+    rows = 66_000
+    texts = [random.bytes(512).hex() for _ in range(1000)]
+    table = pyarrow.table({"text": pyarrow.array([texts[i % 1000] + str(i) for i in range(rows)]),
+                           "number": pyarrow.array(numpy.arange(rows))})
+    path = tmp_path / "large.parquet"
+    pyarrow.parquet.write_table(table, path, data_page_size=1 << 30, use_dictionary=False, write_batch_size=1 << 20,
+                                compression="snappy", max_rows_per_page=1 << 30)
+    got = read(path, grant=150 << 20)
+    assert got.equals(table)
+    with pytest.raises(ReadError, match="granted"):
+        read(path, grant=20 << 20)

@@ -22,7 +22,7 @@ enum { SPARSE = 8 }; /* fewer than one row in so many lives: texts are picked on
 struct flat {
 	struct parquet_leaf *leaf;
 	const struct weir_selection *selection;
-	struct weir_column *column;
+	int64_t row_first; /* of the row group: row 0 of the vector */
 	uint32_t row_count;
 	bool has_codes, has_values; /* pieces so far */
 	bool has_nulls;
@@ -113,12 +113,14 @@ static void spread(const struct parquet_leaf *leaf, uint32_t width, uint32_t cou
 
 static int out_reserve(struct flat *flat, struct parquet_memory *buffer, size_t width, struct weir_error *err)
 {
-	return parquet_memory_reserve(flat->leaf->reader->account, buffer, (WEIR_VECTOR_ROWS + PARQUET_SLACK) * width,
-				      err);
+	return parquet_memory_reserve(flat->leaf->reader->account, buffer,
+				      (flat->leaf->reader->rows_cap + PARQUET_SLACK) * width, err);
 }
 
 static uint32_t value_width(const struct parquet_leaf_info *info)
 {
+	if (info->type->layout == WEIR_LAYOUT_BITS)
+		return 1; /* more than enough */
 	return info->width_arrow ? info->width_arrow : (uint32_t)sizeof(struct weir_view);
 }
 
@@ -227,7 +229,7 @@ static int views_pick(struct flat *flat, uint32_t row, uint32_t count, uint32_t 
 			return parquet_leaf_damaged(leaf, err, "A text is longer than its page.");
 		passed = target + 1;
 		if (leaf->info->is_text && !values->is_ascii &&
-		    parquet_views_check(leaf, &out[row + local], 1, leaf->reader->vector_row + row + local, err))
+		    parquet_views_check(leaf, &out[row + local], 1, flat->row_first + row + local, err))
 			return err->code;
 	}
 	at = kernels->views_skip(at, values->end, present - passed);
@@ -255,7 +257,7 @@ static int views_piece(struct flat *flat, uint32_t row, uint32_t count, uint32_t
 	if (parquet_values_read(leaf, present, packed, err))
 		return err->code;
 	if (leaf->info->is_text && !leaf->values.is_ascii &&
-	    parquet_views_check(leaf, packed, present, leaf->reader->vector_row + row, err))
+	    parquet_views_check(leaf, packed, present, flat->row_first + row, err))
 		return err->code;
 	if (present < count)
 		spread(leaf, sizeof(struct weir_view), count, packed, out);
@@ -295,7 +297,7 @@ static int fixed_piece(struct flat *flat, uint32_t row, uint32_t count, uint32_t
 	if (info->convert == PARQUET_KEEP && present == count)
 		return parquet_values_read(leaf, present, out, err);
 	if (parquet_memory_reserve(leaf->reader->account, &leaf->scratch,
-				   parquet_values_size(leaf, WEIR_VECTOR_ROWS + PARQUET_SLACK), err) ||
+				   parquet_values_size(leaf, leaf->reader->rows_cap + PARQUET_SLACK), err) ||
 	    parquet_values_read(leaf, present, leaf->scratch.data, err))
 		return err->code;
 	packed = leaf->scratch.data;
@@ -369,32 +371,29 @@ static int page_rows(struct flat *flat, uint32_t row, uint32_t count, struct wei
 			count = last - first + 1;
 		}
 	}
-	before = leaf->reader->vector_row + row - leaf->page.row_begin - leaf->taken;
+	before = flat->row_first + row - leaf->page.row_begin - leaf->taken;
 	WEIR_ASSERT(before >= 0);
 	if (rows_skip(leaf, (uint32_t)before, err))
 		return err->code;
 	return piece(flat, row, count, chosen, err);
 }
 
-int parquet_flat_decode(struct weir_pending *pending, const struct weir_selection *selection,
-			struct weir_column *column, struct weir_error *err)
+int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count,
+		      const struct weir_selection *selection, struct weir_column *column, struct weir_error *err)
 {
-	struct parquet_column *self = (struct parquet_column *)pending;
-	struct parquet_reader *reader = self->reader;
-	struct parquet_leaf *leaf = &self->leaves[0];
-	struct flat flat = {.leaf = leaf, .selection = selection, .column = column, .row_count = reader->vector_rows};
+	struct flat flat = {.leaf = leaf, .selection = selection, .row_first = row_first, .row_count = row_count};
 	uint32_t row = 0;
 
-	while (row < flat.row_count && (!selection->rows || selection->count > 0)) {
+	while (row < row_count && (!selection->rows || selection->count > 0)) {
 		int64_t left;
 		uint32_t count;
 
-		if (parquet_page_seek(leaf, reader->vector_row + row, err))
-			goto fail;
-		left = leaf->page.row_end - (reader->vector_row + row);
-		count = left < flat.row_count - row ? (uint32_t)left : flat.row_count - row;
+		if (parquet_page_seek(leaf, row_first + row, err))
+			return err->code;
+		left = leaf->page.row_end - (row_first + row);
+		count = left < row_count - row ? (uint32_t)left : row_count - row;
 		if (page_rows(&flat, row, count, err))
-			goto fail;
+			return err->code;
 		row += count;
 	}
 	column->validity = flat.has_nulls ? leaf->valid : NULL;
@@ -412,13 +411,28 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 	} else {
 		/* Places of rows that do not live may be computed with: they must be there. */
 		if (!flat.values && out_reserve(&flat, &leaf->out, value_width(leaf->info), err))
-			goto fail;
+			return err->code;
 		column->form = WEIR_FLAT;
 		column->values = flat.values ? flat.values : leaf->out.data;
 	}
 	return WEIR_OK;
-fail:
+}
+
+int parquet_flat_decode(struct weir_pending *pending, const struct weir_selection *selection,
+			struct weir_column *column, struct weir_error *err)
+{
+	struct parquet_column *self = (struct parquet_column *)pending;
+	struct parquet_reader *reader = self->reader;
+	struct parquet_leaf *leaf = &self->leaves[0];
+	int code;
+
+	if (leaf->is_held)
+		code = parquet_hold_rows(leaf, reader->vector_row, reader->vector_rows, column, err);
+	else
+		code = parquet_flat_rows(leaf, reader->vector_row, reader->vector_rows, selection, column, err);
+	if (!code)
+		return WEIR_OK;
 	weir_error_at_source(err, weir_file_path(reader->file->base.file));
 	weir_error_at_row(err, reader->file->metadata.row_groups[reader->row_group].row_begin + reader->vector_row);
-	return err->code;
+	return code;
 }

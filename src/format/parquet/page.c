@@ -45,7 +45,7 @@ int parquet_leaf_damaged(const struct parquet_leaf *leaf, struct weir_error *err
 int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
 			   struct weir_error *err)
 {
-	size_t capacity = weir_round_up(size + PARQUET_PAD, 4096);
+	size_t capacity = weir_round_up(size + PARQUET_PAD, size < 16384 ? 64 : 4096);
 
 	if (buffer->data && buffer->capacity >= size + PARQUET_PAD)
 		return WEIR_OK;
@@ -122,6 +122,7 @@ void parquet_leaf_close(struct parquet_leaf *leaf)
 {
 	parquet_dictionary_free(leaf->reader->account, leaf->dictionary);
 	leaf->dictionary = NULL;
+	parquet_hold_release(leaf);
 	leaf->chunk = NULL;
 	leaf->window_size = 0;
 	leaf->has_page = false;
@@ -391,6 +392,14 @@ int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error 
 	uint32_t passed = 0;
 	bool asked = false;
 
+	if (leaf->has_page && row < leaf->page.row_begin) {
+		/* Back: hold.c had gone further than it could keep. Headers are walked again, nothing is inflated. */
+		leaf->has_page = false;
+		leaf->page.bytes = NULL;
+		leaf->next_offset = leaf->chunk_begin;
+		leaf->dictionary_body = 0;
+		leaf->values_seen = 0;
+	}
 	while (!leaf->has_page || row >= leaf->page.row_end) {
 		/* Far away, and not in the next page: ask the index. */
 		if (!asked && (passed == 2 || (!leaf->has_page && row > WEIR_VECTOR_ROWS))) {
@@ -465,6 +474,11 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 	memset(leaf->inflated.data + shift + size, 0, PARQUET_PAD);
 	leaf->page.bytes = leaf->inflated.data + shift;
 	reader->stats.bytes_decompressed += size;
+	/* A window that a large page made large is not kept beside it. */
+	if (leaf->window.capacity > 2 * reader->window_bytes_max + 8192 && !leaf->handed_window) {
+		parquet_memory_release(reader->account, &leaf->window);
+		leaf->window_size = 0;
+	}
 	return WEIR_OK;
 fail:
 	weir_error_at_source(err, weir_file_path(reader->file->base.file));

@@ -171,6 +171,10 @@ struct parquet_leaf {
 	int64_t values_seen;        /* of pages passed, the current one included; −1 after a jump */
 	bool is_last;               /* no page after the current one */
 
+	/* hold.c: memory is short, so pages do not stay. */
+	bool is_held;
+	struct parquet_hold *hold;
+
 	/* Decoded, recycled from vector to vector. */
 	struct parquet_memory out, codes, scratch, packed;
 	uint64_t valid[WEIR_VECTOR_ROWS / 64 + 2], valid_page[WEIR_VECTOR_ROWS / 64 + 2];
@@ -209,13 +213,15 @@ struct parquet_reader {
 	uint32_t row_group;   /* the open one; UINT32_MAX: none */
 	int64_t vector_row;   /* of the row group: row 0 of the vector that is out */
 	uint32_t vector_rows;
+	uint32_t rows_cap;    /* of any vector of this row group */
 	uint32_t rows_max;                                     /* of the next vector */
 	uint64_t bytes_row;                                    /* decoded, estimated, of the open row group */
 	struct spans WEIR_LIST(struct parquet_row_span) spans; /* of the row group, alive by the page index */
 	size_t span;
 	bool has_spans;
 	size_t window_bytes_max; /* of a leaf */
-	bool is_tight;           /* pages are given back after every vector */
+	bool is_tight;           /* there is not memory for a page of every column */
+	size_t hold_bytes;       /* of a leaf, when it is */
 	struct weir_format_stats stats;
 };
 
@@ -284,6 +290,16 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 			struct weir_column *column, struct weir_error *err);
 int parquet_nested_decode(struct weir_pending *pending, const struct weir_selection *selection,
 			  struct weir_column *column, struct weir_error *err);
+
+/* Rows [row_first, + row_count) of the row group, at most rows_cap, from the leaf's pages. */
+int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count,
+		      const struct weir_selection *selection, struct weir_column *column, struct weir_error *err);
+
+/* ── hold.c ── */
+/* The same from memory that holds some vectors' rows decoded, so that the page can go. All rows are decoded. */
+int parquet_hold_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count, struct weir_column *column,
+		      struct weir_error *err);
+void parquet_hold_release(struct parquet_leaf *leaf);
 
 /* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA. */
 int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view *views, uint32_t count,

@@ -17,6 +17,8 @@ struct weir_probe_read {
 	uint32_t vectors;            /* columns of one vector in so many are decoded at all; 0 and 1: of each */
 	uint64_t bytes_target;       /* of a range */
 	uint64_t row_begin, row_end; /* row_end 0: all; else one range */
+	int64_t grant;               /* of the reader's account; 0: no end */
+	int64_t *peak;               /* of that account, when the stream is released; NULL: not asked */
 };
 
 WEIR_API int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *what,
@@ -38,7 +40,15 @@ struct probe {
 	uint64_t vector_number;
 	uint16_t rows[WEIR_VECTOR_ROWS];
 	struct weir_format_stats *stats;
+	struct weir_account lane; /* the reader's */
 };
+
+static int ask_in_vain(void *asked, struct weir_account *account, int64_t more, struct weir_error *err)
+{
+	(void)asked;
+	return weir_error_set(err, WEIR_E_LIMIT, "%lld bytes more than the %lld granted", (long long)more,
+			      (long long)atomic_load(&account->grant));
+}
 
 static void probe_free(void *state)
 {
@@ -50,6 +60,9 @@ static void probe_free(void *state)
 			probe->reader->ops->reader_stats(probe->reader, probe->stats);
 		probe->reader->ops->reader_free(probe->reader);
 	}
+	if (probe->what.peak)
+		*probe->what.peak = atomic_load(&probe->lane.peak);
+	weir_account_release(&probe->lane);
 	weir_format_file_unref(probe->file);
 	if (probe->schema)
 		weir_schema_unref(probe->schema);
@@ -138,9 +151,14 @@ int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *
 	probe->account = account;
 	probe->what = *what;
 	probe->stats = stats;
+	weir_account_init(&probe->lane, account, "lane");
+	if (what->grant) {
+		atomic_store(&probe->lane.grant, what->grant);
+		probe->lane.ask = ask_in_vain;
+	}
 	if (weir_io_new(account, 1, &probe->io, err) || weir_file_open(account, what->path, &file, err) ||
 	    weir_parquet_format.open(account, file, &probe->file, err) || scan_begin(probe, err) ||
-	    weir_parquet_format.reader_new(account, probe->io, &probe->reader, err))
+	    weir_parquet_format.reader_new(&probe->lane, probe->io, &probe->reader, err))
 		goto fail;
 	if (what->row_end) {
 		struct weir_range range = {.begin = what->row_begin, .end = what->row_end};

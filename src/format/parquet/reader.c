@@ -17,6 +17,10 @@ enum {
 	ROWS_WIDE = 1024,       /* many narrow columns still get this many */
 	WINDOW_MAX = 256 << 10, /* of a leaf: what is read at once stays in the cache until it is inflated */
 	WINDOW_SHARE = 8,       /* of the account's room, for all windows */
+	PAGE_GUESS = 1 << 20,   /* what writers aim at; known only when a page is met */
+	PAGE_LARGE = 4 << 20,   /* two of these are not to be held for one vector */
+	HOLD_MIN = 4 << 10,
+	TEXT_GUESS = 32, /* bytes of a text whose length only its dictionary knows */
 };
 #define NO_ROW_GROUP UINT32_MAX
 
@@ -113,8 +117,11 @@ static void vector_end(struct parquet_reader *self)
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
-		for (uint32_t l = 0; l < column->leaf_count; l++)
+		for (uint32_t l = 0; l < column->leaf_count; l++) {
 			column->leaves[l].handed = column->leaves[l].handed_window = false;
+			if (self->is_tight && column->levels)
+				parquet_page_drop(&column->leaves[l]);
+		}
 		if (column->nested)
 			weir_array_unref(column->nested);
 		column->nested = NULL;
@@ -224,13 +231,84 @@ static void windows_size(struct parquet_reader *self)
 	self->window_bytes_max = size < WINDOW_MAX ? (size > 8192 ? size : 8192) : WINDOW_MAX;
 }
 
+/* What a leaf keeps from vector to vector: a window, a page, decoded rows. */
+static uint64_t leaf_need(const struct parquet_reader *self, const struct parquet_chunk *chunk,
+			  const struct parquet_leaf_info *info)
+{
+	uint64_t page = (uint64_t)chunk->size_uncompressed < PAGE_GUESS ? (uint64_t)chunk->size_uncompressed
+									: PAGE_GUESS;
+	uint64_t window = (uint64_t)chunk->size_compressed < self->window_bytes_max ? (uint64_t)chunk->size_compressed
+										    : self->window_bytes_max;
+
+	return page + window + (uint64_t)self->rows_cap * (info->width_arrow ? info->width_arrow : 16);
+}
+
+/* What a row takes that is held decoded, texts of dictionaries written out. */
+static uint64_t row_need(const struct parquet_reader *self, const struct parquet_row_group *group)
+{
+	uint64_t need = 1;
+
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		const struct parquet_shape *shape = self->columns[i].shape;
+
+		for (uint32_t leaf = shape->leaf_begin; leaf < shape->leaf_end; leaf++) {
+			const struct parquet_leaf_info *info = &self->file->leaves[leaf];
+			uint64_t bytes = (uint64_t)group->chunks[leaf].size_uncompressed / (uint64_t)group->row_count;
+
+			need += info->width_arrow ? info->width_arrow : 16 + (bytes > TEXT_GUESS ? bytes : TEXT_GUESS);
+		}
+	}
+	return need;
+}
+
+/* Half of what the account can have is for pages. When they need more, columns take turns (hold.c). */
+static void turns_plan(struct parquet_reader *self, const struct parquet_row_group *group)
+{
+	int64_t room = weir_account_room(self->account);
+	int64_t used = atomic_load_explicit(&self->account->used, memory_order_relaxed);
+	uint64_t budget, need = 0, leaves = 0;
+
+	self->is_tight = false;
+	self->hold_bytes = 0;
+	if (weir_add_overflows(room, used, &room))
+		room = INT64_MAX;
+	budget = (uint64_t)room / 2;
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		const struct parquet_shape *shape = self->columns[i].shape;
+
+		for (uint32_t leaf = shape->leaf_begin; leaf < shape->leaf_end; leaf++, leaves++)
+			need += leaf_need(self, &group->chunks[leaf], &self->file->leaves[leaf]);
+	}
+	if (need > budget) {
+		uint64_t rows = budget / 2 / row_need(self, group);
+
+		self->is_tight = true;
+		self->hold_bytes = budget / leaves > HOLD_MIN ? (size_t)(budget / leaves) : HOLD_MIN;
+		rows = rows < 64 ? 64 : rows & ~(uint64_t)63;
+		self->rows_cap = rows < self->rows_cap ? (uint32_t)rows : self->rows_cap;
+	}
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		struct parquet_column *column = &self->columns[i];
+
+		for (uint32_t l = 0; l < column->leaf_count; l++) {
+			uint32_t leaf = column->shape->leaf_begin + l;
+
+			column->leaves[l].is_held = self->is_tight && !column->levels &&
+						    leaf_need(self, &group->chunks[leaf], &self->file->leaves[leaf]) >
+							    self->hold_bytes;
+		}
+	}
+}
+
 static int row_group_open(struct parquet_reader *self, uint32_t group, struct weir_error *err)
 {
 	const struct parquet_row_group *metadata = &self->file->metadata.row_groups[group];
 
 	self->row_group = group;
+	self->rows_cap = rows_by_width(self, group);
 	weir_arena_clear(&self->arena);
 	windows_size(self);
+	turns_plan(self, metadata);
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
@@ -263,6 +341,20 @@ static int row_group_find(struct parquet_reader *self, struct weir_error *err)
 	return WEIR_OK;
 }
 
+/* A vector ends where a large page ends, so that it does not keep two. */
+static uint32_t rows_of_large_pages(const struct parquet_reader *self, uint32_t rows)
+{
+	for (uint32_t i = 0; i < self->column_count; i++) {
+		const struct parquet_leaf *leaf = &self->columns[i].leaves[0];
+		int64_t left = leaf->page.row_end - self->vector_row;
+
+		if (!self->columns[i].levels && leaf->has_page && !leaf->is_held &&
+		    leaf->page.header.size_uncompressed > PAGE_LARGE && left > 0 && left < rows)
+			rows = (uint32_t)left;
+	}
+	return rows;
+}
+
 int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
 {
 	struct parquet_reader *self = (struct parquet_reader *)base;
@@ -277,12 +369,12 @@ int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out
 	if (row_group_find(self, err))
 		return err->code;
 	group = &self->file->metadata.row_groups[self->row_group];
-	rows = rows_by_width(self, self->row_group);
-	rows = rows < self->rows_max ? rows : self->rows_max;
+	rows = self->rows_cap < self->rows_max ? self->rows_cap : self->rows_max;
 	left = group->row_begin + group->row_count - self->row;
 	left = left < self->row_end - self->row ? left : self->row_end - self->row;
 	rows = left < rows ? (uint32_t)left : rows;
 	self->vector_row = self->row - group->row_begin;
+	rows = rows_of_large_pages(self, rows);
 	self->vector_rows = rows;
 	for (uint32_t i = 0; i < self->column_count; i++)
 		self->vector_columns[i] = (struct weir_column){

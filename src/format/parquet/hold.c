@@ -1,0 +1,244 @@
+/* Columns in turns: when the account has no room for a page of every column, a leaf inflates its page, decodes as many
+ * rows as its share of the memory holds, and lets the page go; the next vectors are served from what is held.
+ *
+ *     column 0   inflate ▸ decode W rows ▸ drop        serve      serve      serve    …   inflate again …
+ *     column 1             inflate ▸ decode W rows ▸ drop  serve  serve      serve    …
+ *
+ * At most one page at a time is inflated. A page is inflated again for every W of its rows, which is the price: W is as
+ * large as the share allows, and pages smaller than the share stay (is_held is set for each leaf by itself). Texts are
+ * copied out of the page here, the only place that does so. What changes its form (from codes to plain values) ends W.
+ *
+ * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over).
+ */
+#include "format/parquet/read_impl.h"
+
+#include <string.h>
+
+struct parquet_hold {
+	int64_t row_begin, row_end;
+	enum weir_form form;
+	bool has_nulls;
+	size_t width, rows_max;
+	struct parquet_memory values, valid; /* valid: a bit a row, kept also without nulls */
+	struct parquet_memory bytes;         /* of texts too long for their views */
+	size_t bytes_size;
+	const struct weir_dictionary *dictionary;
+};
+
+void parquet_hold_release(struct parquet_leaf *leaf)
+{
+	struct weir_account *account = leaf->reader->account;
+
+	if (!leaf->hold)
+		return;
+	parquet_memory_release(account, &leaf->hold->values);
+	parquet_memory_release(account, &leaf->hold->valid);
+	parquet_memory_release(account, &leaf->hold->bytes);
+	weir_free(account, leaf->hold, sizeof(*leaf->hold));
+	leaf->hold = NULL;
+}
+
+static size_t form_width(const struct parquet_leaf *leaf, enum weir_form form)
+{
+	if (form == WEIR_DICTIONARY)
+		return sizeof(uint32_t);
+	return leaf->info->width_arrow ? leaf->info->width_arrow : sizeof(struct weir_view);
+}
+
+static bool is_bits(const struct parquet_hold *hold, const struct parquet_leaf *leaf)
+{
+	return hold->form == WEIR_FLAT && leaf->info->type->layout == WEIR_LAYOUT_BITS;
+}
+
+static bool is_views(const struct parquet_hold *hold, const struct parquet_leaf *leaf)
+{
+	return hold->form == WEIR_FLAT && leaf->info->type->layout == WEIR_LAYOUT_BYTES;
+}
+
+/* Bytes of the texts that do not fit into their views. Places of nulls are made empty. */
+static size_t texts_size(struct weir_view *views, const uint64_t *validity, uint32_t count)
+{
+	size_t size = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (validity && !(validity[i >> 6] >> (i & 63) & 1))
+			views[i] = (struct weir_view){0};
+		size += views[i].size > WEIR_VIEW_INLINE ? views[i].size : 0;
+	}
+	return size;
+}
+
+static void texts_copy(struct parquet_hold *hold, struct weir_view *views, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint8_t *to = hold->bytes.data + hold->bytes_size;
+
+		if (views[i].size <= WEIR_VIEW_INLINE)
+			continue;
+		memcpy(to, views[i].data, views[i].size);
+		views[i].data = to;
+		hold->bytes_size += views[i].size;
+	}
+}
+
+static bool is_large_dictionary(const struct parquet_leaf *leaf)
+{
+	return leaf->dictionary &&
+	       leaf->dictionary->bytes.capacity + leaf->dictionary->items.capacity > leaf->reader->hold_bytes;
+}
+
+/* Values in place of codes, when the dictionary is too large to stay. Nulls have a code inside it too. */
+static void gather(const struct parquet_hold *hold, const struct weir_column *column, uint32_t count, uint8_t *out)
+{
+	const uint32_t *codes = column->values;
+	const uint8_t *values = column->dictionary->values;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (codes[i] < column->dictionary->count)
+			memcpy(out + i * hold->width, values + codes[i] * hold->width, hold->width);
+		else /* an empty one: every row is null */
+			memset(out + i * hold->width, 0, hold->width);
+	}
+}
+
+/* Takes over `count` decoded rows. False when their form or their size does not go with what is held already. */
+static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint32_t count, bool *taken,
+		     struct weir_error *err)
+{
+	const struct parquet_kernels *kernels = leaf->reader->kernels;
+	struct weir_account *account = leaf->reader->account;
+	struct parquet_hold *hold = leaf->hold;
+	bool is_flattened = column->form == WEIR_DICTIONARY && is_large_dictionary(leaf);
+	enum weir_form form = is_flattened ? WEIR_FLAT : column->form;
+	uint32_t at = (uint32_t)(hold->row_end - hold->row_begin);
+	bool is_first = at == 0;
+
+	*taken = false;
+	if (is_first) {
+		size_t share = leaf->reader->hold_bytes;
+
+		hold->form = form;
+		hold->dictionary = form == WEIR_DICTIONARY ? column->dictionary : NULL;
+		hold->width = form_width(leaf, hold->form);
+		if (is_views(hold, leaf))
+			share /= 2; /* as much for the texts */
+		hold->rows_max = share / hold->width > leaf->reader->rows_cap ? share / hold->width
+									      : leaf->reader->rows_cap;
+		if (parquet_memory_reserve(account, &hold->values, (hold->rows_max + PARQUET_SLACK) * hold->width,
+					   err) ||
+		    parquet_memory_reserve(account, &hold->valid, hold->rows_max / 8 + 16, err))
+			return err->code;
+	} else if (hold->form != form || (form == WEIR_DICTIONARY && hold->dictionary != column->dictionary)) {
+		return WEIR_OK;
+	}
+	if (column->validity)
+		kernels->copy_bits((const uint8_t *)column->validity, 0, count, (uint64_t *)hold->valid.data, at);
+	else
+		for (uint32_t i = 0; i < count; i++)
+			hold->valid.data[(at + i) >> 3] |= (uint8_t)(1u << ((at + i) & 7));
+	hold->has_nulls |= column->validity != NULL;
+	if (hold->form == WEIR_CONSTANT) {
+		*taken = true;
+		return WEIR_OK;
+	}
+	if (is_bits(hold, leaf)) {
+		kernels->copy_bits(column->values, 0, count, (uint64_t *)hold->values.data, at);
+		*taken = true;
+		return WEIR_OK;
+	}
+	if (is_flattened)
+		gather(hold, column, count, hold->values.data + at * hold->width);
+	else
+		memcpy(hold->values.data + at * hold->width, column->values, count * hold->width);
+	if (is_views(hold, leaf)) {
+		struct weir_view *views = (struct weir_view *)hold->values.data + at;
+		size_t size = texts_size(views, column->validity, count);
+
+		/* Views point into `bytes`, so it cannot grow once something is in it. */
+		if (hold->bytes_size + size + PARQUET_PAD > hold->bytes.capacity) {
+			size_t wanted = size > leaf->reader->hold_bytes / 2 ? size : leaf->reader->hold_bytes / 2;
+
+			if (!is_first)
+				return WEIR_OK;
+			if (parquet_memory_reserve(account, &hold->bytes, wanted, err))
+				return err->code;
+		}
+		texts_copy(hold, views, count);
+	}
+	*taken = true;
+	return WEIR_OK;
+}
+
+/* Decodes rows from `row` on until the share is used up. */
+static int fill(struct parquet_leaf *leaf, int64_t row, uint32_t row_count, struct weir_error *err)
+{
+	struct parquet_reader *reader = leaf->reader;
+	const struct parquet_row_group *group = &reader->file->metadata.row_groups[reader->row_group];
+	int64_t row_end = reader->row_end - group->row_begin;
+	struct parquet_hold *hold = leaf->hold;
+
+	if (row_end > group->row_count)
+		row_end = group->row_count;
+	hold->row_begin = hold->row_end = row;
+	hold->has_nulls = false;
+	hold->bytes_size = 0;
+	while (hold->row_end < row_end) {
+		struct weir_column column = {.type = leaf->info->type};
+		struct weir_selection all = {0};
+		bool taken;
+
+		all.count = row_end - hold->row_end < row_count ? (uint32_t)(row_end - hold->row_end) : row_count;
+		if (hold->row_end > row && (size_t)(hold->row_end - row) + all.count > hold->rows_max)
+			break;
+		if (parquet_flat_rows(leaf, hold->row_end, all.count, &all, &column, err) ||
+		    rows_take(leaf, &column, all.count, &taken, err))
+			return err->code;
+		if (!taken)
+			break;
+		hold->row_end += all.count;
+		/* Copied: nothing points into the page. */
+		leaf->handed = leaf->handed_window = false;
+	}
+	leaf->handed = leaf->handed_window = false;
+	parquet_page_drop(leaf);
+	if (is_large_dictionary(leaf)) {
+		parquet_dictionary_free(reader->account, leaf->dictionary);
+		leaf->dictionary = NULL;
+	}
+	parquet_memory_release(reader->account, &leaf->out);
+	parquet_memory_release(reader->account, &leaf->codes);
+	parquet_memory_release(reader->account, &leaf->scratch);
+	parquet_memory_release(reader->account, &leaf->packed);
+	return WEIR_OK;
+}
+
+int parquet_hold_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count, struct weir_column *column,
+		      struct weir_error *err)
+{
+	struct parquet_reader *reader = leaf->reader;
+	struct parquet_hold *hold = leaf->hold;
+	uint32_t at;
+
+	if (!hold) {
+		hold = leaf->hold = weir_alloc_zero(reader->account, sizeof(*hold), err);
+		if (!hold)
+			return err->code;
+	}
+	if (row_first < hold->row_begin || row_first + row_count > hold->row_end) {
+		if (fill(leaf, row_first, row_count, err))
+			return err->code;
+	}
+	at = (uint32_t)(row_first - hold->row_begin);
+	if (hold->has_nulls)
+		reader->kernels->copy_bits(hold->valid.data, at, row_count, leaf->valid, 0);
+	column->form = hold->form;
+	column->validity = hold->has_nulls ? leaf->valid : NULL;
+	column->dictionary = hold->form == WEIR_DICTIONARY ? hold->dictionary : NULL;
+	if (is_bits(hold, leaf)) {
+		reader->kernels->copy_bits(hold->values.data, at, row_count, leaf->valid_page, 0);
+		column->values = leaf->valid_page;
+	} else {
+		column->values = hold->values.data + at * hold->width;
+	}
+	return WEIR_OK;
+}
