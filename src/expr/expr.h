@@ -25,9 +25,9 @@ struct weir_scalar {
 	bool is_null;
 	union {
 		bool boolean;
-		int64_t integer;    /* ints, dates, times, timestamps, durations */
-		uint64_t unsigned_; /* UINT64 */
-		double real;        /* HALF, FLOAT, DOUBLE */
+		int64_t integer;     /* ints, dates, times, timestamps, durations */
+		uint64_t unsigned_;  /* UINT64 */
+		double real;         /* HALF, FLOAT, DOUBLE */
 		uint8_t decimal[32]; /* little endian two's complement */
 		struct weir_view bytes;
 	};
@@ -48,7 +48,8 @@ int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const
 
 /* Builders (build.c), for the C API and Python: each consumes its operands (on failure too) and returns NULL with err set. */
 struct weir_expr *weir_expr_column(struct weir_account *account, const char *name, struct weir_error *err);
-struct weir_expr *weir_expr_literal(struct weir_account *account, const struct weir_scalar *value, struct weir_error *err);
+struct weir_expr *weir_expr_literal(struct weir_account *account, const struct weir_scalar *value,
+				    struct weir_error *err);
 struct weir_expr *weir_expr_call(struct weir_account *account, const char *function, struct weir_expr **arguments,
 				 uint32_t count, struct weir_error *err);
 

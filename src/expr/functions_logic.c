@@ -1,0 +1,436 @@
+/* and, or, not in three-valued logic; null tests; if_else, coalesce; in.
+ *
+ * and / or evaluate an argument only for rows that the ones before it left open, when that saves enough, and always when
+ * it may raise an error: a guard guards.
+ */
+#include "expr/adapt.h"
+
+#include <string.h>
+
+enum { OP_AND, OP_OR };
+
+/* Selected rows whose bit in `decided` is not set yet. */
+static int open_rows(const struct weir_eval *eval, const uint64_t *decided, struct weir_selection *out,
+		     struct weir_error *err)
+{
+	uint64_t open[WEIR_VECTOR_ROWS / 64];
+	uint16_t *rows = weir_arena_alloc(eval->arena, WEIR_VECTOR_ROWS * sizeof(*rows), err);
+
+	if (!rows)
+		return err->code;
+	weir_vector_kernels()->bits_not(open, decided, WEIR_BIT_WORDS(eval->row_count));
+	out->count = weir_select_bits(&eval->selection, open, NULL, rows);
+	out->rows = rows;
+	return WEIR_OK;
+}
+
+/* For `and`, decided are rows with a false; sure are those where all so far are true. `or` is the mirror. */
+static int eval_logic(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+		      struct weir_error *err)
+{
+	const struct weir_vector_kernels *kernels = weir_vector_kernels();
+	bool is_or = node->op == OP_OR, has_nulls = false;
+	uint32_t words = WEIR_BIT_WORDS(eval->row_count);
+	uint64_t *decided = weir_arena_alloc_zero(eval->arena, words * 8 + 8, err);
+	uint64_t *sure = weir_arena_alloc_aligned(eval->arena, words * 8 + 8, err);
+	struct weir_eval inner = *eval;
+	int code;
+
+	if (!decided || !sure)
+		return err->code;
+	memset(sure, 0xff, words * 8);
+	for (uint32_t i = 0; i < node->count && inner.selection.count; i++) {
+		uint64_t decides[WEIR_VECTOR_ROWS / 64], passes[WEIR_VECTOR_ROWS / 64];
+		struct weir_column column;
+		uint32_t left = 0;
+
+		code = weir_node_evaluate_flat(&inner, node->arguments[i], &column, err);
+		if (code)
+			return code;
+		if (column.form == WEIR_CONSTANT) {
+			bool valid = weir_column_valid(&column, 0), bit = valid && *(const uint64_t *)column.values & 1;
+
+			has_nulls |= !valid;
+			memset(decides, valid && bit == is_or ? 0xff : 0, words * 8);
+			memset(passes, valid && bit != is_or ? 0xff : 0, words * 8);
+		} else {
+			const uint64_t *bits = column.values;
+
+			if (is_or) {
+				memcpy(decides, bits, words * 8);
+				kernels->bits_not(passes, bits, words);
+			} else {
+				memcpy(passes, bits, words * 8);
+				kernels->bits_not(decides, bits, words);
+			}
+			if (column.validity) {
+				has_nulls = true;
+				kernels->bits_and(decides, decides, column.validity, words);
+				kernels->bits_and(passes, passes, column.validity, words);
+			}
+		}
+		/* Rows that were decided before may hold anything in this argument: they stay decided. */
+		kernels->bits_and(sure, sure, passes, words);
+		kernels->bits_or(decided, decided, decides, words);
+		if (i + 1 == node->count)
+			break;
+		for (uint32_t w = 0; w < words; w++)
+			left += (uint32_t)__builtin_popcountll(~decided[w]);
+		if (node->arguments[i + 1]->may_fail || left * 2 < eval->row_count) {
+			code = open_rows(eval, decided, &inner.selection, err);
+			if (code)
+				return code;
+		}
+	}
+	*out = (struct weir_column){.type = node->type, .form = WEIR_FLAT};
+	if (has_nulls) {
+		uint64_t *validity = weir_arena_alloc_aligned(eval->arena, words * 8 + 8, err);
+
+		if (!validity)
+			return err->code;
+		kernels->bits_or(validity, sure, decided, words);
+		out->validity = validity;
+	}
+	/* Where not null, a row that no argument decided has passed all. */
+	if (!is_or)
+		kernels->bits_not(decided, decided, words);
+	out->values = decided;
+	return WEIR_OK;
+}
+
+static int refuse_bool(struct weir_program *program, const struct weir_node *node, const struct weir_node *argument,
+		       struct weir_error *err)
+{
+	char name[96];
+
+	return weir_bind_fail(program, node, err, WEIR_E_TYPE, "'%s' needs booleans, but %s is %s",
+			      node->function->name, argument->text, weir_type_name(argument->type, name, sizeof(name)));
+}
+
+static int bind_logic(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < node->count; i++) {
+		struct weir_node *argument = node->arguments[i];
+
+		if (argument->type->id == WEIR_NULL) {
+			int code = weir_bind_cast(program, &node->arguments[i], weir_type_of(WEIR_BOOL), true, err);
+
+			if (code)
+				return code;
+			argument = node->arguments[i];
+		} else if (argument->type->id != WEIR_BOOL) {
+			return refuse_bool(program, node, argument, err);
+		}
+		if (weir_node_is_constant(argument) && !argument->value.is_null) {
+			/* false and x: false; true and x: x. What stood before a false may still raise its errors. */
+			if (argument->value.boolean == (node->op == OP_OR) && kept == 0)
+				return weir_bind_constant(program, node, weir_type_of(WEIR_BOOL), &argument->value,
+							  err);
+			if (argument->value.boolean != (node->op == OP_OR))
+				continue;
+		}
+		node->arguments[kept++] = argument;
+	}
+	if (!kept) {
+		struct weir_scalar value = {.type = weir_type_of(WEIR_BOOL), .boolean = node->op == OP_AND};
+
+		return weir_bind_constant(program, node, weir_type_of(WEIR_BOOL), &value, err);
+	}
+	node->count = kept;
+	if (kept == 1) {
+		const char *text = node->text;
+		uint32_t number = node->number;
+
+		*node = *node->arguments[0];
+		node->text = text;
+		node->number = number;
+		return WEIR_OK;
+	}
+	node->type = weir_type_of(WEIR_BOOL);
+	node->eval = eval_logic;
+	return WEIR_OK;
+}
+
+static int kernel_not(struct weir_call *call, struct weir_error *err)
+{
+	(void)err;
+	weir_vector_kernels()->bits_not(call->values, call->arguments[0].values, WEIR_BIT_WORDS(call->row_count));
+	return WEIR_OK;
+}
+
+static int bind_not(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, weir_type_of(WEIR_BOOL), NULL, err);
+	if (node->arguments[0]->type->id != WEIR_BOOL)
+		return refuse_bool(program, node, node->arguments[0], err);
+	weir_bind_kernel(node, weir_type_of(WEIR_BOOL), kernel_not);
+	return WEIR_OK;
+}
+
+/* op 1: is_valid; 0: is_null. */
+static int eval_null_test(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+			  struct weir_error *err)
+{
+	uint32_t words = WEIR_BIT_WORDS(eval->row_count);
+	struct weir_column column;
+	uint64_t *bits;
+	int code = weir_node_evaluate(eval, node->arguments[0], &column, err);
+
+	if (code)
+		return code;
+	bits = weir_arena_alloc_aligned(eval->arena, words * 8 + 8, err);
+	if (!bits)
+		return err->code;
+	*out = (struct weir_column){.type = node->type, .form = WEIR_FLAT, .values = bits};
+	if (column.form == WEIR_CONSTANT) {
+		*bits = weir_column_valid(&column, 0) == node->op;
+		out->form = WEIR_CONSTANT;
+		return WEIR_OK;
+	}
+	if (column.validity)
+		memcpy(bits, column.validity, words * 8);
+	else
+		memset(bits, 0xff, words * 8);
+	if (column.type->layout == WEIR_LAYOUT_NESTED && column.form == WEIR_FLAT &&
+	    weir_array_null_count(column.nested)) {
+		for (uint32_t k = 0; k < eval->selection.count; k++) {
+			uint32_t row = eval->selection.rows ? eval->selection.rows[k] : k;
+
+			if (!weir_array_is_valid(column.nested, column.nested_offset + row))
+				weir_bit_clear(bits, row);
+		}
+	}
+	if (!node->op)
+		weir_vector_kernels()->bits_not(bits, bits, words);
+	return WEIR_OK;
+}
+
+static int bind_null_test(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	(void)program;
+	(void)err;
+	node->type = weir_type_of(WEIR_BOOL);
+	node->eval = eval_null_test;
+	return WEIR_OK;
+}
+
+/* Copies the selected rows of `from` to their places. */
+static void copy_rows(const struct weir_type *type, const struct weir_column *from,
+		      const struct weir_selection *selection, void *values, uint64_t *validity)
+{
+	uint32_t mask = from->form == WEIR_CONSTANT ? 0 : ~0u;
+	size_t width = type->layout == WEIR_LAYOUT_BYTES ? sizeof(struct weir_view) : type->byte_width;
+
+	for (uint32_t k = 0; k < selection->count; k++) {
+		uint32_t row = selection->rows ? selection->rows[k] : k;
+
+		if (!weir_column_valid(from, row)) {
+			weir_bit_clear(validity, row);
+			continue;
+		}
+		weir_bit_set(validity, row);
+		if (type->layout == WEIR_LAYOUT_BITS) {
+			weir_bit_clear(values, row);
+			((uint64_t *)values)[row >> 6] |= (uint64_t)weir_bit_at(from->values, row & mask) << (row & 63);
+		} else if (width == 8) {
+			((uint64_t *)values)[row] = ((const uint64_t *)from->values)[row & mask];
+		} else if (width == 4) {
+			((uint32_t *)values)[row] = ((const uint32_t *)from->values)[row & mask];
+		} else {
+			memcpy((uint8_t *)values + row * width, (const uint8_t *)from->values + (row & mask) * width,
+			       width);
+		}
+	}
+}
+
+static int merged_new(const struct weir_eval *eval, const struct weir_node *node, void **values, uint64_t **validity,
+		      struct weir_column *out, struct weir_error *err)
+{
+	size_t width = node->type->layout == WEIR_LAYOUT_BYTES ? sizeof(struct weir_view) : node->type->byte_width;
+	size_t words = WEIR_BIT_WORDS(eval->row_count);
+
+	*validity = weir_arena_alloc_zero(eval->arena, words * 8 + 8, err);
+	*values = node->type->layout == WEIR_LAYOUT_BITS
+			  ? weir_arena_alloc_zero(eval->arena, words * 8 + 8, err)
+			  : weir_arena_alloc_aligned(eval->arena, (eval->row_count + 1) * width, err);
+	if (!*validity || !*values)
+		return err->code;
+	*out = (struct weir_column){.type = node->type, .form = WEIR_FLAT, .values = *values, .validity = *validity};
+	return WEIR_OK;
+}
+
+static int eval_if(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+		   struct weir_error *err)
+{
+	const struct weir_vector_kernels *kernels = weir_vector_kernels();
+	uint32_t words = WEIR_BIT_WORDS(eval->row_count);
+	struct weir_column condition, column;
+	struct weir_eval inner = *eval;
+	uint64_t bits[WEIR_VECTOR_ROWS / 64];
+	uint64_t *validity;
+	uint16_t *rows;
+	void *values;
+	int code = weir_node_evaluate_flat(eval, node->arguments[0], &condition, err);
+
+	if (code)
+		return code;
+	if (condition.form == WEIR_CONSTANT) {
+		if (!weir_column_valid(&condition, 0)) {
+			*out = weir_column_null(node->type);
+			return WEIR_OK;
+		}
+		code = weir_node_evaluate(eval, node->arguments[*(const uint64_t *)condition.values & 1 ? 1 : 2], out,
+					  err);
+		out->type = node->type;
+		return code;
+	}
+	code = merged_new(eval, node, &values, &validity, out, err);
+	if (code)
+		return code;
+	rows = weir_arena_alloc(eval->arena, WEIR_VECTOR_ROWS * sizeof(*rows), err);
+	if (!rows)
+		return err->code;
+	for (uint32_t side = 0; side < 2; side++) {
+		if (side)
+			kernels->bits_not(bits, condition.values, words);
+		else
+			memcpy(bits, condition.values, words * 8);
+		inner.selection.count = weir_select_bits(&eval->selection, bits, condition.validity, rows);
+		inner.selection.rows = rows;
+		if (!inner.selection.count)
+			continue;
+		code = weir_node_evaluate_flat(&inner, node->arguments[1 + side], &column, err);
+		if (code)
+			return code;
+		copy_rows(node->type, &column, &inner.selection, values, validity);
+	}
+	return WEIR_OK;
+}
+
+static int refuse_pair(struct weir_program *program, const struct weir_node *node, const struct weir_node *a,
+		       const struct weir_node *b, struct weir_error *err)
+{
+	char name_a[96], name_b[96];
+
+	return weir_bind_fail(program, node, err, WEIR_E_TYPE, "%s (%s) and %s (%s) have no common type",
+			      weir_type_name(a->type, name_a, sizeof(name_a)), a->text,
+			      weir_type_name(b->type, name_b, sizeof(name_b)), b->text);
+}
+
+/* Gives arguments [from, count) one type; literals take the type of what stands beside them where they fit. */
+static int unify(struct weir_program *program, struct weir_node *node, uint32_t from, struct weir_error *err)
+{
+	const struct weir_type *type = NULL;
+	int code;
+
+	weir_error_clear(err);
+	for (uint32_t pass = 0; pass < 2; pass++) {
+		for (uint32_t i = from; i < node->count; i++) {
+			struct weir_node *argument = node->arguments[i];
+			struct weir_scalar value = argument->value;
+			enum weir_comparison op = WEIR_EQ;
+			const struct weir_type *both;
+
+			if (weir_node_is_constant(argument) != (pass == 1))
+				continue;
+			if (!type) {
+				type = argument->type;
+				continue;
+			}
+			if (weir_node_is_none(argument))
+				continue;
+			if (pass == 1 && weir_adapt(type, &value, &op, err) == WEIR_ADAPTED && op == WEIR_EQ)
+				continue;
+			weir_error_clear(err);
+			both = weir_promote(program, type, argument->type, err);
+			if (!both)
+				return err->code ? err->code
+						 : refuse_pair(program, node, node->arguments[from], argument, err);
+			type = both;
+		}
+	}
+	if (type->id == WEIR_HALF)
+		type = weir_type_of(WEIR_FLOAT);
+	for (uint32_t i = from; i < node->count; i++) {
+		if (type->id == WEIR_NULL)
+			break;
+		code = weir_bind_cast(program, &node->arguments[i], type, !weir_type_is_float(type), err);
+		if (code)
+			return code;
+	}
+	node->type = type;
+	return WEIR_OK;
+}
+
+static int bind_if(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	char name[96];
+	int code;
+
+	if (weir_node_is_none(node->arguments[0]))
+		code = weir_bind_cast(program, &node->arguments[0], weir_type_of(WEIR_BOOL), true, err);
+	else
+		code = node->arguments[0]->type->id == WEIR_BOOL ? WEIR_OK
+								 : refuse_bool(program, node, node->arguments[0], err);
+	if (!code)
+		code = unify(program, node, 1, err);
+	if (!code && node->type->layout == WEIR_LAYOUT_NESTED)
+		return weir_bind_fail(program, node, err, WEIR_E_UNSUPPORTED,
+				      "if … else cannot choose among values of type %s",
+				      weir_type_name(node->type, name, sizeof(name)));
+	if (!code && node->type->id == WEIR_NULL)
+		return weir_bind_constant(program, node, node->type, NULL, err);
+	node->eval = eval_if;
+	return code;
+}
+
+static int eval_coalesce(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+			 struct weir_error *err)
+{
+	struct weir_eval inner = *eval;
+	uint64_t *validity;
+	void *values;
+	int code = merged_new(eval, node, &values, &validity, out, err);
+
+	for (uint32_t i = 0; !code && i < node->count && inner.selection.count; i++) {
+		struct weir_column column;
+
+		code = weir_node_evaluate_flat(&inner, node->arguments[i], &column, err);
+		if (code)
+			return code;
+		copy_rows(node->type, &column, &inner.selection, values, validity);
+		if (i + 1 < node->count)
+			code = open_rows(&inner, validity, &inner.selection, err);
+	}
+	return code;
+}
+
+static int bind_coalesce(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	char name[96];
+	int code = unify(program, node, 0, err);
+
+	if (!code && node->type->layout == WEIR_LAYOUT_NESTED)
+		return weir_bind_fail(program, node, err, WEIR_E_UNSUPPORTED,
+				      "coalesce cannot choose among values of type %s",
+				      weir_type_name(node->type, name, sizeof(name)));
+	if (!code && node->type->id == WEIR_NULL)
+		return weir_bind_constant(program, node, node->type, NULL, err);
+	node->eval = eval_coalesce;
+	return code;
+}
+
+const struct weir_function weir_functions_logic[] = {
+	{"and", 2, 255, bind_logic, OP_AND},
+	{"or", 2, 255, bind_logic, OP_OR},
+	{"not", 1, 1, bind_not, 0},
+	{"is_null", 1, 1, bind_null_test, 0},
+	{"is_valid", 1, 1, bind_null_test, 1},
+	{"is_not_null", 1, 1, bind_null_test, 1},
+	{"if_else", 3, 3, bind_if, 0},
+	{"coalesce", 1, 255, bind_coalesce, 0},
+	{0},
+};
