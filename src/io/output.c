@@ -142,7 +142,9 @@ static int resolve_new(struct place *place, const char *trimmed, bool create, ch
 	size = strlen(real);
 	if (size + 1 + strlen(base) >= PATH_MAX)
 		return weir_error_set(err, WEIR_E_INVALID, "the path is too long");
-	snprintf(real + size, PATH_MAX - size, "%s%s", real[1] ? "/" : "", base);
+	if (real[1])
+		real[size++] = '/';
+	memcpy(real + size, base, strlen(base) + 1);
 	return WEIR_OK;
 }
 
