@@ -1,306 +1,111 @@
-/* Arrow's newer layouts, converted to the plain ones while they are imported.
- *
- * A view is 16 bytes, short texts inside, long ones in one of several buffers whose sizes the last buffer holds:
- *
- *     0        4        8        12       16
- *     │ length │ bytes, at most 12        │
- *     │ length │ prefix │ buffer │ offset │
- *
- * A list view has an offset and a size for each row, in any order; a run-end-encoded array has the row at which each of
- * its values ends. Both become row numbers, and those go to weir_array_take, which is why the children are validated
- * before anything else trusts them.
- */
+/* Arrow's newer layouts on import: the foreign array's parts, found and measured, go to convert.c. The last buffer of an
+ * array of views holds the sizes of those between the views and itself; other buffers' sizes follow from the rows. */
 #include "base/checked.h"
 #include "arrow/cdata_impl.h"
+#include "arrow/convert_impl.h"
 
-struct view {
-	int32_t length;
-	union {
-		uint8_t inlined[12];
-		struct {
-			uint8_t prefix[4];
-			int32_t buffer, offset;
-		};
-	};
-};
-_Static_assert(sizeof(struct view) == 16, "as the format has it");
-
-struct views {
-	const uint8_t *views; /* not necessarily aligned */
-	const void **buffers;
-	const uint8_t *sizes;
-	int64_t buffer_count;
-};
-
-static inline struct view view_at(const struct views *views, int64_t row)
+/* `count` rows of `width` bytes in a foreign buffer, from the array's offset on. head has bounded both. */
+static struct weir_buffer foreign_rows(const void *data, int64_t offset, int64_t count, unsigned width)
 {
-	struct view view;
-
-	memcpy(&view, views->views + row * 16, sizeof(view));
-	return view;
+	if (!data)
+		return (struct weir_buffer){0};
+	return (struct weir_buffer){.data = (const uint8_t *)data + (uint64_t)offset * width,
+				    .size = (uint64_t)count * width};
 }
 
-static int check_view(const struct views *views, const struct view *view, int64_t row, struct weir_error *err)
+/* Length and validity of the foreign array, the bits of its rows alone from 0 on: converted arrays have no offset. */
+static int import_rows(const struct cdata_import *import, const struct weir_type *type, const struct ArrowArray *from,
+		       int64_t buffers_min, struct weir_buffer *validity, struct convert_rows *rows,
+		       struct weir_error *err)
 {
-	int64_t size;
-
-	if (view->length >= 0 && view->length <= 12)
-		return WEIR_OK;
-	if (view->length >= 0 && view->buffer >= 0 && view->buffer < views->buffer_count && view->offset >= 0) {
-		memcpy(&size, views->sizes + 8 * (int64_t)view->buffer, 8);
-		if (size >= 0 && !weir_range_outside((uint64_t)view->offset, (uint64_t)view->length, (uint64_t)size) &&
-		    views->buffers[view->buffer])
-			return WEIR_OK;
-	}
-	weir_error_set(err, WEIR_E_DATA, "a string view points outside its buffers");
-	weir_error_at_row(err, row);
-	return WEIR_E_DATA;
-}
-
-static inline bool is_null(const struct weir_array *array, int64_t row)
-{
-	return array->buffers[0].data && !weir_bit_get(array->buffers[0].data, array->offset + row);
-}
-
-/* Checks every view and fills the offsets. */
-static int measure_views(const struct views *views, const struct weir_array *to, int64_t first, int32_t *offsets,
-			 struct weir_error *err)
-{
-	int64_t total = 0;
-
-	offsets[0] = 0;
-	for (int64_t row = 0; row < to->length; row++) {
-		struct view view = view_at(views, first + row);
-
-		if (!is_null(to, row)) {
-			if (check_view(views, &view, row, err))
-				return err->code;
-			total += view.length;
-			if (total > INT32_MAX)
-				return builder_refuse_size(to->type, err);
-		}
-		offsets[row + 1] = (int32_t)total;
-	}
-	return WEIR_OK;
-}
-
-/* The validity of the rows alone, from bit 0 on: converted arrays have no offset. */
-static int settle_validity(const struct cdata_import *import, struct weir_array *array, struct weir_error *err)
-{
-	struct weir_buffer old = array->buffers[0];
+	struct weir_array *head = weir_array_new(import->account, type, err);
 	uint8_t *to;
 
-	array->buffers[0] = (struct weir_buffer){0};
-	if (old.data && array->null_count != 0) {
-		if (weir_buffer_new(import->account, weir_bits_size(array->length), &array->buffers[0], &to, err)) {
-			weir_buffer_release(&old);
-			return err->code;
-		}
-		memset(to, 0, array->buffers[0].size);
-		weir_bits_copy(to, 0, old.data, array->offset, array->length);
+	*validity = (struct weir_buffer){0};
+	if (!head || cdata_import_head(import, from, buffers_min, head, err))
+		goto out;
+	*rows = (struct convert_rows){
+		.type = type, .length = head->length, .null_count = head->null_count, .validity = validity};
+	if (!head->buffers[0].data || head->null_count == 0) {
+		rows->null_count = 0;
+	} else if (!weir_buffer_new(import->account, weir_bits_size(head->length), validity, &to, err)) {
+		memset(to, 0, validity->size);
+		weir_bits_copy(to, 0, head->buffers[0].data, head->offset, head->length);
+	} else {
+		goto out;
 	}
-	weir_buffer_release(&old);
-	array->offset = 0;
+	weir_array_unref(head);
 	return WEIR_OK;
+out:
+	weir_array_unref(head);
+	return err->code;
 }
 
-static int convert_view(const struct cdata_import *import, const struct ArrowArray *from, struct weir_array *to,
-			struct weir_error *err)
+/* The buffers that views point into. */
+static struct weir_buffer *import_view_data(const struct cdata_import *import, const struct ArrowArray *from,
+					    uint64_t count, struct weir_error *err)
 {
-	struct views views = {0};
-	int64_t first;
-	int32_t *offsets;
-	uint8_t *bytes, *raw;
+	struct weir_buffer *data = weir_alloc_zero(import->account, count * sizeof(*data), err);
+	const uint8_t *sizes = from->buffers[from->n_buffers - 1];
+	int64_t size;
 
-	if (cdata_import_head(import, from, 3, to, err))
-		return err->code;
-	views.views = from->buffers[1];
-	views.buffers = from->buffers + 2;
-	views.buffer_count = from->n_buffers - 3;
-	views.sizes = from->buffers[from->n_buffers - 1];
-	if ((to->length && !views.views) || (views.buffer_count && !views.sizes))
-		return weir_error_set(err, WEIR_E_DATA, "a string view array without its views or sizes");
-	first = to->offset;
-	if (weir_buffer_new(import->account, ((uint64_t)to->length + 1) * 4, &to->buffers[1], &raw, err))
-		return err->code;
-	offsets = (int32_t *)raw;
-	if (measure_views(&views, to, first, offsets, err) ||
-	    weir_buffer_new(import->account, (uint64_t)offsets[to->length], &to->buffers[2], &bytes, err))
-		return err->code;
-	for (int64_t row = 0; row < to->length; row++) {
-		struct view view = view_at(&views, first + row);
-		size_t size = (size_t)(offsets[row + 1] - offsets[row]);
-
-		if (size)
-			memcpy(bytes + offsets[row],
-			       size <= 12 ? view.inlined : (const uint8_t *)views.buffers[view.buffer] + view.offset,
-			       size);
+	for (uint64_t i = 0; data && i < count; i++) {
+		memcpy(&size, sizes + 8 * i, sizeof(size));
+		if (size > 0 && from->buffers[2 + i])
+			data[i] = (struct weir_buffer){.data = from->buffers[2 + i], .size = (uint64_t)size};
 	}
-	return settle_validity(import, to, err);
+	return data;
 }
 
 struct weir_array *cdata_convert_view(const struct cdata_import *import, const struct weir_type *type,
 				      const struct ArrowArray *from, struct weir_error *err)
 {
-	struct weir_array *array = weir_array_new(import->account, type, err);
+	struct weir_buffer validity, views, *data;
+	struct convert_rows rows;
+	struct weir_array *array = NULL;
+	uint64_t count;
 
-	if (!array || !convert_view(import, from, array, err))
-		return array;
-	weir_array_unref(array);
-	return NULL;
-}
-
-static inline int64_t int_at(const uint8_t *data, unsigned width, int64_t at)
-{
-	int16_t half;
-	int32_t word;
-	int64_t whole;
-
-	switch (width) {
-	case 2:
-		memcpy(&half, data + at * 2, 2);
-		return half;
-	case 4:
-		memcpy(&word, data + at * 4, 4);
-		return word;
-	default:
-		memcpy(&whole, data + at * 8, 8);
-		return whole;
-	}
-}
-
-/* The new offsets; false in *in_order unless the child's rows are used one after the other. */
-static int measure_lists(const struct ArrowArray *from, const struct weir_array *child, struct weir_array *to,
-			 uint8_t *offsets, int64_t *total, bool *in_order, struct weir_error *err)
-{
-	unsigned width = type_offset_width(to->type);
-	int64_t next = -1;
-
-	*total = 0;
-	*in_order = true;
-	memset(offsets, 0, width);
-	for (int64_t row = 0; row < to->length; row++) {
-		int64_t at = to->offset + row;
-
-		if (!is_null(to, row)) {
-			int64_t offset = int_at(from->buffers[1], width, at),
-				size = int_at(from->buffers[2], width, at);
-
-			if (offset < 0 || size < 0 ||
-			    weir_range_outside((uint64_t)offset, (uint64_t)size, (uint64_t)child->length) ||
-			    weir_add_overflows(*total, size, total) || *total > INT64_MAX / 16) {
-				weir_error_set(err, WEIR_E_DATA, "a list view points outside its child");
-				weir_error_at_row(err, row);
-				return WEIR_E_DATA;
-			}
-			*in_order &= !size || next < 0 || offset == next;
-			next = size ? offset + size : next;
-		}
-		if (width == 4 && *total > INT32_MAX)
-			return builder_refuse_size(to->type, err);
-		if (width == 4)
-			((int32_t *)offsets)[row + 1] = (int32_t)*total;
-		else
-			((int64_t *)offsets)[row + 1] = *total;
-	}
-	return WEIR_OK;
-}
-
-static struct weir_array *gather_items(const struct cdata_import *import, const struct ArrowArray *from,
-				       const struct weir_array *child, const struct weir_array *to, int64_t total,
-				       struct weir_error *err)
-{
-	unsigned width = type_offset_width(to->type);
-	size_t size = (size_t)total * sizeof(int64_t);
-	int64_t *rows = weir_alloc(import->account, size, err), used = 0;
-	struct weir_array *items;
-
-	if (!rows)
+	if (import_rows(import, type, from, 3, &validity, &rows, err))
 		return NULL;
-	for (int64_t row = 0; row < to->length; row++) {
-		int64_t count = offset_at(to, row + 1) - offset_at(to, row);
-		int64_t begin = count ? int_at(from->buffers[1], width, to->offset + row) : 0;
-
-		for (int64_t item = 0; item < count; item++)
-			rows[used++] = begin + item;
+	count = (uint64_t)from->n_buffers - 3;
+	if (count > SIZE_MAX / sizeof(*data) || (count && !from->buffers[from->n_buffers - 1])) {
+		weir_error_set(err, WEIR_E_DATA, "an array of views without the sizes of its buffers");
+	} else {
+		data = import_view_data(import, from, count, err);
+		views = foreign_rows(from->buffers[1], from->offset, rows.length, 16);
+		if (data)
+			array = convert_views(import->account, &rows, &views, data, count, err);
+		weir_free(import->account, data, count * sizeof(*data));
 	}
-	items = weir_array_take(import->account, child, rows, total, err);
-	weir_free(import->account, rows, size);
-	return items;
-}
-
-/* Where the first list that has items begins. */
-static int64_t first_item(const struct ArrowArray *from, const struct weir_array *to)
-{
-	for (int64_t row = 0; row < to->length; row++)
-		if (offset_at(to, row + 1) > offset_at(to, row))
-			return int_at(from->buffers[1], type_offset_width(to->type), to->offset + row);
-	return 0;
-}
-
-static int convert_list_view(const struct cdata_import *import, const struct ArrowSchema *foreign,
-			     const struct ArrowArray *from, struct weir_array *to, struct weir_error *err)
-{
-	unsigned width = type_offset_width(to->type);
-	struct weir_array *child = NULL;
-	int64_t total;
-	bool in_order;
-	uint8_t *offsets;
-
-	if (cdata_import_head(import, from, 3, to, err))
-		return err->code;
-	if (from->n_children != 1 || !from->children || !from->children[0] ||
-	    (to->length && (!from->buffers[1] || !from->buffers[2])))
-		return weir_error_set(err, WEIR_E_DATA, "a list view array without its child, offsets or sizes");
-	child = cdata_import_node(import, foreign->children[0], to->type->fields[0].type, from->children[0], err);
-	if (!child || weir_array_validate(child, false, err) ||
-	    weir_buffer_new(import->account, ((uint64_t)to->length + 1) * width, &to->buffers[1], &offsets, err) ||
-	    measure_lists(from, child, to, offsets, &total, &in_order, err))
-		goto out;
-	if (in_order)
-		to->children[0] = weir_array_slice(child, first_item(from, to), total, err);
-	else
-		to->children[0] = gather_items(import, from, child, to, total, err);
-out:
-	weir_array_unref(child);
-	return to->children[0] ? settle_validity(import, to, err) : err->code;
+	weir_buffer_release(&validity);
+	return array;
 }
 
 struct weir_array *cdata_convert_list_view(const struct cdata_import *import, const struct ArrowSchema *foreign,
 					   const struct weir_type *type, const struct ArrowArray *from,
 					   struct weir_error *err)
 {
-	struct weir_array *array = weir_array_new(import->account, type, err);
+	unsigned width = type_offset_width(type);
+	struct weir_buffer validity, offsets, sizes;
+	struct weir_array *items = NULL, *array = NULL;
+	struct convert_rows rows;
 
-	if (!array || !convert_list_view(import, foreign, from, array, err))
-		return array;
-	weir_array_unref(array);
-	return NULL;
-}
-
-/* The value's row for each of `count` rows from `first` on. */
-static int spread_runs(const struct ArrowArray *ends, unsigned width, int64_t value_count, int64_t first, int64_t count,
-		       int64_t *rows, struct weir_error *err)
-{
-	const uint8_t *data = ends->n_buffers >= 2 && ends->buffers ? ends->buffers[1] : NULL;
-	int64_t row = 0, last = 0;
-
-	if (ends->length < 0 || ends->offset < 0 || ends->null_count > 0 || (ends->length && !data) ||
-	    ends->length > value_count)
-		return weir_error_set(err, WEIR_E_DATA, "a run-end-encoded array with unusable run ends");
-	for (int64_t run = 0; run < ends->length && row < count; run++) {
-		int64_t end = int_at(data, width, ends->offset + run);
-
-		if (end <= last)
-			return weir_error_set(err, WEIR_E_DATA, "run ends that do not ascend");
-		last = end;
-		for (int64_t stop = end - first < count ? end - first : count; row < stop; row++)
-			rows[row] = run;
+	if (import_rows(import, type, from, 3, &validity, &rows, err))
+		return NULL;
+	if (from->n_children != 1 || !from->children || !from->children[0]) {
+		weir_error_set(err, WEIR_E_DATA, "a list view array without its child");
+		goto out;
 	}
-	if (row < count)
-		return weir_error_set(err, WEIR_E_DATA, "run ends that stop at row %lld of %lld", (long long)last,
-				      (long long)(first + count));
-	return WEIR_OK;
+	items = cdata_import_node(import, foreign->children[0], type->fields[0].type, from->children[0], err);
+	if (!items || weir_array_validate(items, false, err))
+		goto out;
+	offsets = foreign_rows(from->buffers[1], from->offset, rows.length, width);
+	sizes = foreign_rows(from->buffers[2], from->offset, rows.length, width);
+	array = convert_list_views(import->account, &rows, &offsets, &sizes, items, err);
+out:
+	weir_array_unref(items);
+	weir_buffer_release(&validity);
+	return array;
 }
 
 static unsigned run_end_width(const struct ArrowSchema *foreign)
@@ -314,57 +119,44 @@ struct weir_array *cdata_convert_run_end(const struct cdata_import *import, cons
 					 const struct weir_type *type, const struct ArrowArray *from,
 					 struct weir_error *err)
 {
-	struct weir_array *values = NULL, *result = NULL;
 	unsigned width = run_end_width(foreign);
-	int64_t *rows = NULL, end;
-	size_t size = 0;
+	struct weir_array *values, *array = NULL;
+	const struct ArrowArray *ends;
+	struct weir_buffer end_rows;
+	int64_t last;
 
 	if (!width || from->n_children != 2 || !from->children || !from->children[0] || !from->children[1] ||
-	    from->length < 0 || from->offset < 0 || weir_add_overflows(from->length, from->offset, &end) ||
-	    from->length > INT64_MAX / 16) {
-		weir_error_set(err, WEIR_E_DATA, "a run-end-encoded array without usable run ends, values or length");
+	    from->length < 0 || from->offset < 0) {
+		weir_error_set(err, WEIR_E_DATA, "a run-end-encoded array without run ends, values or length");
+		return NULL;
+	}
+	ends = from->children[0];
+	if (ends->n_buffers < 2 || !ends->buffers || ends->length < 0 || ends->offset < 0 || ends->null_count > 0 ||
+	    weir_add_overflows(ends->offset, ends->length, &last) || last > INT64_MAX / 64) {
+		weir_error_set(err, WEIR_E_DATA, "a run-end-encoded array with unusable run ends");
 		return NULL;
 	}
 	values = cdata_import_node(import, foreign->children[1], type, from->children[1], err);
-	if (!values || weir_array_validate(values, false, err))
-		goto out;
-	size = (size_t)from->length * sizeof(*rows);
-	rows = weir_alloc(import->account, size, err);
-	if (rows && !spread_runs(from->children[0], width, values->length, from->offset, from->length, rows, err))
-		result = weir_array_take(import->account, values, rows, from->length, err);
-out:
-	weir_free(import->account, rows, size);
-	weir_array_unref(values);
-	return result;
-}
-
-static int convert_decimal(const struct cdata_import *import, unsigned width, const struct ArrowArray *from,
-			   struct weir_array *to, struct weir_error *err)
-{
-	uint8_t *raw;
-	int64_t *words;
-
-	if (cdata_import_head(import, from, 2, to, err))
-		return err->code;
-	if (to->length && !from->buffers[1])
-		return weir_error_set(err, WEIR_E_DATA, "a decimal array without its values");
-	if (weir_buffer_new(import->account, (uint64_t)to->length * 16, &to->buffers[1], &raw, err))
-		return err->code;
-	words = (int64_t *)raw;
-	for (int64_t row = 0; row < to->length; row++) {
-		words[2 * row] = int_at(from->buffers[1], width, to->offset + row);
-		words[2 * row + 1] = words[2 * row] < 0 ? -1 : 0;
+	if (values && !weir_array_validate(values, false, err)) {
+		end_rows = foreign_rows(ends->buffers[1], ends->offset, ends->length, width);
+		array = convert_runs(import->account, from->offset, from->length, &end_rows, width, ends->length,
+				     values, err);
 	}
-	return settle_validity(import, to, err);
+	weir_array_unref(values);
+	return array;
 }
 
 struct weir_array *cdata_convert_decimal(const struct cdata_import *import, const struct weir_type *type,
 					 unsigned width, const struct ArrowArray *from, struct weir_error *err)
 {
-	struct weir_array *array = weir_array_new(import->account, type, err);
+	struct weir_buffer validity, values;
+	struct weir_array *array;
+	struct convert_rows rows;
 
-	if (!array || !convert_decimal(import, width, from, array, err))
-		return array;
-	weir_array_unref(array);
-	return NULL;
+	if (import_rows(import, type, from, 2, &validity, &rows, err))
+		return NULL;
+	values = foreign_rows(from->buffers[1], from->offset, rows.length, width);
+	array = convert_decimals(import->account, &rows, &values, width, err);
+	weir_buffer_release(&validity);
+	return array;
 }

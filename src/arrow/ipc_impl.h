@@ -151,24 +151,6 @@ int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *
 		     const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
 		     struct weir_array **out, int64_t *row_count, struct weir_error *err);
 
-/* ipc_convert.c: arrays that lie otherwise in messages than in memory, made plain. New arrays; the inputs are borrowed and
- * checked as far as the conversion touches them. `validity` may be absent. */
-struct ipc_rows {
-	const struct weir_type *type; /* of the result */
-	int64_t length, null_count;
-	const struct weir_buffer *validity;
-};
-struct weir_array *ipc_convert_views(struct weir_account *account, const struct ipc_rows *rows,
-				     const struct weir_buffer *views, const struct weir_buffer *data,
-				     uint64_t data_count, struct weir_error *err);
-struct weir_array *ipc_convert_list_views(struct weir_account *account, const struct ipc_rows *rows,
-					  const struct weir_buffer *offsets, const struct weir_buffer *sizes,
-					  const struct weir_array *items, struct weir_error *err);
-struct weir_array *ipc_convert_decimals(struct weir_account *account, const struct ipc_rows *rows,
-					const struct weir_buffer *values, unsigned width, struct weir_error *err);
-struct weir_array *ipc_convert_runs(struct weir_account *account, int64_t length, const struct weir_array *ends,
-				    const struct weir_array *values, struct weir_error *err);
-
 /* Dictionary types in a type, itself included. */
 uint32_t ipc_type_dictionaries(const struct weir_type *type);
 

@@ -6,6 +6,7 @@
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
+#include "arrow/convert_impl.h"
 #include "arrow/ipc_impl.h"
 
 struct cursor {
@@ -161,7 +162,7 @@ static int next_array(struct cursor *c, const struct weir_type *type, struct wei
 
 static int next_views(struct cursor *c, const struct weir_type *type, struct weir_array **out, struct weir_error *err)
 {
-	struct ipc_rows rows = {.type = type};
+	struct convert_rows rows = {.type = type};
 	struct weir_buffer validity = {0}, views = {0}, *data = NULL;
 	uint64_t count_max = c->buffers.count, done = 0;
 	struct ipc_pair node;
@@ -195,7 +196,7 @@ static int next_views(struct cursor *c, const struct weir_type *type, struct wei
 		goto out;
 	rows.length = node.first;
 	rows.validity = &validity;
-	*out = ipc_convert_views(c->source->account, &rows, &views, data, (uint64_t)count, err);
+	*out = convert_views(c->source->account, &rows, &views, data, (uint64_t)count, err);
 	code = *out ? WEIR_OK : err->code;
 out:
 	for (uint64_t i = 0; i < done; i++)
@@ -210,7 +211,7 @@ out:
 static int next_list_views(struct cursor *c, const struct weir_type *type, struct weir_array **out,
 			   struct weir_error *err)
 {
-	struct ipc_rows rows = {.type = type};
+	struct convert_rows rows = {.type = type};
 	struct weir_buffer validity = {0}, offsets = {0}, sizes = {0};
 	struct weir_array *items = NULL;
 	struct ipc_pair node;
@@ -230,7 +231,7 @@ static int next_list_views(struct cursor *c, const struct weir_type *type, struc
 	if (!code) {
 		rows.length = node.first;
 		rows.validity = &validity;
-		*out = ipc_convert_list_views(c->source->account, &rows, &offsets, &sizes, items, err);
+		*out = convert_list_views(c->source->account, &rows, &offsets, &sizes, items, err);
 		code = *out ? WEIR_OK : err->code;
 	}
 	weir_buffer_release(&validity);
@@ -243,7 +244,7 @@ static int next_list_views(struct cursor *c, const struct weir_type *type, struc
 static int next_decimals(struct cursor *c, const struct weir_type *type, unsigned width, struct weir_array **out,
 			 struct weir_error *err)
 {
-	struct ipc_rows rows = {.type = type};
+	struct convert_rows rows = {.type = type};
 	struct weir_buffer validity = {0}, values = {0};
 	struct ipc_pair node;
 	int code = next_node(c, &node, err);
@@ -255,7 +256,7 @@ static int next_decimals(struct cursor *c, const struct weir_type *type, unsigne
 	if (!code) {
 		rows.length = node.first;
 		rows.validity = &validity;
-		*out = ipc_convert_decimals(c->source->account, &rows, &values, width, err);
+		*out = convert_decimals(c->source->account, &rows, &values, width, err);
 		code = *out ? WEIR_OK : err->code;
 	}
 	weir_buffer_release(&validity);
@@ -287,7 +288,8 @@ static int next_runs(struct cursor *c, enum ipc_wire wire, const struct weir_typ
 	if (!code)
 		code = weir_array_validate(values, false, err);
 	if (!code) {
-		*out = ipc_convert_runs(c->source->account, node.first, ends, values, err);
+		*out = convert_runs(c->source->account, 0, node.first, &ends->buffers[1], ends_type->byte_width,
+				    ends->length, values, err);
 		code = *out ? WEIR_OK : err->code;
 	}
 	weir_array_unref(ends);
