@@ -115,6 +115,26 @@ static bool dictionaries_equal(const struct compare *how, const struct weir_arra
 	return true;
 }
 
+static bool is_null(const struct weir_array *array, int64_t row)
+{
+	return (array->buffers[0].data && !weir_bit_get(array->buffers[0].data, row)) ||
+	       !weir_array_is_valid(array->dictionary, code_at(array, row));
+}
+
+/* A row is null by its own bit or by the value that its code means; both say the same. */
+static bool null_values_equal(const struct compare *how, const struct weir_array *a, int64_t a_row,
+			      const struct weir_array *b, int64_t b_row, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++) {
+		bool null = is_null(a, a_row + i);
+
+		if (null != is_null(b, b_row + i) || (!null && !ranges_equal(how, a->dictionary, code_at(a, a_row + i),
+									     b->dictionary, code_at(b, b_row + i), 1)))
+			return false;
+	}
+	return true;
+}
+
 /* All rows are valid; rows count from the start of the buffers. */
 static bool runs_equal(const struct compare *how, const struct weir_array *a, int64_t a_row, const struct weir_array *b,
 		       int64_t b_row, int64_t count)
@@ -165,6 +185,9 @@ static bool ranges_equal(const struct compare *how, const struct weir_array *a, 
 	b_row += b->offset;
 	if (!count || a->type->layout == WEIR_LAYOUT_NULL)
 		return true;
+	if (a->type->id == WEIR_DICTIONARY_TYPE &&
+	    (weir_array_null_count(a->dictionary) || weir_array_null_count(b->dictionary)))
+		return null_values_equal(how, a, a_row, b, b_row, count);
 	a_bits = validity_of(a, a_row, count);
 	b_bits = validity_of(b, b_row, count);
 	if (!a_bits != !b_bits || (a_bits && !weir_bits_equal(a_bits, a_row, b_bits, b_row, count)))
