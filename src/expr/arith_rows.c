@@ -1,7 +1,6 @@
 /* Arithmetic and conversions for a list of rows: what sparse selections run, and what finds the row of an overflow. */
-#include "expr/kernels.h"
-
 #include "base/cpu.h"
+#include "expr/kernels.h"
 
 WEIR_KERNEL_DECLARE(struct weir_expr_kernels, weir_expr_kernels);
 

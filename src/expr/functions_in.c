@@ -1,8 +1,9 @@
 /* x in (…): few numbers are compared one after the other, by kernels; anything else is looked up in a hash set made while
  * binding. Three-valued: not found, but a null in the list, is null. Members that are no constants become x == a or … */
+#include "expr/functions_in.h"
+
 #include "base/hash.h"
 #include "expr/adapt.h"
-#include "expr/functions_in.h"
 
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* The kernels of kernels.h. Additions and subtractions of integers find overflow by sign bits, which vectorises; the
  * compiler's checked multiplication does not for 64 bits, and is still faster than what follows it. */
-#include "expr/kernels.h"
-
 #include "base/cpu.h"
+#include "expr/kernels.h"
 
 #include <string.h>
 

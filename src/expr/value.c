@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int64_t weir_days_from_civil(int64_t year, uint32_t month, uint32_t day)
+int64_t weir_calendar_number(int64_t year, uint32_t month, uint32_t day)
 {
 	int64_t era, year_of_era, day_of_year;
 
@@ -20,9 +20,9 @@ int64_t weir_days_from_civil(int64_t year, uint32_t month, uint32_t day)
 	return era * 146097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719468;
 }
 
-struct weir_civil weir_civil_from_days(int64_t days)
+struct weir_calendar_day weir_calendar_day(int64_t days)
 {
-	struct weir_civil out;
+	struct weir_calendar_day out;
 	int64_t era, day_of_era, year_of_era, day_of_year, march_month;
 
 	days += 719468;
@@ -254,7 +254,7 @@ static bool parse_date(const char **text, const char *end, int64_t *days)
 	leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 	if (day > lengths[month - 1] + (uint32_t)(leap && month == 2))
 		return false;
-	*days = weir_days_from_civil(negative ? -(int64_t)year : (int64_t)year, month, day);
+	*days = weir_calendar_number(negative ? -(int64_t)year : (int64_t)year, month, day);
 	return true;
 }
 
@@ -431,7 +431,7 @@ bool weir_value_parse(const struct weir_type *type, const char *text, size_t siz
 
 static size_t format_date(int64_t days, char *buffer)
 {
-	struct weir_civil civil = weir_civil_from_days(days);
+	struct weir_calendar_day civil = weir_calendar_day(days);
 
 	return (size_t)snprintf(buffer, 32, "%s%04lld-%02u-%02u", civil.year < 0 ? "-" : "",
 				(long long)(civil.year < 0 ? -civil.year : civil.year), civil.month, civil.day);

@@ -18,13 +18,13 @@ size_t weir_format_float(float value, char *buffer, size_t size);
 float weir_half_to_float(uint16_t half);
 uint16_t weir_float_to_half(float value);
 
-struct weir_civil {
+struct weir_calendar_day {
 	int64_t year;
 	uint32_t month, day; /* from 1 */
 };
 /* The proleptic Gregorian calendar; day 0 is 1970-01-01. */
-int64_t weir_days_from_civil(int64_t year, uint32_t month, uint32_t day);
-struct weir_civil weir_civil_from_days(int64_t days);
+int64_t weir_calendar_number(int64_t year, uint32_t month, uint32_t day);
+struct weir_calendar_day weir_calendar_day(int64_t days);
 
 static inline int64_t weir_unit_per_second(enum weir_time_unit unit)
 {

@@ -4,9 +4,8 @@
  * instructions: comparisons to masks and VPCOMPRESSD at v4 (VPCOMPRESSW is not part of that level, so rows are compressed
  * as 32 bits, sixteen at a time, and narrowed), PEXT over byte positions at v3.
  */
-#include "vector/kernels.h"
-
 #include "base/cpu.h"
+#include "vector/kernels.h"
 
 #include <string.h>
 #if defined(__x86_64__)

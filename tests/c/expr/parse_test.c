@@ -3,36 +3,49 @@
 
 #include "expr/tree.h"
 
+enum { SHOWN_MAX = 4096 };
+
+static void put(char *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(char *out, const char *format, ...)
+{
+	size_t size = strlen(out);
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(out + size, SHOWN_MAX - size, format, args);
+	va_end(args);
+}
+
 static void show(const struct weir_expr *expr, char *out)
 {
 	if (expr->kind == WEIR_EXPR_COLUMN) {
-		sprintf(out + strlen(out), "%s", expr->name);
+		put(out, "%s", expr->name);
 	} else if (expr->kind == WEIR_EXPR_LITERAL) {
 		const struct weir_scalar *value = &expr->value;
 
 		if (value->is_null)
-			strcat(out, "None");
+			put(out, "None");
 		else if (value->type->id == WEIR_INT64)
-			sprintf(out + strlen(out), "%lld", (long long)value->integer);
+			put(out, "%lld", (long long)value->integer);
 		else if (value->type->id == WEIR_UINT64)
-			sprintf(out + strlen(out), "%lluu", (unsigned long long)value->unsigned_);
+			put(out, "%lluu", (unsigned long long)value->unsigned_);
 		else if (value->type->id == WEIR_DOUBLE)
-			sprintf(out + strlen(out), "%.17gf", value->real);
+			put(out, "%.17gf", value->real);
 		else if (value->type->id == WEIR_BOOL)
-			strcat(out, value->boolean ? "True" : "False");
+			put(out, "%s", value->boolean ? "True" : "False");
 		else if (value->type->layout == WEIR_LAYOUT_BYTES)
-			sprintf(out + strlen(out), "%s'%.*s'", value->type->id == WEIR_BINARY ? "b" : "",
-				(int)value->bytes.size, (const char *)weir_view_bytes(&value->bytes));
+			put(out, "%s'%.*s'", value->type->id == WEIR_BINARY ? "b" : "", (int)value->bytes.size,
+			    (const char *)weir_view_bytes(&value->bytes));
 		else
-			sprintf(out + strlen(out), "<%d:%lld>", value->type->id, (long long)value->integer);
+			put(out, "<%d:%lld>", value->type->id, (long long)value->integer);
 	} else {
-		sprintf(out + strlen(out), "%s(", expr->name);
+		put(out, "%s(", expr->name);
 		for (uint32_t i = 0; i < expr->count; i++) {
 			if (i)
-				strcat(out, ",");
+				put(out, ",");
 			show(expr->arguments[i], out);
 		}
-		strcat(out, ")");
+		put(out, ")");
 	}
 }
 
@@ -104,7 +117,7 @@ static void test_trees(void **state)
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
 		struct weir_expr *expr, *again;
-		char shown[4096] = "", shown_again[4096] = "";
+		char shown[SHOWN_MAX] = "", shown_again[SHOWN_MAX] = "";
 		struct weir_text text;
 		int code = weir_expr_parse(f->account, trees[i][0], &expr, &f->err);
 
@@ -213,7 +226,7 @@ static void test_depth_is_bounded(void **state)
 	/* Long is not deep. */
 	char *at = stpcpy(text, "a == 0");
 	for (int i = 1; i < 5000; i++)
-		at += sprintf(at, " or a == %d", i);
+		at += snprintf(at, 40, " or a == %d", i);
 	struct weir_expr *expr;
 	assert_int_equal(weir_expr_parse(f->account, text, &expr, &f->err), 0);
 	assert_int_equal(expr->count, 5000);
@@ -223,14 +236,14 @@ static void test_depth_is_bounded(void **state)
 
 static int count_names(void *context, const char *name)
 {
-	strcat(strcat(context, name), " ");
+	put(context, "%s ", name);
 	return 0;
 }
 
 static int count_parts(void *context, const struct weir_expr *expr)
 {
 	show(expr, context);
-	strcat(context, " ");
+	put(context, " ");
 	return 0;
 }
 
@@ -243,7 +256,7 @@ static void test_walks(void **state)
 {
 	struct fixture *f = *state;
 	struct weir_expr *expr, *other, *both;
-	char text[400] = "";
+	char text[SHOWN_MAX] = "";
 
 	assert_int_equal(weir_expr_parse(f->account, "x > 1 and (y < x and z) and f(y)", &expr, &f->err), 0);
 	assert_int_equal(weir_expr_columns(expr, count_names, text), 0);
