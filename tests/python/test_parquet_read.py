@@ -4,6 +4,7 @@ import os
 
 import numpy
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -109,6 +110,71 @@ def test_columns_in_any_order_and_none(read, tmp_path):
     pyarrow.parquet.write_table(table, path)
     same(read(path, columns=[5, 0, 3]), table.select(["int", "long", "word"]))
     assert read(path, columns=[]).num_columns == 0
+
+
+# ── encodings ──
+
+ENCODINGS = {
+    "PLAIN": ["i32", "i64", "f", "d", "text", "bytes", "fixed", "flag", "half"],
+    "DELTA_BINARY_PACKED": ["i32", "i64", "sorted", "same"],
+    "DELTA_LENGTH_BYTE_ARRAY": ["text", "bytes"],
+    "DELTA_BYTE_ARRAY": ["text", "bytes", "fixed", "paths"],
+    "BYTE_STREAM_SPLIT": ["i32", "i64", "f", "d", "fixed", "half"],
+    "RLE": ["flag"],
+}
+
+
+def encodings_table(rows=20_000):
+    random = numpy.random.default_rng(5)
+    columns = {
+        "i32": random.integers(-2**31, 2**31, rows).astype("int32"),
+        "i64": random.integers(-2**63, 2**63, rows, dtype="int64"),
+        "sorted": numpy.cumsum(random.integers(0, 1000, rows)),
+        "same": numpy.full(rows, -7),
+        "f": random.random(rows).astype("float32"),
+        "d": random.standard_normal(rows),
+        "half": random.standard_normal(rows).astype("float16"),
+        "flag": numpy.repeat(random.random(rows // 100) < 0.5, 100),
+        "text": ["" if i % 10 == 0 else f"Text {i} mit Umläuten äöü" * (i % 4) for i in range(rows)],
+        "bytes": [random.bytes(i % 40) for i in range(rows)],
+        "paths": [f"/a/long/common/path/{i // 100:05}/{i % 100:02}.png" for i in range(rows)],
+    }
+    table = pyarrow.table(columns)
+    fixed = pyarrow.array([random.bytes(5) for _ in range(rows)], pyarrow.binary(5))
+    table = table.append_column("fixed", fixed)
+    table = table.set_column(table.schema.get_field_index("bytes"), "bytes", table["bytes"].cast(pyarrow.binary()))
+    holes = pyarrow.array(random.random(rows) < 0.25)
+    for name in table.column_names:
+        values = pyarrow.compute.if_else(holes, pyarrow.scalar(None, table[name].type), table[name])
+        table = table.append_column("null_" + name, values)
+    return table
+
+
+@pytest.mark.parametrize("encoding", sorted(ENCODINGS))
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+def test_encodings(read, tmp_path, encoding, version):
+    names = [prefix + name for name in ENCODINGS[encoding] for prefix in ("", "null_")]
+    table = encodings_table().select(names)
+    path = tmp_path / "encoded.parquet"
+    for page in (1000, 1 << 20):
+        pyarrow.parquet.write_table(table, path, use_dictionary=False, column_encoding={n: encoding for n in names},
+                                    data_page_version=version, data_page_size=page)
+        used = pyarrow.parquet.read_metadata(path).row_group(0).column(0).encodings
+        assert encoding in used, used
+        same(read(path), table)
+        for every, phase in ((3, 1), (1000, 999)):
+            same(read(path, every=every, phase=phase), table.take(numpy.arange(phase, len(table), every)))
+        same(read(path, rows=(11_111, 15_000)), table.slice(11_111, 3889))
+
+
+def test_codecs_of_every_name(read, tmp_path):
+    """Both page versions: v2 leaves its levels uncompressed."""
+    table = flat_table(3000)
+    for codec in ("snappy", "gzip", "brotli", "zstd", "lz4", "none"):
+        for version in ("1.0", "2.0"):
+            path = tmp_path / "codec.parquet"
+            pyarrow.parquet.write_table(table, path, compression=codec, data_page_version=version)
+            same(read(path), table)
 
 
 # ── nested ──

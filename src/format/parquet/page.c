@@ -138,7 +138,7 @@ void parquet_leaf_release(struct parquet_leaf *leaf)
 {
 	struct weir_account *account = leaf->reader->account;
 	struct parquet_memory *buffers[] = {&leaf->window, &leaf->inflated, &leaf->out,
-					    &leaf->codes,  &leaf->scratch,  &leaf->packed};
+					    &leaf->codes,  &leaf->scratch,  &leaf->packed, &leaf->previous};
 
 	parquet_leaf_close(leaf);
 	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)

@@ -20,6 +20,7 @@
 
 #include "base/list.h"
 #include "format/format.h"
+#include "format/parquet/delta_impl.h"
 #include "format/parquet/kernels_impl.h"
 #include "format/parquet/parquet_impl.h"
 #include "format/parquet/rle_impl.h"
@@ -115,30 +116,16 @@ struct parquet_page {
 /* How the values of a page are encoded: the decoder and its state. */
 struct parquet_decoder;
 
-struct parquet_delta {
-	const uint8_t *at, *end;
-	uint64_t last, min_delta;
-	uint32_t values_left; /* of the page, the one in `last` not yet given included */
-	bool first_pending;
-	uint32_t mini_count, mini_values; /* of a block */
-	uint32_t mini;                    /* the current one */
-	uint32_t mini_left, mini_taken;   /* values of it */
-	const uint8_t *widths;
-	uint32_t bits_max; /* 32 or 64 */
-};
-
 struct parquet_values {
 	const struct parquet_decoder *decoder;
 	const uint8_t *at, *end;
 	uint64_t bit;               /* booleans: the next one, from `at` */
-	uint32_t left;              /* values not yet read, by the page's own count */
 	struct parquet_rle rle;     /* codes, booleans */
 	struct parquet_delta delta; /* numbers, lengths, prefix lengths */
 	struct parquet_delta delta_suffix;
 	size_t stride, stride_at;  /* BYTE_STREAM_SPLIT */
 	bool is_ascii;             /* the whole page: no text in it needs a look */
 	bool is_codes;             /* values are codes of the chunk's dictionary */
-	struct weir_view previous; /* DELTA_BYTE_ARRAY */
 };
 
 struct parquet_leaf {
@@ -166,6 +153,8 @@ struct parquet_leaf {
 	uint32_t taken; /* levels (flat: rows) passed */
 	struct parquet_rle definition, repetition;
 	struct parquet_values values;
+	struct parquet_memory previous; /* DELTA_BYTE_ARRAY: the text before */
+	size_t previous_size;
 
 	bool handed, handed_window; /* the vector that is out may point into `inflated`, into `window` */
 	int64_t values_seen;        /* of pages passed, the current one included; −1 after a jump */

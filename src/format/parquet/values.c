@@ -187,6 +187,8 @@ static const struct parquet_decoder *decoder_for(const struct parquet_leaf *leaf
 {
 	bool is_bytes = leaf->info->element->physical == PARQUET_BYTE_ARRAY;
 	bool is_bits = leaf->info->element->physical == PARQUET_BOOLEAN;
+	bool is_integer = leaf->info->element->physical == PARQUET_INT32 ||
+			  leaf->info->element->physical == PARQUET_INT64;
 
 	switch (leaf->page.header.encoding) {
 	case PARQUET_PLAIN:
@@ -196,6 +198,14 @@ static const struct parquet_decoder *decoder_for(const struct parquet_leaf *leaf
 		return is_bits ? NULL : &parquet_codes;
 	case PARQUET_RLE:
 		return is_bits ? &parquet_rle_bits : NULL;
+	case PARQUET_DELTA_BINARY_PACKED:
+		return is_integer ? &parquet_delta_numbers : NULL;
+	case PARQUET_DELTA_LENGTH_BYTE_ARRAY:
+		return is_bytes ? &parquet_delta_lengths : NULL;
+	case PARQUET_DELTA_BYTE_ARRAY:
+		return is_bytes || leaf->info->element->physical == PARQUET_FIXED ? &parquet_delta_bytes : NULL;
+	case PARQUET_BYTE_STREAM_SPLIT:
+		return is_bytes || is_bits ? NULL : &parquet_streams;
 	default:
 		return NULL;
 	}
