@@ -12,9 +12,9 @@
  * A restored chunk lies in the driver's region, wherever it lay before. Its extent goes at once: a chunk is in memory or
  * on disk, never both, so that the figures add up.
  */
+#include "base/checked.h"
 #include "store/store.h"
 #include "store/store_impl.h"
-#include "base/checked.h"
 
 #include <stdio.h>
 #include <string.h>

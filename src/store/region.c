@@ -18,9 +18,9 @@
  * bitmap are shared, so bits are read and written under the lock and fallocate is given the whole range, pages that are
  * there already included.
  */
-#include "store/store_impl.h"
 #include "base/checked.h"
 #include "base/fault.h"
+#include "store/store_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,10 +19,10 @@
  * Threads: extents are taken and given under the store's lock, read and written outside it. pwrite and pread share no
  * position.
  */
-#include "store/store_impl.h"
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "store/store_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -298,8 +298,10 @@ static void test_figures_add_up_after_every_operation(void **state)
 		case 2:
 			if (m->chunk)
 				break;
-			*m = (struct model){.size = 1 + random_below(&random, (size_t)1 << random_below(&random, 21)), .key = (uint64_t)step};
-			code = weir_chunk_reserve(f->store, m->size + random_below(&random, 20000), &m->chunk, &bytes, &f->err);
+			*m = (struct model){.size = 1 + random_below(&random, (size_t)1 << random_below(&random, 21)),
+					    .key = (uint64_t)step};
+			code = weir_chunk_reserve(f->store, m->size + random_below(&random, 20000), &m->chunk, &bytes,
+						  &f->err);
 			if (code) {
 				assert_int_equal(code, WEIR_E_LIMIT);
 				break;
@@ -317,13 +319,15 @@ static void test_figures_add_up_after_every_operation(void **state)
 				int fd;
 
 				*m = (struct model){.size = 1 + random_below(&random, 100000), .key = (uint64_t)step};
-				if (weir_region_reserve(workers[w].region, m->size + random_below(&random, 9) * 4096, &room, &f->err))
+				if (weir_region_reserve(workers[w].region, m->size + random_below(&random, 9) * 4096,
+							&room, &f->err))
 					break;
 				weir_chunk_place(room, &number, &fd, &offset);
 				/* Sometimes the worker dies before it has answered. */
 				if (random_below(&random, 4)) {
 					fill(workers[w].bytes + offset, m->size, m->key);
-					assert_int_equal(weir_chunk_adopt(room, offset, m->size, &m->chunk, &f->err), 0);
+					assert_int_equal(weir_chunk_adopt(room, offset, m->size, &m->chunk, &f->err),
+							 0);
 				}
 				weir_chunk_unref(room);
 			}
@@ -337,7 +341,8 @@ static void test_figures_add_up_after_every_operation(void **state)
 				int fd = worker_memfd(worker_size, F_SEAL_SHRINK);
 
 				workers[w].bytes = mmap(NULL, worker_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-				assert_int_equal(weir_region_adopt(f->store, fd, worker_size, &workers[w].region, &f->err), 0);
+				assert_int_equal(
+					weir_region_adopt(f->store, fd, worker_size, &workers[w].region, &f->err), 0);
 			}
 			break;
 		case 5:

@@ -3,8 +3,8 @@
 #ifndef WEIR_TESTS_STORE_SUPPORT_H
 #define WEIR_TESTS_STORE_SUPPORT_H
 
-#include "store/store_impl.h"
 #include "base/support.h"
+#include "store/store_impl.h"
 
 #include <dirent.h>
 #include <fcntl.h>
