@@ -1,5 +1,6 @@
 /* spill_probe: for tests that open spilled bytes with other libraries. In libweir_probe only. */
 #include "weir/weir.h"
+#include "base/list.h"
 #include "arrow/cdata.h"
 #include "arrow/ipc.h"
 #include "store/store_impl.h"
