@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,6 +66,17 @@ static inline uint64_t test_seed(uint64_t otherwise)
 
 	printf("seed %llu\n", (unsigned long long)seed);
 	return seed;
+}
+
+static inline int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
+{
+	(void)stat, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static inline void remove_all(const char *path)
+{
+	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <ftw.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,12 +20,6 @@ struct paths {
 };
 
 static char start[PATH_SIZE], scratch[64];
-
-static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
-{
-	(void)stat, (void)type, (void)ftw;
-	return remove(path);
-}
 
 /* Each test runs inside an empty folder of its own. */
 static int tree_setup(void **state)
@@ -44,7 +37,7 @@ static int tree_teardown(void **state)
 	weir_fault_disarm();
 #endif
 	assert_int_equal(chdir(start), 0);
-	nftw(scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	remove_all(scratch);
 	return fixture_teardown(state);
 }
 
