@@ -3,7 +3,7 @@
  *
  * The end. With success: no more splits, nothing lives. With an error: the first cause is kept, lanes are told to stop,
  * workers that are busy are killed, I/O under way is awaited; then everything is freed and END says why. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 #include <stdarg.h>
 #include <stdio.h>

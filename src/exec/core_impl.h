@@ -39,7 +39,6 @@
 #define DELIVER_AHEAD 2               /* chunks on their way to the consumer, not yet taken */
 #define SPAWNS_MAX WEIR_KILLS_MAX     /* workers that die before they are up, one after another */
 #define ALONE_FROM 2                  /* kills after which a batch is given to a fresh worker, alone */
-#define REBUILD_ATTEMPT (1u << 16)    /* attempts of splits that run again for a lost chunk are numbered from here */
 
 enum item_state {
 	ITEM_FREE,
@@ -194,7 +193,8 @@ void weir_exec_grant_returned(struct weir_core *core, struct slot *slot, struct 
 void weir_exec_grant_end(struct weir_core *core, struct slot *slot, struct item *item, int64_t kept);
 void weir_exec_chunk_free(struct weir_core *core, uint32_t index); /* memory or file, and the record; later under I/O */
 bool weir_exec_serve_asks(struct weir_core *core);
-bool weir_exec_restore(struct weir_core *core, uint32_t index); /* when there is room */
+bool weir_exec_older_waits(const struct weir_core *core, uint32_t index); /* for memory; NO_ITEM is younger than all */
+bool weir_exec_restore(struct weir_core *core, uint32_t index);           /* when there is room */
 void weir_exec_help_front(struct weir_core *core);
 void weir_exec_relieve(struct weir_core *core);
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);

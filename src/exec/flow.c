@@ -1,6 +1,6 @@
 /* What happens next: turns and pauses are answered, grants given, tasks started from the last stage to the first (what is
  * nearest to the end frees most), chunks delivered. Repeated until nothing moves; then the front is helped. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 enum { CONSUMER_CHUNKS_A_SLOT = 4 };
 
@@ -215,7 +215,7 @@ void weir_exec_settle(struct weir_core *core)
 		moved |= deliver_next(core);
 	}
 	cut_next(core);
-	if (core->asking > 0 || core->stage_count > 1 || core->stages[0].queue.count > 0)
+	if (core->asking > 0 || core->live > core->stages[0].flying)
 		weir_exec_help_front(core);
 	if (core->asking == 0)
 		core->trimmed = false;

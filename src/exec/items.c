@@ -1,5 +1,5 @@
 /* Items, their order and the heaps in which they wait. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 #include <string.h>
 

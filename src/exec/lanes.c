@@ -7,7 +7,7 @@
  *
  * A lane's outputs are accepted as they come: a lane cannot die alone. When its task was given up and runs again, outputs
  * that were accepted before are dropped by number. A worker's outputs are held until its batch is done. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 #include <string.h>
 

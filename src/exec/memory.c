@@ -9,9 +9,10 @@
  * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
  * on, one at a time. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
  * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 int64_t weir_exec_room(const struct weir_core *core)
 {
@@ -249,12 +250,23 @@ bool weir_exec_serve_asks(struct weir_core *core)
 	return served;
 }
 
-bool weir_exec_restore(struct weir_core *core, uint32_t index)
+/* Who takes memory past an older one that waits for it would only be made to give it back. */
+bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
+{
+	uint32_t asker = core->asking > 0 ? oldest_asker(core) : NO_ITEM, front;
+
+	if (asker != NO_ITEM && asker != index && (index == NO_ITEM || weir_exec_item_before(core, asker, index)))
+		return true;
+	if (core->spilled == 0)
+		return false;
+	front = weir_exec_front(core);
+	return front != NO_ITEM && front != index && item_at(core, front)->place == PLACE_SPILLED;
+}
+
+static void restore(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
-	if (weir_exec_room(core) < item->bytes)
-		return false;
 	item->place = PLACE_RESTORING;
 	core->spilled -= item->bytes;
 	core->resident += item->bytes;
@@ -262,6 +274,13 @@ bool weir_exec_restore(struct weir_core *core, uint32_t index)
 	core->stats.restores++;
 	emit(core,
 	     (struct weir_action){.kind = WEIR_DO_RESTORE, .chunk = item_chunk(core, index), .bytes = item->bytes});
+}
+
+bool weir_exec_restore(struct weir_core *core, uint32_t index)
+{
+	if (weir_exec_room(core) < item_at(core, index)->bytes || weir_exec_older_waits(core, index))
+		return false;
+	restore(core, index);
 	return true;
 }
 
@@ -334,16 +353,7 @@ void weir_exec_help_front(struct weir_core *core)
 
 		if (room == ROOM_COMING || (room == ROOM_EXHAUSTED && !overdraw(core, front, item->bytes)))
 			return;
-		if (room == ROOM_EXHAUSTED) {
-			int64_t budget = core->budget;
-
-			core->budget = core->limit;
-			core->budget += core->excess;
-			weir_exec_restore(core, front);
-			core->budget = budget;
-		} else {
-			weir_exec_restore(core, front);
-		}
+		restore(core, front);
 	} else if (item->state == ITEM_QUEUED && item->stage < core->stage_count &&
 		   is_lanes(&core->stages[item->stage])) {
 		free_a_slot(core, front);
@@ -396,10 +406,10 @@ static void rebuild(struct weir_core *core, uint32_t index, int code)
 	item->rebuilds++;
 	again = weir_exec_item_new(core, 0);
 	split = item_at(core, again);
-	split->path[0] = item->path[0];
-	split->path[1] = item->path[1];
+	/* It stands where the chunk stands, with the outputs that the chunk's own task has made already. */
+	memcpy(split->path, item->path, (core->stage_count + 2) * sizeof(*split->path));
 	split->rebuild = item_chunk(core, index);
-	split->attempt = REBUILD_ATTEMPT + core->rebuild_count++;
+	split->attempt = WEIR_REBUILD_ATTEMPT + core->rebuild_count++;
 	core->stats.retries++;
 	weir_exec_accept(core, again);
 }

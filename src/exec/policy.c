@@ -1,6 +1,6 @@
 /* The policies that must all agree before a task starts. Each is one function and one line of the table; none knows the
  * others. The front is asked of none of them (flow.c): that is what keeps a run from stalling. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 /* What a start takes out of the room: a lane's first grant, or all it had and asked for when it gave up; a batch's
  * allowance for its output, taken to be as large as its input. */
@@ -27,21 +27,9 @@ static bool concurrency_allows(const struct weir_core *core, uint32_t stage, uin
 	return core->stages[stage].flying < (uint64_t)spec->slots * spec->in_flight_max;
 }
 
-/* Room now, and nobody older who waits for it. */
 static bool memory_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
-	if (weir_exec_room(core) < weir_exec_start_need(core, stage, index))
-		return false;
-	if (core->asking == 0)
-		return true;
-	if (index == NO_ITEM)
-		return false;
-	for (uint32_t s = 0; s < core->stage_count; s++)
-		for (uint32_t w = 0; w < core->stages[s].spec.slots; w++)
-			if (core->stages[s].slots[w].wait == WAITS_MEMORY &&
-			    weir_exec_item_before(core, slot_flight(&core->stages[s], w)[0], index))
-				return false;
-	return true;
+	return weir_exec_room(core) >= weir_exec_start_need(core, stage, index) && !weir_exec_older_waits(core, index);
 }
 
 /* Only where order is kept: results that wait for an earlier one must stay few. */

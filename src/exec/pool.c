@@ -6,7 +6,7 @@
  * can always be started again. The first worker of each stage is booked before anything else.
  *
  * Of the batches given to a worker it runs the first; when it dies, that one is blamed, the others only wait again. */
-#include "core_impl.h"
+#include "exec/core_impl.h"
 
 #include <inttypes.h>
 

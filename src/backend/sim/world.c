@@ -1,0 +1,907 @@
+/* What happens in time. Everything that will happen lies in one heap of moments; the earliest comes true, is told to the
+ * core, and what the core wants done about it makes further moments.
+ *
+ * A lane follows its script: it asks, makes outputs, waits for its turn, ends. A worker runs the first of its batches. It
+ * may die at any moment; what it had on the way may then still arrive. */
+#include "backend/sim/sim_impl.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { STRAGGLER = 1000 };
+
+static bool chance(struct world *world, uint32_t percent)
+{
+	return random_below(&world->random, 100) < percent;
+}
+
+static bool fault(struct world *world, uint32_t percent)
+{
+	return world->faults && percent && chance(world, percent);
+}
+
+/* --- the future --- */
+
+static bool earlier(const struct moment *a, const struct moment *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+static void will_happen(struct world *world, uint64_t after, struct moment moment)
+{
+	struct moments *future = &world->future;
+	size_t at = future->count;
+
+	moment.at = world->now + after;
+	moment.order = world->order++;
+	if (weir_list_push(future, world->account, &world->err, moment)) {
+		sim_broken(world, "no memory", __LINE__);
+		return;
+	}
+	for (; at > 0 && earlier(&moment, &future->items[(at - 1) / 2]); at = (at - 1) / 2)
+		future->items[at] = future->items[(at - 1) / 2];
+	future->items[at] = moment;
+}
+
+static struct moment next_moment(struct world *world)
+{
+	struct moments *future = &world->future;
+	struct moment first = future->items[0], last = future->items[--future->count];
+	size_t at = 0;
+
+	for (;;) {
+		size_t down = 2 * at + 1;
+
+		if (down >= future->count)
+			break;
+		if (down + 1 < future->count && earlier(&future->items[down + 1], &future->items[down]))
+			down++;
+		if (!earlier(&future->items[down], &last))
+			break;
+		future->items[at] = future->items[down];
+		at = down;
+	}
+	if (future->count > 0)
+		future->items[at] = last;
+	world->now = first.at;
+	return first;
+}
+
+static uint64_t soon(struct world *world)
+{
+	uint64_t time = random_below(&world->random, 100);
+
+	return random_below(&world->random, 1000) < world->config.straggler_permille ? time * STRAGGLER : time;
+}
+
+/* --- talking to the core --- */
+
+static const char *const event_names[] = {"start",   "slot ready", "slot died", "split cut", "splits end", "output",
+					  "done",    "failed",     "ask",       "return",    "wait turn",  "enough",
+					  "spilled", "restored",   "taken",     "measured",  "cancel",     "tick"};
+static const char *const action_names[] = {"cut split", "start task",   "grant",       "give up",     "turn",
+					   "stop task", "start worker", "kill worker", "output kept", "drop",
+					   "resume",    "spill",        "restore",     "free",        "deliver",
+					   "trim",      "stop slot",    "set timer",   "end"};
+
+static void note(struct world *world, uint64_t value)
+{
+	world->result->trace_hash = sim_mix(world->result->trace_hash ^ (value + 0x9e3779b97f4a7c15u));
+}
+
+static void trace_event(struct world *world, const struct weir_event *event)
+{
+	note(world, (uint64_t)event->kind << 48 ^ (uint64_t)event->stage << 40 ^ event->slot);
+	note(world, event->run.task ^ (uint64_t)event->run.attempt << 32 ^ event->chunk);
+	note(world, (uint64_t)event->bytes);
+	if (world->trace)
+		fprintf(world->trace,
+			"%8" PRIu64 " %6" PRIu64 " %-10s stage %u slot %d/%u task %" PRIx64 ".%u chunk %" PRIx64
+			" bytes %" PRId64 " code %d\n",
+			world->result->events, world->now, event_names[event->kind], event->stage, (int)event->slot,
+			event->generation, event->run.task, event->run.attempt, event->chunk, event->bytes,
+			event->code);
+}
+
+static void trace_action(struct world *world, const struct weir_action *action)
+{
+	note(world, (uint64_t)action->kind << 48 ^ (uint64_t)action->stage << 40 ^ action->slot);
+	note(world, action->run.task ^ (uint64_t)action->run.attempt << 32 ^ action->chunk);
+	note(world, (uint64_t)action->bytes);
+	if (world->trace)
+		fprintf(world->trace,
+			"                    → %-12s stage %u slot %u/%u task %" PRIx64 ".%u chunk %" PRIx64
+			" bytes %" PRId64 " code %d %s\n",
+			action_names[action->kind], action->stage, action->slot, action->generation, action->run.task,
+			action->run.attempt, action->chunk, action->bytes, action->code,
+			action->reason ? action->reason : "");
+}
+
+static int refuse(void *asked, struct weir_account *account, int64_t more, struct weir_error *err)
+{
+	(void)asked;
+	(void)account;
+	return weir_error_set(err, WEIR_E_MEMORY, "no %lld bytes, says the simulation", (long long)more);
+}
+
+/* A step that finds no memory must leave everything as it was. */
+static void step(struct world *world, const struct weir_event *event, struct weir_actions *actions)
+{
+	struct weir_core_stats before, after;
+	size_t count = actions->count;
+
+	world->result->events++;
+	if (world->faults && random_below(&world->random, 1000) < world->config.allocation_permille) {
+		weir_core_stats(world->core, &before);
+		atomic_store(&world->core_account.grant, atomic_load(&world->core_account.used));
+		if (weir_core_step(world->core, event, world->now, actions, &world->err) == WEIR_OK) {
+			atomic_store(&world->core_account.grant, INT64_MAX);
+			return;
+		}
+		atomic_store(&world->core_account.grant, INT64_MAX);
+		weir_core_stats(world->core, &after);
+		PROMISE(world, !memcmp(&before, &after, sizeof(before)) && actions->count == count,
+			"a step that failed has changed something");
+		world->result->seen |= WEIR_SIM_ALLOCATION_FAILED;
+	}
+	if (weir_core_step(world->core, event, world->now, actions, &world->err))
+		sim_broken(world, "a step failed though there was memory", __LINE__);
+}
+
+static void perform(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale,
+		    struct weir_actions *actions);
+static bool stops_without_cause(struct world *world, const struct weir_action *action, const struct weir_event *event);
+
+static void tell(struct world *world, struct weir_event event, bool stale)
+{
+	struct weir_actions actions = {0};
+
+	trace_event(world, &event);
+	step(world, &event, &actions);
+	if (world->cause)
+		world->winding_down = true;
+	for (size_t i = 0; i < actions.count && !world->winding_down; i++)
+		if (stops_without_cause(world, &actions.items[i], &event))
+			sim_wound_down(world);
+	/* The list grows while it is walked: a cut split is answered at once. */
+	for (size_t i = 0; i < actions.count && !world->result->broken[0]; i++) {
+		struct weir_action action = actions.items[i];
+
+		trace_action(world, &action);
+		PROMISE(world, !world->ended || action.kind == WEIR_DO_STOP_SLOT || action.kind == WEIR_DO_OUTPUT_DROP,
+			"an action after the end");
+		perform(world, &action, &event, stale, &actions);
+	}
+	weir_list_release(&actions, &world->core_account);
+}
+
+/* Also says it again later, at times. */
+static void say(struct world *world, struct weir_event event)
+{
+	if (fault(world, world->config.repeat_percent))
+		will_happen(world, soon(world) * 5, (struct moment){.kind = MESSAGE, .event = event, .repeat = true});
+	tell(world, event, false);
+}
+
+/* --- lanes --- */
+
+static void lane_goes_on(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+
+	lane->wait = LANE_RUNS;
+	will_happen(world, soon(world),
+		    (struct moment){.kind = LANE_GOES, .stage = stage, .slot = slot, .token = ++lane->token});
+}
+
+static void lane_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+	struct weir_event event = {.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
+				   .stage = stage,
+				   .slot = slot,
+				   .run = lane->run,
+				   .code = code};
+	bool again = stage == 0 && lane->run.attempt >= WEIR_REBUILD_ATTEMPT;
+	struct chunk *chunk = stage ? sim_chunk(world, lane->chunk) : NULL;
+
+	if (chance(world, 10))
+		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant / 4 + 1);
+	world->granted -= lane->grant - event.bytes;
+	lane->grant = lane->kept = event.bytes;
+	lane->busy = false;
+	lane->token++;
+	if (chunk)
+		chunk->running = false;
+	if (stage == 0 && !again)
+		world->splits[lane->run.task].running--;
+	if (!code || lane->stop) {
+		if (chunk)
+			chunk->done = true;
+		if (stage == 0 && !again)
+			world->splits[lane->run.task].done = true;
+		if (!code && !lane->stop && stage + 1 == world->config.options.stage_count &&
+		    !world->config.options.consumer &&
+		    weir_list_push(&world->accepted, world->account, &world->err, lane->place))
+			sim_broken(world, "no memory", __LINE__);
+	} else if (code != WEIR_E_GIVE_UP && !world->cause) {
+		world->cause = code;
+	}
+	say(world, event);
+}
+
+static void lane_waits(struct world *world, uint32_t stage, uint32_t slot, enum lane_wait wait, struct weir_event event)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+
+	if (lane->give_up) {
+		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
+		return;
+	}
+	lane->wait = wait;
+	lane->asked = event.bytes;
+	event.stage = stage;
+	event.slot = slot;
+	event.run = lane->run;
+	if (event.kind == WEIR_EV_OUTPUT)
+		say(world, event);
+	else
+		tell(world, event, false);
+}
+
+static void lane_goes(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+	/* A run for a lost chunk does what the split did. */
+	struct place place = lane->place;
+
+	if (stage == 0)
+		place = (struct place){.length = 1, .at = {lane->run.task}};
+	if (lane->stop) {
+		lane_ends(world, stage, slot, WEIR_E_CANCELLED);
+		return;
+	}
+	if (lane->unwinding) {
+		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
+		return;
+	}
+	if (lane->grant > 0 && chance(world, 10)) {
+		struct weir_event event = {.kind = WEIR_EV_RETURN, .stage = stage, .slot = slot, .run = lane->run};
+
+		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant + 1);
+		lane->grant -= event.bytes;
+		world->granted -= event.bytes;
+		lane->token++;
+		lane_goes_on(world, stage, slot);
+		tell(world, event, false);
+		return;
+	}
+	if (lane->asks_done < lane->script.ask_count &&
+	    (lane->asks_done <= lane->outputs_done || lane->outputs_done == lane->script.output_count)) {
+		lane_waits(world, stage, slot, LANE_ASKS,
+			   (struct weir_event){.kind = WEIR_EV_ASK,
+					       .bytes = sim_ask_bytes(&world->config, &place, lane->asks_done++)});
+		return;
+	}
+	if (lane->outputs_done < lane->script.output_count) {
+		int64_t bytes = sim_output_bytes(&world->config, &place, lane->outputs_done);
+
+		if (lane->grant < bytes)
+			lane_waits(world, stage, slot, LANE_ASKS,
+				   (struct weir_event){.kind = WEIR_EV_ASK, .bytes = bytes - lane->grant});
+		else
+			lane_waits(world, stage, slot, LANE_RESUME,
+				   (struct weir_event){
+					   .kind = WEIR_EV_OUTPUT, .chunk = lane->outputs_done++, .bytes = bytes});
+		return;
+	}
+	if (lane->script.fails && lane->run.attempt < WEIR_REBUILD_ATTEMPT) {
+		lane_ends(world, stage, slot, WEIR_E_DATA);
+		return;
+	}
+	if (lane->script.turn && !lane->turn_done) {
+		lane->turn_done = true;
+		lane_waits(world, stage, slot, LANE_TURN, (struct weir_event){.kind = WEIR_EV_WAIT_TURN});
+		return;
+	}
+	if (lane->script.enough && !lane->enough_done) {
+		struct place end = lane->place;
+
+		lane->enough_done = true;
+		end.at[end.length - 1]++;
+		if (!world->enough_seen || sim_place_compare(&end, &world->enough) < 0)
+			world->enough = end;
+		world->enough_seen = true;
+		for (size_t i = 0; i < world->chunks.count; i++)
+			if (!world->chunks.items[i].delivered && sim_chunk_unwanted(world, &world->chunks.items[i]))
+				world->chunks.items[i].doomed = true;
+		lane_goes_on(world, stage, slot);
+		tell(world, (struct weir_event){.kind = WEIR_EV_ENOUGH, .stage = stage, .slot = slot, .run = lane->run},
+		     false);
+		return;
+	}
+	lane_ends(world, stage, slot, WEIR_OK);
+}
+
+/* --- workers --- */
+
+static void worker_goes_on(struct world *world, uint32_t stage, uint32_t slot)
+{
+	will_happen(world, soon(world),
+		    (struct moment){.kind = WORKER_GOES,
+				    .stage = stage,
+				    .slot = slot,
+				    .generation = world->workers[stage][slot].generation});
+}
+
+/* What came of a batch's outputs when the batch came to its end. */
+static void outputs_of(struct world *world, const struct weir_run *run, bool accepted)
+{
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		struct chunk *chunk = &world->chunks.items[i];
+
+		if (!chunk->held || chunk->maker.stage != run->stage || chunk->maker.task != run->task ||
+		    chunk->maker.attempt != run->attempt)
+			continue;
+		if (accepted)
+			chunk->held = false;
+		else
+			chunk->doomed = true;
+	}
+}
+
+static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct batch batch = worker->batches[0];
+	struct chunk *chunk = sim_chunk(world, batch.chunk);
+	bool accepted = !code && !batch.stop;
+
+	memmove(worker->batches, worker->batches + 1, --worker->count * sizeof(worker->batches[0]));
+	worker->alone = false;
+	world->granted -= batch.allowance;
+	chunk->running = false;
+	if (!code || batch.stop)
+		chunk->done = true;
+	if (accepted && stage + 1 == world->config.options.stage_count && !world->config.options.consumer &&
+	    weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
+		sim_broken(world, "no memory", __LINE__);
+	outputs_of(world, &batch.run, accepted);
+	if (code && !batch.stop && !world->cause)
+		world->cause = code;
+	if (worker->count)
+		worker_goes_on(world, stage, slot);
+	say(world, (struct weir_event){.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
+				       .stage = stage,
+				       .slot = slot,
+				       .generation = worker->generation,
+				       .run = batch.run,
+				       .code = code});
+}
+
+static void count_death(struct world *world, uint32_t stage, struct chunk *chunk, enum weir_death death)
+{
+	if (death == WEIR_DEATH_OWN) {
+		if (++chunk->own_deaths >= WEIR_ATTEMPTS_MAX && !world->cause)
+			world->cause = WEIR_E_WORKER;
+		return;
+	}
+	if (chunk->kills == chunk->forgiven)
+		chunk->others = (uint32_t)world->stage_kills[stage];
+	world->stage_kills[stage]++;
+	chunk->kills++;
+	if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven &&
+	    world->stage_kills[stage] - chunk->others < 2 * (uint64_t)(chunk->kills - chunk->forgiven) && !world->cause)
+		world->cause = WEIR_E_WORKER;
+	else if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven)
+		chunk->forgiven = chunk->kills;
+}
+
+static void worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum weir_death death)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct weir_event event = {.kind = WEIR_EV_SLOT_DIED,
+				   .stage = stage,
+				   .slot = slot,
+				   .generation = worker->generation,
+				   .death = death};
+	int64_t assumed = world->config.stages[stage].slot_memory;
+
+	if (worker->state == WORKER_STARTING && !worker->killed && ++world->deaths_before_up[stage] >= WEIR_KILLS_MAX &&
+	    !world->cause)
+		world->cause = WEIR_E_WORKER;
+	for (uint32_t i = 0; i < worker->count; i++) {
+		struct batch *batch = &worker->batches[i];
+		struct chunk *chunk = sim_chunk(world, batch->chunk);
+
+		/* What it had sent before it died may still be on its way. */
+		if (i == 0 && fault(world, world->config.late_percent)) {
+			struct weir_event late = {.kind = chance(world, 50) ? WEIR_EV_TASK_DONE : WEIR_EV_OUTPUT,
+						  .stage = stage,
+						  .slot = slot,
+						  .generation = worker->generation,
+						  .run = batch->run,
+						  .chunk = batch->outputs_done,
+						  .bytes = world->config.unit};
+
+			if (chance(world, 30))
+				late.kind = WEIR_EV_TASK_FAILED, late.code = WEIR_E_DATA;
+			will_happen(world, soon(world),
+				    (struct moment){.kind = MESSAGE, .event = late, .repeat = true});
+		}
+		world->granted -= batch->allowance;
+		chunk->running = false;
+		if (batch->stop)
+			chunk->done = true;
+		else if (i == 0 && !world->winding_down)
+			count_death(world, stage, chunk, death);
+		outputs_of(world, &batch->run, false);
+	}
+	worker->count = 0;
+	worker->alone = false;
+	worker->state = WORKER_DEAD;
+	world->workers_memory += assumed - worker->memory;
+	worker->memory = assumed;
+	if (worker->stopped) { /* its slot is closed already */
+		world->workers_memory -= assumed;
+		worker->memory = 0;
+	}
+	say(world, event);
+}
+
+static void worker_goes(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct batch *batch = &worker->batches[0];
+	struct script script;
+	struct chunk *chunk;
+
+	if (worker->state == WORKER_STARTING) {
+		if (fault(world, world->config.death_percent / 4)) {
+			worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
+			return;
+		}
+		worker->state = WORKER_UP;
+		world->deaths_before_up[stage] = 0;
+		say(world, (struct weir_event){.kind = WEIR_EV_SLOT_READY,
+					       .stage = stage,
+					       .slot = slot,
+					       .generation = worker->generation});
+		return;
+	}
+	if (worker->state != WORKER_UP || worker->count == 0)
+		return;
+	chunk = sim_chunk(world, batch->chunk);
+	sim_script(&world->config, &chunk->place, &script);
+	if (batch->stop && chance(world, 70)) {
+		batch_ends(world, stage, slot, WEIR_E_CANCELLED);
+	} else if (script.poison || fault(world, world->config.own_percent)) {
+		worker_dies(world, stage, slot, WEIR_DEATH_OWN);
+	} else if (fault(world, world->config.death_percent)) {
+		worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
+	} else if (batch->outputs_done < script.output_count) {
+		struct weir_event event = {
+			.kind = WEIR_EV_OUTPUT,
+			.stage = stage,
+			.slot = slot,
+			.generation = worker->generation,
+			.run = batch->run,
+			.chunk = batch->outputs_done,
+			.bytes = sim_output_bytes(&world->config, &chunk->place, batch->outputs_done)};
+
+		batch->outputs_done++;
+		worker_goes_on(world, stage, slot);
+		say(world, event);
+	} else {
+		batch_ends(world, stage, slot, script.fails ? WEIR_E_DATA : WEIR_OK);
+	}
+}
+
+/* --- disk, consumer, measurements --- */
+
+static void disk_done(struct world *world, uint64_t id)
+{
+	struct chunk *chunk = sim_chunk(world, id);
+	struct weir_event event = {.chunk = id};
+
+	if (!chunk) {
+		sim_broken(world, "a chunk is gone that the disk works on", __LINE__);
+		return;
+	}
+	if (chunk->where == CHUNK_SPILLING) {
+		event.kind = WEIR_EV_SPILLED;
+		event.code = fault(world, world->config.spill_fail_percent) ? WEIR_E_NO_SPACE : WEIR_OK;
+		chunk->where = event.code ? CHUNK_RESIDENT : CHUNK_SPILLED;
+		chunk->unspillable |= event.code != 0;
+		if (event.code)
+			world->result->seen |= WEIR_SIM_SPILL_FAILED;
+		else
+			world->resident -= chunk->bytes;
+	} else {
+		event.kind = WEIR_EV_RESTORED;
+		event.code = fault(world, world->config.corrupt_percent) ? WEIR_E_SPILL_CORRUPT : WEIR_OK;
+		chunk->where = event.code ? CHUNK_LOST : CHUNK_RESIDENT;
+		if (event.code) {
+			world->resident -= chunk->bytes;
+			if ((chunk->place.length != 2 || ++chunk->losses > WEIR_ATTEMPTS_MAX) && !world->cause &&
+			    !chunk->doomed)
+				world->cause = WEIR_E_SPILL_CORRUPT;
+		}
+	}
+	tell(world, event, false);
+}
+
+static void measures(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	struct weir_event event = {.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT};
+	uint32_t stage = (uint32_t)random_below(&world->random, options->stage_count);
+
+	if (sim_is_lanes(world, stage) || !chance(world, 50)) {
+		event.bytes = options->budget < INT64_MAX
+				      ? (int64_t)random_below(&world->random, (uint64_t)options->budget)
+				      : world->config.unit;
+	} else {
+		uint32_t slot = (uint32_t)random_below(&world->random, world->config.stages[stage].slots);
+		struct worker *worker = &world->workers[stage][slot];
+		int64_t assumed = world->config.stages[stage].slot_memory;
+
+		if (worker->state != WORKER_UP || worker->stopped)
+			return;
+		event.stage = stage;
+		event.slot = slot;
+		event.generation = worker->generation;
+		event.bytes = chance(world, world->config.worker_grows_percent)
+				      ? assumed * 2 + world->config.unit * (int64_t)random_below(&world->random, 8)
+				      : assumed / 2;
+		world->workers_memory -= worker->memory;
+		worker->memory = event.bytes > assumed ? event.bytes : assumed;
+		world->workers_memory += worker->memory;
+	}
+	tell(world, event, false);
+}
+
+/* --- actions --- */
+
+/* Stopping a task is in order behind enough, and for a run that has brought back what was lost. */
+static bool stops_without_cause(struct world *world, const struct weir_action *action, const struct weir_event *event)
+{
+	if (action->kind == WEIR_DO_END)
+		return action->code == WEIR_E_LIMIT;
+	if (action->kind == WEIR_DO_KILL_WORKER)
+		return world->workers[action->stage][action->slot].count > 0;
+	if (action->kind != WEIR_DO_STOP_TASK)
+		return false;
+	if (sim_is_lanes(world, action->stage)) {
+		struct lane *lane = &world->lanes[action->stage][action->slot];
+		struct place at = sim_lane_position(world, lane);
+
+		if (action->stage == 0 && lane->run.attempt >= WEIR_REBUILD_ATTEMPT)
+			return event->kind != WEIR_EV_OUTPUT && event->kind != WEIR_EV_ENOUGH;
+		return !sim_behind_enough(world, &at);
+	}
+	for (uint32_t i = 0; i < world->workers[action->stage][action->slot].count; i++) {
+		struct batch *batch = &world->workers[action->stage][action->slot].batches[i];
+		struct chunk *chunk = sim_chunk(world, batch->chunk);
+
+		if (batch->run.task == action->run.task && chunk)
+			return !sim_chunk_unwanted(world, chunk);
+	}
+	return true;
+}
+
+static void stop_task(struct world *world, const struct weir_action *action)
+{
+	world->result->seen |= world->enough_seen ? WEIR_SIM_ENOUGH_STOPS : 0;
+	if (sim_is_lanes(world, action->stage)) {
+		struct lane *lane = &world->lanes[action->stage][action->slot];
+
+		PROMISE(world, lane->busy, "a stop for a lane that does nothing");
+		lane->stop = true;
+		if (lane->wait != LANE_RUNS)
+			lane_goes_on(world, action->stage, action->slot);
+		return;
+	}
+	for (uint32_t i = 0; i < world->workers[action->stage][action->slot].count; i++)
+		if (world->workers[action->stage][action->slot].batches[i].run.task == action->run.task)
+			world->workers[action->stage][action->slot].batches[i].stop = true;
+}
+
+static void give_up(struct world *world, const struct weir_action *action)
+{
+	struct lane *lane = &world->lanes[action->stage][action->slot];
+
+	world->result->seen |= WEIR_SIM_GIVE_UP;
+	PROMISE(world, sim_is_lanes(world, action->stage) && lane->busy, "a task to give up that does not run");
+	lane->give_up = true;
+	if (lane->wait != LANE_RUNS) {
+		lane->unwinding = true;
+		lane_goes_on(world, action->stage, action->slot);
+	}
+}
+
+static void start_worker(struct world *world, const struct weir_action *action)
+{
+	struct worker *worker = &world->workers[action->stage][action->slot];
+
+	PROMISE(world, !sim_is_lanes(world, action->stage) && !worker->stopped, "a worker where there can be none");
+	PROMISE(world, worker->state == WORKER_NONE || worker->state == WORKER_DEAD, "a worker started twice");
+	PROMISE(world, action->generation > worker->generation, "a generation used twice");
+	worker->state = WORKER_STARTING;
+	worker->generation = action->generation;
+	worker->given = worker->count = 0;
+	worker->killed = false;
+	if (!worker->counted) {
+		worker->counted = true;
+		worker->memory = world->config.stages[action->stage].slot_memory;
+		world->workers_memory += worker->memory;
+		PROMISE(world, worker->memory == 0 || sim_used(world) <= world->config.options.budget,
+			"a worker beyond the budget");
+	}
+	worker_goes_on(world, action->stage, action->slot);
+}
+
+static void cut_split(struct world *world, struct weir_actions *actions)
+{
+	struct weir_event event = {.kind = WEIR_EV_SPLITS_END};
+
+	PROMISE(world, !world->cut_end && !world->enough_seen, "a split asked for after the last");
+	if (world->splits_cut < world->config.split_count) {
+		event.kind = WEIR_EV_SPLIT_CUT;
+		event.bytes = sim_split_need(&world->config, world->splits_cut++);
+	} else {
+		world->cut_end = true;
+	}
+	trace_event(world, &event);
+	step(world, &event, actions);
+}
+
+static void stop_slot(struct world *world, const struct weir_action *action)
+{
+	struct lane *lane = &world->lanes[action->stage][action->slot];
+	struct worker *worker = &world->workers[action->stage][action->slot % SIM_WORKERS_MAX];
+
+	if (sim_is_lanes(world, action->stage)) {
+		PROMISE(world, lane->up && !lane->busy, "a lane sent home that is at work");
+		lane->stopped = true;
+		world->granted -= lane->grant;
+		lane->grant = lane->kept = 0;
+		return;
+	}
+	PROMISE(world, worker->count == 0, "a worker sent home that is at work");
+	worker->stopped = true;
+	if (worker->state != WORKER_DEAD && worker->counted) {
+		world->workers_memory -= worker->memory;
+		worker->counted = false;
+		worker->memory = 0;
+	}
+}
+
+static void kill_worker(struct world *world, const struct weir_action *action)
+{
+	struct worker *worker = &world->workers[action->stage][action->slot];
+
+	PROMISE(world, worker->generation == action->generation, "a worker killed that is not there");
+	worker->killed = true;
+	will_happen(world, soon(world),
+		    (struct moment){.kind = WORKER_DIES,
+				    .stage = action->stage,
+				    .slot = action->slot,
+				    .generation = action->generation});
+}
+
+static void dropped(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale)
+{
+	(void)action;
+	PROMISE(world, event->kind == WEIR_EV_OUTPUT, "an output dropped that was not reported");
+	if (stale)
+		world->result->seen |= WEIR_SIM_STALE;
+	else if (event->run.attempt > 1 && event->run.attempt < WEIR_REBUILD_ATTEMPT)
+		world->result->seen |= WEIR_SIM_REDO_SKIPPED;
+}
+
+static void perform(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale,
+		    struct weir_actions *actions)
+{
+	struct lane *lane = action->stage < SIM_STAGES_MAX && action->slot < SIM_LANES_MAX
+				    ? &world->lanes[action->stage][action->slot]
+				    : NULL;
+
+	switch (action->kind) {
+	case WEIR_DO_CUT_SPLIT:
+		cut_split(world, actions);
+		break;
+	case WEIR_DO_START_TASK:
+		sim_check_start(world, action);
+		if (world->result->broken[0])
+			break;
+		if (sim_is_lanes(world, action->stage))
+			lane_goes_on(world, action->stage, action->slot);
+		else if (world->workers[action->stage][action->slot].count == 1)
+			worker_goes_on(world, action->stage, action->slot);
+		break;
+	case WEIR_DO_GRANT:
+		sim_check_grant(world, action);
+		lane_goes_on(world, action->stage, action->slot);
+		break;
+	case WEIR_DO_GIVE_UP:
+		give_up(world, action);
+		break;
+	case WEIR_DO_TURN:
+		sim_check_turn(world, action);
+		lane_goes_on(world, action->stage, action->slot);
+		break;
+	case WEIR_DO_STOP_TASK:
+		stop_task(world, action);
+		break;
+	case WEIR_DO_START_WORKER:
+		start_worker(world, action);
+		break;
+	case WEIR_DO_KILL_WORKER:
+		kill_worker(world, action);
+		break;
+	case WEIR_DO_OUTPUT_KEPT:
+		PROMISE(world, !stale, "an output of a dead or repeated run accepted");
+		if (!stale)
+			sim_check_output(world, action, event);
+		break;
+	case WEIR_DO_OUTPUT_DROP:
+		dropped(world, action, event, stale);
+		break;
+	case WEIR_DO_RESUME:
+		PROMISE(world, lane && lane->busy && lane->wait == LANE_RESUME, "resumed though it did not pause");
+		lane_goes_on(world, action->stage, action->slot);
+		break;
+	case WEIR_DO_SPILL:
+		sim_check_spill(world, action);
+		will_happen(world, soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
+		break;
+	case WEIR_DO_RESTORE:
+		sim_check_restore(world, action);
+		will_happen(world, soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
+		break;
+	case WEIR_DO_FREE:
+		sim_check_free(world, action);
+		break;
+	case WEIR_DO_DELIVER:
+		sim_check_deliver(world, action);
+		will_happen(world, random_below(&world->random, world->config.pause_max),
+			    (struct moment){.kind = CONSUMER_TAKES, .chunk = action->chunk});
+		break;
+	case WEIR_DO_STOP_SLOT:
+		stop_slot(world, action);
+		break;
+	case WEIR_DO_END:
+		sim_check_end(world, action);
+		break;
+	case WEIR_DO_TRIM:
+	case WEIR_DO_SET_TIMER:
+		break;
+	}
+}
+
+/* --- time --- */
+
+static void message(struct world *world, const struct moment *moment)
+{
+	if (moment->event.kind == WEIR_EV_SLOT_READY && sim_is_lanes(world, moment->event.stage))
+		world->lanes[moment->event.stage][moment->event.slot].up = true;
+	tell(world, moment->event, moment->repeat);
+}
+
+static void takes(struct world *world, uint64_t id)
+{
+	struct chunk *chunk = sim_chunk(world, id);
+
+	if (!chunk) /* the run was stopped meanwhile */
+		return;
+	chunk->done = true;
+	world->consumer_holds--;
+	tell(world, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = id}, false);
+}
+
+static void comes_true(struct world *world, const struct moment *moment)
+{
+	struct worker *worker = &world->workers[moment->stage][moment->slot % SIM_WORKERS_MAX];
+
+	switch (moment->kind) {
+	case LANE_GOES:
+		if (world->lanes[moment->stage][moment->slot].token == moment->token)
+			lane_goes(world, moment->stage, moment->slot);
+		break;
+	case WORKER_GOES:
+		if (worker->generation == moment->generation)
+			worker_goes(world, moment->stage, moment->slot);
+		break;
+	case WORKER_DIES:
+		if (worker->generation == moment->generation && worker->state != WORKER_DEAD)
+			worker_dies(world, moment->stage, moment->slot, WEIR_DEATH_OUTSIDE);
+		break;
+	case MESSAGE:
+		message(world, moment);
+		break;
+	case DISK_DONE:
+		disk_done(world, moment->chunk);
+		break;
+	case CONSUMER_TAKES:
+		takes(world, moment->chunk);
+		break;
+	}
+}
+
+static void live(struct world *world)
+{
+	const struct config *config = &world->config;
+
+	for (uint32_t s = 0; s < config->options.stage_count; s++)
+		for (uint32_t w = 0; w < config->stages[s].slots && sim_is_lanes(world, s); w++) {
+			struct weir_event ready = {.kind = WEIR_EV_SLOT_READY, .stage = s, .slot = w};
+
+			will_happen(world, random_below(&world->random, 50),
+				    (struct moment){.kind = MESSAGE, .event = ready});
+		}
+	tell(world, (struct weir_event){.kind = WEIR_EV_START}, false);
+	while (!world->ended && !world->result->broken[0]) {
+		struct moment moment;
+
+		if (world->future.count == 0) {
+			sim_broken(world, "it has stalled: nothing will ever happen again", __LINE__);
+			break;
+		}
+		if (world->result->events > SIM_STEPS_MAX) {
+			sim_broken(world, "it does not come to an end", __LINE__);
+			break;
+		}
+		world->faults = world->result->events < config->faults_until;
+		if (world->result->events >= config->cancel_at && !world->winding_down) {
+			world->cause = world->cause ? world->cause : WEIR_E_CANCELLED;
+			tell(world, (struct weir_event){.kind = WEIR_EV_CANCEL}, false);
+			continue;
+		}
+		if (fault(world, config->measure_percent))
+			measures(world);
+		if (world->ended)
+			break;
+		moment = next_moment(world);
+		comes_true(world, &moment);
+	}
+	/* What still arrives after the end changes nothing. */
+	while (world->future.count > 0 && !world->result->broken[0]) {
+		struct moment moment = next_moment(world);
+
+		if (moment.kind == MESSAGE && moment.event.kind != WEIR_EV_START)
+			message(world, &moment);
+	}
+}
+
+int weir_sim_run(struct weir_account *account, uint64_t seed, FILE *trace, struct weir_sim_result *result)
+{
+	struct weir_error err;
+	struct world *world = weir_alloc_zero(account, sizeof(*world), &err);
+
+	memset(result, 0, sizeof(*result));
+	if (!world)
+		return err.code;
+	world->account = account;
+	world->result = result;
+	world->trace = trace;
+	world->faults = true;
+	world->random.state = seed ^ 0x5851f42d4c957f2du;
+	sim_plan(&world->config, seed);
+	weir_account_init(&world->core_account, account, "core");
+	world->core_account.ask = refuse;
+	world->splits = weir_alloc_zero(account, (world->config.split_count + 1) * sizeof(*world->splits), &err);
+	if (!world->splits || weir_core_new(&world->core_account, &world->config.options, &world->core, &err))
+		sim_broken(world, "the core could not be made", __LINE__);
+	else
+		live(world);
+	weir_core_free(world->core);
+	weir_list_release(&world->future, account);
+	weir_list_release(&world->chunks, account);
+	weir_list_release(&world->accepted, account);
+	if (world->splits)
+		weir_free(account, world->splits, (world->config.split_count + 1) * sizeof(*world->splits));
+	weir_account_release(&world->core_account);
+	weir_free(account, world, sizeof(*world));
+	return result->broken[0] ? WEIR_E_INTERNAL : WEIR_OK;
+}
