@@ -6,19 +6,22 @@
 #define NANOS_PER_DAY (INT64_C(86400) * 1000000000)
 #define JULIAN_1970 2440588
 
-static void narrow(const uint8_t *in, uint32_t count, uint32_t width, uint8_t *out)
+static void narrow(const uint8_t *in, uint32_t count, uint32_t width_in, uint32_t width, uint8_t *out)
 {
 	/* Little endian: the low bytes come first. Values that do not fit are the writer's fault; they wrap. */
 	if (width == 1) {
 		for (uint32_t i = 0; i < count; i++)
-			out[i] = in[(size_t)i * 4];
+			out[i] = in[(size_t)i * width_in];
+	} else if (width == 2) {
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(out + (size_t)i * 2, in + (size_t)i * width_in, 2);
 	} else {
 		for (uint32_t i = 0; i < count; i++)
-			memcpy(out + (size_t)i * 2, in + (size_t)i * 4, 2);
+			memcpy(out + (size_t)i * 4, in + (size_t)i * width_in, 4);
 	}
 }
 
-static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct weir_error *err)
+static void from_int96(const uint8_t *in, uint32_t count, int64_t *out)
 {
 	for (uint32_t i = 0; i < count; i++, in += 12) {
 		uint64_t nanos;
@@ -30,8 +33,6 @@ static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct we
 		out[i] = (int64_t)(((uint64_t)(int64_t)(int32_t)julian - JULIAN_1970) * (uint64_t)NANOS_PER_DAY +
 				   nanos);
 	}
-	(void)err;
-	return WEIR_OK;
 }
 
 static void decimal_int(const uint8_t *in, uint32_t count, uint32_t width, uint32_t width_arrow, uint8_t *out)
@@ -98,19 +99,21 @@ static void from_interval(const uint8_t *in, uint32_t count, uint8_t *out)
 	}
 }
 
-static int scale(const struct parquet_leaf_info *info, const uint8_t *in, uint32_t count, int64_t *out,
-		 struct weir_error *err)
+static void unscale(const struct parquet_leaf_info *info, const uint8_t *in, uint32_t count, void *out)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		int64_t value;
+		if (info->width == 4) {
+			int32_t value;
 
-		memcpy(&value, in + (size_t)i * 8, 8);
-		if (info->convert == PARQUET_UNSCALE)
-			out[i] = value / info->factor;
-		else if (__builtin_mul_overflow(value, info->factor, &out[i]))
-			return weir_error_set(err, WEIR_E_DATA, "A time that does not fit the type's unit.");
+			memcpy(&value, in + (size_t)i * 4, 4);
+			((int32_t *)out)[i] = (int32_t)(value / info->factor);
+		} else {
+			int64_t value;
+
+			memcpy(&value, in + (size_t)i * 8, 8);
+			((int64_t *)out)[i] = value / info->factor;
+		}
 	}
-	return WEIR_OK;
 }
 
 static void days_to_millis(const uint8_t *in, uint32_t count, int64_t *out)
@@ -128,10 +131,11 @@ int parquet_convert(const struct parquet_leaf_info *info, const void *in, uint32
 {
 	switch (info->convert) {
 	case PARQUET_NARROW:
-		narrow(in, count, info->width_arrow, out);
+		narrow(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;
 	case PARQUET_FROM_INT96:
-		return from_int96(in, count, out, err);
+		from_int96(in, count, out);
+		return WEIR_OK;
 	case PARQUET_DECIMAL_INT:
 		decimal_int(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;
@@ -157,9 +161,9 @@ int parquet_convert(const struct parquet_leaf_info *info, const void *in, uint32
 	case PARQUET_FROM_INTERVAL:
 		from_interval(in, count, out);
 		return WEIR_OK;
-	case PARQUET_SCALE:
 	case PARQUET_UNSCALE:
-		return scale(info, in, count, out, err);
+		unscale(info, in, count, out);
+		return WEIR_OK;
 	case PARQUET_DAYS_TO_MILLIS:
 		days_to_millis(in, count, out);
 		return WEIR_OK;

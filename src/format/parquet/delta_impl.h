@@ -11,14 +11,14 @@
 #include "format/parquet/kernels_impl.h"
 
 struct parquet_delta {
-	const uint8_t *at, *end;  /* the next miniblock, or the next block's head */
+	const uint8_t *at, *end; /* the next miniblock, or the next block's head */
 	uint64_t last, min_delta;
 	uint32_t value_count, left; /* of the page; not yet given */
 	bool is_first_pending;      /* `last` is the first value and was not given */
 	uint32_t mini_count, mini_values;
-	uint32_t mini;            /* the next one of the block; mini_count: the block is used up */
-	const uint8_t *widths;    /* of the block */
-	const uint8_t *packed;    /* the open miniblock */
+	uint32_t mini;         /* the next one of the block; mini_count: the block is used up */
+	const uint8_t *widths; /* of the block */
+	const uint8_t *packed; /* the open miniblock */
 	uint32_t packed_width, packed_left, packed_taken;
 };
 

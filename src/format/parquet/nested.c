@@ -21,6 +21,7 @@ struct make {
 	struct parquet_column *column;
 	struct weir_account *account;
 	struct weir_error *err;
+	bool has_blanks; /* rows that nobody looks at came without values */
 };
 
 /* Which entries are slots of a node. */
@@ -221,6 +222,70 @@ static int64_t list_offsets(const struct make *make, const struct parquet_shape 
 	return elements;
 }
 
+/* Lists of one length have no offsets: a null one takes as many places among the elements as any other. */
+static int fixed_elements(const struct make *make, const struct parquet_shape *shape, struct weir_array *array,
+			  const int32_t *offsets, struct weir_array *elements)
+{
+	int64_t size = array->type->list_size, places = array->length * size, *rows;
+	size_t bytes = ((size_t)places + 1) * sizeof(*rows);
+	int code = WEIR_OK;
+
+	if (elements->length == places && array->null_count == 0) {
+		for (int64_t i = 0; i < array->length; i++)
+			if (offsets[i + 1] - offsets[i] != size)
+				return damaged(make, shape);
+		array->children[0] = weir_array_ref(elements);
+		return WEIR_OK;
+	}
+	rows = weir_alloc(make->account, bytes, make->err);
+	if (!rows)
+		return make->err->code;
+	for (int64_t i = 0; i < array->length && !code; i++) {
+		bool is_empty = offsets[i + 1] == offsets[i];
+
+		if (!is_empty && offsets[i + 1] - offsets[i] != size)
+			code = damaged(make, shape);
+		else if (is_empty && !make->has_blanks && weir_array_is_valid(array, i))
+			code = damaged(make, shape);
+		for (int64_t j = 0; j < size && !code; j++)
+			rows[i * size + j] = !is_empty ? offsets[i] + j : elements->length ? 0 : -1;
+	}
+	if (!code) {
+		array->children[0] = weir_array_take(make->account, elements, rows, places, make->err);
+		code = array->children[0] ? WEIR_OK : make->err->code;
+	}
+	weir_free(make->account, rows, bytes);
+	return code;
+}
+
+static int make_fixed_list(const struct make *make, const struct parquet_shape *shape, struct slots slots,
+			   struct weir_array *array)
+{
+	struct weir_array *elements = NULL;
+	struct weir_buffer buffer = {0};
+	uint8_t *offsets;
+	int64_t count;
+	int code;
+
+	code = validity(make, shape, slots, &array->length, &array->null_count, &array->buffers[0]);
+	if (!code)
+		code = weir_buffer_new(make->account, ((uint64_t)array->length + 1) * 4, &buffer, &offsets, make->err);
+	if (code)
+		return code;
+	count = list_offsets(make, shape, slots, false, offsets);
+	elements = make_array(make, shape->children[0], (struct slots){shape->rep_element, shape->def_element});
+	if (!elements)
+		code = make->err->code;
+	else if (elements->length != count)
+		code = damaged(make, shape);
+	else
+		code = fixed_elements(make, shape, array, (const int32_t *)offsets, elements);
+	if (elements)
+		weir_array_unref(elements);
+	weir_buffer_release(&buffer);
+	return code;
+}
+
 static int make_list(const struct make *make, const struct parquet_shape *shape, struct slots slots,
 		     struct weir_array *array)
 {
@@ -256,7 +321,8 @@ static struct weir_array *make_array(const struct make *make, const struct parqu
 		code = make_struct(make, shape, slots, array);
 		break;
 	default:
-		code = make_list(make, shape, slots, array);
+		code = array->type->id == WEIR_FIXED_LIST ? make_fixed_list(make, shape, slots, array)
+							  : make_list(make, shape, slots, array);
 	}
 	if (!code)
 		return array;
@@ -269,7 +335,8 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 {
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
-	struct make make = {.column = self, .account = reader->account, .err = err};
+	struct make make = {
+		.column = self, .account = reader->account, .err = err, .has_blanks = selection->rows != NULL};
 
 	for (uint32_t l = 0; l < self->leaf_count; l++)
 		if (parquet_levels_read(&self->leaves[l], &self->levels[l], reader->vector_row, reader->vector_rows,

@@ -36,8 +36,7 @@ enum parquet_convert {
 	PARQUET_DECIMAL_FIXED,  /* big-endian bytes to 16 or 32 */
 	PARQUET_DECIMAL_BYTES,  /* the same, each of its own length */
 	PARQUET_FROM_INTERVAL,  /* months, days, milliseconds to months, days, nanoseconds */
-	PARQUET_SCALE,          /* int64 × factor: units that only ARROW:schema knows */
-	PARQUET_UNSCALE,        /* int64 ÷ factor */
+	PARQUET_UNSCALE,        /* ÷ factor: seconds, which only ARROW:schema knows */
 	PARQUET_DAYS_TO_MILLIS, /* date32 to date64 */
 	PARQUET_ALL_NULL,       /* no values at all */
 };
@@ -66,7 +65,7 @@ struct parquet_leaf_info {
 	uint32_t width;       /* bytes of a physical value; 0: bits (BOOLEAN) or variable (BYTE_ARRAY) */
 	uint32_t width_arrow; /* bytes of an Arrow value; 0: bits or views */
 	enum parquet_convert convert;
-	int64_t factor; /* SCALE, UNSCALE */
+	int64_t factor; /* UNSCALE */
 	bool is_text;   /* must be UTF-8 */
 };
 
@@ -123,9 +122,9 @@ struct parquet_values {
 	struct parquet_rle rle;     /* codes, booleans */
 	struct parquet_delta delta; /* numbers, lengths, prefix lengths */
 	struct parquet_delta delta_suffix;
-	size_t stride, stride_at;  /* BYTE_STREAM_SPLIT */
-	bool is_ascii;             /* the whole page: no text in it needs a look */
-	bool is_codes;             /* values are codes of the chunk's dictionary */
+	size_t stride, stride_at; /* BYTE_STREAM_SPLIT */
+	bool is_ascii;            /* the whole page: no text in it needs a look */
+	bool is_codes;            /* values are codes of the chunk's dictionary */
 };
 
 struct parquet_leaf {
@@ -202,7 +201,7 @@ struct parquet_reader {
 	uint32_t row_group;   /* the open one; UINT32_MAX: none */
 	int64_t vector_row;   /* of the row group: row 0 of the vector that is out */
 	uint32_t vector_rows;
-	uint32_t rows_cap;    /* of any vector of this row group */
+	uint32_t rows_cap;                                     /* of any vector of this row group */
 	uint32_t rows_max;                                     /* of the next vector */
 	uint64_t bytes_row;                                    /* decoded, estimated, of the open row group */
 	struct spans WEIR_LIST(struct parquet_row_span) spans; /* of the row group, alive by the page index */

@@ -220,7 +220,7 @@ int parquet_values_open(struct parquet_leaf *leaf, struct weir_error *err)
 					    leaf->page.header.encoding);
 	leaf->values = (struct parquet_values){
 		.decoder = decoder, .at = leaf->page.values, .end = leaf->page.values_end, .is_ascii = true};
-	return decoder->open(leaf, err);
+	return leaf->info->convert == PARQUET_ALL_NULL ? WEIR_OK : decoder->open(leaf, err);
 }
 
 int parquet_values_read(struct parquet_leaf *leaf, uint32_t count, void *out, struct weir_error *err)
