@@ -313,15 +313,17 @@ def value_of(type_, random, nullable=True):
 @given(columns=st.lists(types(), min_size=1, max_size=3), random=st.randoms(use_true_random=False),
        rows=st.sampled_from([1, 7, 100, 1500]), select=st.booleans(), codec=st.sampled_from(CODECS),
        dictionary=st.booleans(), v2=st.booleans(), parts=st.integers(1, 3), vector_rows=st.sampled_from([0, 64, 513]),
-       group=st.sampled_from([0, 300]))
-def test_random_nested_tables(write, columns, random, rows, select, codec, dictionary, v2, parts, vector_rows, group):
+       group=st.sampled_from([0, 300]), form=st.sampled_from("fd"),
+       encoding=st.sampled_from([None, None, "plain", "delta", "byte_stream_split"]))
+def test_random_nested_tables(write, columns, random, rows, select, codec, dictionary, v2, parts, vector_rows, group,
+                              form, encoding):
     note(str(columns))
     table = pyarrow.table({
         f"c{i}": pyarrow.array([value_of(type_, random) for _ in range(rows)], type_)
         for i, type_ in enumerate(columns)})
     keep = numpy.array([random.random() < 0.4 for _ in range(rows)]) if select else None
     path, _ = write(table, keep=keep, codec=codec, dictionary=dictionary, data_page_v2=v2, parts=parts,
-                    vector_rows=vector_rows, row_group_rows=group)
+                    vector_rows=vector_rows, row_group_rows=group, forms=form * len(columns), encoding=encoding)
     expected = table.filter(pyarrow.array(keep)) if select else table
     try:
         as_read(expected)
@@ -440,3 +442,150 @@ def test_statistics(write):
     path, _ = write(table, statistics=False, page_index=False)
     group = pyarrow.parquet.ParquetFile(path).metadata.row_group(0)
     assert not group.column(0).statistics.has_min_max and not group.column(0).has_offset_index
+
+
+def test_a_thousand_columns_in_little_memory(write):
+    random = numpy.random.default_rng(11)
+    columns = {f"i{i}": random.integers(0, 1 << 40, 12000) for i in range(350)}
+    columns |= {f"d{i}": random.random(12000) for i in range(350)}
+    words = numpy.array([f"word {i}" for i in range(400)], dtype=object)
+    columns |= {f"s{i}": words[random.integers(0, 400, 12000)] for i in range(300)}
+    table = pyarrow.table(columns)
+    path, probe = write(table, grant=32 << 20, vector_rows=1024)
+    file = check(path, table)
+    assert probe.held_peak <= 32 << 20
+    # Row groups are cut by what they hold, not vector by vector.
+    assert 1 <= file.metadata.num_row_groups <= 12
+
+
+def test_values_far_larger_than_a_page(write):
+    table = pyarrow.table({"a": [b"x" * (24 << 20), None, b"", b"y" * 1000] * 2, "b": [1, 2, 3, 4] * 2})
+    for dictionary in (False, True):
+        path, probe = write(table, vector_rows=1, grant=200 << 20, dictionary=dictionary)
+        check(path, table)
+    table = pyarrow.table({"a": [list(range(1200000)), [], None, [1]]})
+    path, probe = write(table, grant=200 << 20)
+    check(path, table)
+
+
+def plain_types():
+    leaves = st.sampled_from([pyarrow.int64(), pyarrow.int32(), pyarrow.float64(), pyarrow.string(), pyarrow.bool_(),
+                              pyarrow.date32(), pyarrow.timestamp("us", "UTC")])
+    return st.recursive(leaves, lambda children: st.one_of(
+        children.map(pyarrow.list_), st.lists(children, min_size=1, max_size=3).map(
+            lambda types: pyarrow.struct([(f"f{i}", type_) for i, type_ in enumerate(types)]))), max_leaves=5)
+
+
+@settings(max_examples=int(os.environ.get("WEIR_EXAMPLES", "30")), deadline=None,
+          suppress_health_check=list(HealthCheck))
+@given(columns=st.lists(plain_types(), min_size=1, max_size=3), random=st.randoms(use_true_random=False),
+       rows=st.sampled_from([1, 50, 3000]), codec=st.sampled_from(CODECS), v2=st.booleans(),
+       encoding=st.sampled_from([None, None, "plain", "delta", "byte_stream_split"]))
+def test_random_nested_tables_elsewhere(write, columns, random, rows, codec, v2, encoding):
+    note(str(columns))
+    table = pyarrow.table({
+        f"c{i}": pyarrow.array([value_of(type_, random) for _ in range(rows)], type_)
+        for i, type_ in enumerate(columns)})
+    path, _ = write(table, codec=codec, data_page_v2=v2, encoding=encoding, row_group_rows=700)
+    others_agree(path, table)
+
+
+class Thrift:
+    """The compact protocol, as much of it as Parquet's indexes need: a struct is a dict by field id."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self):
+        value, shift = 0, 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                return value
+
+    def value(self, kind):
+        if kind in (1, 2):
+            return kind == 1
+        if kind == 3:
+            return self.byte()
+        if kind in (4, 5, 6):
+            number = self.varint()
+            return (number >> 1) ^ -(number & 1)
+        if kind == 8:
+            size = self.varint()
+            self.at += size
+            return bytes(self.data[self.at - size:self.at])
+        if kind in (9, 10):
+            head = self.byte()
+            size = head >> 4 if head >> 4 < 15 else self.varint()
+            return [self.value(self.byte() if head & 15 in (1, 2) else head & 15) for _ in range(size)]
+        assert kind == 12
+        return self.struct()
+
+    def struct(self):
+        fields, last = {}, 0
+        while True:
+            head = self.byte()
+            if head == 0:
+                return fields
+            last = last + (head >> 4) if head >> 4 else self.value(4)
+            fields[last] = self.value(head & 15)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_page_index_tells_where_pages_are_and_what_they_hold(write, parts):
+    rows = 130000
+    random = numpy.random.default_rng(12)
+    numbers = random.integers(-10**12, 10**12, rows)
+    table = pyarrow.table({
+        "sorted": numpy.arange(rows) * 3, "down": -numpy.arange(rows), "number": numbers,
+        "some": pyarrow.array(numbers, mask=(numpy.arange(rows) // 20000 % 2 == 0)),
+        "text": [f"{v:x}" for v in numbers], "word": [f"w{v % 90:02}" for v in numbers],
+        "list": pyarrow.array([[int(v)] * int(v % 3) for v in numbers])})
+    path, _ = write(table, parts=parts, row_group_rows=70000)
+    data = path.read_bytes()
+    footer = Thrift(data[-8 - int.from_bytes(data[-8:-4], "little"):-8]).struct()
+    assert sum(group[3] for group in footer[4]) == rows
+    begin = 0
+    for group in footer[4]:
+        for name, chunk in zip(table.schema.names, group[1]):
+            locations = Thrift(data[chunk[4]:chunk[4] + chunk[5]]).struct()[1]
+            index = Thrift(data[chunk[6]:chunk[6] + chunk[7]]).struct()
+            column = table[name].slice(begin, group[3]).to_pylist()
+            assert len(locations) == len(index[1]) == len(index[2]) == len(index[3]) == len(index[5])
+            assert locations[0][1] == chunk[3][9] and locations[0][3] == 0
+            firsts = [location[3] for location in locations] + [group[3]]
+            bounds = []
+            for i, location in enumerate(locations):
+                header = Thrift(data[location[1]:location[1] + location[2]])
+                fields = header.struct()
+                assert fields[1] == 0 and header.at + fields[3] == location[2]
+                values = column[firsts[i]:firsts[i + 1]]
+                if name == "list":
+                    assert fields[5][1] == sum(max(1, len(value)) for value in values)
+                    empty = sum(not value for value in values)
+                    values = [item for value in values for item in value] + [None] * empty
+                else:
+                    assert fields[5][1] == len(values)
+                present = [value for value in values if value is not None]
+                assert index[5][i] == len(values) - len(present)
+                assert index[1][i] == (not present)
+                if present:
+                    low, high = index[2][i], index[3][i]
+                    if name in ("text", "word"):
+                        low, high = low.decode(), high.decode()
+                    else:
+                        low, high = (int.from_bytes(value, "little", signed=True) for value in (low, high))
+                    assert (low, high) == (min(present), max(present))
+                    bounds.append((low, high))
+            if len(bounds) > 1:
+                assert index[4] == {"sorted": 1, "down": 2}.get(name, index[4])
+            assert len(locations) >= group[3] // 24096
+        begin += group[3]
+    assert begin == rows
