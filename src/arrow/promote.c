@@ -577,10 +577,15 @@ static struct weir_array *promote_dictionary(const struct promote *p, const stru
 		CODES_LOOP(uint64_t);
 		break;
 	}
-	/* The few values first, then the many rows. */
+	/* The few values first, then the many rows; unless one does not fit that perhaps no row uses. */
 	values = promote(p, from->dictionary, type);
-	if (values)
+	if (values) {
 		result = weir_array_take(p->account, values, rows, from->length, p->err);
+	} else if (p->err->code == WEIR_E_CAST) {
+		weir_error_clear(p->err);
+		values = weir_array_take(p->account, from->dictionary, rows, from->length, p->err);
+		result = values ? promote(p, values, type) : NULL;
+	}
 	weir_array_unref(values);
 	weir_free(p->account, rows, size);
 	return result;

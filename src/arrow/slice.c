@@ -1,4 +1,3 @@
-#include "base/checked.h"
 #include "arrow/arrow_impl.h"
 
 struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offset, int64_t length,
@@ -7,8 +6,8 @@ struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offs
 	struct weir_array *slice;
 
 	if (offset < 0 || length < 0 || offset > array->length || length > array->length - offset) {
-		weir_error_set(err, WEIR_E_INVALID, "rows %lld to %lld do not lie in an array of %lld rows",
-			       (long long)offset, (long long)offset + (long long)length, (long long)array->length);
+		weir_error_set(err, WEIR_E_INVALID, "%lld rows from row %lld on do not lie in an array of %lld rows",
+			       (long long)length, (long long)offset, (long long)array->length);
 		return NULL;
 	}
 	if (length == array->length)
