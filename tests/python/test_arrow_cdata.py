@@ -2,6 +2,7 @@
 against pyarrow's own result. Everything is released: the account is empty after each example."""
 import ctypes
 import gc
+import mmap
 import os
 import random
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p, create_string_buffer
@@ -536,12 +537,19 @@ def test_dictionaries_unite_and_overflow(probe):
 
 
 def test_strings_beyond_31_bits_are_an_error_that_names_it(probe):
-    """Offsets that say so are enough: the bytes are one page mapped again and again, hence never there twice."""
     blob = pa.py_buffer(bytes(1 << 20))
     big = pa.Array.from_buffers(pa.binary(), 1, [None, pa.array([0, 1 << 20], pa.int32()).buffers()[1], blob])
     with pytest.raises(WeirError, match=r"2147483647 bytes.*large_binary can") as e:
         probe.array("take", big, numbers=[0] * 2048)
     assert e.value.error.name == "E_OVERFLOW"
+    # Refused before a byte is read, so these pages, mapped but never touched, cost nothing.
+    size = 1100 << 20
+    blob = pa.py_buffer(mmap.mmap(-1, size))
+    big = pa.Array.from_buffers(pa.binary(), 1, [None, pa.array([0, size], pa.int32()).buffers()[1], blob])
+    nested = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), big)
+    for array in (big, nested):
+        with pytest.raises(WeirError, match=r"2147483647 bytes.*large_binary can"):
+            probe.array("concat", array, array)
     probe.assert_empty()
 
 
