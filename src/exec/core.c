@@ -222,7 +222,7 @@ static void wind_down(struct weir_core *core)
 			}
 		}
 	}
-	if (core->lanes_running || core->workers_dying || core->io_pending)
+	if (core->lanes_running || core->workers_dying || (core->io_pending && !MUTANT(24)))
 		return;
 	for (uint32_t i = 0; i < core->item_count; i++)
 		if (item_at(core, i)->state != ITEM_FREE)

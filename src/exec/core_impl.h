@@ -28,7 +28,7 @@
 
 #include "exec/exec.h"
 
-/* The test of the tests: each number plants one mistake, and the simulation must find it (tests/c/exec/mutants). */
+/* The test of the tests: each number plants one mistake, and the simulation must find it (tests/c/exec/mutants_test.c). */
 #ifndef WEIR_MUTANT
 #define WEIR_MUTANT 0
 #endif

@@ -45,7 +45,7 @@ static bool serve_turns(struct weir_core *core)
 
 		if (!is_lanes(stage) || !stage->flying)
 			continue;
-		oldest = weir_exec_oldest(core, s);
+		oldest = weir_exec_oldest(core, MUTANT(21) ? 0 : s);
 		if (oldest == NO_ITEM)
 			continue;
 		item = item_at(core, oldest);
@@ -76,7 +76,7 @@ static bool resume_lanes(struct weir_core *core)
 
 			if (slot->wait != WAITS_RESUME)
 				continue;
-			if (!room && slot_flight(stage, w)[0] != front)
+			if (!room && slot_flight(stage, w)[0] != front && !MUTANT(17))
 				continue;
 			weir_exec_wait_end(core, slot);
 			emit(core, (struct weir_action){.kind = WEIR_DO_RESUME,
@@ -101,7 +101,9 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 	weir_exec_heap_pop(core, &stage->queue);
 	item->state = ITEM_RUNNING;
 	item->slot = slot_index;
-	item->attempt++;
+	/* Several lost chunks of one split may be made again side by side: their attempts must differ. */
+	item->attempt = item->rebuild == WEIR_NO_CHUNK ? item->attempt + 1
+						       : WEIR_REBUILD_ATTEMPT + core->rebuild_count++;
 	item->outputs = 0;
 	item->need = 0;
 	item->grant = grant;

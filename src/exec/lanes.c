@@ -204,7 +204,8 @@ static void keep_output(struct weir_core *core, uint32_t maker, uint32_t index, 
 	item->bytes = event->bytes > 0 ? event->bytes : 0;
 	item->place = PLACE_RESIDENT;
 	core->resident += item->bytes;
-	weir_exec_grant_returned(core, &core->stages[of->stage].slots[of->slot], of, item->bytes);
+	if (!MUTANT(25))
+		weir_exec_grant_returned(core, &core->stages[of->stage].slots[of->slot], of, item->bytes);
 	emit(core, (struct weir_action){.kind = WEIR_DO_OUTPUT_KEPT,
 					.stage = event->stage,
 					.slot = event->slot,
@@ -322,7 +323,7 @@ void weir_exec_task_lost(struct weir_core *core, uint32_t index)
 
 	end_run(core, index, 0, false);
 	item->stopping = false;
-	if (stopping)
+	if (stopping || MUTANT(18))
 		weir_exec_chunk_free(core, index);
 	else
 		weir_exec_accept(core, index);
@@ -409,7 +410,8 @@ void weir_exec_enough(struct weir_core *core, const struct weir_event *event)
 			for (uint32_t i = 0; i < stage->slots[w].flight_count; i++) {
 				uint32_t other = slot_flight(stage, w)[i];
 
-				if (weir_exec_position_compare(core, item_at(core, other)->path, core->enough) >= 0)
+				if (weir_exec_position_compare(core, item_at(core, other)->path, core->enough) >= 0 ||
+				    MUTANT(19))
 					weir_exec_stop_task(core, other);
 			}
 	}

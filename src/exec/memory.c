@@ -48,7 +48,7 @@ void weir_exec_grant_end(struct weir_core *core, struct slot *slot, struct item 
 {
 	int64_t all = item->grant + slot->kept;
 
-	if (item->giving_up)
+	if (item->giving_up && !MUTANT(23))
 		core->freeing -= item->grant;
 	item->giving_up = false;
 	kept = kept < 0 ? 0 : kept < all ? kept : all;
@@ -240,7 +240,7 @@ bool weir_exec_serve_asks(struct weir_core *core)
 		const struct item *item = item_at(core, index);
 		int64_t bytes = core->stages[item->stage].slots[item->slot].asked;
 
-		if (weir_exec_room(core) < bytes) {
+		if (weir_exec_room(core) < bytes && !MUTANT(26)) {
 			spill_for(core, index, bytes);
 			break;
 		}
@@ -409,7 +409,6 @@ static void rebuild(struct weir_core *core, uint32_t index, int code)
 	/* It stands where the chunk stands, with the outputs that the chunk's own task has made already. */
 	memcpy(split->path, item->path, (core->stage_count + 2) * sizeof(*split->path));
 	split->rebuild = item_chunk(core, index);
-	split->attempt = WEIR_REBUILD_ATTEMPT + core->rebuild_count++;
 	core->stats.retries++;
 	weir_exec_accept(core, again);
 }

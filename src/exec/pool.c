@@ -69,7 +69,7 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, e
 		item->kills_before = stage->kills;
 	stage->kills++;
 	item->kills++;
-	if (item->kills >= ALONE_FROM)
+	if (item->kills >= ALONE_FROM && !MUTANT(20))
 		item->alone = true;
 	if (item->kills < WEIR_KILLS_MAX)
 		return;
@@ -171,7 +171,7 @@ bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		if (stage->slots[w].state == SLOT_STARTING)
 			return false;
-		if (stage->slots[w].state == SLOT_DEAD && dead == WEIR_NO_SLOT)
+		if (stage->slots[w].state == SLOT_DEAD && dead == WEIR_NO_SLOT && !MUTANT(22))
 			dead = w;
 		if (stage->slots[w].state == SLOT_ABSENT && absent == WEIR_NO_SLOT)
 			absent = w;

@@ -260,6 +260,42 @@ void sim_check_grant(struct world *world, const struct weir_action *action)
 	}
 }
 
+/* The window: what waits for an earlier split must stay few, where order is kept. */
+void sim_check_cut(struct world *world)
+{
+	uint64_t window = (uint64_t)WEIR_WINDOW_SPLITS * world->config.stages[0].slots;
+	struct place front;
+
+	PROMISE(world, !world->winding_down, "a split asked for while everything is stopped");
+	if ((world->turn_seen || world->config.options.preserve_order) &&
+	    oldest(world, world->config.options.stage_count, &front))
+		PROMISE(world, world->splits_cut - front.at[0] < window, "a split outside the window");
+}
+
+/* Backpressure: a lane that feeds a pool pauses while each worker has as many batches as it may have. */
+void sim_check_resume(struct world *world, const struct weir_action *action)
+{
+	const struct weir_stage_spec *next = &world->config.stages[action->stage + 1];
+	struct lane *lane = lane_of(world, action);
+	uint32_t waiting = 0;
+	struct place at;
+
+	if (!lane)
+		return;
+	PROMISE(world, lane->busy && lane->wait == LANE_RESUME, "resumed though it did not pause");
+	if (action->stage + 1 == world->config.options.stage_count || next->kind != WEIR_STAGE_WORKERS ||
+	    (action->stage == 0 && lane->place.length > 1))
+		return;
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		const struct chunk *chunk = &world->chunks.items[i];
+
+		waiting += chunk->place.length == action->stage + 2 && !chunk->done && !chunk->doomed && !chunk->held;
+	}
+	at = sim_lane_position(world, lane);
+	PROMISE(world, waiting < next->slots * next->in_flight_max || is_front(world, &at),
+		"a lane goes on though the pool has its hands full");
+}
+
 void sim_check_turn(struct world *world, const struct weir_action *action)
 {
 	struct lane *lane = lane_of(world, action);

@@ -1,7 +1,8 @@
 /* sim_impl: the world of one seed, shared by the files of this folder.
  *
  *     plan.c    what the seed decides before the run: stages, sizes, faults, each task's script
- *     world.c   what happens in time: lanes, workers, disk, consumer
+ *     world.c   what happens in time: the future, the core's actions, disk and consumer
+ *     slots.c   lanes and workers
  *     model.c   the books, and what the core's actions are held against
  */
 #ifndef WEIR_BACKEND_SIM_SIM_IMPL_H
@@ -159,7 +160,7 @@ struct world {
 	/* The books. */
 	int64_t granted, resident, workers_memory;
 	struct place enough; /* what lies at or behind it is not wanted */
-	bool enough_seen;
+	bool enough_seen, turn_seen;
 	int cause;         /* the first thing that must end the run; 0: nothing yet */
 	bool winding_down; /* the core has begun to stop everything */
 	bool ended;
@@ -196,6 +197,8 @@ bool sim_behind_enough(const struct world *world, const struct place *place);
 bool sim_chunk_unwanted(const struct world *world, const struct chunk *chunk);
 void sim_check_start(struct world *world, const struct weir_action *action);
 void sim_check_grant(struct world *world, const struct weir_action *action);
+void sim_check_cut(struct world *world);
+void sim_check_resume(struct world *world, const struct weir_action *action);
 void sim_check_turn(struct world *world, const struct weir_action *action);
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event);
 void sim_check_restore(struct world *world, const struct weir_action *action);
@@ -206,6 +209,20 @@ void sim_check_end(struct world *world, const struct weir_action *action);
 void sim_wound_down(struct world *world);
 
 /* world.c */
+bool sim_chance(struct world *world, uint32_t percent);
+bool sim_fault(struct world *world, uint32_t percent); /* never in the second phase */
+uint64_t sim_soon(struct world *world);
+void sim_will_happen(struct world *world, uint64_t after, struct moment moment);
+void sim_tell(struct world *world, struct weir_event event, bool stale);
+void sim_say(struct world *world, struct weir_event event); /* and again later, at times */
+
+/* slots.c */
+void sim_lane_goes_on(struct world *world, uint32_t stage, uint32_t slot);
+void sim_lane_goes(struct world *world, uint32_t stage, uint32_t slot);
+void sim_worker_goes_on(struct world *world, uint32_t stage, uint32_t slot);
+void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot);
+void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum weir_death death);
+
 static inline bool sim_is_lanes(const struct world *world, uint32_t stage)
 {
 	return world->config.stages[stage].kind == WEIR_STAGE_LANES;

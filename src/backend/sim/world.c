@@ -1,8 +1,5 @@
 /* What happens in time. Everything that will happen lies in one heap of moments; the earliest comes true, is told to the
- * core, and what the core wants done about it makes further moments.
- *
- * A lane follows its script: it asks, makes outputs, waits for its turn, ends. A worker runs the first of its batches. It
- * may die at any moment; what it had on the way may then still arrive. */
+ * core, and what the core wants done about it makes further moments. */
 #include "backend/sim/sim_impl.h"
 
 #include <inttypes.h>
@@ -10,14 +7,14 @@
 
 enum { STRAGGLER = 1000 };
 
-static bool chance(struct world *world, uint32_t percent)
+bool sim_chance(struct world *world, uint32_t percent)
 {
 	return random_below(&world->random, 100) < percent;
 }
 
-static bool fault(struct world *world, uint32_t percent)
+bool sim_fault(struct world *world, uint32_t percent)
 {
-	return world->faults && percent && chance(world, percent);
+	return world->faults && percent && sim_chance(world, percent);
 }
 
 /* --- the future --- */
@@ -27,7 +24,7 @@ static bool earlier(const struct moment *a, const struct moment *b)
 	return a->at != b->at ? a->at < b->at : a->order < b->order;
 }
 
-static void will_happen(struct world *world, uint64_t after, struct moment moment)
+void sim_will_happen(struct world *world, uint64_t after, struct moment moment)
 {
 	struct moments *future = &world->future;
 	size_t at = future->count;
@@ -67,7 +64,7 @@ static struct moment next_moment(struct world *world)
 	return first;
 }
 
-static uint64_t soon(struct world *world)
+uint64_t sim_soon(struct world *world)
 {
 	uint64_t time = random_below(&world->random, 100);
 
@@ -152,7 +149,7 @@ static void perform(struct world *world, const struct weir_action *action, const
 		    struct weir_actions *actions);
 static bool stops_without_cause(struct world *world, const struct weir_action *action, const struct weir_event *event);
 
-static void tell(struct world *world, struct weir_event event, bool stale)
+void sim_tell(struct world *world, struct weir_event event, bool stale)
 {
 	struct weir_actions actions = {0};
 
@@ -176,325 +173,12 @@ static void tell(struct world *world, struct weir_event event, bool stale)
 }
 
 /* Also says it again later, at times. */
-static void say(struct world *world, struct weir_event event)
+void sim_say(struct world *world, struct weir_event event)
 {
-	if (fault(world, world->config.repeat_percent))
-		will_happen(world, soon(world) * 5, (struct moment){.kind = MESSAGE, .event = event, .repeat = true});
-	tell(world, event, false);
-}
-
-/* --- lanes --- */
-
-static void lane_goes_on(struct world *world, uint32_t stage, uint32_t slot)
-{
-	struct lane *lane = &world->lanes[stage][slot];
-
-	lane->wait = LANE_RUNS;
-	will_happen(world, soon(world),
-		    (struct moment){.kind = LANE_GOES, .stage = stage, .slot = slot, .token = ++lane->token});
-}
-
-static void lane_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
-{
-	struct lane *lane = &world->lanes[stage][slot];
-	struct weir_event event = {.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
-				   .stage = stage,
-				   .slot = slot,
-				   .run = lane->run,
-				   .code = code};
-	bool again = stage == 0 && lane->run.attempt >= WEIR_REBUILD_ATTEMPT;
-	struct chunk *chunk = stage ? sim_chunk(world, lane->chunk) : NULL;
-
-	if (chance(world, 10))
-		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant / 4 + 1);
-	world->granted -= lane->grant - event.bytes;
-	lane->grant = lane->kept = event.bytes;
-	lane->busy = false;
-	lane->token++;
-	if (chunk)
-		chunk->running = false;
-	if (stage == 0 && !again)
-		world->splits[lane->run.task].running--;
-	if (!code || lane->stop) {
-		if (chunk)
-			chunk->done = true;
-		if (stage == 0 && !again)
-			world->splits[lane->run.task].done = true;
-		if (!code && !lane->stop && stage + 1 == world->config.options.stage_count &&
-		    !world->config.options.consumer &&
-		    weir_list_push(&world->accepted, world->account, &world->err, lane->place))
-			sim_broken(world, "no memory", __LINE__);
-	} else if (code != WEIR_E_GIVE_UP && !world->cause) {
-		world->cause = code;
-	}
-	say(world, event);
-}
-
-static void lane_waits(struct world *world, uint32_t stage, uint32_t slot, enum lane_wait wait, struct weir_event event)
-{
-	struct lane *lane = &world->lanes[stage][slot];
-
-	if (lane->give_up) {
-		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
-		return;
-	}
-	lane->wait = wait;
-	lane->asked = event.bytes;
-	event.stage = stage;
-	event.slot = slot;
-	event.run = lane->run;
-	if (event.kind == WEIR_EV_OUTPUT)
-		say(world, event);
-	else
-		tell(world, event, false);
-}
-
-static void lane_goes(struct world *world, uint32_t stage, uint32_t slot)
-{
-	struct lane *lane = &world->lanes[stage][slot];
-	/* A run for a lost chunk does what the split did. */
-	struct place place = lane->place;
-
-	if (stage == 0)
-		place = (struct place){.length = 1, .at = {lane->run.task}};
-	if (lane->stop) {
-		lane_ends(world, stage, slot, WEIR_E_CANCELLED);
-		return;
-	}
-	if (lane->unwinding) {
-		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
-		return;
-	}
-	if (lane->grant > 0 && chance(world, 10)) {
-		struct weir_event event = {.kind = WEIR_EV_RETURN, .stage = stage, .slot = slot, .run = lane->run};
-
-		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant + 1);
-		lane->grant -= event.bytes;
-		world->granted -= event.bytes;
-		lane->token++;
-		lane_goes_on(world, stage, slot);
-		tell(world, event, false);
-		return;
-	}
-	if (lane->asks_done < lane->script.ask_count &&
-	    (lane->asks_done <= lane->outputs_done || lane->outputs_done == lane->script.output_count)) {
-		lane_waits(world, stage, slot, LANE_ASKS,
-			   (struct weir_event){.kind = WEIR_EV_ASK,
-					       .bytes = sim_ask_bytes(&world->config, &place, lane->asks_done++)});
-		return;
-	}
-	if (lane->outputs_done < lane->script.output_count) {
-		int64_t bytes = sim_output_bytes(&world->config, &place, lane->outputs_done);
-
-		if (lane->grant < bytes)
-			lane_waits(world, stage, slot, LANE_ASKS,
-				   (struct weir_event){.kind = WEIR_EV_ASK, .bytes = bytes - lane->grant});
-		else
-			lane_waits(world, stage, slot, LANE_RESUME,
-				   (struct weir_event){
-					   .kind = WEIR_EV_OUTPUT, .chunk = lane->outputs_done++, .bytes = bytes});
-		return;
-	}
-	if (lane->script.fails && lane->run.attempt < WEIR_REBUILD_ATTEMPT) {
-		lane_ends(world, stage, slot, WEIR_E_DATA);
-		return;
-	}
-	if (lane->script.turn && !lane->turn_done) {
-		lane->turn_done = true;
-		lane_waits(world, stage, slot, LANE_TURN, (struct weir_event){.kind = WEIR_EV_WAIT_TURN});
-		return;
-	}
-	if (lane->script.enough && !lane->enough_done) {
-		struct place end = lane->place;
-
-		lane->enough_done = true;
-		end.at[end.length - 1]++;
-		if (!world->enough_seen || sim_place_compare(&end, &world->enough) < 0)
-			world->enough = end;
-		world->enough_seen = true;
-		for (size_t i = 0; i < world->chunks.count; i++)
-			if (!world->chunks.items[i].delivered && sim_chunk_unwanted(world, &world->chunks.items[i]))
-				world->chunks.items[i].doomed = true;
-		lane_goes_on(world, stage, slot);
-		tell(world, (struct weir_event){.kind = WEIR_EV_ENOUGH, .stage = stage, .slot = slot, .run = lane->run},
-		     false);
-		return;
-	}
-	lane_ends(world, stage, slot, WEIR_OK);
-}
-
-/* --- workers --- */
-
-static void worker_goes_on(struct world *world, uint32_t stage, uint32_t slot)
-{
-	will_happen(world, soon(world),
-		    (struct moment){.kind = WORKER_GOES,
-				    .stage = stage,
-				    .slot = slot,
-				    .generation = world->workers[stage][slot].generation});
-}
-
-/* What came of a batch's outputs when the batch came to its end. */
-static void outputs_of(struct world *world, const struct weir_run *run, bool accepted)
-{
-	for (size_t i = 0; i < world->chunks.count; i++) {
-		struct chunk *chunk = &world->chunks.items[i];
-
-		if (!chunk->held || chunk->maker.stage != run->stage || chunk->maker.task != run->task ||
-		    chunk->maker.attempt != run->attempt)
-			continue;
-		if (accepted)
-			chunk->held = false;
-		else
-			chunk->doomed = true;
-	}
-}
-
-static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
-{
-	struct worker *worker = &world->workers[stage][slot];
-	struct batch batch = worker->batches[0];
-	struct chunk *chunk = sim_chunk(world, batch.chunk);
-	bool accepted = !code && !batch.stop;
-
-	memmove(worker->batches, worker->batches + 1, --worker->count * sizeof(worker->batches[0]));
-	worker->alone = false;
-	world->granted -= batch.allowance;
-	chunk->running = false;
-	if (!code || batch.stop)
-		chunk->done = true;
-	if (accepted && stage + 1 == world->config.options.stage_count && !world->config.options.consumer &&
-	    weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
-		sim_broken(world, "no memory", __LINE__);
-	outputs_of(world, &batch.run, accepted);
-	if (code && !batch.stop && !world->cause)
-		world->cause = code;
-	if (worker->count)
-		worker_goes_on(world, stage, slot);
-	say(world, (struct weir_event){.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
-				       .stage = stage,
-				       .slot = slot,
-				       .generation = worker->generation,
-				       .run = batch.run,
-				       .code = code});
-}
-
-static void count_death(struct world *world, uint32_t stage, struct chunk *chunk, enum weir_death death)
-{
-	if (death == WEIR_DEATH_OWN) {
-		if (++chunk->own_deaths >= WEIR_ATTEMPTS_MAX && !world->cause)
-			world->cause = WEIR_E_WORKER;
-		return;
-	}
-	if (chunk->kills == chunk->forgiven)
-		chunk->others = (uint32_t)world->stage_kills[stage];
-	world->stage_kills[stage]++;
-	chunk->kills++;
-	if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven &&
-	    world->stage_kills[stage] - chunk->others < 2 * (uint64_t)(chunk->kills - chunk->forgiven) && !world->cause)
-		world->cause = WEIR_E_WORKER;
-	else if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven)
-		chunk->forgiven = chunk->kills;
-}
-
-static void worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum weir_death death)
-{
-	struct worker *worker = &world->workers[stage][slot];
-	struct weir_event event = {.kind = WEIR_EV_SLOT_DIED,
-				   .stage = stage,
-				   .slot = slot,
-				   .generation = worker->generation,
-				   .death = death};
-	int64_t assumed = world->config.stages[stage].slot_memory;
-
-	if (worker->state == WORKER_STARTING && !worker->killed && ++world->deaths_before_up[stage] >= WEIR_KILLS_MAX &&
-	    !world->cause)
-		world->cause = WEIR_E_WORKER;
-	for (uint32_t i = 0; i < worker->count; i++) {
-		struct batch *batch = &worker->batches[i];
-		struct chunk *chunk = sim_chunk(world, batch->chunk);
-
-		/* What it had sent before it died may still be on its way. */
-		if (i == 0 && fault(world, world->config.late_percent)) {
-			struct weir_event late = {.kind = chance(world, 50) ? WEIR_EV_TASK_DONE : WEIR_EV_OUTPUT,
-						  .stage = stage,
-						  .slot = slot,
-						  .generation = worker->generation,
-						  .run = batch->run,
-						  .chunk = batch->outputs_done,
-						  .bytes = world->config.unit};
-
-			if (chance(world, 30))
-				late.kind = WEIR_EV_TASK_FAILED, late.code = WEIR_E_DATA;
-			will_happen(world, soon(world),
-				    (struct moment){.kind = MESSAGE, .event = late, .repeat = true});
-		}
-		world->granted -= batch->allowance;
-		chunk->running = false;
-		if (batch->stop)
-			chunk->done = true;
-		else if (i == 0 && !world->winding_down)
-			count_death(world, stage, chunk, death);
-		outputs_of(world, &batch->run, false);
-	}
-	worker->count = 0;
-	worker->alone = false;
-	worker->state = WORKER_DEAD;
-	world->workers_memory += assumed - worker->memory;
-	worker->memory = assumed;
-	if (worker->stopped) { /* its slot is closed already */
-		world->workers_memory -= assumed;
-		worker->memory = 0;
-	}
-	say(world, event);
-}
-
-static void worker_goes(struct world *world, uint32_t stage, uint32_t slot)
-{
-	struct worker *worker = &world->workers[stage][slot];
-	struct batch *batch = &worker->batches[0];
-	struct script script;
-	struct chunk *chunk;
-
-	if (worker->state == WORKER_STARTING) {
-		if (fault(world, world->config.death_percent / 4)) {
-			worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
-			return;
-		}
-		worker->state = WORKER_UP;
-		world->deaths_before_up[stage] = 0;
-		say(world, (struct weir_event){.kind = WEIR_EV_SLOT_READY,
-					       .stage = stage,
-					       .slot = slot,
-					       .generation = worker->generation});
-		return;
-	}
-	if (worker->state != WORKER_UP || worker->count == 0)
-		return;
-	chunk = sim_chunk(world, batch->chunk);
-	sim_script(&world->config, &chunk->place, &script);
-	if (batch->stop && chance(world, 70)) {
-		batch_ends(world, stage, slot, WEIR_E_CANCELLED);
-	} else if (script.poison || fault(world, world->config.own_percent)) {
-		worker_dies(world, stage, slot, WEIR_DEATH_OWN);
-	} else if (fault(world, world->config.death_percent)) {
-		worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
-	} else if (batch->outputs_done < script.output_count) {
-		struct weir_event event = {
-			.kind = WEIR_EV_OUTPUT,
-			.stage = stage,
-			.slot = slot,
-			.generation = worker->generation,
-			.run = batch->run,
-			.chunk = batch->outputs_done,
-			.bytes = sim_output_bytes(&world->config, &chunk->place, batch->outputs_done)};
-
-		batch->outputs_done++;
-		worker_goes_on(world, stage, slot);
-		say(world, event);
-	} else {
-		batch_ends(world, stage, slot, script.fails ? WEIR_E_DATA : WEIR_OK);
-	}
+	if (sim_fault(world, world->config.repeat_percent))
+		sim_will_happen(world, sim_soon(world) * 5,
+				(struct moment){.kind = MESSAGE, .event = event, .repeat = true});
+	sim_tell(world, event, false);
 }
 
 /* --- disk, consumer, measurements --- */
@@ -510,7 +194,7 @@ static void disk_done(struct world *world, uint64_t id)
 	}
 	if (chunk->where == CHUNK_SPILLING) {
 		event.kind = WEIR_EV_SPILLED;
-		event.code = fault(world, world->config.spill_fail_percent) ? WEIR_E_NO_SPACE : WEIR_OK;
+		event.code = sim_fault(world, world->config.spill_fail_percent) ? WEIR_E_NO_SPACE : WEIR_OK;
 		chunk->where = event.code ? CHUNK_RESIDENT : CHUNK_SPILLED;
 		chunk->unspillable |= event.code != 0;
 		if (event.code)
@@ -519,7 +203,7 @@ static void disk_done(struct world *world, uint64_t id)
 			world->resident -= chunk->bytes;
 	} else {
 		event.kind = WEIR_EV_RESTORED;
-		event.code = fault(world, world->config.corrupt_percent) ? WEIR_E_SPILL_CORRUPT : WEIR_OK;
+		event.code = sim_fault(world, world->config.corrupt_percent) ? WEIR_E_SPILL_CORRUPT : WEIR_OK;
 		chunk->where = event.code ? CHUNK_LOST : CHUNK_RESIDENT;
 		if (event.code) {
 			world->resident -= chunk->bytes;
@@ -528,7 +212,7 @@ static void disk_done(struct world *world, uint64_t id)
 				world->cause = WEIR_E_SPILL_CORRUPT;
 		}
 	}
-	tell(world, event, false);
+	sim_tell(world, event, false);
 }
 
 static void measures(struct world *world)
@@ -537,7 +221,7 @@ static void measures(struct world *world)
 	struct weir_event event = {.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT};
 	uint32_t stage = (uint32_t)random_below(&world->random, options->stage_count);
 
-	if (sim_is_lanes(world, stage) || !chance(world, 50)) {
+	if (sim_is_lanes(world, stage) || !sim_chance(world, 50)) {
 		event.bytes = options->budget < INT64_MAX
 				      ? (int64_t)random_below(&world->random, (uint64_t)options->budget)
 				      : world->config.unit;
@@ -551,14 +235,14 @@ static void measures(struct world *world)
 		event.stage = stage;
 		event.slot = slot;
 		event.generation = worker->generation;
-		event.bytes = chance(world, world->config.worker_grows_percent)
+		event.bytes = sim_chance(world, world->config.worker_grows_percent)
 				      ? assumed * 2 + world->config.unit * (int64_t)random_below(&world->random, 8)
 				      : assumed / 2;
 		world->workers_memory -= worker->memory;
 		worker->memory = event.bytes > assumed ? event.bytes : assumed;
 		world->workers_memory += worker->memory;
 	}
-	tell(world, event, false);
+	sim_tell(world, event, false);
 }
 
 /* --- actions --- */
@@ -599,7 +283,7 @@ static void stop_task(struct world *world, const struct weir_action *action)
 		PROMISE(world, lane->busy, "a stop for a lane that does nothing");
 		lane->stop = true;
 		if (lane->wait != LANE_RUNS)
-			lane_goes_on(world, action->stage, action->slot);
+			sim_lane_goes_on(world, action->stage, action->slot);
 		return;
 	}
 	for (uint32_t i = 0; i < world->workers[action->stage][action->slot].count; i++)
@@ -616,7 +300,7 @@ static void give_up(struct world *world, const struct weir_action *action)
 	lane->give_up = true;
 	if (lane->wait != LANE_RUNS) {
 		lane->unwinding = true;
-		lane_goes_on(world, action->stage, action->slot);
+		sim_lane_goes_on(world, action->stage, action->slot);
 	}
 }
 
@@ -638,7 +322,7 @@ static void start_worker(struct world *world, const struct weir_action *action)
 		PROMISE(world, worker->memory == 0 || sim_used(world) <= world->config.options.budget,
 			"a worker beyond the budget");
 	}
-	worker_goes_on(world, action->stage, action->slot);
+	sim_worker_goes_on(world, action->stage, action->slot);
 }
 
 static void cut_split(struct world *world, struct weir_actions *actions)
@@ -646,6 +330,7 @@ static void cut_split(struct world *world, struct weir_actions *actions)
 	struct weir_event event = {.kind = WEIR_EV_SPLITS_END};
 
 	PROMISE(world, !world->cut_end && !world->enough_seen, "a split asked for after the last");
+	sim_check_cut(world);
 	if (world->splits_cut < world->config.split_count) {
 		event.kind = WEIR_EV_SPLIT_CUT;
 		event.bytes = sim_split_need(&world->config, world->splits_cut++);
@@ -683,11 +368,11 @@ static void kill_worker(struct world *world, const struct weir_action *action)
 
 	PROMISE(world, worker->generation == action->generation, "a worker killed that is not there");
 	worker->killed = true;
-	will_happen(world, soon(world),
-		    (struct moment){.kind = WORKER_DIES,
-				    .stage = action->stage,
-				    .slot = action->slot,
-				    .generation = action->generation});
+	sim_will_happen(world, sim_soon(world),
+			(struct moment){.kind = WORKER_DIES,
+					.stage = action->stage,
+					.slot = action->slot,
+					.generation = action->generation});
 }
 
 static void dropped(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale)
@@ -703,10 +388,6 @@ static void dropped(struct world *world, const struct weir_action *action, const
 static void perform(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale,
 		    struct weir_actions *actions)
 {
-	struct lane *lane = action->stage < SIM_STAGES_MAX && action->slot < SIM_LANES_MAX
-				    ? &world->lanes[action->stage][action->slot]
-				    : NULL;
-
 	switch (action->kind) {
 	case WEIR_DO_CUT_SPLIT:
 		cut_split(world, actions);
@@ -716,20 +397,20 @@ static void perform(struct world *world, const struct weir_action *action, const
 		if (world->result->broken[0])
 			break;
 		if (sim_is_lanes(world, action->stage))
-			lane_goes_on(world, action->stage, action->slot);
+			sim_lane_goes_on(world, action->stage, action->slot);
 		else if (world->workers[action->stage][action->slot].count == 1)
-			worker_goes_on(world, action->stage, action->slot);
+			sim_worker_goes_on(world, action->stage, action->slot);
 		break;
 	case WEIR_DO_GRANT:
 		sim_check_grant(world, action);
-		lane_goes_on(world, action->stage, action->slot);
+		sim_lane_goes_on(world, action->stage, action->slot);
 		break;
 	case WEIR_DO_GIVE_UP:
 		give_up(world, action);
 		break;
 	case WEIR_DO_TURN:
 		sim_check_turn(world, action);
-		lane_goes_on(world, action->stage, action->slot);
+		sim_lane_goes_on(world, action->stage, action->slot);
 		break;
 	case WEIR_DO_STOP_TASK:
 		stop_task(world, action);
@@ -749,24 +430,24 @@ static void perform(struct world *world, const struct weir_action *action, const
 		dropped(world, action, event, stale);
 		break;
 	case WEIR_DO_RESUME:
-		PROMISE(world, lane && lane->busy && lane->wait == LANE_RESUME, "resumed though it did not pause");
-		lane_goes_on(world, action->stage, action->slot);
+		sim_check_resume(world, action);
+		sim_lane_goes_on(world, action->stage, action->slot);
 		break;
 	case WEIR_DO_SPILL:
 		sim_check_spill(world, action);
-		will_happen(world, soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
+		sim_will_happen(world, sim_soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
 		break;
 	case WEIR_DO_RESTORE:
 		sim_check_restore(world, action);
-		will_happen(world, soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
+		sim_will_happen(world, sim_soon(world), (struct moment){.kind = DISK_DONE, .chunk = action->chunk});
 		break;
 	case WEIR_DO_FREE:
 		sim_check_free(world, action);
 		break;
 	case WEIR_DO_DELIVER:
 		sim_check_deliver(world, action);
-		will_happen(world, random_below(&world->random, world->config.pause_max),
-			    (struct moment){.kind = CONSUMER_TAKES, .chunk = action->chunk});
+		sim_will_happen(world, random_below(&world->random, world->config.pause_max),
+				(struct moment){.kind = CONSUMER_TAKES, .chunk = action->chunk});
 		break;
 	case WEIR_DO_STOP_SLOT:
 		stop_slot(world, action);
@@ -786,7 +467,7 @@ static void message(struct world *world, const struct moment *moment)
 {
 	if (moment->event.kind == WEIR_EV_SLOT_READY && sim_is_lanes(world, moment->event.stage))
 		world->lanes[moment->event.stage][moment->event.slot].up = true;
-	tell(world, moment->event, moment->repeat);
+	sim_tell(world, moment->event, moment->repeat);
 }
 
 static void takes(struct world *world, uint64_t id)
@@ -797,7 +478,7 @@ static void takes(struct world *world, uint64_t id)
 		return;
 	chunk->done = true;
 	world->consumer_holds--;
-	tell(world, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = id}, false);
+	sim_tell(world, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = id}, false);
 }
 
 static void comes_true(struct world *world, const struct moment *moment)
@@ -807,15 +488,15 @@ static void comes_true(struct world *world, const struct moment *moment)
 	switch (moment->kind) {
 	case LANE_GOES:
 		if (world->lanes[moment->stage][moment->slot].token == moment->token)
-			lane_goes(world, moment->stage, moment->slot);
+			sim_lane_goes(world, moment->stage, moment->slot);
 		break;
 	case WORKER_GOES:
 		if (worker->generation == moment->generation)
-			worker_goes(world, moment->stage, moment->slot);
+			sim_worker_goes(world, moment->stage, moment->slot);
 		break;
 	case WORKER_DIES:
 		if (worker->generation == moment->generation && worker->state != WORKER_DEAD)
-			worker_dies(world, moment->stage, moment->slot, WEIR_DEATH_OUTSIDE);
+			sim_worker_dies(world, moment->stage, moment->slot, WEIR_DEATH_OUTSIDE);
 		break;
 	case MESSAGE:
 		message(world, moment);
@@ -837,10 +518,10 @@ static void live(struct world *world)
 		for (uint32_t w = 0; w < config->stages[s].slots && sim_is_lanes(world, s); w++) {
 			struct weir_event ready = {.kind = WEIR_EV_SLOT_READY, .stage = s, .slot = w};
 
-			will_happen(world, random_below(&world->random, 50),
-				    (struct moment){.kind = MESSAGE, .event = ready});
+			sim_will_happen(world, random_below(&world->random, 50),
+					(struct moment){.kind = MESSAGE, .event = ready});
 		}
-	tell(world, (struct weir_event){.kind = WEIR_EV_START}, false);
+	sim_tell(world, (struct weir_event){.kind = WEIR_EV_START}, false);
 	while (!world->ended && !world->result->broken[0]) {
 		struct moment moment;
 
@@ -855,10 +536,10 @@ static void live(struct world *world)
 		world->faults = world->result->events < config->faults_until;
 		if (world->result->events >= config->cancel_at && !world->winding_down) {
 			world->cause = world->cause ? world->cause : WEIR_E_CANCELLED;
-			tell(world, (struct weir_event){.kind = WEIR_EV_CANCEL}, false);
+			sim_tell(world, (struct weir_event){.kind = WEIR_EV_CANCEL}, false);
 			continue;
 		}
-		if (fault(world, config->measure_percent))
+		if (sim_fault(world, config->measure_percent))
 			measures(world);
 		if (world->ended)
 			break;

@@ -1,0 +1,321 @@
+/* What runs tasks. A lane follows its script: it asks, makes outputs, waits for its turn, ends. A worker runs the first of
+ * its batches; it may die at any moment, and what it had on the way may then still arrive. */
+#include "backend/sim/sim_impl.h"
+
+#include <string.h>
+
+/* --- lanes --- */
+
+void sim_lane_goes_on(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+
+	lane->wait = LANE_RUNS;
+	sim_will_happen(world, sim_soon(world),
+			(struct moment){.kind = LANE_GOES, .stage = stage, .slot = slot, .token = ++lane->token});
+}
+
+static void lane_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+	struct weir_event event = {.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
+				   .stage = stage,
+				   .slot = slot,
+				   .run = lane->run,
+				   .code = code};
+	bool again = stage == 0 && lane->run.attempt >= WEIR_REBUILD_ATTEMPT;
+	struct chunk *chunk = stage ? sim_chunk(world, lane->chunk) : NULL;
+
+	if (sim_chance(world, 10))
+		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant / 4 + 1);
+	world->granted -= lane->grant - event.bytes;
+	lane->grant = lane->kept = event.bytes;
+	lane->busy = false;
+	lane->token++;
+	if (chunk)
+		chunk->running = false;
+	if (stage == 0 && !again)
+		world->splits[lane->run.task].running--;
+	if (!code || lane->stop) {
+		if (chunk)
+			chunk->done = true;
+		if (stage == 0 && !again)
+			world->splits[lane->run.task].done = true;
+		if (!code && !lane->stop && stage + 1 == world->config.options.stage_count &&
+		    !world->config.options.consumer &&
+		    weir_list_push(&world->accepted, world->account, &world->err, lane->place))
+			sim_broken(world, "no memory", __LINE__);
+	} else if (code != WEIR_E_GIVE_UP && !world->cause) {
+		world->cause = code;
+	}
+	sim_say(world, event);
+}
+
+static void lane_waits(struct world *world, uint32_t stage, uint32_t slot, enum lane_wait wait, struct weir_event event)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+
+	if (lane->give_up) {
+		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
+		return;
+	}
+	world->turn_seen |= wait == LANE_TURN;
+	lane->wait = wait;
+	lane->asked = event.bytes;
+	event.stage = stage;
+	event.slot = slot;
+	event.run = lane->run;
+	if (event.kind == WEIR_EV_OUTPUT)
+		sim_say(world, event);
+	else
+		sim_tell(world, event, false);
+}
+
+void sim_lane_goes(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct lane *lane = &world->lanes[stage][slot];
+	/* A run for a lost chunk does what the split did. */
+	struct place place = lane->place;
+
+	if (stage == 0)
+		place = (struct place){.length = 1, .at = {lane->run.task}};
+	if (lane->stop) {
+		lane_ends(world, stage, slot, WEIR_E_CANCELLED);
+		return;
+	}
+	if (lane->unwinding) {
+		lane_ends(world, stage, slot, WEIR_E_GIVE_UP);
+		return;
+	}
+	if (lane->grant > 0 && sim_chance(world, 10)) {
+		struct weir_event event = {.kind = WEIR_EV_RETURN, .stage = stage, .slot = slot, .run = lane->run};
+
+		event.bytes = (int64_t)random_below(&world->random, (uint64_t)lane->grant + 1);
+		lane->grant -= event.bytes;
+		world->granted -= event.bytes;
+		lane->token++;
+		sim_lane_goes_on(world, stage, slot);
+		sim_tell(world, event, false);
+		return;
+	}
+	if (lane->asks_done < lane->script.ask_count &&
+	    (lane->asks_done <= lane->outputs_done || lane->outputs_done == lane->script.output_count)) {
+		lane_waits(world, stage, slot, LANE_ASKS,
+			   (struct weir_event){.kind = WEIR_EV_ASK,
+					       .bytes = sim_ask_bytes(&world->config, &place, lane->asks_done++)});
+		return;
+	}
+	if (lane->outputs_done < lane->script.output_count) {
+		int64_t bytes = sim_output_bytes(&world->config, &place, lane->outputs_done);
+
+		if (lane->grant < bytes)
+			lane_waits(world, stage, slot, LANE_ASKS,
+				   (struct weir_event){.kind = WEIR_EV_ASK, .bytes = bytes - lane->grant});
+		else
+			lane_waits(world, stage, slot, LANE_RESUME,
+				   (struct weir_event){
+					   .kind = WEIR_EV_OUTPUT, .chunk = lane->outputs_done++, .bytes = bytes});
+		return;
+	}
+	if (lane->script.fails && lane->run.attempt < WEIR_REBUILD_ATTEMPT) {
+		lane_ends(world, stage, slot, WEIR_E_DATA);
+		return;
+	}
+	if (lane->script.turn && !lane->turn_done) {
+		lane->turn_done = true;
+		lane_waits(world, stage, slot, LANE_TURN, (struct weir_event){.kind = WEIR_EV_WAIT_TURN});
+		return;
+	}
+	if (lane->script.enough && !lane->enough_done) {
+		struct place end = lane->place;
+
+		lane->enough_done = true;
+		end.at[end.length - 1]++;
+		if (!world->enough_seen || sim_place_compare(&end, &world->enough) < 0)
+			world->enough = end;
+		world->enough_seen = true;
+		for (size_t i = 0; i < world->chunks.count; i++)
+			if (!world->chunks.items[i].delivered && sim_chunk_unwanted(world, &world->chunks.items[i]))
+				world->chunks.items[i].doomed = true;
+		sim_lane_goes_on(world, stage, slot);
+		sim_tell(world,
+			 (struct weir_event){.kind = WEIR_EV_ENOUGH, .stage = stage, .slot = slot, .run = lane->run},
+			 false);
+		return;
+	}
+	lane_ends(world, stage, slot, WEIR_OK);
+}
+
+/* --- workers --- */
+
+void sim_worker_goes_on(struct world *world, uint32_t stage, uint32_t slot)
+{
+	sim_will_happen(world, sim_soon(world),
+			(struct moment){.kind = WORKER_GOES,
+					.stage = stage,
+					.slot = slot,
+					.generation = world->workers[stage][slot].generation});
+}
+
+/* What came of a batch's outputs when the batch came to its end. */
+static void outputs_of(struct world *world, const struct weir_run *run, bool accepted)
+{
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		struct chunk *chunk = &world->chunks.items[i];
+
+		if (!chunk->held || chunk->maker.stage != run->stage || chunk->maker.task != run->task ||
+		    chunk->maker.attempt != run->attempt)
+			continue;
+		if (accepted)
+			chunk->held = false;
+		else
+			chunk->doomed = true;
+	}
+}
+
+static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct batch batch = worker->batches[0];
+	struct chunk *chunk = sim_chunk(world, batch.chunk);
+	bool accepted = !code && !batch.stop;
+
+	memmove(worker->batches, worker->batches + 1, --worker->count * sizeof(worker->batches[0]));
+	worker->alone = false;
+	world->granted -= batch.allowance;
+	chunk->running = false;
+	if (!code || batch.stop)
+		chunk->done = true;
+	if (accepted && stage + 1 == world->config.options.stage_count && !world->config.options.consumer &&
+	    weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
+		sim_broken(world, "no memory", __LINE__);
+	outputs_of(world, &batch.run, accepted);
+	if (code && !batch.stop && !world->cause)
+		world->cause = code;
+	if (worker->count)
+		sim_worker_goes_on(world, stage, slot);
+	sim_say(world, (struct weir_event){.kind = code ? WEIR_EV_TASK_FAILED : WEIR_EV_TASK_DONE,
+					   .stage = stage,
+					   .slot = slot,
+					   .generation = worker->generation,
+					   .run = batch.run,
+					   .code = code});
+}
+
+static void count_death(struct world *world, uint32_t stage, struct chunk *chunk, enum weir_death death)
+{
+	if (death == WEIR_DEATH_OWN) {
+		if (++chunk->own_deaths >= WEIR_ATTEMPTS_MAX && !world->cause)
+			world->cause = WEIR_E_WORKER;
+		return;
+	}
+	if (chunk->kills == chunk->forgiven)
+		chunk->others = (uint32_t)world->stage_kills[stage];
+	world->stage_kills[stage]++;
+	chunk->kills++;
+	if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven &&
+	    world->stage_kills[stage] - chunk->others < 2 * (uint64_t)(chunk->kills - chunk->forgiven) && !world->cause)
+		world->cause = WEIR_E_WORKER;
+	else if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven)
+		chunk->forgiven = chunk->kills;
+}
+
+void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum weir_death death)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct weir_event event = {.kind = WEIR_EV_SLOT_DIED,
+				   .stage = stage,
+				   .slot = slot,
+				   .generation = worker->generation,
+				   .death = death};
+	int64_t assumed = world->config.stages[stage].slot_memory;
+
+	if (worker->state == WORKER_STARTING && !worker->killed && ++world->deaths_before_up[stage] >= WEIR_KILLS_MAX &&
+	    !world->cause)
+		world->cause = WEIR_E_WORKER;
+	for (uint32_t i = 0; i < worker->count; i++) {
+		struct batch *batch = &worker->batches[i];
+		struct chunk *chunk = sim_chunk(world, batch->chunk);
+
+		/* What it had sent before it died may still be on its way. */
+		if (i == 0 && sim_fault(world, world->config.late_percent)) {
+			struct weir_event late = {.kind = sim_chance(world, 50) ? WEIR_EV_TASK_DONE : WEIR_EV_OUTPUT,
+						  .stage = stage,
+						  .slot = slot,
+						  .generation = worker->generation,
+						  .run = batch->run,
+						  .chunk = batch->outputs_done,
+						  .bytes = world->config.unit};
+
+			if (sim_chance(world, 30))
+				late.kind = WEIR_EV_TASK_FAILED, late.code = WEIR_E_DATA;
+			sim_will_happen(world, sim_soon(world),
+					(struct moment){.kind = MESSAGE, .event = late, .repeat = true});
+		}
+		world->granted -= batch->allowance;
+		chunk->running = false;
+		if (batch->stop)
+			chunk->done = true;
+		else if (i == 0 && !world->winding_down)
+			count_death(world, stage, chunk, death);
+		outputs_of(world, &batch->run, false);
+	}
+	worker->count = 0;
+	worker->alone = false;
+	worker->state = WORKER_DEAD;
+	world->workers_memory += assumed - worker->memory;
+	worker->memory = assumed;
+	if (worker->stopped) { /* its slot is closed already */
+		world->workers_memory -= assumed;
+		worker->memory = 0;
+	}
+	sim_say(world, event);
+}
+
+void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct batch *batch = &worker->batches[0];
+	struct script script;
+	struct chunk *chunk;
+
+	if (worker->state == WORKER_STARTING) {
+		if (sim_fault(world, world->config.death_percent / 4)) {
+			sim_worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
+			return;
+		}
+		worker->state = WORKER_UP;
+		world->deaths_before_up[stage] = 0;
+		sim_say(world, (struct weir_event){.kind = WEIR_EV_SLOT_READY,
+						   .stage = stage,
+						   .slot = slot,
+						   .generation = worker->generation});
+		return;
+	}
+	if (worker->state != WORKER_UP || worker->count == 0)
+		return;
+	chunk = sim_chunk(world, batch->chunk);
+	sim_script(&world->config, &chunk->place, &script);
+	if (batch->stop && sim_chance(world, 70)) {
+		batch_ends(world, stage, slot, WEIR_E_CANCELLED);
+	} else if (script.poison || sim_fault(world, world->config.own_percent)) {
+		sim_worker_dies(world, stage, slot, WEIR_DEATH_OWN);
+	} else if (sim_fault(world, world->config.death_percent)) {
+		sim_worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
+	} else if (batch->outputs_done < script.output_count) {
+		struct weir_event event = {
+			.kind = WEIR_EV_OUTPUT,
+			.stage = stage,
+			.slot = slot,
+			.generation = worker->generation,
+			.run = batch->run,
+			.chunk = batch->outputs_done,
+			.bytes = sim_output_bytes(&world->config, &chunk->place, batch->outputs_done)};
+
+		batch->outputs_done++;
+		sim_worker_goes_on(world, stage, slot);
+		sim_say(world, event);
+	} else {
+		batch_ends(world, stage, slot, script.fails ? WEIR_E_DATA : WEIR_OK);
+	}
+}
