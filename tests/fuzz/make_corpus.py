@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.ipc
+import pyarrow.parquet
 
 CORPUS = Path(__file__).resolve().parent / "corpus"
 
@@ -83,7 +84,49 @@ def ipc():
     yield "no_columns", ipc_bytes(pa.table({}))
 
 
-FORMATS = {"ipc": ipc}
+def parquet_bytes(table, **options):
+    out = io.BytesIO()
+    pa.parquet.write_table(table, out, **{"store_schema": False, "compression": "none", **options})
+    return out.getvalue()
+
+
+def parquet():
+    """Small, since a test changes every byte of each."""
+    numbers = pa.table({"i": pa.array([1, 2, 3, 2] * 5), "n": pa.array([1.5, None, 2.5, None] * 5),
+                        "b": pa.array([True, None, False, True] * 5)})
+    texts = pa.table({"t": pa.array(["a", "Zürich", None, "a text of more than twelve bytes"] * 3),
+                      "f": pa.array([b"abc", None, b"xyz", b"abc"] * 3, pa.binary(3))})
+    nested = pa.table({
+        "l": pa.array([[1, None], None, [], [2, 3, 4]]),
+        "s": pa.array([{"a": 1, "b": ["x"]}, None, {"a": None, "b": None}, {"a": 2, "b": []}]),
+        "m": pa.array([[("k", 1)], None, [], [("l", None)]], pa.map_(pa.string(), pa.int32()))})
+    for version in ("1.0", "2.0"):
+        short = version[0]
+        yield f"plain_v{short}", parquet_bytes(numbers, use_dictionary=False, data_page_version=version)
+        yield f"dictionary_v{short}", parquet_bytes(texts, data_page_version=version)
+        yield f"texts_v{short}", parquet_bytes(texts, use_dictionary=False, data_page_version=version)
+        yield f"nested_v{short}", parquet_bytes(nested, data_page_version=version)
+        yield f"pages_v{short}", parquet_bytes(nested.select(["l"]), data_page_size=1, write_batch_size=1,
+                                               use_dictionary=False, data_page_version=version, write_page_index=True)
+    for codec in ("snappy", "gzip", "zstd", "lz4", "brotli"):
+        yield codec, parquet_bytes(texts.select(["t"]), compression=codec, use_dictionary=False)
+    for encoding, columns in (("DELTA_BINARY_PACKED", ["i"]), ("BYTE_STREAM_SPLIT", ["n"]), ("RLE", ["b"])):
+        yield encoding.lower(), parquet_bytes(numbers.select(columns), use_dictionary=False,
+                                              column_encoding={c: encoding for c in columns})
+    for encoding, columns in (("DELTA_LENGTH_BYTE_ARRAY", ["t"]), ("DELTA_BYTE_ARRAY", ["t", "f"])):
+        yield encoding.lower(), parquet_bytes(texts.select(columns), use_dictionary=False,
+                                              column_encoding={c: encoding for c in columns})
+    decimals = pa.array([decimal.Decimal("1.23"), None], pa.decimal128(20, 2))
+    others = pa.table({"d": decimals, "t": pa.array([1, None], pa.timestamp("ns")), "u": pa.array([1, 2], pa.uint8())})
+    yield "int96", parquet_bytes(others.select(["t"]), use_deprecated_int96_timestamps=True)
+    yield "others", parquet_bytes(others, row_group_size=1)
+    yield "arrow_schema", parquet_bytes(pa.table({"d": pa.array(["a", None]).dictionary_encode(),
+                                                  "l": pa.array([[1, 2], None], pa.list_(pa.int8(), 2))}),
+                                        store_schema=True)
+    yield "page_index", parquet_bytes(numbers.select(["i"]), write_page_index=True)
+
+
+FORMATS = {"ipc": ipc, "parquet": parquet}
 
 
 def main():

@@ -1,0 +1,125 @@
+/* Files that lie: each small file of the fuzz corpus with every byte changed, and cut at every length. The reader may find
+ * nothing wrong (a value changed is another value), must never crash, read outside its buffers or forget memory. */
+#include "parquet_feed.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+enum { FILE_MAX = 64 << 10 };
+
+static const char folder[] = "tests/fuzz/corpus/parquet";
+
+struct files {
+	uint32_t count;
+	struct {
+		char name[256];
+		uint8_t *bytes;
+		size_t size;
+	} items[256];
+};
+
+static struct files files;
+
+static int load(void **state)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+
+	(void)state;
+	assert_non_null(dir);
+	while ((entry = readdir(dir)) && files.count < 256) {
+		char path[512];
+		FILE *file;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		file = fopen(path, "rb");
+		assert_non_null(file);
+		snprintf(files.items[files.count].name, sizeof(files.items[0].name), "%s", entry->d_name);
+		files.items[files.count].bytes = malloc(FILE_MAX);
+		files.items[files.count].size = fread(files.items[files.count].bytes, 1, FILE_MAX, file);
+		files.count++;
+		fclose(file);
+	}
+	closedir(dir);
+	assert_true(files.count >= 10);
+	return 0;
+}
+
+static int unload(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < files.count; i++)
+		free(files.items[i].bytes);
+	return 0;
+}
+
+static void test_the_corpus_is_read(void **state)
+{
+	struct feed feed;
+
+	(void)state;
+	feed_begin(&feed);
+	for (uint32_t i = 0; i < files.count; i++) {
+		if (feed_run(&feed, files.items[i].bytes, files.items[i].size, 1)) {
+			char text[2048];
+
+			fail_msg("%s: %s", files.items[i].name, weir_error_format(&feed.error, text, sizeof(text)));
+		}
+		assert_true(feed.rows > 0);
+	}
+	feed_end(&feed);
+}
+
+static void test_every_byte_changed(void **state)
+{
+	static const uint8_t changes[] = {0x01, 0x80, 0xff};
+	struct feed feed;
+	uint64_t found = 0, runs = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < files.count; i++) {
+		uint8_t *bytes = files.items[i].bytes;
+
+		feed_begin(&feed);
+		for (size_t at = 0; at < files.items[i].size; at++) {
+			uint8_t change = changes[at % 3];
+
+			bytes[at] ^= change;
+			found += feed_run(&feed, bytes, files.items[i].size, at % 2 ? 1 : 3) != WEIR_OK;
+			bytes[at] ^= change;
+			runs++;
+		}
+		feed_end(&feed);
+	}
+	print_message("%llu of %llu changes were noticed\n", (unsigned long long)found, (unsigned long long)runs);
+	assert_true(found > runs / 4);
+}
+
+static void test_every_cut(void **state)
+{
+	struct feed feed;
+
+	(void)state;
+	for (uint32_t i = 0; i < files.count; i++) {
+		feed_begin(&feed);
+		for (size_t size = 0; size < files.items[i].size; size++)
+			assert_int_not_equal(feed_run(&feed, files.items[i].bytes, size, 1), WEIR_OK);
+		feed_end(&feed);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_corpus_is_read),
+		cmocka_unit_test(test_every_byte_changed),
+		cmocka_unit_test(test_every_cut),
+	};
+
+	return cmocka_run_group_tests_name("parquet hostile files", tests, load, unload);
+}

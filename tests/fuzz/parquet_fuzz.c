@@ -1,0 +1,15 @@
+/* Bytes as a Parquet file: an error or valid arrays, within an account of 64 MiB, and every byte given back. */
+#include "../c/format/parquet_feed.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct feed feed;
+
+	feed_begin(&feed);
+	feed_run(&feed, bytes, size, 1);
+	feed_run(&feed, bytes, size, 3);
+	feed_end(&feed);
+	return 0;
+}
