@@ -86,7 +86,7 @@ static enum weir_adapted adapt_to_float(const struct weir_type *type, struct wei
 static enum weir_adapted adapt_to_decimal(const struct weir_type *type, struct weir_scalar *value)
 {
 	struct weir_int256 decimal;
-	char text[64];
+	char text[WEIR_VALUE_TEXT_MAX];
 
 	if (value->type->id == WEIR_UINT64)
 		snprintf(text, sizeof(text), "%llu", (unsigned long long)value->unsigned_);

@@ -505,6 +505,13 @@ static int bind_cast(struct weir_program *program, struct weir_node *node, struc
 	node->count = 1;
 	if (weir_node_is_none(node->arguments[0]))
 		return weir_bind_constant(program, node, type, NULL, err);
+	/* int(2.7) is 2, as in Python; cast(2.7, "int64") is an error. */
+	if (!name && type->id == WEIR_INT64 &&
+	    (weir_type_is_float(node->arguments[0]->type) || weir_type_is_decimal(node->arguments[0]->type))) {
+		node->arguments[0] = weir_bind_call(program, "trunc", node->arguments, 1, node->text, err);
+		if (!node->arguments[0])
+			return err->code;
+	}
 	if (weir_type_equal(node->arguments[0]->type, type, false)) {
 		const char *text = node->text;
 		uint32_t number = node->number;

@@ -60,7 +60,7 @@ static int print_quoted(struct printer *printer, const uint8_t *bytes, size_t si
 
 static int print_real(struct printer *printer, double value)
 {
-	char buffer[40];
+	char buffer[WEIR_VALUE_TEXT_MAX];
 
 	weir_format_double(value, buffer, sizeof(buffer));
 	return puts_(printer, buffer);

@@ -158,7 +158,8 @@ static unsigned call_can_be(const struct weir_node *node, const struct weir_boun
 				return CAN_NULL;
 			return compare_bounds(known, value, node->op) | null_part(known);
 		}
-		if (is_function(node, "startswith") && weir_type_is_bytes(value->type)) {
+		if ((is_function(node, "startswith") || is_function(node, "starts_with")) &&
+		    weir_type_is_bytes(value->type)) {
 			if (all_null(known))
 				return CAN_NULL;
 			return prefix_bounds(known, &value->bytes) | null_part(known);

@@ -99,38 +99,64 @@ uint16_t weir_float_to_half(float value)
 	return (uint16_t)(sign | whole);
 }
 
-/* `%.{digits}g` as Python writes it: a point or an exponent of two digits at least. */
-static size_t format_g(double value, int digits, char *buffer, size_t size)
+/* The digits of "[-]d.ddde±xx" as Python writes them: with a point, or with an exponent below 1e-4 and from 1e16 on. */
+static size_t layout(const char *text, char *buffer, size_t size)
 {
-	char text[40], *e;
-	int exponent;
-	size_t length;
+	char digits[24];
+	const char *e = strchr(text, 'e');
+	int count = 0, exponent = (int)strtol(e + 1, NULL, 10);
+	size_t at = 0;
 
-	snprintf(text, sizeof(text), "%.*e", digits - 1, value);
-	e = strchr(text, 'e');
-	exponent = (int)strtol(e + 1, NULL, 10);
-	if (exponent >= -4 && exponent < 16) {
-		int after = digits - 1 - exponent;
-
-		length = (size_t)snprintf(buffer, size, "%.*f", after > 0 ? after : 0, value);
-		if (!memchr(buffer, '.', length)) {
-			length += (size_t)snprintf(buffer + length, size - length, ".0");
-		} else {
-			while (buffer[length - 1] == '0' && buffer[length - 2] != '.')
-				length--;
-		}
-	} else {
-		char *end = e;
-
-		while (memchr(text, '.', (size_t)(end - text)) && (end[-1] == '0' || end[-1] == '.')) {
-			end--;
-			if (*end == '.')
-				break;
-		}
-		length = (size_t)snprintf(buffer, size, "%.*s%s", (int)(end - text), text, e);
+	WEIR_ASSERT(size >= 48);
+	if (*text == '-')
+		buffer[at++] = '-';
+	for (const char *c = text; c < e; c++) {
+		if (*c >= '0' && *c <= '9')
+			digits[count++] = *c;
 	}
-	buffer[length] = 0;
-	return length;
+	while (count > 1 && digits[count - 1] == '0')
+		count--;
+	if (exponent < -4 || exponent >= 16) {
+		buffer[at++] = digits[0];
+		if (count > 1)
+			buffer[at++] = '.';
+		memcpy(buffer + at, digits + 1, (size_t)count - 1);
+		at += (size_t)count - 1;
+		return at +
+		       (size_t)snprintf(buffer + at, size - at, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
+	}
+	if (exponent < 0) {
+		buffer[at++] = '0';
+		buffer[at++] = '.';
+		for (int i = -1; i > exponent; i--)
+			buffer[at++] = '0';
+	}
+	for (int i = 0; i < count || i <= exponent; i++) {
+		if (i == exponent + 1 && exponent >= 0)
+			buffer[at++] = '.';
+		buffer[at++] = i < count ? digits[i] : '0';
+	}
+	if (exponent >= 0 && count <= exponent + 1) {
+		buffer[at++] = '.';
+		buffer[at++] = '0';
+	}
+	buffer[at] = 0;
+	return at;
+}
+
+/* The next larger number of as many digits; false when that would take one more. */
+static bool bump(char *text)
+{
+	for (char *c = strchr(text, 'e') - 1; c >= text; c--) {
+		if (*c == '.' || *c == '-')
+			continue;
+		if (*c != '9') {
+			++*c;
+			return true;
+		}
+		*c = '0';
+	}
+	return false;
 }
 
 static size_t format_special(double value, char *buffer, size_t size)
@@ -140,31 +166,36 @@ static size_t format_special(double value, char *buffer, size_t size)
 
 size_t weir_format_double(double value, char *buffer, size_t size)
 {
-	size_t length = 0;
+	char text[40];
 
 	if (!isfinite(value))
 		return format_special(value, buffer, size);
 	/* Fifteen digits always survive in a normal double; only a subnormal may need fewer. */
 	for (int digits = fabs(value) < 0x1p-1022 ? 1 : 15; digits <= 17; digits++) {
-		length = format_g(value, digits, buffer, size);
-		if (strtod(buffer, NULL) == value)
+		snprintf(text, sizeof(text), "%.*e", digits - 1, value);
+		if (strtod(text, NULL) == value)
+			break;
+		/* A tie is printed to even, which may be the side that does not read back. */
+		if (bump(text) && strtod(text, NULL) == value)
 			break;
 	}
-	return length;
+	return layout(text, buffer, size);
 }
 
 size_t weir_format_float(float value, char *buffer, size_t size)
 {
-	size_t length = 0;
+	char text[40];
 
 	if (!isfinite(value))
 		return format_special(value, buffer, size);
 	for (int digits = fabsf(value) < 0x1p-126f ? 1 : 6; digits <= 9; digits++) {
-		length = format_g(value, digits, buffer, size);
-		if (strtof(buffer, NULL) == value)
+		snprintf(text, sizeof(text), "%.*e", digits - 1, value);
+		if (strtof(text, NULL) == value)
+			break;
+		if (bump(text) && strtof(text, NULL) == value)
 			break;
 	}
-	return length;
+	return layout(text, buffer, size);
 }
 
 static bool parse_magnitude(const char *text, size_t size, uint64_t *out)

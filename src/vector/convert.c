@@ -86,9 +86,6 @@ static uint32_t code_at(const struct weir_array *array, int64_t at)
 	}
 }
 
-static int column_from_array(const struct weir_array *array, int64_t offset, uint32_t count, struct weir_arena *arena,
-			     struct weir_column *out, struct weir_error *err);
-
 /* Arrow's dictionaries may hold nulls; ours may not: they become null rows. */
 static int from_dictionary(const struct weir_array *array, int64_t from, uint32_t count, struct weir_arena *arena,
 			   struct weir_column *out, struct weir_error *err)
@@ -129,7 +126,7 @@ static int from_dictionary(const struct weir_array *array, int64_t from, uint32_
 	out->dictionary = dictionary;
 
 	struct weir_column flat = {.type = values->type};
-	int code = column_from_array(values, 0, dictionary->count, arena, &flat, err);
+	int code = weir_column_from_array(values, 0, dictionary->count, arena, &flat, err);
 	if (code)
 		return code;
 	dictionary->values = flat.values;
@@ -143,8 +140,8 @@ static int from_dictionary(const struct weir_array *array, int64_t from, uint32_
 	return WEIR_OK;
 }
 
-static int column_from_array(const struct weir_array *array, int64_t offset, uint32_t count, struct weir_arena *arena,
-			     struct weir_column *out, struct weir_error *err)
+int weir_column_from_array(const struct weir_array *array, int64_t offset, uint32_t count, struct weir_arena *arena,
+			   struct weir_column *out, struct weir_error *err)
 {
 	static const uint64_t nothing[1];
 	int64_t from = array->offset + offset;
@@ -197,7 +194,7 @@ int weir_vector_from_batch(const struct weir_batch *batch, int64_t offset, uint3
 	if (!out->columns)
 		return err->code;
 	for (uint32_t i = 0; i < batch->column_count; i++) {
-		int code = column_from_array(batch->columns[i], offset, count, arena, &out->columns[i], err);
+		int code = weir_column_from_array(batch->columns[i], offset, count, arena, &out->columns[i], err);
 
 		if (code) {
 			weir_error_at_column(err, batch->schema->fields[i].name);

@@ -125,6 +125,8 @@ int weir_column_flatten(struct weir_column *column, const struct weir_selection 
  * encoded), and the way back: columns over rows [offset, offset + count) of a batch, views made in the arena. */
 int weir_vector_to_batch(struct weir_vector *vector, const struct weir_schema *schema, struct weir_account *account,
 			 struct weir_batch **out, struct weir_error *err);
+int weir_column_from_array(const struct weir_array *array, int64_t offset, uint32_t count, struct weir_arena *arena,
+			   struct weir_column *out, struct weir_error *err);
 int weir_vector_from_batch(const struct weir_batch *batch, int64_t offset, uint32_t count, struct weir_arena *arena,
 			   struct weir_vector *out, struct weir_error *err);
 

@@ -1,0 +1,315 @@
+/* Parts of dates and timestamps, and truncation to a unit. Parts are int64, as Arrow gives them: weekday counts from
+ * Monday, 0; week is ISO's; millisecond, microsecond and nanosecond are the three digits each.
+ *
+ * A timestamp with a zone counts from UTC; its parts are those of the wall clock there, so zones other than UTC need the
+ * zone's rules (timezone.h).
+ */
+#include "expr/program.h"
+#include "expr/timezone.h"
+
+#include <string.h>
+
+enum {
+	PART_YEAR,
+	PART_QUARTER,
+	PART_MONTH,
+	PART_WEEK,
+	PART_DAY,
+	PART_HOUR,
+	PART_MINUTE,
+	PART_SECOND,
+	PART_MILLISECOND,
+	PART_MICROSECOND,
+	PART_NANOSECOND,
+	PART_WEEKDAY,
+	PART_ISOWEEKDAY,
+	PART_DAYOFYEAR,
+};
+
+static const char *const part_names[] = {"year",   "quarter", "month",       "week",        "day",       "hour",
+					 "minute", "second",  "millisecond", "microsecond", "nanosecond"};
+
+struct clock {
+	int64_t per_second;               /* units a second; 0: days */
+	int64_t units_per_day;            /* 1 for days */
+	const struct weir_timezone *zone; /* NULL: UTC or naive */
+};
+
+static inline int64_t value_at(const struct weir_column *column, uint32_t row)
+{
+	return column->type->byte_width == 4 ? ((const int32_t *)column->values)[row]
+					     : ((const int64_t *)column->values)[row];
+}
+
+/* The wall clock's count of units. */
+static inline int64_t local_at(const struct weir_column *column, uint32_t row, const struct clock *clock)
+{
+	int64_t value = value_at(column, row);
+
+	if (clock->zone)
+		value += weir_timezone_offset(clock->zone, weir_floor_div(value, clock->per_second)) *
+			 clock->per_second;
+	return value;
+}
+
+static int64_t weekday_of(int64_t days)
+{
+	/* 1970-01-01 was a Thursday. */
+	return weir_floor_mod(days + 3, 7);
+}
+
+static int64_t iso_week(int64_t days)
+{
+	/* The week belongs to the year of its Thursday. */
+	int64_t thursday = days - weekday_of(days) + 3;
+	struct weir_calendar_day day = weir_calendar_day(thursday);
+
+	return (thursday - weir_calendar_number(day.year, 1, 1)) / 7 + 1;
+}
+
+#define PART_LOOP(EXPRESSION)                                                                                          \
+	for (uint32_t k = 0; k < call->rows.count; k++) {                                                              \
+		uint32_t row = weir_call_row(call, k);                                                                 \
+		int64_t units = local_at(column, row, clock), days = weir_floor_div(units, clock->units_per_day);      \
+                                                                                                                       \
+		out[row] = (EXPRESSION);                                                                               \
+	}                                                                                                              \
+	break
+
+#define OF_DAY (units - days * clock->units_per_day)
+
+static int kernel_part(struct weir_call *call, struct weir_error *err)
+{
+	const struct weir_column *column = &call->arguments[0];
+	const struct clock *clock = call->node->data;
+	int64_t *out = call->values, second = clock->per_second;
+
+	(void)err;
+	switch (call->node->op) {
+	case PART_YEAR:
+		PART_LOOP(weir_calendar_day(days).year);
+	case PART_QUARTER:
+		PART_LOOP((weir_calendar_day(days).month - 1) / 3 + 1);
+	case PART_MONTH:
+		PART_LOOP(weir_calendar_day(days).month);
+	case PART_WEEK:
+		PART_LOOP(iso_week(days));
+	case PART_DAY:
+		PART_LOOP(weir_calendar_day(days).day);
+	case PART_WEEKDAY:
+		PART_LOOP(weekday_of(days));
+	case PART_ISOWEEKDAY:
+		PART_LOOP(weekday_of(days) + 1);
+	case PART_DAYOFYEAR:
+		PART_LOOP(days - weir_calendar_number(weir_calendar_day(days).year, 1, 1) + 1);
+	case PART_HOUR:
+		PART_LOOP(OF_DAY / (3600 * second));
+	case PART_MINUTE:
+		PART_LOOP(OF_DAY / (60 * second) % 60);
+	case PART_SECOND:
+		PART_LOOP(OF_DAY / second % 60);
+	case PART_MILLISECOND:
+		PART_LOOP(second < 1000 ? 0 : OF_DAY % second / (second / 1000));
+	case PART_MICROSECOND:
+		PART_LOOP(second < 1000000 ? 0 : OF_DAY % second / (second / 1000000) % 1000);
+	default:
+		PART_LOOP(second < 1000000000 ? 0 : OF_DAY % 1000);
+	}
+	return WEIR_OK;
+}
+
+static int refuse(struct weir_program *program, const struct weir_node *node, struct weir_error *err)
+{
+	char name[96];
+
+	return weir_bind_fail(program, node, err, WEIR_E_TYPE, "%s is not defined for %s (%s)", node->function->name,
+			      weir_type_name(node->arguments[0]->type, name, sizeof(name)), node->arguments[0]->text);
+}
+
+static void release_zone(void *zone)
+{
+	weir_timezone_free(zone);
+}
+
+static int clock_new(struct weir_program *program, const struct weir_node *node, const struct weir_type *type,
+		     const struct clock **out, struct weir_error *err)
+{
+	struct clock *clock = weir_arena_alloc_zero(&program->arena, sizeof(*clock), err);
+	struct weir_timezone *zone;
+	int code;
+
+	if (!clock)
+		return err->code;
+	*out = clock;
+	if (type->id == WEIR_DATE32) {
+		clock->units_per_day = 1;
+		clock->per_second = 1;
+		return WEIR_OK;
+	}
+	clock->per_second = type->id == WEIR_DATE64 ? 1000 : weir_unit_per_second(type->unit);
+	clock->units_per_day = 86400 * clock->per_second;
+	if (type->id != WEIR_TIMESTAMP || !type->timezone || weir_timezone_is_utc(type->timezone))
+		return WEIR_OK;
+	code = weir_timezone_new(program->account, type->timezone, &zone, err);
+	if (code)
+		return weir_bind_fail(program, node, err, code, "%.200s", err->message);
+	clock->zone = zone;
+	return weir_program_own(program, release_zone, zone, err);
+}
+
+static int bind_part(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_type *type = node->arguments[0]->type;
+	bool has_days = type->id == WEIR_DATE32 || type->id == WEIR_DATE64 || type->id == WEIR_TIMESTAMP;
+	bool has_clock = type->id == WEIR_TIMESTAMP || type->id == WEIR_TIME32 || type->id == WEIR_TIME64;
+	bool of_clock = node->op >= PART_HOUR && node->op <= PART_NANOSECOND;
+	const struct clock *clock;
+	int code;
+
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, weir_type_of(WEIR_INT64), NULL, err);
+	if (!(of_clock ? has_clock : has_days))
+		return refuse(program, node, err);
+	code = clock_new(program, node, type, &clock, err);
+	if (code)
+		return code;
+	node->data = clock;
+	weir_bind_kernel(node, weir_type_of(WEIR_INT64), kernel_part);
+	node->needs_rows = true;
+	return WEIR_OK;
+}
+
+struct truncation {
+	const struct clock *clock;
+	uint32_t part;
+	int64_t step; /* units, for a day and below */
+};
+
+static int64_t first_day(int64_t days, uint32_t part)
+{
+	struct weir_calendar_day day = weir_calendar_day(days);
+
+	switch (part) {
+	case PART_YEAR:
+		return weir_calendar_number(day.year, 1, 1);
+	case PART_QUARTER:
+		return weir_calendar_number(day.year, (day.month - 1) / 3 * 3 + 1, 1);
+	case PART_MONTH:
+		return weir_calendar_number(day.year, day.month, 1);
+	default:
+		return days - weekday_of(days);
+	}
+}
+
+static int kernel_truncate(struct weir_call *call, struct weir_error *err)
+{
+	const struct truncation *it = call->node->data;
+	const struct weir_column *column = &call->arguments[0];
+	bool narrow = column->type->byte_width == 4;
+
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		int64_t units = local_at(column, row, it->clock),
+			days = weir_floor_div(units, it->clock->units_per_day);
+
+		if (it->part < PART_DAY) {
+			if (__builtin_mul_overflow(first_day(days, it->part), it->clock->units_per_day, &units))
+				return weir_call_fail(call, row, err, WEIR_E_OVERFLOW,
+						      "the %s begins before the first timestamp", part_names[it->part]);
+		} else {
+			units = weir_floor_div(units, it->step) * it->step;
+		}
+		if (it->clock->zone)
+			units = weir_timezone_to_utc(it->clock->zone, units, it->clock->per_second);
+		if (narrow)
+			((int32_t *)call->values)[row] = (int32_t)units;
+		else
+			((int64_t *)call->values)[row] = units;
+	}
+	return WEIR_OK;
+}
+
+static int bind_truncate(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_type *type = node->arguments[0]->type;
+	const struct weir_node *unit = node->arguments[1];
+	struct truncation *it = weir_arena_alloc_zero(&program->arena, sizeof(*it), err);
+	const uint8_t *name;
+	int64_t second;
+	int code;
+
+	if (!it)
+		return err->code;
+	if (!weir_node_is_constant(unit) || !weir_type_is_text(unit->type) || unit->value.is_null)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE,
+				      "the unit is a text literal: truncate(x, 'month')");
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, type, NULL, err);
+	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP)
+		return refuse(program, node, err);
+	name = weir_view_bytes(&unit->value.bytes);
+	for (it->part = 0; it->part <= PART_NANOSECOND; it->part++) {
+		if (strlen(part_names[it->part]) == unit->value.bytes.size &&
+		    !memcmp(part_names[it->part], name, unit->value.bytes.size))
+			break;
+	}
+	if (it->part > PART_NANOSECOND)
+		return weir_bind_fail(
+			program, node, err, WEIR_E_NAME,
+			"no unit '%.*s'; there are year, quarter, month, week, day, hour, minute, second, "
+			"millisecond, microsecond",
+			(int)(unit->value.bytes.size < 40 ? unit->value.bytes.size : 40), (const char *)name);
+	code = clock_new(program, node, type, &it->clock, err);
+	if (code)
+		return code;
+	second = it->clock->per_second;
+	switch (it->part) {
+	case PART_HOUR:
+		it->step = 3600 * second;
+		break;
+	case PART_MINUTE:
+		it->step = 60 * second;
+		break;
+	case PART_SECOND:
+		it->step = second;
+		break;
+	case PART_MILLISECOND:
+		it->step = second / 1000;
+		break;
+	case PART_MICROSECOND:
+		it->step = second / 1000000;
+		break;
+	case PART_NANOSECOND:
+		it->step = 1;
+		break;
+	default:
+		it->step = it->clock->units_per_day;
+	}
+	if (it->step < 1 || type->id == WEIR_DATE32)
+		it->step = 1;
+	node->data = it;
+	node->count = 1;
+	weir_bind_kernel(node, type, kernel_truncate);
+	node->needs_rows = true;
+	node->may_fail = true;
+	return WEIR_OK;
+}
+
+const struct weir_function weir_functions_time[] = {
+	{"year", 1, 1, bind_part, PART_YEAR},
+	{"quarter", 1, 1, bind_part, PART_QUARTER},
+	{"month", 1, 1, bind_part, PART_MONTH},
+	{"week", 1, 1, bind_part, PART_WEEK},
+	{"day", 1, 1, bind_part, PART_DAY},
+	{"hour", 1, 1, bind_part, PART_HOUR},
+	{"minute", 1, 1, bind_part, PART_MINUTE},
+	{"second", 1, 1, bind_part, PART_SECOND},
+	{"millisecond", 1, 1, bind_part, PART_MILLISECOND},
+	{"microsecond", 1, 1, bind_part, PART_MICROSECOND},
+	{"nanosecond", 1, 1, bind_part, PART_NANOSECOND},
+	{"weekday", 1, 1, bind_part, PART_WEEKDAY},
+	{"isoweekday", 1, 1, bind_part, PART_ISOWEEKDAY},
+	{"dayofyear", 1, 1, bind_part, PART_DAYOFYEAR},
+	{"truncate", 2, 2, bind_truncate, 0},
+	{0},
+};
