@@ -292,8 +292,9 @@ static void on_taken(struct weir_core *core, const struct weir_event *event)
 
 static void on_cancel(struct weir_core *core, const struct weir_event *event)
 {
-	(void)event;
-	weir_exec_fail(core, WEIR_E_CANCELLED, "cancelled");
+	int code = event->code ? event->code : WEIR_E_CANCELLED;
+
+	weir_exec_fail(core, code, "%s", weir_code_text(code));
 }
 
 static void on_tick(struct weir_core *core, const struct weir_event *event)

@@ -84,7 +84,7 @@ enum weir_event_kind {
 	WEIR_EV_TAKEN,           /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
 	WEIR_EV_MEASURED,        /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
 	                          * what this process has beyond its accounts */
-	WEIR_EV_CANCEL,
+	WEIR_EV_CANCEL,          /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
 	WEIR_EV_TICK,            /* a timer asked for by SET_TIMER */
 };
 

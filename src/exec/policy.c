@@ -24,7 +24,7 @@ static bool concurrency_allows(const struct weir_core *core, uint32_t stage, uin
 	const struct weir_stage_spec *spec = &core->stages[stage].spec;
 
 	(void)index;
-	return core->stages[stage].flying < (uint64_t)spec->slots * spec->in_flight_max;
+	return core->stages[stage].flying < (MUTANT(27) ? 1 : (uint64_t)spec->slots * spec->in_flight_max);
 }
 
 static bool memory_allows(const struct weir_core *core, uint32_t stage, uint32_t index)

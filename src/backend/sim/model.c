@@ -296,6 +296,45 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 		"a lane goes on though the pool has its hands full");
 }
 
+/* Where nothing is scarce, nobody idles while there is work. Looked at when time is about to pass. */
+void sim_check_busy(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	uint32_t last = options->stage_count - 1;
+	bool waiting = false;
+
+	if (options->budget < INT64_MAX || options->consumer || world->cause || world->winding_down)
+		return;
+	if (last == 0) {
+		for (uint32_t w = 0; w < world->config.stages[0].slots; w++) {
+			const struct lane *lane = &world->lanes[0][w];
+
+			PROMISE(world,
+				!lane->up || lane->busy || lane->stopped || world->cut_end || world->enough_seen ||
+					world->turn_seen,
+				"a lane idles while there are splits");
+		}
+	}
+	if (sim_is_lanes(world, last))
+		return;
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		const struct chunk *chunk = &world->chunks.items[i];
+
+		if (chunk->kills >= 2 && !chunk->done)
+			return;
+		waiting |= chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
+			   !chunk->done && !chunk->doomed && !chunk->held;
+	}
+	for (uint32_t w = 0; w < world->config.stages[last].slots && waiting; w++) {
+		const struct worker *worker = &world->workers[last][w];
+
+		PROMISE(world,
+			worker->state != WORKER_UP || worker->killed ||
+				worker->count == world->config.stages[last].in_flight_max,
+			"a worker idles while a batch waits");
+	}
+}
+
 void sim_check_turn(struct world *world, const struct weir_action *action)
 {
 	struct lane *lane = lane_of(world, action);

@@ -199,6 +199,7 @@ void sim_check_start(struct world *world, const struct weir_action *action);
 void sim_check_grant(struct world *world, const struct weir_action *action);
 void sim_check_cut(struct world *world);
 void sim_check_resume(struct world *world, const struct weir_action *action);
+void sim_check_busy(struct world *world);
 void sim_check_turn(struct world *world, const struct weir_action *action);
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event);
 void sim_check_restore(struct world *world, const struct weir_action *action);

@@ -543,6 +543,8 @@ static void live(struct world *world)
 			measures(world);
 		if (world->ended)
 			break;
+		if (world->future.count > 0 && world->future.items[0].at > world->now)
+			sim_check_busy(world);
 		moment = next_moment(world);
 		comes_true(world, &moment);
 	}

@@ -20,7 +20,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 26, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 27, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -50,6 +50,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"the end does not wait for the disk",
 	"an output is counted in its maker's grant and again by itself",
 	"asks are granted without room",
+	"one task a stage runs at a time",
 };
 
 static int find(struct weir_account *account)
@@ -58,7 +59,8 @@ static int find(struct weir_account *account)
 		struct weir_sim_result result;
 
 		if (weir_sim_run(account, seed, NULL, &result)) {
-			printf("%2d %s: seed %llu: %s\n", mutant, mistakes[mutant], (unsigned long long)seed, result.broken);
+			printf("%2d %s: seed %llu: %s\n", mutant, mistakes[mutant], (unsigned long long)seed,
+			       result.broken);
 			return 1;
 		}
 	}
