@@ -17,12 +17,22 @@
  *
  * Promises, whatever is reported in whatever order:
  *   - each split and batch is accepted exactly once, or the run fails with the first cause;
- *   - Σ grants + resident chunks + measured worker memory ≤ budget, but for the named escapes below;
+ *   - Σ grants + resident chunks + worker memory ≤ budget, but for the named escapes below. A worker counts as much as
+ *     was assumed or measured, whichever is more, from its slot's first start on, so one that died can always be replaced;
  *   - while the run has not ended there is an event to wait for: it never stalls;
- *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside;
+ *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside (counted
+ *     anew when the others of its stage are killed as often: that is a storm, not this task); from the third on it has a
+ *     fresh worker to itself;
  *   - after END no slot runs, nothing is pinned, granted or queued.
- * Escapes (each has a simulation): OLDEST_OVERDRAW: the oldest task may be granted what it asks when nothing else holds
- * memory that could be freed, up to the limit itself; past it the run fails with WEIR_E_LIMIT and the figures.
+ *
+ * What keeps it moving. Everything in a run has a position in the input's order; the front is the oldest thing that is not
+ * done. Escapes, all of them the front's, each met by the simulation (docs/decisions/0020-escapes.md):
+ *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream;
+ *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on;
+ *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
+ *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures.
+ * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
+ * given out and chunks are spilled until it is kept again.
  */
 #ifndef WEIR_EXEC_EXEC_H
 #define WEIR_EXEC_EXEC_H
