@@ -4,7 +4,7 @@
  *
  * push hands each column to its leaves; whatever the leaves finish is held, compressed, until the row group ends: then
  * chunk follows chunk into the sink. A row group ends at options.row_group_rows or _bytes, and early when memory asks:
- * when the writer holds more than a third of what the lane has left, or the room falls under a quarter of what it holds
+ * when the writer holds more than a quarter of what the lane has left, or the room falls under a quarter of what it holds
  * (only then if ending it gives back a good part). Page and dictionary bounds shrink with the number of leaves, so that a
  * file of a thousand columns works in the same memory as one of ten.
  *
@@ -92,7 +92,7 @@ static int64_t held_max(const struct parquet_writer *writer)
 {
 	int64_t room = weir_account_room(&writer->shared.account);
 
-	return room == INT64_MAX ? INT64_MAX : (held(writer) + (room > 0 ? room : 0)) / 3;
+	return room == INT64_MAX ? INT64_MAX : (held(writer) + (room > 0 ? room : 0)) / 4;
 }
 
 static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
@@ -102,9 +102,11 @@ static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
 
 static void group_begin(struct parquet_writer *writer)
 {
-	int64_t bound = held_max(writer);
-	uint64_t whole = bound < (int64_t)writer->group_bytes_max ? (uint64_t)bound : writer->group_bytes_max;
-	uint64_t leaf = whole / (4 * (uint64_t)(writer->tree.leaf_count ? writer->tree.leaf_count : 1));
+	/* Open pages should take no more than half of a row group, and of what may be held an eighth: their buffers
+	 * double as they grow, and the reader has pages too. */
+	uint64_t count = writer->tree.leaf_count ? writer->tree.leaf_count : 1;
+	uint64_t of_group = writer->group_bytes_max / (2 * count), of_held = (uint64_t)held_max(writer) / (8 * count);
+	uint64_t leaf = of_group < of_held ? of_group : of_held;
 
 	writer->shared.page_bytes_max = clamp(leaf, PAGE_BYTES_MIN, PAGE_BYTES_MAX);
 	writer->shared.dictionary_bytes_max = writer->shared.page_bytes_max;
@@ -353,10 +355,13 @@ static int push_column(struct parquet_writer *writer, struct weir_vector *vector
 {
 	const struct parquet_node *node = &writer->tree.nodes[writer->tree.field_nodes[field]];
 	const struct weir_column *column = &vector->columns[field];
+	const struct weir_type *type;
 	int code = weir_column_decode(vector, field, err);
 
 	if (code)
 		return code;
+	type = weir_type_values(column->type);
+	WEIR_ASSERT(type->layout == node->type->layout && type->byte_width == node->type->byte_width);
 	if (node->kind == PARQUET_NODE_LEAF)
 		return parquet_write_flat(&writer->leaves[node->leaf], column, &vector->selection, err);
 	return parquet_write_nested(writer->tree.nodes, node, writer->leaves, column, &vector->selection,
