@@ -4,6 +4,9 @@
 #include "expr/kernels.h"
 
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 /* One operation in its three operand shapes. */
 #define DENSE(name, type, op, STEP)                                                                                    \
@@ -170,7 +173,29 @@ static void view_heads(const struct weir_view *views, const struct weir_view *vi
 	memcpy(wanted, view, 16);
 	wanted[0] &= mask[0];
 	wanted[1] &= mask[1];
-	for (uint32_t i = 0; i < count; i += 64) {
+	uint32_t i = 0;
+
+#if defined(__AVX512BW__)
+	const __m512i masks = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)mask));
+	const __m512i wants = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)wanted));
+
+	for (; i + 64 <= count; i += 64) {
+		uint64_t word = 0;
+
+		/* Four views a register; each gives two bits, both must be set. */
+		for (uint32_t j = 0; j < 64; j += 8) {
+			uint32_t low = _mm512_cmpeq_epi64_mask(
+				_mm512_and_si512(_mm512_loadu_si512(views + i + j), masks), wants);
+			uint32_t high = _mm512_cmpeq_epi64_mask(
+				_mm512_and_si512(_mm512_loadu_si512(views + i + j + 4), masks), wants);
+			uint32_t both = low | high << 8;
+
+			word |= (uint64_t)_pext_u32(both & both >> 1, 0x5555) << j;
+		}
+		bits[i / 64] = word;
+	}
+#endif
+	for (; i < count; i += 64) {
 		uint32_t end = count - i < 64 ? count - i : 64;
 		uint64_t word = 0;
 

@@ -53,8 +53,8 @@ struct weir_vector_kernels {
 	void (*gather_bits)(uint64_t *out, const uint64_t *bits, const uint16_t *rows, uint32_t count);
 	/* out[i] = values[codes[i]] */
 	void (*lookup[WEIR_WIDTH_LOG2_COUNT])(void *out, const void *values, const uint32_t *codes, uint32_t count);
-	/* Bit i is bit 0 of table[codes[i]]. */
-	void (*lookup_bits)(uint64_t *out, const uint8_t *table, const uint32_t *codes, uint32_t count);
+	/* Bit i is bit 0 of table[codes[i]]; the table has `size` bytes. */
+	void (*lookup_bits)(uint64_t *out, const uint8_t *table, uint32_t size, const uint32_t *codes, uint32_t count);
 	/* The rows of the list for which bit 0 of table[codes[row]] is set. */
 	uint32_t (*lookup_rows)(const uint8_t *table, const uint32_t *codes, const uint16_t *rows, uint32_t count,
 				uint16_t *rows_out);

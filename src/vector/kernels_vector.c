@@ -56,6 +56,12 @@ static inline uint32_t select_word(uint64_t word, uint32_t base, uint16_t *out)
 #elif defined(__BMI2__)
 	uint32_t kept = 0;
 
+	/* Few bits are sooner found one by one. */
+	if (__builtin_popcountll(word) < 20) {
+		for (; word; word &= word - 1)
+			out[kept++] = (uint16_t)(base + (uint32_t)__builtin_ctzll(word));
+		return kept;
+	}
 	for (uint32_t part = 0; part < 8; part++) {
 		uint64_t byte = word >> part * 8 & 0xff;
 		uint64_t lanes = _pdep_u64(byte, 0x0101010101010101u) * 0xff;
@@ -129,21 +135,32 @@ static uint32_t select_rows(const uint16_t *rows, uint32_t count, const uint64_t
 	return kept;
 }
 
+/* Left to itself the compiler uses gather instructions, which are slower than loads by half. */
+#if defined(__clang__)
+#define SCALAR_LOOPS
+#define SCALAR_LOOP _Pragma("clang loop vectorize(disable)")
+#else
+#define SCALAR_LOOPS __attribute__((optimize("no-tree-vectorize")))
+#define SCALAR_LOOP
+#endif
+
 #define GATHERS(width, type)                                                                                           \
-	static void gather_##width(void *out, const void *values, const uint16_t *rows, uint32_t count)                \
+	SCALAR_LOOPS static void gather_##width(void *out, const void *values, const uint16_t *rows, uint32_t count)   \
 	{                                                                                                              \
 		const type *from = values;                                                                             \
 		type *to = out;                                                                                        \
                                                                                                                        \
+		SCALAR_LOOP                                                                                            \
 		for (uint32_t k = 0; k < count; k++)                                                                   \
 			to[k] = from[rows[k]];                                                                         \
 	}                                                                                                              \
                                                                                                                        \
-	static void lookup_##width(void *out, const void *values, const uint32_t *codes, uint32_t count)               \
+	SCALAR_LOOPS static void lookup_##width(void *out, const void *values, const uint32_t *codes, uint32_t count)  \
 	{                                                                                                              \
 		const type *from = values;                                                                             \
 		type *to = out;                                                                                        \
                                                                                                                        \
+		SCALAR_LOOP                                                                                            \
 		for (uint32_t i = 0; i < count; i++)                                                                   \
 			to[i] = from[codes[i]];                                                                        \
 	}
@@ -174,9 +191,41 @@ static void gather_bits(uint64_t *out, const uint64_t *bits, const uint16_t *row
 	}
 }
 
-static void lookup_bits(uint64_t *out, const uint8_t *table, const uint32_t *codes, uint32_t count)
+static void lookup_bits(uint64_t *out, const uint8_t *table, uint32_t size, const uint32_t *codes, uint32_t count)
 {
-	for (uint32_t i = 0; i < count; i += 64) {
+	uint32_t i = 0;
+
+#if defined(__AVX512BW__)
+	/* Up to 512 values fit one register: a word by the code's upper bits, a bit by its lower ones. */
+	if (size <= 512) {
+		uint64_t words[8] = {0};
+		__m512i lut;
+
+		for (uint32_t w = 0; w * 64 < size; w++) {
+			uint32_t left = size - w * 64;
+			__mmask64 there = left < 64 ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+
+			words[w] = _mm512_mask_test_epi8_mask(there, _mm512_maskz_loadu_epi8(there, table + w * 64),
+							      _mm512_set1_epi8(1));
+		}
+		lut = _mm512_loadu_si512(words);
+		for (; i + 64 <= count; i += 64) {
+			uint64_t word = 0;
+
+			for (uint32_t j = 0; j < 64; j += 16) {
+				__m512i code = _mm512_loadu_si512(codes + i + j);
+				__m512i picked = _mm512_permutexvar_epi32(_mm512_srli_epi32(code, 5), lut);
+				__m512i bit = _mm512_sllv_epi32(_mm512_set1_epi32(1),
+								_mm512_and_epi32(code, _mm512_set1_epi32(31)));
+
+				word |= (uint64_t)_mm512_test_epi32_mask(picked, bit) << j;
+			}
+			out[i / 64] = word;
+		}
+	}
+#endif
+	(void)size;
+	for (; i < count; i += 64) {
 		uint32_t end = count - i < 64 ? count - i : 64;
 		uint64_t word = 0;
 

@@ -134,9 +134,15 @@ static void test_gather_and_lookup(void **state)
 		kernels->gather_bits(bits_out, bits, rows, count);
 		for (uint32_t k = 0; k < count; k++)
 			assert_int_equal(bit(bits_out, k), bit(bits, rows[k]));
-		kernels->lookup_bits(bits_out, values, codes, counts[c]);
-		for (uint32_t i = 0; i < counts[c]; i++)
-			assert_int_equal(bit(bits_out, i), values[codes[i]] & 1);
+		for (uint32_t size = 1; size <= ROWS; size = size * 3 + 1) {
+			uint32_t small[ROWS];
+
+			for (uint32_t i = 0; i < ROWS; i++)
+				small[i] = codes[i] % size;
+			kernels->lookup_bits(bits_out, values, size, small, counts[c]);
+			for (uint32_t i = 0; i < counts[c]; i++)
+				assert_int_equal(bit(bits_out, i), values[small[i]] & 1);
+		}
 		uint32_t got = kernels->lookup_rows(values, codes, rows, count, rows_out);
 		for (uint32_t k = 0; k < count; k++) {
 			if (values[codes[rows[k]]] & 1)
