@@ -589,3 +589,35 @@ def test_the_page_index_tells_where_pages_are_and_what_they_hold(write, parts):
             assert len(locations) >= group[3] // 24096
         begin += group[3]
     assert begin == rows
+
+
+def test_every_type_means_the_same_to_duckdb_and_polars(write, tmp_path):
+    """What they make of weir's file is what they make of pyarrow's, type by type."""
+    table = types_table(2000)
+    for name in table.schema.names:
+        column = table.select([name])
+        path, _ = write(column)
+        other = tmp_path / "other.parquet"
+        pyarrow.parquet.write_table(column, other)
+        for reader in (lambda file: duckdb.sql(f"select * from read_parquet('{file}')").to_arrow_table(),
+                       lambda file: polars.read_parquet(file).to_arrow()):
+            try:
+                expected = reader(other)
+            except Exception:  # a type that this library does not know
+                continue
+            same(reader(path), expected)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seed=st.integers(0, 2**32), column=st.sampled_from(["sorted", "few", "double", "price", "int32", "word", "text"]),
+       place=st.floats(0, 1), nulls=st.sampled_from([0, 0.3]))
+def test_duckdb_prunes_by_our_statistics(write, seed, column, place, nulls):
+    table = flat_table(30000, nulls, seed=seed)
+    path, _ = write(table, row_group_rows=6000)
+    values = pyarrow.compute.drop_null(table[column]).sort().combine_chunks()
+    bound = values[int(place * (len(values) - 1))]
+    literal = f"'{bound}'" if column in ("word", "text") else repr(bound.as_py())
+    for operator, function in ((">", "greater"), ("=", "equal"), ("<", "less")):
+        wanted = pyarrow.compute.sum(getattr(pyarrow.compute, function)(table[column], bound)).as_py()
+        found = duckdb.sql(f"select count(*) from read_parquet('{path}') where \"{column}\" {operator} {literal}")
+        assert found.fetchall() == [(wanted or 0,)], f"{column} {operator} {literal}, seed {seed}"

@@ -1,8 +1,8 @@
 /* What the files of the Parquet writer share.
  *
- *     vector ─▶ write.c ─▶ write_flat.c   one leaf a column          ─▶ write_leaf.c ─▶ pages ─▶ row group ─▶ sink
- *                       └▶ write_nested.c levels, several leaves     ─┘      │
- *                                                                           encode_dictionary.c, encode_statistics.c
+ *     vector ─▶ write.c ─▶ write_flat.c    one leaf a column       ─▶ write_leaf.c ─▶ write_page.c ─▶ row group ─▶ sink
+ *                       └▶ write_nested.c  levels, several leaves  ─┘   write_plain.c   encode_choice.c
+ *                                                                       encode_dictionary.c, encode_statistics.c
  *
  * Rows are encoded the moment they come: values go from the vector straight into the leaf's open page, PLAIN or as codes
  * of the leaf's dictionary. A full page is compressed and appended to the leaf's stream of finished bytes; when the row
@@ -334,6 +334,20 @@ int parquet_leaf_end(struct parquet_leaf_writer *leaf, struct weir_error *err);
 /* The dictionary page: its header in shared->header, its bytes at *out until the next call. */
 int parquet_leaf_dictionary_page(struct parquet_leaf_writer *leaf, const uint8_t **out, size_t *out_size,
 				 struct weir_error *err);
+
+static inline bool parquet_leaf_is_flat(const struct parquet_leaf *leaf)
+{
+	return leaf->path_count == 1; /* a field of the schema itself, not inside a struct */
+}
+static inline unsigned parquet_bit_width(uint32_t value_max)
+{
+	return value_max ? 32 - (unsigned)__builtin_clz(value_max) : 0;
+}
+
+/* write_page.c: an empty page; memory for its values; its end, nothing when it has no rows. */
+void parquet_page_begin(struct parquet_leaf_writer *leaf);
+int parquet_page_data(struct parquet_leaf_writer *leaf, struct weir_error *err);
+int parquet_page_end(struct parquet_leaf_writer *leaf, struct weir_error *err);
 
 /* encode_choice.c: how pages without codes are encoded. */
 void parquet_encoding_begin(struct parquet_leaf_writer *leaf);
