@@ -226,15 +226,31 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 {
 	const struct parquet_file *self = (const struct parquet_file *)base;
 	struct range_visit state = {.visit = visit, .context = context};
+	size_t bounds_size = (size_t)scan->column_count * sizeof(struct weir_bounds);
+	struct weir_bounds *bounds = NULL;
 	int code = WEIR_OK;
 
-	(void)err;
+	if (scan->predicate) {
+		bounds = weir_alloc(self->account, bounds_size, err);
+		if (!bounds)
+			return err->code;
+	}
 	for (uint32_t g = 0; g < self->metadata.row_group_count && !code; g++) {
 		const struct parquet_row_group *group = &self->metadata.row_groups[g];
 		uint64_t bytes = 0, rows = (uint64_t)group->row_count;
 
+		bool may_match = true;
+
 		if (rows == 0)
 			continue;
+		if (bounds)
+			code = parquet_row_group_may_match(self, scan, g, bounds, &may_match, err);
+		if (code)
+			break;
+		if (!may_match) {
+			code = range_flush(&state);
+			continue;
+		}
 		for (uint32_t i = 0; i < scan->column_count; i++)
 			bytes += parquet_column_bytes(self, g, scan->columns[i]);
 		if (bytes_target && bytes > bytes_target + bytes_target / 2 && is_cuttable(self, scan, g)) {
@@ -250,6 +266,8 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 		state.pending.end = (uint64_t)group->row_begin + rows;
 		state.pending.bytes_decoded_est += bytes;
 	}
+	if (bounds)
+		weir_free(self->account, bounds, bounds_size);
 	return code ? code : range_flush(&state);
 }
 

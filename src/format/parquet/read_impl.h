@@ -294,9 +294,12 @@ int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view 
 			int64_t row_first, struct weir_error *err);
 
 /* ── prune.c ── */
-/* False when statistics or bloom filters prove that no row of the row group can match. */
-int parquet_row_group_may_match(struct parquet_file *file, const struct weir_scan *scan, uint32_t row_group,
-				bool *may_match, struct weir_error *err);
+/* False when statistics or bloom filters prove that no row of the row group can match. `bounds` is room for one per column
+ * of the scan. */
+int parquet_row_group_may_match(const struct parquet_file *file, const struct weir_scan *scan, uint32_t row_group,
+				struct weir_bounds *bounds, bool *may_match, struct weir_error *err);
+/* Fills the reader's spans with the rows of the row group that its page index leaves. */
+int parquet_pages_prune(struct parquet_reader *reader, uint32_t row_group, struct weir_error *err);
 
 /* ── file.c ── */
 /* Decoded bytes of a column of the schema in a row group, about. */

@@ -17,6 +17,7 @@ struct weir_probe_read {
 	uint32_t vectors;            /* columns of one vector in so many are decoded at all; 0 and 1: of each */
 	uint64_t bytes_target;       /* of a range */
 	uint64_t row_begin, row_end; /* row_end 0: all; else one range */
+	const char *predicate;       /* for pruning; NULL: none */
 	int64_t grant;               /* of the reader's account; 0: no end */
 	int64_t *peak;               /* of that account, when the stream is released; NULL: not asked */
 };
@@ -32,6 +33,7 @@ struct probe {
 	struct weir_format_file *file;
 	struct weir_format_reader *reader;
 	struct weir_schema *schema; /* of the scanned columns */
+	struct weir_program *program;
 	struct weir_scan scan;
 	uint32_t *columns;
 	struct ranges WEIR_LIST(struct weir_range) ranges;
@@ -63,6 +65,8 @@ static void probe_free(void *state)
 	if (probe->what.peak)
 		*probe->what.peak = atomic_load(&probe->lane.peak);
 	weir_account_release(&probe->lane);
+	if (probe->program)
+		weir_program_free(probe->program);
 	weir_format_file_unref(probe->file);
 	if (probe->schema)
 		weir_schema_unref(probe->schema);
@@ -139,6 +143,21 @@ static int scan_begin(struct probe *probe, struct weir_error *err)
 	return probe->schema ? WEIR_OK : err->code;
 }
 
+static int predicate_bind(struct probe *probe, struct weir_error *err)
+{
+	struct weir_expr *expr;
+	int code;
+
+	if (!probe->what.predicate)
+		return WEIR_OK;
+	if (weir_expr_parse(probe->account, probe->what.predicate, &expr, err))
+		return err->code;
+	code = weir_program_new(probe->account, expr, probe->schema, &probe->program, err);
+	weir_expr_free(expr);
+	probe->scan.predicate = probe->program;
+	return code;
+}
+
 int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *what, struct ArrowArrayStream *out,
 			    struct weir_format_stats *stats, struct weir_error *err)
 {
@@ -158,7 +177,7 @@ int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *
 	}
 	if (weir_io_new(account, 1, &probe->io, err) || weir_file_open(account, what->path, &file, err) ||
 	    weir_parquet_format.open(account, file, &probe->file, err) || scan_begin(probe, err) ||
-	    weir_parquet_format.reader_new(&probe->lane, probe->io, &probe->reader, err))
+	    predicate_bind(probe, err) || weir_parquet_format.reader_new(&probe->lane, probe->io, &probe->reader, err))
 		goto fail;
 	if (what->row_end) {
 		struct weir_range range = {.begin = what->row_begin, .end = what->row_end};

@@ -173,6 +173,7 @@ void parquet_reader_free(struct weir_format_reader *base)
 	reader_close(self);
 	columns_free(self);
 	weir_list_release(&self->retired, self->account);
+	weir_list_release(&self->spans, self->account);
 	weir_arena_release(&self->arena);
 	weir_codecs_free(self->codecs);
 	weir_free(self->account, self, sizeof(*self));
@@ -309,6 +310,8 @@ static int row_group_open(struct parquet_reader *self, uint32_t group, struct we
 	weir_arena_clear(&self->arena);
 	windows_size(self);
 	turns_plan(self, metadata);
+	if (parquet_pages_prune(self, group, err))
+		return err->code;
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
@@ -355,22 +358,48 @@ static uint32_t rows_of_large_pages(const struct parquet_reader *self, uint32_t 
 	return rows;
 }
 
+/* Moves on to the next row that the page index leaves, in this row group; `end` is where its span ends. False when there is
+ * none: then the row is the next row group's first. */
+static bool span_find(struct parquet_reader *self, const struct parquet_row_group *group, int64_t *end)
+{
+	int64_t row = self->row - group->row_begin;
+
+	*end = group->row_begin + group->row_count;
+	if (!self->has_spans)
+		return true;
+	while (self->span < self->spans.count && self->spans.items[self->span].end <= row)
+		self->span++;
+	if (self->span == self->spans.count) {
+		self->stats.rows_pruned += (uint64_t)(*end - self->row);
+		self->row = *end;
+		return false;
+	}
+	*end = group->row_begin + self->spans.items[self->span].end;
+	if (self->spans.items[self->span].begin > row) {
+		self->stats.rows_pruned += (uint64_t)(self->spans.items[self->span].begin - row);
+		self->row = group->row_begin + self->spans.items[self->span].begin;
+	}
+	return self->row < self->row_end;
+}
+
 int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
 {
 	struct parquet_reader *self = (struct parquet_reader *)base;
 	const struct parquet_row_group *group;
-	int64_t left;
+	int64_t left, span_end;
 	uint32_t rows;
 
 	vector_end(self);
 	*out = (struct weir_vector){0};
-	if (!self->file || self->row >= self->row_end)
-		return WEIR_OK;
-	if (row_group_find(self, err))
-		return err->code;
-	group = &self->file->metadata.row_groups[self->row_group];
+	do {
+		if (!self->file || self->row >= self->row_end)
+			return WEIR_OK;
+		if (row_group_find(self, err))
+			return err->code;
+		group = &self->file->metadata.row_groups[self->row_group];
+	} while (!span_find(self, group, &span_end));
 	rows = self->rows_cap < self->rows_max ? self->rows_cap : self->rows_max;
-	left = group->row_begin + group->row_count - self->row;
+	left = span_end - self->row;
 	left = left < self->row_end - self->row ? left : self->row_end - self->row;
 	rows = left < rows ? (uint32_t)left : rows;
 	self->vector_row = self->row - group->row_begin;
