@@ -192,9 +192,9 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 		"a worker has too many batches");
 	PROMISE(world, !worker->alone, "another batch beside one that must be alone");
 	PROMISE(world, chunk->own_deaths < WEIR_ATTEMPTS_MAX, "a batch tried too often");
-	if (chunk->kills >= 2) {
+	if (chunk->alone) {
 		PROMISE(world, worker->given == 0 && worker->count == 0,
-			"a batch killed twice is not alone on a fresh worker");
+			"a batch that must be alone is not, or its worker is not fresh");
 		worker->alone = true;
 		world->result->seen |= WEIR_SIM_ALONE;
 	}
@@ -320,7 +320,7 @@ void sim_check_busy(struct world *world)
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
 
-		if (chunk->kills >= 2 && !chunk->done)
+		if (chunk->alone && !chunk->done)
 			return;
 		waiting |= chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
 			   !chunk->done && !chunk->doomed && !chunk->held;

@@ -74,6 +74,8 @@ void sim_plan(struct config *config, uint64_t seed)
 	config->enough_permille = chance(&random, 25) ? 1 + skewed(&random, 300) : 0;
 	config->death_percent = chance(&random, 50) ? skewed(&random, 40) : 0;
 	config->own_percent = chance(&random, 20) ? (uint32_t)random_below(&random, 10) : 0;
+	config->memory_percent = chance(&random, 20) ? (uint32_t)random_below(&random, 5) : 0;
+	config->lockstep = chance(&random, 10);
 	config->late_percent = some(&random, 60);
 	config->repeat_percent = some(&random, 40);
 	config->spill_fail_percent = some(&random, 30);

@@ -62,7 +62,7 @@ struct config {
 	uint32_t outputs_max;
 	uint32_t giant_permille; /* tasks that ask for more than is there */
 	uint32_t fail_permille, poison_permille, enough_permille;
-	uint32_t death_percent, own_percent, late_percent, repeat_percent;
+	uint32_t death_percent, own_percent, memory_percent, late_percent, repeat_percent;
 	uint32_t spill_fail_percent, corrupt_percent, allocation_permille, measure_percent, worker_grows_percent;
 	uint32_t splits_known_percent; /* splits that say what they need */
 	uint64_t cancel_at;            /* UINT64_MAX: never */
@@ -70,7 +70,8 @@ struct config {
 	uint64_t pause_max;            /* of the consumer */
 	uint64_t straggler_permille;
 	bool ordered_sink;
-	int64_t unit; /* sizes are around this */
+	bool lockstep; /* everything takes equally long: all lanes ask at once */
+	int64_t unit;  /* sizes are around this */
 };
 
 enum lane_wait { LANE_RUNS, LANE_ASKS, LANE_TURN, LANE_RESUME };
@@ -120,6 +121,7 @@ struct chunk {
 	bool held;   /* its maker's batch is not done */
 	bool doomed; /* its maker died, or it lies behind enough */
 	bool running, done, delivered, unspillable;
+	bool alone; /* must have a fresh worker to itself */
 	uint32_t own_deaths, kills, forgiven, others, losses, kept;
 	struct weir_run maker;
 };

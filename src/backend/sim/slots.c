@@ -190,7 +190,9 @@ static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int c
 	    weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
 		sim_broken(world, "no memory", __LINE__);
 	outputs_of(world, &batch.run, accepted);
-	if (code && !batch.stop && !world->cause)
+	if (code == WEIR_E_MEMORY && !chunk->alone && !batch.stop)
+		chunk->alone = true; /* once more, by itself */
+	else if (code && !batch.stop && !world->cause)
 		world->cause = code;
 	if (worker->count)
 		sim_worker_goes_on(world, stage, slot);
@@ -213,6 +215,7 @@ static void count_death(struct world *world, uint32_t stage, struct chunk *chunk
 		chunk->others = (uint32_t)world->stage_kills[stage];
 	world->stage_kills[stage]++;
 	chunk->kills++;
+	chunk->alone |= chunk->kills >= 2;
 	if (chunk->kills >= WEIR_KILLS_MAX + chunk->forgiven &&
 	    world->stage_kills[stage] - chunk->others < 2 * (uint64_t)(chunk->kills - chunk->forgiven) && !world->cause)
 		world->cause = WEIR_E_WORKER;
@@ -316,6 +319,9 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 		sim_worker_goes_on(world, stage, slot);
 		sim_say(world, event);
 	} else {
-		batch_ends(world, stage, slot, script.fails ? WEIR_E_DATA : WEIR_OK);
+		batch_ends(world, stage, slot,
+			   script.fails                                     ? WEIR_E_DATA
+			   : sim_fault(world, world->config.memory_percent) ? WEIR_E_MEMORY
+									    : WEIR_OK);
 	}
 }

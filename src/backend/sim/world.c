@@ -66,7 +66,7 @@ static struct moment next_moment(struct world *world)
 
 uint64_t sim_soon(struct world *world)
 {
-	uint64_t time = random_below(&world->random, 100);
+	uint64_t time = world->config.lockstep ? 10 : random_below(&world->random, 100);
 
 	return random_below(&world->random, 1000) < world->config.straggler_permille ? time * STRAGGLER : time;
 }

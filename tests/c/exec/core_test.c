@@ -246,6 +246,126 @@ static void what_a_lane_keeps_stays_granted(void **state)
 	assert_int_equal(stats.granted, 0);
 }
 
+/* One lane that feeds a pool of two workers, whose output goes to a consumer in order; ready, with split 0 started. */
+static struct weir_run begin_pool(uint64_t splits)
+{
+	struct weir_stage_spec specs[] = {
+		{.kind = WEIR_STAGE_LANES, .slots = 1, .slot_memory = 8 * MIB, .name = "scan"},
+		{.kind = WEIR_STAGE_WORKERS, .slots = 2, .in_flight_max = 2, .slot_memory = MIB, .name = "map"},
+	};
+	struct weir_core_options options = {.budget = 64 * MIB,
+					    .limit = 64 * MIB,
+					    .stages = specs,
+					    .stage_count = 2,
+					    .preserve_order = true,
+					    .consumer = true};
+
+	assert_int_equal(weir_core_new(weir_mem_root(mem), &options, &core, &err), WEIR_OK);
+	splits_left = splits;
+	step((struct weir_event){.kind = WEIR_EV_START});
+	assert_int_equal(find(WEIR_DO_START_WORKER, 0)->generation, 1);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 0, .generation = 1});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY});
+	return started(0);
+}
+
+static void output(struct weir_event slot, struct weir_run run, uint64_t number, int64_t bytes)
+{
+	slot.kind = WEIR_EV_OUTPUT;
+	slot.run = run;
+	slot.chunk = number;
+	slot.bytes = bytes;
+	step(slot);
+}
+
+static const struct weir_event lane_0, worker_0 = {.stage = 1, .generation = 1};
+
+static void what_a_dead_worker_made_is_forgotten(void **state)
+{
+	struct weir_run split = begin_pool(1), batch;
+	uint64_t half;
+
+	(void)state;
+	output(lane_0, split, 0, MIB);
+	assert_non_null(find(WEIR_DO_RESUME, 0));
+	batch = started(0);
+	done(0, split);
+	output(worker_0, batch, 0, MIB);
+	half = find(WEIR_DO_OUTPUT_KEPT, 0)->chunk;
+	output(worker_0, batch, 0, MIB); /* the same message again */
+	assert_int_equal(actions.count, 0);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1, .death = WEIR_DEATH_OUTSIDE});
+	assert_int_equal(find(WEIR_DO_FREE, 0)->chunk, half);
+	assert_int_equal(find(WEIR_DO_START_WORKER, 0)->generation, 2);
+	step((struct weir_event){
+		.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 1, .run = batch}); /* from the dead */
+	assert_int_equal(actions.count, 0);
+	output(worker_0, batch, 1, MIB);
+	assert_non_null(find(WEIR_DO_OUTPUT_DROP, 0));
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = 2});
+	batch = started(0);
+	assert_int_equal(batch.attempt, 2);
+	output((struct weir_event){.stage = 1, .generation = 2}, batch, 0, MIB);
+	assert_null(find(WEIR_DO_DELIVER, 0)); /* not before the batch is done */
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 2, .run = batch});
+	half = find(WEIR_DO_DELIVER, 0)->chunk;
+	step((struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = half});
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_OK);
+}
+
+static void a_batch_may_end_its_worker_three_times(void **state)
+{
+	struct weir_run split = begin_pool(1);
+
+	(void)state;
+	output(lane_0, split, 0, MIB);
+	done(0, split);
+	for (uint32_t generation = 1; generation <= WEIR_ATTEMPTS_MAX; generation++) {
+		step((struct weir_event){
+			.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = generation, .death = WEIR_DEATH_OWN});
+		if (generation == WEIR_ATTEMPTS_MAX)
+			break;
+		assert_null(find(WEIR_DO_END, 0));
+		step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = generation + 1});
+		assert_int_equal(started(0).attempt, generation + 1);
+	}
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_E_WORKER);
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "map"));
+}
+
+static void the_lane_pauses_for_a_full_pool(void **state)
+{
+	struct weir_run split = begin_pool(1);
+	uint64_t number = 0;
+
+	(void)state;
+	do {
+		output(lane_0, split, number++, MIB);
+		assert_true(number < 10);
+	} while (find(WEIR_DO_RESUME, 0));
+	assert_int_equal(number, 4); /* two workers, two batches each */
+	assert_int_equal(find(WEIR_DO_OUTPUT_KEPT, 0)->run.task, split.task);
+	step((struct weir_event){.kind = WEIR_EV_CANCEL});
+	assert_non_null(find(WEIR_DO_STOP_TASK, 0));
+	assert_non_null(find(WEIR_DO_KILL_WORKER, 0));
+}
+
+static void too_small_a_budget_for_workers_is_refused(void **state)
+{
+	struct weir_stage_spec specs[] = {
+		{.kind = WEIR_STAGE_LANES, .slots = 1, .name = "scan"},
+		{.kind = WEIR_STAGE_WORKERS, .slots = 2, .in_flight_max = 2, .slot_memory = 48 * MIB, .name = "map"},
+	};
+	struct weir_core_options options = {.budget = 40 * MIB, .limit = 40 * MIB, .stages = specs, .stage_count = 2};
+
+	(void)state;
+	assert_int_equal(weir_core_new(weir_mem_root(mem), &options, &core, &err), WEIR_E_LIMIT);
+	assert_non_null(strstr(err.message, "48.0 MiB"));
+	options.stages = specs + 1;
+	options.stage_count = 1;
+	assert_int_equal(weir_core_new(weir_mem_root(mem), &options, &core, &err), WEIR_E_INVALID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -257,6 +377,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(enough_stops_what_lies_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_first_cause_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_a_lane_keeps_stays_granted, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_a_dead_worker_made_is_forgotten, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_batch_may_end_its_worker_three_times, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_lane_pauses_for_a_full_pool, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_small_a_budget_for_workers_is_refused, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
