@@ -77,8 +77,9 @@ enum slot_wait { WAITS_NOT, WAITS_MEMORY, WAITS_TURN, WAITS_RESUME };
 
 struct slot {
 	uint8_t state, wait;
-	bool counted; /* workers: its memory is in the books, from its first start on */
-	bool alone;   /* runs a batch that wants it for itself */
+	bool counted;  /* workers: its memory is in the books, from its first start on */
+	bool alone;    /* runs a batch that wants it for itself */
+	bool retiring; /* killed for its memory */
 	uint32_t generation;
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
@@ -97,6 +98,7 @@ struct stage {
 	struct heap queue;
 	uint32_t flying; /* items in its slots */
 	uint32_t spawns_failed;
+	bool shrunk;    /* workers were let go for their memory */
 	uint64_t kills; /* batches lost to kills from outside */
 	int64_t first_grant;
 };
@@ -224,6 +226,7 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event);
 uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage, uint32_t index); /* WEIR_NO_SLOT: none now */
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage);
+bool weir_exec_pool_shrink(struct weir_core *core); /* false: no worker can be let go */
 
 /* flow.c */
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of the queue in front of a stage */

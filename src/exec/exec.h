@@ -18,7 +18,8 @@
  * Promises, whatever is reported in whatever order:
  *   - each split and batch is accepted exactly once, or the run fails with the first cause;
  *   - Σ grants + resident chunks + worker memory ≤ budget, but for the named escapes below. A worker counts as much as
- *     was assumed or measured, whichever is more, from its slot's first start on, so one that died can always be replaced;
+ *     was assumed or measured, whichever is more, from its slot's first start on, so one that died can always be replaced,
+ *     until it is killed for its memory;
  *   - while the run has not ended there is an event to wait for: it never stalls;
  *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside (counted
  *     anew when the others of its stage are killed as often: that is a storm, not this task); from the third on it has a
@@ -28,7 +29,8 @@
  * What keeps it moving. Everything in a run has a position in the input's order; the front is the oldest thing that is not
  * done. Escapes, all of them the front's, each met by the simulation (docs/decisions/0020-escapes.md):
  *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream;
- *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on;
+ *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on,
+ *     workers without a batch are let go but for one a stage;
  *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
  *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures.
  * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
@@ -121,7 +123,7 @@ enum weir_action_kind {
 	WEIR_DO_TURN,         /* slot: its turn has come */
 	WEIR_DO_STOP_TASK,    /* slot: its task is not wanted any more: end it soon, then TASK_FAILED(CANCELLED) */
 	WEIR_DO_START_WORKER, /* slot, generation */
-	WEIR_DO_KILL_WORKER,  /* slot, generation */
+	WEIR_DO_KILL_WORKER,  /* slot, generation; bytes > 0: for its memory, which is free when it is dead */
 	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
 	WEIR_DO_OUTPUT_DROP,  /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
 	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told) */

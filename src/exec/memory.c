@@ -7,7 +7,7 @@
  *
  * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the front
  * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
- * on, one at a time. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
+ * on, one at a time, then workers let go that have nothing to do. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
  * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. */
 #include "exec/core_impl.h"
 
@@ -184,11 +184,12 @@ static enum room make_room(struct weir_core *core, uint32_t front, int64_t bytes
 		emit(core, (struct weir_action){.kind = WEIR_DO_TRIM, .bytes = bytes - weir_exec_room(core)});
 	}
 	while (!spill_for(core, front, bytes)) {
-		uint32_t victim = revoke_candidate(core, front);
+		uint32_t victim = MUTANT(3) ? NO_ITEM : revoke_candidate(core, front);
 
-		if (victim == NO_ITEM || MUTANT(3))
+		if (victim != NO_ITEM)
+			weir_exec_give_up(core, victim);
+		else if (!weir_exec_pool_shrink(core))
 			break;
-		weir_exec_give_up(core, victim);
 	}
 	return more_is_coming(core) ? ROOM_COMING : ROOM_EXHAUSTED;
 }

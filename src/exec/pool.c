@@ -3,12 +3,16 @@
  *     STARTING ── ready ──▶ UP ── died, or killed ──▶ DEAD ── when wanted ──▶ STARTING (next generation)
  *
  * The memory of a worker is booked when its slot first starts one and stays booked until the end, so a worker that died
- * can always be started again. The first worker of each stage is booked before anything else.
+ * can always be started again; or until it is let go for its memory. The first worker of each stage is booked before anything else.
  *
  * Of the batches given to a worker it runs the first; when it dies, that one is blamed, the others only wait again. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
+
+/* After workers were let go, so many times a worker's memory must be free before one is started: or it would be let go
+ * again at the next ask. */
+enum { ROOM_TO_GROW_AGAIN = 4 };
 
 void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32_t slot_index)
 {
@@ -100,6 +104,14 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	else if (slot->state == SLOT_STARTING && ++stage->spawns_failed >= SPAWNS_MAX)
 		weir_exec_fail(core, WEIR_E_WORKER, "%s: %d workers in a row died before they were up",
 			       stage->spec.name, SPAWNS_MAX);
+	if (slot->retiring) {
+		core->freeing -= slot->memory;
+		core->workers -= slot->memory;
+		slot->memory = 0;
+		slot->state = SLOT_ABSENT;
+		slot->counted = slot->retiring = false;
+		return;
+	}
 	slot->state = SLOT_DEAD;
 	core->workers += stage->spec.slot_memory - slot->memory;
 	slot->memory = stage->spec.slot_memory;
@@ -162,6 +174,36 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint
 	return best;
 }
 
+/* Lets one worker go that has nothing to do; the last of a stage stays. */
+bool weir_exec_pool_shrink(struct weir_core *core)
+{
+	for (uint32_t s = core->stage_count; s-- > 0;) {
+		struct stage *stage = &core->stages[s];
+		uint32_t counted = 0, idle = WEIR_NO_SLOT;
+
+		for (uint32_t w = 0; !is_lanes(stage) && w < stage->spec.slots; w++) {
+			const struct slot *slot = &stage->slots[w];
+
+			counted += slot->counted && !slot->retiring;
+			if (slot->state == SLOT_UP && slot->flight_count == 0 && slot->memory > 0)
+				idle = w;
+		}
+		if (idle == WEIR_NO_SLOT || (counted < 2 && !MUTANT(28)))
+			continue;
+		stage->shrunk = stage->slots[idle].retiring = true;
+		stage->slots[idle].state = SLOT_DYING;
+		core->workers_dying++;
+		core->freeing += stage->slots[idle].memory;
+		emit(core, (struct weir_action){.kind = WEIR_DO_KILL_WORKER,
+						.stage = s,
+						.slot = idle,
+						.generation = stage->slots[idle].generation,
+						.bytes = stage->slots[idle].memory});
+		return true;
+	}
+	return false;
+}
+
 /* One more worker when all that are up have their hands full: dead ones first, their memory is booked. */
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 {
@@ -178,8 +220,9 @@ bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 	}
 	if (dead != WEIR_NO_SLOT)
 		weir_exec_worker_start(core, stage_index, dead);
-	else if (absent != WEIR_NO_SLOT && (weir_exec_room(core) >= stage->spec.slot_memory || MUTANT(13)) &&
-		 core->asking == 0)
+	else if (absent != WEIR_NO_SLOT && core->asking == 0 &&
+		 (weir_exec_room(core) / (stage->shrunk ? ROOM_TO_GROW_AGAIN : 1) >= stage->spec.slot_memory ||
+		  MUTANT(13)))
 		weir_exec_worker_start(core, stage_index, absent);
 	else
 		return false;

@@ -94,6 +94,26 @@ static bool can_spill(const struct chunk *chunk)
 	       chunk->bytes > 0;
 }
 
+static uint32_t workers_left(const struct world *world, uint32_t stage)
+{
+	uint32_t left = 0;
+
+	for (uint32_t w = 0; w < world->config.stages[stage].slots; w++)
+		left += world->workers[stage][w].counted && !world->workers[stage][w].retiring;
+	return left;
+}
+
+/* Workers without a batch go, but for one a stage. */
+void sim_check_retire(struct world *world, const struct weir_action *action)
+{
+	const struct worker *worker = &world->workers[action->stage][action->slot];
+
+	world->result->seen |= WEIR_SIM_RETIRE;
+	PROMISE(world, worker->count == 0 && !worker->retiring, "a worker let go that has work");
+	PROMISE(world, worker->memory == action->bytes, "more memory expected of a worker than it has");
+	PROMISE(world, workers_left(world, action->stage) > 1, "the last worker let go");
+}
+
 /* OLDEST_OVERDRAW: only for the front, only when nothing behind it could still give memory back, only up to the limit. */
 static void check_overdraw(struct world *world, const struct place *place, const struct lane *except)
 {
@@ -105,8 +125,11 @@ static void check_overdraw(struct world *world, const struct place *place, const
 			const struct lane *lane = &world->lanes[s][w];
 
 			if (!sim_is_lanes(world, s))
-				PROMISE(world, world->workers[s][w].count == 0,
-					"overdraft while a worker's batch runs");
+				PROMISE(world,
+					world->workers[s][w].count == 0 &&
+						(world->workers[s][w].state != WORKER_UP ||
+						 world->workers[s][w].memory == 0 || workers_left(world, s) < 2),
+					"overdraft while a worker works, or could be let go");
 			else if (lane->busy && lane != except)
 				PROMISE(world, lane->grant <= lane->kept, "overdraft while a younger task has memory");
 		}

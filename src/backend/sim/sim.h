@@ -36,7 +36,7 @@ enum weir_sim_seen {
 	WEIR_SIM_OVERTAKEN = 1 << 9,
 	WEIR_SIM_SPILL_FAILED = 1 << 10,
 	WEIR_SIM_REDO_SKIPPED = 1 << 11,
-	WEIR_SIM_SEEN_ALL = (1 << 12) - 1,
+	WEIR_SIM_RETIRE = 1 << 12,
 };
 
 /* Returns 0 when every promise was kept. `trace`, where given, receives one line for each event and action. */

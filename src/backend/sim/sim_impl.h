@@ -100,7 +100,7 @@ struct batch { /* one in a worker's hands */
 
 struct worker {
 	enum { WORKER_NONE, WORKER_STARTING, WORKER_UP, WORKER_DEAD } state;
-	bool counted, stopped, alone, killed;
+	bool counted, stopped, alone, killed, retiring;
 	uint32_t generation, given, count;
 	int64_t memory;
 	struct batch batches[SIM_FLIGHT_MAX];
@@ -201,6 +201,7 @@ void sim_check_start(struct world *world, const struct weir_action *action);
 void sim_check_grant(struct world *world, const struct weir_action *action);
 void sim_check_cut(struct world *world);
 void sim_check_resume(struct world *world, const struct weir_action *action);
+void sim_check_retire(struct world *world, const struct weir_action *action);
 void sim_check_busy(struct world *world);
 void sim_check_turn(struct world *world, const struct weir_action *action);
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event);

@@ -268,6 +268,11 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 	worker->state = WORKER_DEAD;
 	world->workers_memory += assumed - worker->memory;
 	worker->memory = assumed;
+	if (worker->retiring && !worker->stopped) {
+		world->workers_memory -= assumed;
+		worker->memory = 0;
+		worker->counted = worker->retiring = false;
+	}
 	if (worker->stopped) { /* its slot is closed already */
 		world->workers_memory -= assumed;
 		worker->memory = 0;

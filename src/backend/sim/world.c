@@ -368,6 +368,10 @@ static void kill_worker(struct world *world, const struct weir_action *action)
 
 	PROMISE(world, worker->generation == action->generation, "a worker killed that is not there");
 	worker->killed = true;
+	if (action->bytes > 0) {
+		sim_check_retire(world, action);
+		worker->retiring = true;
+	}
 	sim_will_happen(world, sim_soon(world),
 			(struct moment){.kind = WORKER_DIES,
 					.stage = action->stage,

@@ -20,7 +20,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 27, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 28, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -51,6 +51,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"an output is counted in its maker's grant and again by itself",
 	"asks are granted without room",
 	"one task a stage runs at a time",
+	"the last worker of a stage is let go for its memory",
 };
 
 static int find(struct weir_account *account)

@@ -20,7 +20,8 @@ static const char *const seen_names[] = {
 	"an overdraft",          "a task given up", "a spill",
 	"a chunk made again",    "a batch alone",   "a stale message",
 	"a stop behind a limit", "a turn",          "a failed allocation",
-	"an overtaking chunk",   "a failed spill",  "outputs skipped in a second attempt"};
+	"an overtaking chunk",   "a failed spill",  "outputs skipped in a second attempt",
+	"a worker let go"};
 
 static int replay(struct weir_account *account, uint64_t seed)
 {
