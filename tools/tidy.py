@@ -18,7 +18,7 @@ from pathlib import Path
 
 # Left never includes right; folders of one rank do not include each other.
 LAYERS = [["base"], ["arrow"], ["vector"], ["expr"], ["store", "io"], ["format", "ops"], ["plan"], ["exec"],
-          ["backend"], ["observe"], ["cli", "pyext"]]
+          ["backend"], ["observe"], ["api"], ["cli", "pyext"]]
 RANK = {folder: rank for rank, group in enumerate(LAYERS) for folder in group}
 RANK["weir"] = -1  # the public header
 ACROSS = {("ops", "format/format.h")}  # the read and write operators know formats by their table alone

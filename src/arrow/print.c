@@ -1,5 +1,6 @@
 #include "arrow/print.h"
 
+#include "base/calendar.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -149,28 +150,12 @@ static int print_decimal(const uint8_t *bytes, uint32_t width, int32_t scale, st
 
 /* ---- time ---- */
 
-void weir_civil_from_days(int64_t days, int64_t *year, unsigned *month, unsigned *day)
-{
-	int64_t shifted = days + 719468; /* since 0000-03-01 */
-	int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-	unsigned of_era = (unsigned)(shifted - era * 146097);
-	unsigned year_of_era = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
-	unsigned of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-	unsigned from_march = (5 * of_year + 2) / 153;
-
-	*day = of_year - (153 * from_march + 2) / 5 + 1;
-	*month = from_march < 10 ? from_march + 3 : from_march - 9;
-	*year = (int64_t)year_of_era + era * 400 + (*month <= 2);
-}
-
 static int print_date(int64_t days, struct weir_text *out, struct weir_error *err)
 {
-	int64_t year;
-	unsigned month, day;
+	struct weir_calendar_day date = weir_calendar_day(days);
 
-	weir_civil_from_days(days, &year, &month, &day);
-	return weir_text_printf(out, err, "%s%04" PRId64 "-%02u-%02u", year < 0 ? "-" : "", year < 0 ? -year : year, month,
-				day);
+	return weir_text_printf(out, err, "%s%04" PRId64 "-%02u-%02u", date.year < 0 ? "-" : "",
+				date.year < 0 ? -date.year : date.year, date.month, date.day);
 }
 
 static const int64_t per_second[] = {1, 1000, 1000000, 1000000000};

@@ -19,7 +19,5 @@ int weir_print_double(double value, struct weir_text *out, struct weir_error *er
 int weir_print_float(float value, struct weir_text *out, struct weir_error *err);
 /* A JSON string with its quotes. Bytes that are not UTF-8 are written as \ufffd. */
 int weir_print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err);
-/* Days since 1970-01-01 as year, month, day in the proleptic Gregorian calendar. */
-void weir_civil_from_days(int64_t days, int64_t *year, unsigned *month, unsigned *day);
 
 #endif

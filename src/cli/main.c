@@ -1,9 +1,47 @@
-/* The weir command. */
+/* The weir command. The first word is a command of the table in commands.c, or the first verb of a chain. */
 #include "weir/weir.h"
+#include "cli/cli_impl.h"
 
 #include <stdio.h>
+#include <string.h>
 
-int main(void)
+static int help(const struct cli *cli)
 {
-	return printf("weir %s\n", weir_version()) < 0;
+	const char *verb = strcmp(cli->words[0], "help") == 0 ? cli->words[1] : cli->words[0];
+
+	if (verb)
+		return cli_help_for(verb);
+	cli_help();
+	return EXIT_OK;
+}
+
+static int run(const struct cli *cli)
+{
+	if (cli->version)
+		return printf("weir %s\n", weir_version()) < 0;
+	if (cli->count == 0) {
+		cli_help();
+		return cli->help ? EXIT_OK : EXIT_USAGE;
+	}
+	if (cli->help || strcmp(cli->words[0], "help") == 0)
+		return help(cli);
+	for (const struct cli_command *command = cli_commands; command->name; command++) {
+		if (strcmp(command->name, cli->words[0]) == 0)
+			return command->run(cli);
+	}
+	return cli_chain(cli);
+}
+
+int main(int argc, char **argv)
+{
+	struct weir_error err = {0};
+	const char **words = weir_plain_alloc(((size_t)argc + 1) * sizeof(*words));
+	struct cli cli;
+	int code;
+
+	if (!words)
+		return EXIT_FAILED;
+	code = cli_options(&cli, argc, argv, words, &err) ? cli_usage_fail(&err) : run(&cli);
+	weir_plain_free(words);
+	return code;
 }

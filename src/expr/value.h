@@ -2,6 +2,7 @@
 #ifndef WEIR_EXPR_VALUE_H
 #define WEIR_EXPR_VALUE_H
 
+#include "base/calendar.h"
 #include "arrow/type.h"
 
 enum { WEIR_VALUE_TEXT_MAX = 128 }; /* what weir_value_format needs at most */
@@ -18,13 +19,6 @@ size_t weir_format_float(float value, char *buffer, size_t size);
 float weir_half_to_float(uint16_t half);
 uint16_t weir_float_to_half(float value);
 
-struct weir_calendar_day {
-	int64_t year;
-	uint32_t month, day; /* from 1 */
-};
-/* The proleptic Gregorian calendar; day 0 is 1970-01-01. */
-int64_t weir_calendar_number(int64_t year, uint32_t month, uint32_t day);
-struct weir_calendar_day weir_calendar_day(int64_t days);
 
 static inline int64_t weir_unit_per_second(enum weir_time_unit unit)
 {

@@ -6,8 +6,8 @@
 #include "ops/node.h"
 #include "ops/save.h"
 
-extern const struct weir_op weir_op_read, weir_op_filter, weir_op_select, weir_op_with, weir_op_rename, weir_op_drop,
-	weir_op_limit, weir_op_union, weir_op_count, weir_op_write, weir_op_collect, weir_op_batches;
+extern const struct weir_op weir_op_read, weir_op_range, weir_op_filter, weir_op_select, weir_op_with, weir_op_rename,
+	weir_op_drop, weir_op_limit, weir_op_union, weir_op_count, weir_op_write, weir_op_collect, weir_op_batches;
 
 /* words.c */
 /* Checks the number of arguments and that every option is in the NULL-terminated list `options` ("mode=" takes a value,
@@ -23,7 +23,8 @@ int weir_words_split(struct weir_op_env *env, const char *text, const char *cons
 		     struct weir_error *err);
 
 /* exprs.c: expressions that the plan keeps. */
-int weir_op_keep_expr(struct weir_op_env *env, struct weir_expr *expr, struct weir_error *err); /* frees it on failure */
+int weir_op_keep_expr(struct weir_op_env *env, struct weir_expr *expr,
+		      struct weir_error *err); /* frees it on failure */
 int weir_op_keep_schema(struct weir_op_env *env, struct weir_schema *schema, struct weir_error *err);
 int weir_op_parse_expr(struct weir_op_env *env, const char *text, struct weir_expr **out, struct weir_error *err);
 int weir_op_save_expr(struct weir_save *save, const struct weir_expr *expr, struct weir_error *err);

@@ -68,7 +68,7 @@ int weir_load_i64(struct weir_load *load, int64_t *out, struct weir_error *err)
 
 int weir_load_string(struct weir_load *load, const char **out, struct weir_error *err)
 {
-	uint32_t size;
+	uint32_t size = 0;
 	int code = weir_load_u32(load, &size, err);
 
 	*out = NULL;

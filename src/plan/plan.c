@@ -56,7 +56,7 @@ struct weir_node *weir_plan_node(struct weir_plan *plan, const struct weir_op *o
 	struct weir_node *node;
 
 	if (!input && op->inputs_min > 0) {
-		weir_error_set(err, WEIR_E_INVALID, "'%s' cannot come first: a chain begins with read", op->verb);
+		weir_error_set(err, WEIR_E_INVALID, "'%s' cannot come first: a chain begins with read or range", op->verb);
 		return NULL;
 	}
 	if (input && op->inputs_max == 0) {

@@ -21,19 +21,26 @@ static void queue_event(struct weir_local_run *run, struct weir_event event)
 		run->error = err;
 }
 
+/* Every lane ends, also one whose thread has not come round to reporting itself yet. */
+static void end_run(struct weir_local_run *run, int code)
+{
+	run->ended = true;
+	run->end_code = code;
+	for (uint32_t i = 0; i < run->lane_count; i++) {
+		run->lanes[i].stop = true;
+		pthread_cond_signal(&run->lanes[i].wake);
+	}
+	pthread_cond_broadcast(&run->over);
+}
+
 /* The run cannot go on: nobody could even queue an event. */
 static void give_up_run(struct weir_local_run *run, const struct weir_error *err)
 {
 	if (!run->error.code)
 		run->error = *err;
-	run->ended = true;
-	run->end_code = err->code;
-	for (uint32_t i = 0; i < run->lane_count; i++) {
+	for (uint32_t i = 0; i < run->lane_count; i++)
 		atomic_store_explicit(&run->lanes[i].cancelled, true, memory_order_relaxed);
-		run->lanes[i].stop = true;
-		pthread_cond_signal(&run->lanes[i].wake);
-	}
-	pthread_cond_broadcast(&run->over);
+	end_run(run, err->code);
 }
 
 static void cut_split(struct weir_local_run *run)
@@ -117,12 +124,10 @@ static void perform(struct weir_local_run *run, const struct weir_action *action
 		weir_mem_trim(run->session->mem, 0);
 		return;
 	case WEIR_DO_END:
-		run->ended = true;
-		run->end_code = action->code;
 		if (action->code && !run->error.code)
 			weir_error_set(&run->error, action->code, "%s",
 				       action->reason ? action->reason : weir_code_text(action->code));
-		pthread_cond_broadcast(&run->over);
+		end_run(run, action->code);
 		return;
 	default:
 		/* Chunks and worker processes belong to runs with more than one stage. */

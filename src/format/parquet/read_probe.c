@@ -1,9 +1,9 @@
 /* Entry points for tests that load libweir and hold what it reads against other libraries. Only in builds with
  * -Dfaults=true; the released library has none of them. */
+#include "weir/weir.h"
 #include "base/list.h"
 #include "arrow/cdata.h"
 #include "format/format.h"
-#include "weir/weir.h"
 
 #include <string.h>
 

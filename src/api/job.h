@@ -1,0 +1,23 @@
+/* job: a chain from text to a finished run, with everything it needs; what the public functions and the command are made
+ * of. */
+#ifndef WEIR_API_JOB_H
+#define WEIR_API_JOB_H
+
+#include "plan/plan.h"
+#include "backend/backend.h"
+
+struct weir_job {
+	struct weir_session *session;
+	struct weir_plan *plan;
+	struct weir_fragment fragment;
+	struct weir_local_run *run;
+};
+
+/* All-zero is empty; release takes it, twice too. */
+int weir_job_init(struct weir_job *job, const struct weir_session_options *options, struct weir_error *err);
+/* Binds, optimises, builds; the run then exists and may be cancelled and asked for stats from other threads. */
+int weir_job_prepare(struct weir_job *job, struct weir_error *err);
+int weir_job_run(struct weir_job *job, struct weir_error *err);
+void weir_job_release(struct weir_job *job);
+
+#endif

@@ -1,0 +1,57 @@
+#ifndef WEIR_CLI_CLI_IMPL_H
+#define WEIR_CLI_CLI_IMPL_H
+
+#include "api/job.h"
+
+/* What people see when it ends: 0 well, 1 the run failed, 2 the command line is wrong, 130 interrupted. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+enum cli_progress { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
+
+/* Options that may stand anywhere, and the words that are left. */
+struct cli {
+	struct weir_session_options session;
+	bool stats, quiet, help, version;
+	enum cli_progress progress;
+	const char *format; /* --format of commands that print; NULL: by where it goes */
+	int64_t rows;       /* -n; −1: not given */
+	const char **words;
+	uint32_t count;
+};
+
+/* options.c: takes argv apart; `words` must have room for argc. */
+int cli_options(struct cli *cli, int argc, char **argv, const char **words, struct weir_error *err);
+/* Prints "weir: …" and gives the exit code. */
+int cli_fail(const struct weir_error *err);
+int cli_usage_fail(const struct weir_error *err);
+
+/* job.c: runs what the job's plan says, with progress, interruption and stats. */
+int cli_run(const struct cli *cli, struct weir_job *job, struct weir_error *err);
+/* The rows of the plan as a table, at most `rows_max`; says when there are more. */
+int cli_show(const struct cli *cli, struct weir_job *job, int64_t rows_max, struct weir_error *err);
+
+/* table.c */
+int cli_table_print(const struct weir_schema *schema, struct weir_batch *const *batches, size_t batch_count,
+		    int64_t rows_max, uint32_t columns, struct weir_text *out, struct weir_error *err);
+
+/* help.c */
+void cli_help(void);
+int cli_help_for(const char *verb);
+void cli_completion(void);
+
+/* commands.c */
+int cli_chain(const struct cli *cli);
+int cli_schema(const struct cli *cli);
+int cli_head(const struct cli *cli);
+int cli_count(const struct cli *cli);
+int cli_explain(const struct cli *cli);
+
+struct cli_command {
+	const char *name;
+	const char *usage;
+	const char *help;
+	int (*run)(const struct cli *cli);
+};
+extern const struct cli_command cli_commands[];
+
+#endif

@@ -1,0 +1,269 @@
+"""The weir command as a user meets it: chains, commands, errors, exit codes, pipes, interruption."""
+import csv
+import io
+import json
+import os
+import pty
+import random
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+SEED = 20261115
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = random.Random(SEED)
+    n = 30_000
+    return pa.table({
+        "orderkey": pa.array(range(n), pa.int64()),
+        "price": pa.array([None if rng.random() < 0.05 else rng.random() * 105_000 for _ in range(n)], pa.float64()),
+        "discount": pa.array([rng.randrange(11) / 100 for _ in range(n)], pa.float64()),
+        "flag": pa.array([rng.choice(["A", "N", "R", None]) for _ in range(n)], pa.string()),
+        "comment": pa.array(["zügig " * rng.randrange(8) + str(i) for i in range(n)], pa.string()),
+    })
+
+
+@pytest.fixture(scope="module")
+def folder(table, tmp_path_factory):
+    path = tmp_path_factory.mktemp("data")
+    for i in range(5):
+        pq.write_table(table.slice(i * 6000, 6000), path / f"part-{i}.parquet", row_group_size=1700)
+    return path
+
+
+@pytest.fixture
+def weir(weir_command):
+    def run(*words, code=0, **options):
+        options.setdefault("timeout", 60)
+        done = subprocess.run([weir_command, *map(str, words)], capture_output=True, **options)
+        assert done.returncode == code, done.stderr.decode()
+        return done
+    return run
+
+
+def read_back(path):
+    files = sorted(Path(path).glob("*.parquet"))
+    return pa.concat_tables([pq.read_table(f) for f in files])
+
+
+def test_the_chain_of_the_manual(weir, table, folder, tmp_path):
+    out = tmp_path / "out"
+    weir("read", f"{folder}/*.parquet", "then", "filter", 'price > 50000 and flag in ("A","R")', "then", "with",
+         "total = price * (1 - discount)", "then", "select", "orderkey,total", "then", "write", f"{out}/",
+         "--memory-limit", "256M")
+    keep = pc.and_kleene(pc.greater(table["price"], 50000), pc.is_in(table["flag"], pa.array(["A", "R"])))
+    kept = table.filter(keep)
+    total = pc.multiply(kept["price"], pc.subtract(1.0, kept["discount"]))
+    result = read_back(out)
+    assert result["orderkey"].to_pylist() == kept["orderkey"].to_pylist()
+    assert result["total"].to_pylist() == total.to_pylist()
+
+
+def test_files_are_numbered_in_input_order(weir, table, folder, tmp_path):
+    weir("read", folder, "then", "write", f"{tmp_path}/out/")
+    assert read_back(tmp_path / "out").equals(table)
+
+
+def test_one_file_keeps_the_order(weir, table, folder, tmp_path):
+    weir("read", folder, "then", "write", tmp_path / "all.parquet", "--threads", "4")
+    assert pq.read_table(tmp_path / "all.parquet").equals(table)
+
+
+def test_count_head_schema(weir, table, folder):
+    assert weir("count", folder).stdout == b"30000\n"
+    assert weir("schema", folder).stdout.decode().splitlines()[0].split(": ") == ["orderkey", "int64"]
+    rows = list(csv.DictReader(io.StringIO(weir("head", folder, "-n", "3").stdout.decode())))
+    assert [int(r["orderkey"]) for r in rows] == [0, 1, 2]
+    assert weir("read", folder, "then", "filter", "price is None", "then", "count").stdout.strip() == \
+        str(table["price"].null_count).encode()
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 4096, 4097, 10_000, 29_999, 30_000, 50_000])
+@pytest.mark.parametrize("threads", [1, 4])
+def test_limit_gives_the_first_rows(weir, table, folder, limit, threads):
+    out = weir("read", folder, "then", "select", "orderkey", "then", "limit", limit, "--threads", threads).stdout
+    assert [int(x) for x in out.decode().splitlines()[1:]] == table["orderkey"].to_pylist()[:limit]
+
+
+def test_a_filter_stays_above_a_limit(weir, table, folder):
+    out = weir("read", folder, "then", "limit", 100, "then", "filter", "orderkey >= 90", "then", "select", "orderkey")
+    assert [int(x) for x in out.stdout.decode().splitlines()[1:]] == list(range(90, 100))
+
+
+def test_jsonl_and_arrow_into_pipes(weir, table, folder):
+    lines = weir("read", folder, "then", "write", "-", "--format", "jsonl").stdout.decode().splitlines()
+    assert [json.loads(line) for line in lines] == table.to_pylist()
+    stream = weir("read", folder, "then", "write", "-", "--format", "arrow").stdout
+    assert pa.ipc.open_stream(stream).read_all().equals(table)
+
+
+def test_csv_reads_back(weir, folder, table):
+    text = weir("read", folder, "then", "select", "orderkey,comment,price").stdout.decode()
+    rows = list(csv.reader(io.StringIO(text)))
+    assert rows[0] == ["orderkey", "comment", "price"]
+    assert [r[1] for r in rows[1:]] == table["comment"].to_pylist()
+    assert [float(r[2]) if r[2] else None for r in rows[1:]] == table["price"].to_pylist()
+
+
+def test_union_rename_drop(weir, table, folder, tmp_path):
+    pq.write_table(pa.table({"orderkey": pa.array([1, 2], pa.int32()), "extra": ["x", None]}), tmp_path / "b.parquet")
+    out = tmp_path / "u.parquet"
+    weir("read", folder, "then", "drop", "comment,flag", "then", "rename", "price=amount", "then", "union",
+         f"read {tmp_path}/b.parquet", "then", "write", out)
+    result = pq.read_table(out)
+    expected = pa.concat_tables([
+        table.drop_columns(["comment", "flag"]).rename_columns(["orderkey", "amount", "discount"]),
+        pa.table({"orderkey": pa.array([1, 2], pa.int64()), "extra": ["x", None]}),
+    ], promote_options="default")
+    assert result.select(expected.column_names).equals(expected)
+
+
+def test_range_and_expressions(weir):
+    out = weir("range", "10k", "then", "filter", "id % 1000 == 7", "then", "with", "half = id / 2").stdout.decode()
+    rows = [line.split(",") for line in out.splitlines()]
+    assert rows[0] == ["id", "half"] and [(int(a), float(b)) for a, b in rows[1:]] == \
+        [(i, i / 2) for i in range(7, 10_000, 1000)]
+
+
+def test_explain_says_what_was_pushed(weir, folder):
+    text = weir("explain", f"read {folder} then filter 'price > 5' then select orderkey then limit 10").stdout.decode()
+    logical, physical = text.split("Physical plan")
+    assert "pruned by" not in logical and "pruned by price > 5" in physical
+    assert "columns orderkey, price" in physical
+    text = weir("explain", f"read {folder} then count").stdout.decode()
+    assert "row counts from footers" in text
+
+
+@pytest.mark.parametrize("words, part", [
+    (["read"], "too few arguments"),
+    (["raed", "x"], "did you mean 'read'"),
+    (["read", "FOLDER", "then"], "missing after the last 'then'"),
+    (["filter", "x > 1"], "cannot come first"),
+    (["read", "FOLDER", "then", "filter", "prize > 1"], "did you mean 'price'"),
+    (["read", "FOLDER", "then", "filter", "price > "], "expression"),
+    (["read", "FOLDER", "then", "filter", "price + 1"], "must be true or false"),
+    (["read", "FOLDER", "then", "select", "orderkey,orderkey"], "twice"),
+    (["read", "FOLDER", "then", "write", "x", "--mode", "sometimes"], "append, overwrite, error or ignore"),
+    (["read", "FOLDER", "then", "write", "x", "--nonsense"], "unknown option --nonsense"),
+    (["read", "FOLDER", "--memory-limit", "1M"], "too small"),
+    (["read", "FOLDER", "--memory-limit", "lots"], "lots"),
+    (["help", "nothing"], "no verb or command"),
+])
+def test_mistakes_are_named(weir_command, folder, words, part, tmp_path):
+    words = [str(folder) if w == "FOLDER" else w for w in words]
+    done = subprocess.run([weir_command, *words], capture_output=True, text=True, timeout=20, cwd=tmp_path)
+    assert done.returncode in (1, 2), done.stderr
+    assert part in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_missing_file_is_named(weir):
+    done = weir("count", "no/such/file.parquet", code=1)
+    assert b"no/such/file.parquet" in done.stderr
+
+
+def test_a_damaged_file_is_named(weir, folder, tmp_path):
+    good = (folder / "part-0.parquet").read_bytes()
+    (tmp_path / "bad.parquet").write_bytes(good[:len(good) // 2])
+    done = weir("read", tmp_path / "bad.parquet", "then", "write", f"{tmp_path}/out/", code=1)
+    assert b"bad.parquet" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_arithmetic_errors_name_file_and_row(weir, tmp_path):
+    pq.write_table(pa.table({"a": [1, 2, 3], "b": [1, 0, 2]}), tmp_path / "t.parquet")
+    done = weir("read", tmp_path / "t.parquet", "then", "with", "c = a // b", code=1)
+    assert b"t.parquet" in done.stderr and b"row 1" in done.stderr
+    weir("read", tmp_path / "t.parquet", "then", "filter", "b != 0", "then", "with", "c = a // b")
+
+
+def test_write_modes(weir, folder, table, tmp_path):
+    out = tmp_path / "out"
+    weir("read", folder, "then", "limit", 10, "then", "write", f"{out}/")
+    weir("read", folder, "then", "limit", 10, "then", "write", f"{out}/")
+    assert read_back(out).num_rows == 20
+    weir("read", folder, "then", "limit", 3, "then", "write", f"{out}/", "--mode", "overwrite")
+    assert read_back(out).num_rows == 3
+    weir("read", folder, "then", "write", f"{out}/", "--mode", "error", code=1)
+    weir("read", folder, "then", "write", f"{out}/", "--mode", "ignore")
+    assert read_back(out).num_rows == 3
+    assert all(not p.name.startswith((".", "_")) for p in out.iterdir())
+
+
+def test_no_rows_make_no_folder(weir, folder, tmp_path):
+    weir("read", folder, "then", "filter", "orderkey < 0", "then", "write", f"{tmp_path}/out/")
+    assert not (tmp_path / "out").exists()
+    weir("read", folder, "then", "filter", "orderkey < 0", "then", "write", f"{tmp_path}/one.parquet")
+    assert pq.read_table(tmp_path / "one.parquet").num_rows == 0
+
+
+def test_a_closed_pipe_ends_it_quietly(weir_command, folder):
+    done = subprocess.run(f"{weir_command} read {folder} then write - --format jsonl | head -n 2", shell=True,
+                          capture_output=True, text=True, timeout=30)
+    assert len(done.stdout.splitlines()) == 2 and done.stderr == ""
+
+
+def test_interruption_leaves_nothing(weir_command, tmp_path):
+    run = subprocess.Popen([weir_command, "range", "100000M", "then", "with", "x = id * 3", "then", "write",
+                            f"{tmp_path}/out/"], stderr=subprocess.PIPE, cwd=tmp_path)
+    deadline = time.monotonic() + 20
+    while not list(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    assert run.wait(10) == 130
+    assert time.monotonic() - began < 5
+    assert b"interrupted" in run.stderr.read()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_terminal_sees_a_table_and_progress(weir_command, folder):
+    master, slave = pty.openpty()
+    run = subprocess.Popen([weir_command, "head", str(folder), "-n", "2"], stdout=slave, stderr=slave)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        text += part
+    assert run.wait(10) == 0
+    lines = text.decode().splitlines()
+    assert lines[0].split() == ["orderkey", "price", "discount", "flag", "comment"]
+    assert lines[1].split()[:2] == ["int64", "double"]
+    assert any("more rows" in line for line in lines)
+
+
+def test_hive_partitions_become_columns(weir, tmp_path):
+    for year in (2023, 2024):
+        for city in ("Oslo", "Z%C3%BCrich"):
+            path = tmp_path / f"year={year}" / f"city={city}"
+            path.mkdir(parents=True)
+            pq.write_table(pa.table({"x": [year * 10, year * 10 + 1]}), path / "a.parquet")
+    out = weir("read", tmp_path, "then", "filter", "year == 2024 and city == 'Zürich'").stdout.decode()
+    assert out.splitlines() == ["x,year,city", "20240,2024,Zürich", "20241,2024,Zürich"]
+
+
+def test_later_files_are_matched_by_name(weir, tmp_path):
+    pq.write_table(pa.table({"a": pa.array([1], pa.int64()), "b": ["x"]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table({"b": ["y"], "a": pa.array([2], pa.int32()), "c": [True]}), tmp_path / "2.parquet")
+    pq.write_table(pa.table({"a": pa.array([3], pa.int64())}), tmp_path / "3.parquet")
+    done = weir("read", tmp_path)
+    assert done.stdout.decode().splitlines() == ["a,b", "1,x", "2,y", "3,"]
+    assert b"left out" in done.stderr
+    done = weir("read", tmp_path, "--unify-schemas")
+    assert done.stdout.decode().splitlines() == ["a,b,c", "1,x,", "2,y,true", "3,,"]
+    pq.write_table(pa.table({"a": ["no number"]}), tmp_path / "4.parquet")
+    done = weir("read", tmp_path, code=2)
+    assert b"4.parquet" in done.stderr and b"1.parquet" in done.stderr
