@@ -142,23 +142,21 @@ static void gather8(const void *values, const uint16_t *rows, size_t count, void
 		memcpy(to + 8 * i, &from[rows[i]], 8);
 }
 
-static void gather_codes4(const void *values, const uint32_t *codes, size_t count, void *out)
-{
-	const uint32_t *from = values;
-	uint8_t *to = out;
+#define DEFINE_GATHER_CODES(name, type)                                                                                \
+	static void name(const void *values, const uint32_t *codes, const uint16_t *rows, size_t count, void *out)     \
+	{                                                                                                              \
+		const type *from = values;                                                                             \
+		uint8_t *to = out;                                                                                     \
+		if (rows)                                                                                              \
+			for (size_t i = 0; i < count; i++)                                                             \
+				memcpy(to + i * sizeof(type), &from[codes[rows[i]]], sizeof(type));                    \
+		else                                                                                                   \
+			for (size_t i = 0; i < count; i++)                                                             \
+				memcpy(to + i * sizeof(type), &from[codes[i]], sizeof(type));                          \
+	}
 
-	for (size_t i = 0; i < count; i++)
-		memcpy(to + 4 * i, &from[codes[i]], 4);
-}
-
-static void gather_codes8(const void *values, const uint32_t *codes, size_t count, void *out)
-{
-	const uint64_t *from = values;
-	uint8_t *to = out;
-
-	for (size_t i = 0; i < count; i++)
-		memcpy(to + 8 * i, &from[codes[i]], 8);
-}
+DEFINE_GATHER_CODES(gather_codes4, uint32_t)
+DEFINE_GATHER_CODES(gather_codes8, uint64_t)
 
 /* `values` may lie on any address: it is the inside of a page. */
 #define DEFINE_RANGE(name, type)                                                                                       \

@@ -111,8 +111,9 @@ struct parquet_encode_kernels {
 	size_t (*delta8)(const uint8_t *values, size_t count, uint8_t *out);
 	void (*gather4)(const void *values, const uint16_t *rows, size_t count, void *out);
 	void (*gather8)(const void *values, const uint16_t *rows, size_t count, void *out);
-	void (*gather_codes4)(const void *values, const uint32_t *codes, size_t count, void *out);
-	void (*gather_codes8)(const void *values, const uint32_t *codes, size_t count, void *out);
+	/* values[codes[rows[i]]]; rows NULL: 0 … count − 1. */
+	void (*gather_codes4)(const void *values, const uint32_t *codes, const uint16_t *rows, size_t count, void *out);
+	void (*gather_codes8)(const void *values, const uint32_t *codes, const uint16_t *rows, size_t count, void *out);
 	/* Widens [*min, *max] by the values. */
 	void (*range[PARQUET_ORDER_NUMBER_COUNT])(const void *values, size_t count, void *min, void *max);
 	/* out[i] = map[codes[rows[i]]]; true when one of them is PARQUET_CODE_NONE. */

@@ -372,9 +372,9 @@ static int decode_page(struct parquet_leaf_writer *leaf, struct weir_error *err)
 			if (code)
 				break;
 			if (width == 8)
-				shared->kernels->gather_codes8(body, codes + i, done, leaf->data.data + from);
+				shared->kernels->gather_codes8(body, codes + i, NULL, done, leaf->data.data + from);
 			else if (width == 4)
-				shared->kernels->gather_codes4(body, codes + i, done, leaf->data.data + from);
+				shared->kernels->gather_codes4(body, codes + i, NULL, done, leaf->data.data + from);
 			else
 				for (size_t k = 0; k < done; k++)
 					memcpy(leaf->data.data + from + k * width, body + (size_t)codes[i + k] * width,

@@ -264,17 +264,30 @@ int parquet_plain_append(const struct parquet_leaf *leaf, const struct parquet_v
 				shared->views[i] = views[codes[rows ? rows[i] : i]];
 			from = shared->views;
 		} else {
+			bool straight = leaf->convert == PARQUET_CONVERT_COPY && (width == 4 || width == 8);
+			struct parquet_buffer *to = straight ? out : &shared->scratch_values;
 			uint8_t *dense;
 
-			shared->scratch_values.size = 0;
-			code = parquet_buffer_reserve(&shared->scratch_values, count * width, &shared->account, err);
+			if (!straight)
+				to->size = 0;
+			code = parquet_buffer_reserve(to, count * width, &shared->account, err);
 			if (code)
 				return code;
-			dense = shared->scratch_values.data;
-			for (size_t i = 0; i < count; i++)
-				memcpy(dense + i * width,
-				       (const uint8_t *)dictionary->values + (size_t)codes[rows ? rows[i] : i] * width,
-				       width);
+			dense = to->data + to->size;
+			if (width == 8)
+				shared->kernels->gather_codes8(dictionary->values, codes, rows, count, dense);
+			else if (width == 4)
+				shared->kernels->gather_codes4(dictionary->values, codes, rows, count, dense);
+			else
+				for (size_t i = 0; i < count; i++)
+					memcpy(dense + i * width,
+					       (const uint8_t *)dictionary->values +
+						       (size_t)codes[rows ? rows[i] : i] * width,
+					       width);
+			if (straight) {
+				out->size += count * width;
+				return WEIR_OK;
+			}
 			from = dense;
 		}
 		rows = NULL;
