@@ -94,7 +94,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->limit = options->limit;
 	core->preserve_order = options->preserve_order;
 	core->has_consumer = options->consumer;
-	core->free_head = NO_ITEM;
+	core->free_head = core->resident_head = NO_ITEM;
 	core->item_size = sizeof(struct item) + path_size;
 	core->stats.budget = options->budget;
 	core->stages = weir_alloc_zero(account, options->stage_count * sizeof(*core->stages), err);
@@ -156,7 +156,7 @@ void weir_core_free(struct weir_core *core)
 /* What one step can emit: a few actions for each slot and for each item. */
 static int reserve(struct weir_core *core, struct weir_actions *out, struct weir_error *err)
 {
-	size_t want = out->count + 16 + 8 * (size_t)core->slot_count + 6 * ((size_t)core->live + 2);
+	size_t want = out->count + 16 + 8 * (size_t)core->slot_count + 2 * ((size_t)core->live + 2);
 
 	if (weir_exec_items_reserve(core, err))
 		return err->code;

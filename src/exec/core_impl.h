@@ -59,6 +59,7 @@ struct item {
 	uint32_t outputs; /* made in this attempt */
 	uint32_t next;    /* free list, or the next output held with this one */
 	uint32_t held_first, held_last;
+	uint32_t resident_before, resident_after; /* the list of chunks in memory, in no order that matters */
 	uint8_t state, place;
 	bool giving_up, stopping; /* told so; the answer is awaited */
 	bool alone;               /* wants a fresh worker for itself */
@@ -117,7 +118,7 @@ struct weir_core {
 
 	char *items;
 	size_t item_size, item_capacity;
-	uint32_t item_count, free_head, live;
+	uint32_t item_count, free_head, resident_head, live;
 
 	uint64_t split_next;
 	uint64_t *enough; /* a path: what lies behind it is not wanted; NULL: none */
@@ -177,7 +178,8 @@ static inline void emit(struct weir_core *core, struct weir_action action)
 /* items.c */
 int weir_exec_items_reserve(struct weir_core *core, struct weir_error *err);
 uint32_t weir_exec_item_new(struct weir_core *core, uint32_t stage);
-void weir_exec_item_free(struct weir_core *core, uint32_t index);           /* the record alone */
+void weir_exec_item_free(struct weir_core *core, uint32_t index); /* the record alone */
+void weir_exec_item_place(struct weir_core *core, uint32_t index, enum item_place place);
 uint32_t weir_exec_item_find(const struct weir_core *core, uint64_t chunk); /* NO_ITEM: gone */
 int weir_exec_position_compare(const struct weir_core *core, const uint64_t *a, const uint64_t *b);
 bool weir_exec_item_before(const struct weir_core *core, uint32_t a, uint32_t b);

@@ -48,11 +48,35 @@ void weir_exec_item_free(struct weir_core *core, uint32_t index)
 	struct item *item = item_at(core, index);
 
 	WEIR_ASSERT(item->state != ITEM_FREE && !item->grant);
+	weir_exec_item_place(core, index, PLACE_NONE);
 	item->state = ITEM_FREE;
 	item->generation++;
 	item->next = core->free_head;
 	core->free_head = index;
 	core->live--;
+}
+
+/* Chunks in memory are listed: who looks for one to spill must not walk over all that were spilled before. */
+void weir_exec_item_place(struct weir_core *core, uint32_t index, enum item_place place)
+{
+	struct item *item = item_at(core, index);
+
+	if (item->place == PLACE_RESIDENT) {
+		if (item->resident_before == NO_ITEM)
+			core->resident_head = item->resident_after;
+		else
+			item_at(core, item->resident_before)->resident_after = item->resident_after;
+		if (item->resident_after != NO_ITEM)
+			item_at(core, item->resident_after)->resident_before = item->resident_before;
+	}
+	item->place = (uint8_t)place;
+	if (place == PLACE_RESIDENT) {
+		item->resident_before = NO_ITEM;
+		item->resident_after = core->resident_head;
+		if (core->resident_head != NO_ITEM)
+			item_at(core, core->resident_head)->resident_before = index;
+		core->resident_head = index;
+	}
 }
 
 uint32_t weir_exec_item_find(const struct weir_core *core, uint64_t chunk)

@@ -202,7 +202,7 @@ static void keep_output(struct weir_core *core, uint32_t maker, uint32_t index, 
 	struct item *item = item_at(core, index), *of = item_at(core, maker);
 
 	item->bytes = event->bytes > 0 ? event->bytes : 0;
-	item->place = PLACE_RESIDENT;
+	weir_exec_item_place(core, index, PLACE_RESIDENT);
 	core->resident += item->bytes;
 	if (!MUTANT(25))
 		weir_exec_grant_returned(core, &core->stages[of->stage].slots[of->slot], of, item->bytes);

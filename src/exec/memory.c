@@ -86,7 +86,7 @@ static void spill(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
-	item->place = PLACE_SPILLING;
+	weir_exec_item_place(core, index, PLACE_SPILLING);
 	core->freeing += item->bytes;
 	core->io_pending++;
 	core->stats.spills++;
@@ -98,10 +98,10 @@ static uint32_t spill_candidate(const struct weir_core *core, uint32_t behind)
 {
 	uint32_t last = NO_ITEM;
 
-	for (uint32_t i = 0; i < core->item_count; i++) {
+	for (uint32_t i = core->resident_head; i != NO_ITEM; i = item_at(core, i)->resident_after) {
 		const struct item *item = item_at(core, i);
 
-		if (item->place != PLACE_RESIDENT || item->unspillable || item->bytes == 0)
+		if (item->unspillable || item->bytes == 0)
 			continue;
 		if (item->state != ITEM_QUEUED && item->state != ITEM_HELD && !MUTANT(2))
 			continue;
@@ -268,7 +268,7 @@ static void restore(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
-	item->place = PLACE_RESTORING;
+	weir_exec_item_place(core, index, PLACE_RESTORING);
 	core->spilled -= item->bytes;
 	core->resident += item->bytes;
 	core->io_pending++;
@@ -379,10 +379,10 @@ void weir_exec_spilled(struct weir_core *core, const struct weir_event *event)
 	core->io_pending--;
 	core->freeing -= item->bytes;
 	if (event->code) {
-		item->place = PLACE_RESIDENT;
+		weir_exec_item_place(core, index, PLACE_RESIDENT);
 		item->unspillable = true;
 	} else {
-		item->place = PLACE_SPILLED;
+		weir_exec_item_place(core, index, PLACE_SPILLED);
 		core->resident -= item->bytes;
 		core->spilled += item->bytes;
 	}
@@ -398,7 +398,7 @@ static void rebuild(struct weir_core *core, uint32_t index, int code)
 
 	emit(core, (struct weir_action){.kind = WEIR_DO_FREE, .chunk = item_chunk(core, index)});
 	item->generation++;
-	item->place = PLACE_LOST;
+	weir_exec_item_place(core, index, PLACE_LOST);
 	if (item->stage != 1 || item->rebuilds >= WEIR_ATTEMPTS_MAX || !is_lanes(&core->stages[0])) {
 		weir_exec_fail(core, code, "a spilled chunk of split %" PRIu64 " could not be read back",
 			       item->path[0]);
@@ -423,7 +423,7 @@ void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
 		return;
 	item = item_at(core, index);
 	core->io_pending--;
-	item->place = PLACE_RESIDENT;
+	weir_exec_item_place(core, index, PLACE_RESIDENT);
 	if (!event->code || MUTANT(7)) {
 		if (item->doomed)
 			weir_exec_chunk_free(core, index);
@@ -431,7 +431,7 @@ void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
 	}
 	core->resident -= item->bytes;
 	if (item->doomed) {
-		item->place = PLACE_SPILLED;
+		weir_exec_item_place(core, index, PLACE_SPILLED);
 		core->spilled += item->bytes;
 		weir_exec_chunk_free(core, index);
 	} else {

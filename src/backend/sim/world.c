@@ -253,7 +253,8 @@ static bool stops_without_cause(struct world *world, const struct weir_action *a
 	if (action->kind == WEIR_DO_END)
 		return action->code == WEIR_E_LIMIT;
 	if (action->kind == WEIR_DO_KILL_WORKER)
-		return world->workers[action->stage][action->slot].count > 0;
+		return world->workers[action->stage][action->slot].count > 0 ||
+		       world->workers[action->stage][action->slot].state == WORKER_STARTING;
 	if (action->kind != WEIR_DO_STOP_TASK)
 		return false;
 	if (sim_is_lanes(world, action->stage)) {
