@@ -704,5 +704,8 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 		source_free(source);
 		return code;
 	}
+	/* The first rows of the first file: a second lane would only decode for nothing. */
+	if (config->limit >= 0 && config->limit <= WEIR_VECTOR_ROWS)
+		fragment->lanes_max = 1;
 	return weir_fragment_source(fragment, &source_ops, source);
 }

@@ -173,6 +173,8 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 
 	if (!run)
 		return err->code;
+	if (fragment->lanes_max && fragment->lanes_max < stage.slots)
+		stage.slots = fragment->lanes_max;
 	run->session = session;
 	run->fragment = fragment;
 	run->account = account;
