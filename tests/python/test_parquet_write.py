@@ -621,3 +621,32 @@ def test_duckdb_prunes_by_our_statistics(write, seed, column, place, nulls):
         wanted = pyarrow.compute.sum(getattr(pyarrow.compute, function)(table[column], bound)).as_py()
         found = duckdb.sql(f"select count(*) from read_parquet('{path}') where \"{column}\" {operator} {literal}")
         assert found.fetchall() == [(wanted or 0,)], f"{column} {operator} {literal}, seed {seed}"
+
+
+def test_extension_types_come_back(write):
+    tensor = pyarrow.fixed_shape_tensor(pyarrow.float32(), [2, 3])
+    storage = pyarrow.array([[float(i + k) for k in range(6)] for i in range(100)], pyarrow.list_(pyarrow.float32(), 6))
+    table = pyarrow.table({"tensor": pyarrow.ExtensionArray.from_storage(tensor, storage),
+                           "json": pyarrow.array([f'{{"a": {i}}}' for i in range(100)], pyarrow.json_()),
+                           "uuid": pyarrow.array([i.to_bytes(16, "big") for i in range(100)], pyarrow.uuid())})
+    path, _ = write(table)
+    got = read(path)
+    assert got.schema.field("tensor").type == tensor
+    assert got.equals(table)
+
+
+def test_dictionaries_inside_lists_and_structs(write):
+    random = numpy.random.default_rng(13)
+    words = pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array(random.integers(0, 5, 4000), pyarrow.int16(), mask=random.random(4000) < 0.1),
+        pyarrow.array(["a", None, "a longer word of its own", "", "é"]))
+    offsets = pyarrow.array(numpy.concatenate([[0], numpy.sort(random.integers(0, 4001, 999)), [4000]]), pyarrow.int32())
+    lists = pyarrow.ListArray.from_arrays(offsets, words)
+    structs = pyarrow.StructArray.from_arrays([words.slice(7, 1000), lists], names=["word", "list"],
+                                              mask=pyarrow.array(random.random(1000) < 0.2))
+    table = pyarrow.table({"struct": structs.slice(100), "list": lists.slice(100), "flat": words.slice(3, 900)})
+    path, _ = write(table, keep=numpy.arange(900) % 3 != 1)
+    got = read(path)
+    expected = table.filter(pyarrow.array(numpy.arange(900) % 3 != 1))
+    for name in table.schema.names:
+        assert got[name].to_pylist() == expected[name].to_pylist()

@@ -181,18 +181,26 @@ int parquet_dictionary_views(struct parquet_dictionary *dictionary, const struct
 	return code;
 }
 
+void parquet_dictionary_seal(struct parquet_dictionary *dictionary, struct weir_account *account)
+{
+	weir_free(account, dictionary->slots, dictionary->slot_count * sizeof(*dictionary->slots));
+	weir_free(account, dictionary->entries, dictionary->entry_capacity * sizeof(*dictionary->entries));
+	dictionary->slots = NULL;
+	dictionary->entries = NULL;
+	dictionary->slot_count = dictionary->entry_capacity = 0;
+}
+
 void parquet_dictionary_clear(struct parquet_dictionary *dictionary)
 {
 	dictionary->body.size = 0;
-	if (dictionary->count)
+	if (dictionary->count && dictionary->slot_count)
 		memset(dictionary->slots, 0, dictionary->slot_count * sizeof(*dictionary->slots));
 	dictionary->count = 0;
 }
 
 void parquet_dictionary_release(struct parquet_dictionary *dictionary, struct weir_account *account)
 {
+	parquet_dictionary_seal(dictionary, account);
 	parquet_buffer_release(&dictionary->body, account);
-	weir_free(account, dictionary->slots, dictionary->slot_count * sizeof(*dictionary->slots));
-	weir_free(account, dictionary->entries, dictionary->entry_capacity * sizeof(*dictionary->entries));
 	*dictionary = (struct parquet_dictionary){0};
 }

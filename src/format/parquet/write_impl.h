@@ -224,6 +224,8 @@ int parquet_dictionary_fixed(struct parquet_dictionary *dictionary, uint32_t wid
 /* Codes of views; rows NULL: 0 … count − 1. */
 int parquet_dictionary_views(struct parquet_dictionary *dictionary, const struct weir_view *views, const uint16_t *rows,
 			     size_t count, uint32_t *codes, struct weir_account *account, struct weir_error *err);
+/* Nothing more will be looked up: only the page is kept. */
+void parquet_dictionary_seal(struct parquet_dictionary *dictionary, struct weir_account *account);
 void parquet_dictionary_clear(struct parquet_dictionary *dictionary); /* keeps the memory */
 void parquet_dictionary_release(struct parquet_dictionary *dictionary, struct weir_account *account);
 

@@ -442,7 +442,9 @@ int parquet_leaf_rows_end(struct parquet_leaf_writer *leaf, size_t row_count, st
 			code = decode_page(leaf, err);
 		} else {
 			code = parquet_page_end(leaf, err);
-			leaf->coded = false;
+			leaf->coded = leaf->map_valid = false;
+			parquet_dictionary_seal(&leaf->dictionary, &leaf->shared->account);
+			parquet_buffer_release(&leaf->map, &leaf->shared->account);
 		}
 	}
 	if (!code &&

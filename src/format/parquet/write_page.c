@@ -14,13 +14,29 @@
 enum {
 	SEGMENT_MIN = 4 << 10,
 	SEGMENT_MAX = 512 << 10,
+	SLACK_PAGES = 4,                  /* a buffer that holds more than so many pages and */
+	BUFFER_KEPT = 256 << 10,          /* this is given back */
 	COMPRESS_GAIN_MIN = 3,            /* percent */
 	DICTIONARY_STORED_MAX = 64 << 10, /* a larger dictionary page is worth a try of its own */
 };
 
+/* One row may make a page far larger than the others: its memory is not kept. */
+static void trim(struct parquet_buffer *buffer, const struct parquet_shared *shared, struct weir_account *account)
+{
+	if (buffer->capacity > SLACK_PAGES * shared->page_bytes_max + BUFFER_KEPT)
+		parquet_buffer_release(buffer, account);
+}
+
 void parquet_page_begin(struct parquet_leaf_writer *leaf)
 {
+	struct parquet_shared *shared = leaf->shared;
+	struct parquet_buffer *const buffers[] = {
+		&leaf->data,      &leaf->definition, &leaf->repetition,      &leaf->lengths,
+		&shared->scratch, &shared->page,     &shared->scratch_values};
+
 	leaf->page_rows = leaf->page_levels = leaf->page_values = 0;
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		trim(buffers[i], shared, &shared->account);
 	leaf->definition.size = leaf->repetition.size = 0;
 	leaf->data.size = leaf->data.data ? leaf->headroom : 0;
 	leaf->lengths.size = 0;
