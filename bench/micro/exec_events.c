@@ -19,6 +19,7 @@ static uint32_t ring_head, ring_count;
 static uint64_t splits_left, events;
 static int64_t ask_bytes;
 static uint32_t stage_count, outputs;
+static struct weir_core_stats stats;
 
 static void will_report(struct weir_event event)
 {
@@ -132,6 +133,7 @@ static double run(const struct weir_stage_spec *stages, uint32_t count, int64_t 
 		}
 	}
 	rate = (double)events / ((double)(weir_clock_ns() - begin) / 1e9);
+	weir_core_stats(core, &stats);
 	weir_core_free(core);
 	return rate;
 }
@@ -146,7 +148,8 @@ static void measure(const char *name, const struct weir_stage_spec *stages, uint
 
 		best = rate > best ? rate : best;
 	}
-	printf("%-52s %8.2f million events/s\n", name, best / 1e6);
+	printf("%-46s %6.2f million events/s, %llu give-ups, %llu spills\n", name, best / 1e6,
+	       (unsigned long long)stats.give_ups, (unsigned long long)stats.spills);
 }
 
 int main(void)
@@ -165,7 +168,7 @@ int main(void)
 	measure("64 lanes, room for all", &many, 1, 1024 * MIB, 200000, 4 * MIB);
 	measure("64 lanes, memory for a quarter of them", &many, 1, 96 * MIB, 100000, 4 * MIB);
 	measure("16 lanes, 16 workers, in order, room for all", chain, 2, 2048 * MIB, 50000, 4 * MIB);
-	measure("16 lanes, 16 workers, in order, spilling", chain, 2, 320 * MIB, 20000, 4 * MIB);
+	measure("16 lanes, 16 workers, in order, short of memory", chain, 2, 40 * MIB, 20000, 4 * MIB);
 	weir_list_release(&actions, weir_mem_root(mem));
 	weir_mem_free(mem);
 	return 0;

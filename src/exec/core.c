@@ -94,7 +94,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->limit = options->limit;
 	core->preserve_order = options->preserve_order;
 	core->has_consumer = options->consumer;
-	core->free_head = core->resident_head = NO_ITEM;
+	core->free_head = core->resident_head = core->asker = NO_ITEM;
 	core->item_size = sizeof(struct item) + path_size;
 	core->stats.budget = options->budget;
 	core->stages = weir_alloc_zero(account, options->stage_count * sizeof(*core->stages), err);

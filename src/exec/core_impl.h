@@ -128,6 +128,7 @@ struct weir_core {
 	int64_t granted, resident, workers, spilled, excess;
 	int64_t freeing; /* of these, what spills and revoked grants under way will free */
 	uint32_t asking, turning, pausing, io_pending, lanes_running, workers_dying;
+	uint32_t asker; /* the oldest that waits for memory; NO_ITEM: not known. Who waits does not move */
 	uint32_t rebuild_count;
 	bool trimmed;
 

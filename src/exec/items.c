@@ -168,17 +168,16 @@ static uint32_t older(const struct weir_core *core, uint32_t a, uint32_t b)
 /* Stage 0 comes first: a split that runs again for a lost chunk has that chunk's position and stands for it. */
 uint32_t weir_exec_oldest(const struct weir_core *core, uint32_t stage_last)
 {
-	uint32_t oldest = NO_ITEM;
+	uint32_t oldest = NO_ITEM, flying;
 
 	for (uint32_t s = 0; s <= stage_last; s++) {
 		const struct stage *stage = &core->stages[s];
 
 		if (stage->queue.count > 0)
 			oldest = older(core, oldest, stage->queue.items[0]);
-		if (!stage->flying)
-			continue;
-		for (uint32_t w = 0; w < stage->spec.slots; w++)
-			for (uint32_t i = 0; i < stage->slots[w].flight_count; i++)
+		flying = stage->flying;
+		for (uint32_t w = 0; flying > 0; w++)
+			for (uint32_t i = 0; i < stage->slots[w].flight_count; i++, flying--)
 				if (!item_at(core, slot_flight(stage, w)[i])->stopping)
 					oldest = older(core, oldest, slot_flight(stage, w)[i]);
 	}

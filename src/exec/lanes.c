@@ -16,6 +16,8 @@ void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_w
 	WEIR_ASSERT(slot->wait == WAITS_NOT);
 	slot->wait = (uint8_t)wait;
 	slot->wait_since = core->now;
+	if (wait == WAITS_MEMORY)
+		core->asker = NO_ITEM;
 	core->asking += wait == WAITS_MEMORY;
 	core->turning += wait == WAITS_TURN;
 	core->pausing += wait == WAITS_RESUME;
@@ -30,6 +32,7 @@ void weir_exec_wait_end(struct weir_core *core, struct slot *slot)
 		break;
 	case WAITS_MEMORY:
 		core->asking--;
+		core->asker = NO_ITEM;
 		core->stats.wait_ns_memory += waited;
 		break;
 	case WAITS_TURN:

@@ -220,6 +220,8 @@ static uint32_t oldest_asker(const struct weir_core *core)
 {
 	uint32_t oldest = NO_ITEM;
 
+	if (core->asker != NO_ITEM)
+		return core->asker;
 	for (uint32_t s = 0; s < core->stage_count; s++) {
 		const struct stage *stage = &core->stages[s];
 
@@ -237,7 +239,7 @@ bool weir_exec_serve_asks(struct weir_core *core)
 	bool served = false;
 
 	while (core->asking > 0) {
-		uint32_t index = oldest_asker(core);
+		uint32_t index = core->asker = oldest_asker(core);
 		const struct item *item = item_at(core, index);
 		int64_t bytes = core->stages[item->stage].slots[item->slot].asked;
 
@@ -254,8 +256,11 @@ bool weir_exec_serve_asks(struct weir_core *core)
 /* Who takes memory past an older one that waits for it would only be made to give it back. */
 bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 {
-	uint32_t asker = core->asking > 0 ? oldest_asker(core) : NO_ITEM, front;
+	uint32_t asker, front;
 
+	if (index == NO_ITEM && core->asking > 0)
+		return true;
+	asker = core->asking > 0 ? oldest_asker(core) : NO_ITEM;
 	if (asker != NO_ITEM && asker != index && (index == NO_ITEM || weir_exec_item_before(core, asker, index)))
 		return true;
 	if (core->spilled == 0)
