@@ -136,6 +136,8 @@ static int fold(struct weir_program *program, struct weir_node *node, struct wei
 	if (!code) {
 		weir_scalar_load(&out, 0, &value);
 		code = weir_bind_constant(program, node, node->type, &value, err);
+	} else if (weir_code_is_memory(code)) {
+		*err = ignored;
 	} else {
 		code = WEIR_OK;
 	}

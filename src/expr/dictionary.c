@@ -146,11 +146,6 @@ static int build(const struct weir_eval *eval, struct weir_node_cache *cache, co
 	return WEIR_OK;
 }
 
-static bool is_about_memory(int code)
-{
-	return code == WEIR_E_MEMORY || code == WEIR_E_LIMIT || code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED;
-}
-
 /* *out: the cache when the values are evaluated, else NULL. */
 static int cache_ready(const struct weir_eval *eval, const struct weir_node *node, const struct weir_column *column,
 		       struct weir_node_cache **out, struct weir_error *err)
@@ -177,7 +172,7 @@ static int cache_ready(const struct weir_eval *eval, const struct weir_node *nod
 		if (cache->rows_seen * 2 < column->dictionary->count)
 			return WEIR_OK;
 		code = build(eval, cache, node, column, &ignored);
-		if (is_about_memory(code)) {
+		if (weir_code_is_memory(code)) {
 			*err = ignored;
 			return code;
 		}

@@ -185,6 +185,12 @@ static inline bool weir_bit_at(const uint64_t *bits, uint32_t row)
 	return bits[row >> 6] >> (row & 63) & 1;
 }
 
+/* Not about the values: such an error is always passed on. */
+static inline bool weir_code_is_memory(int code)
+{
+	return code == WEIR_E_MEMORY || code == WEIR_E_LIMIT || code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED;
+}
+
 /* An error of one row: the expression, the source and the row. */
 int weir_call_fail(const struct weir_call *call, uint32_t row, struct weir_error *err, int code, const char *format,
 		   ...) __attribute__((format(printf, 5, 6)));
