@@ -225,7 +225,7 @@ int weir_dictionary_evaluate(const struct weir_eval *eval, const struct weir_nod
 	out->values = bits;
 	if (!selection->rows && !valid) {
 		weir_vector_kernels()->lookup_bits(bits, cache->table, column->dictionary->count + 1, codes,
-						     eval->row_count);
+						   eval->row_count);
 		return WEIR_OK;
 	}
 	for (uint32_t k = 0; k < selection->count; k++) {
@@ -257,7 +257,8 @@ int weir_dictionary_select(const struct weir_eval *eval, const struct weir_node 
 	if (!selection.rows) {
 		uint64_t bits[WEIR_VECTOR_ROWS / 64];
 
-		kernels->lookup_bits(bits, cache->table, column->dictionary->count + 1, column->values, selection.count);
+		kernels->lookup_bits(bits, cache->table, column->dictionary->count + 1, column->values,
+				     selection.count);
 		*count = kernels->select_all(bits, column->validity, selection.count, rows_out);
 		return WEIR_OK;
 	}

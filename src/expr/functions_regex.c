@@ -61,7 +61,7 @@ static int match(struct matcher *matcher, const struct weir_call *call, uint32_t
 	if (result > 0)
 		return 1;
 	pcre2_get_error_message(result, message, sizeof(message));
-	weir_call_fail(call, row, err, WEIR_E_LIMIT, "the pattern gave up: %s", (const char *)message);
+	weir_call_fail(call, row, err, WEIR_E_VALUE, "the pattern gave up: %s", (const char *)message);
 	return -1;
 }
 

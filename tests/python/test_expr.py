@@ -734,3 +734,20 @@ def test_every_cpu_level(level):
                            "arithmetic or compare or logic or test_in or cast_integers or choosing"],
                           env={**os.environ, "WEIR_CPU": level, "WEIR_EXPR_EXAMPLES": "8"}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_the_examples_of_the_page_run(probe):
+    page = (expr_probe.ROOT / "docs" / "expressions.md").read_text()
+    columns = {"nickname": pa.array(["x"]), "name": pa.array(["weir"]), "n": pa.array([3]), "s": pa.array(["1"]),
+               "first": pa.array(["a"]), "last": pa.array(["b"]), "when": pa.array([datetime.date(2024, 2, 29)]),
+               "ts": pa.array([datetime.datetime(2024, 2, 29, 1, 2, 3)]), "tags": pa.array([[1, 2]]),
+               "point": pa.array([{"x": 1}]), "x": pa.array([5])}
+    ran = 0
+    for line in page.split("## Functions")[1].split("## Grammar")[0].splitlines():
+        cells = line.strip("|").split("|")
+        if not line.startswith("|") or set(cells[0]) == {"-"} or cells[0].strip() == "function":
+            continue
+        for text in re.findall(r"`([^`]+)`", cells[1]):
+            assert len(probe.eval(text, columns)) == 1, text
+            ran += 1
+    assert ran > 40

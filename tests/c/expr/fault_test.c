@@ -44,7 +44,8 @@ static int run(struct fixture *f, const char *text, const struct weir_schema *sc
 		result.columns = &column;
 		field.type = weir_program_type(program);
 		out_schema = weir_schema_new(f->account, &field, 1, NULL, &f->err);
-		code = out_schema ? weir_vector_to_batch(&result, out_schema, f->account, &batch, &f->err) : f->err.code;
+		code = out_schema ? weir_vector_to_batch(&result, out_schema, f->account, &batch, &f->err)
+				  : f->err.code;
 	}
 	if (batch)
 		weir_batch_unref(batch);

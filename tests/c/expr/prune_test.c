@@ -54,7 +54,8 @@ static void fill(struct data *data)
 
 		data->numbers[i] = n;
 		data->reals[i] = random_below(20) ? n / 2.0 : NAN;
-		snprintf(data->bytes[i], sizeof(data->bytes[i]), "%c%s", 'k' + n, random_below(2) ? "" : "-a longer text");
+		snprintf(data->bytes[i], sizeof(data->bytes[i]), "%c%s", 'k' + n,
+			 random_below(2) ? "" : "-a longer text");
 		data->texts[i] = weir_view_make(data->bytes[i], (uint32_t)strlen(data->bytes[i]));
 		for (int c = 0; c < COLUMNS; c++)
 			data->validity[c] |= (uint64_t)(random_below(10) >= null_share) << i;
@@ -85,7 +86,8 @@ static void fill(struct data *data)
 					      bounds->has_max && value.real > bounds->max.real ? 1 : -1);
 			} else {
 				value.bytes = data->texts[i];
-				bound(bounds, &value, bounds->has_min ? compare_text(&value.bytes, &bounds->min.bytes) : 0,
+				bound(bounds, &value,
+				      bounds->has_min ? compare_text(&value.bytes, &bounds->min.bytes) : 0,
 				      bounds->has_max ? compare_text(&value.bytes, &bounds->max.bytes) : 0);
 			}
 		}
@@ -219,25 +221,47 @@ static void test_what_is_pruned(void **state)
 		bool may;
 	} cases[] = {
 		/* n is 10 … 20, x is 1.0 … 2.0 or NaN, s is "b" … "d"; one null in s, none in n and x. */
-		{"n > 20", false}, {"n >= 20", true}, {"n < 10", false}, {"n == 9", false}, {"n == 15", true},
-		{"n != 15", true}, {"5 > n", false}, {"n in (1, 2, 30)", false}, {"n in (1, 15)", true},
-		{"not n <= 20", false}, {"not n > 9", false}, {"n is None", false}, {"s is None", true},
-		{"x > 2.5", false}, {"not x <= 2.5", true}, {"x != 1.5", true}, {"x == 3", false},
-		{"s == 'a'", false}, {"s == 'c'", true}, {"s > 'd'", false}, {"s.startswith('e')", false},
-		{"s.startswith('a')", false}, {"s.startswith('b')", true}, {"s.startswith('cc')", true},
-		{"n > 20 and s == 'c'", false}, {"n > 20 or s == 'c'", true}, {"n > 20 or s == 'z'", false},
-		{"between(n, 21, 30)", false}, {"n < 10.5 and n > 20.5", false}, {"n > 1000000000000", false},
-		{"n + 1 > 100", true}, {"False", false}, {"None", false}, {"n == 15 and False", false},
+		{"n > 20", false},
+		{"n >= 20", true},
+		{"n < 10", false},
+		{"n == 9", false},
+		{"n == 15", true},
+		{"n != 15", true},
+		{"5 > n", false},
+		{"n in (1, 2, 30)", false},
+		{"n in (1, 15)", true},
+		{"not n <= 20", false},
+		{"not n > 9", false},
+		{"n is None", false},
+		{"s is None", true},
+		{"x > 2.5", false},
+		{"not x <= 2.5", true},
+		{"x != 1.5", true},
+		{"x == 3", false},
+		{"s == 'a'", false},
+		{"s == 'c'", true},
+		{"s > 'd'", false},
+		{"s.startswith('e')", false},
+		{"s.startswith('a')", false},
+		{"s.startswith('b')", true},
+		{"s.startswith('cc')", true},
+		{"n > 20 and s == 'c'", false},
+		{"n > 20 or s == 'c'", true},
+		{"n > 20 or s == 'z'", false},
+		{"between(n, 21, 30)", false},
+		{"n < 10.5 and n > 20.5", false},
+		{"n > 1000000000000", false},
+		{"n + 1 > 100", true},
+		{"False", false},
+		{"None", false},
+		{"n == 15 and False", false},
 	};
 	struct fixture *f = *state;
 	struct weir_schema *schema = schema_new(f);
-	struct weir_bounds bounds[COLUMNS] = {{.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
-					      {.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
-					      {.has_min = true,
-					       .has_max = true,
-					       .has_null_count = true,
-					       .null_count = 1,
-					       .row_count = 100}};
+	struct weir_bounds bounds[COLUMNS] = {
+		{.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
+		{.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
+		{.has_min = true, .has_max = true, .has_null_count = true, .null_count = 1, .row_count = 100}};
 	const struct weir_scalar *values;
 	uint32_t count;
 	struct weir_program *program;
