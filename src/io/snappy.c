@@ -1,0 +1,169 @@
+/* Snappy: a varint with the size, then literals and copies of what was written before:
+ *
+ *     literal  │ (length − 1) << 2 │ bytes          60 … 63: the length follows in 1 … 4 bytes
+ *     copy     │ offset >> 3 & 0xe0 │ (length − 4) << 2 │ 1 │ offset & 0xff            4 … 11 bytes
+ *              │ (length − 1) << 2 | 2 │ offset, 2 bytes        │ (length − 1) << 2 | 3 │ offset, 4 bytes
+ *
+ * Almost all of them are short, so what costs is the call and the branch, not the bytes. Far from both ends a literal or
+ * a copy is one or four moves of 16 bytes whatever its length, and what was written too much is written over; near the
+ * ends, and for what is long, the careful loop below does the same.
+ */
+#include "io/snappy_impl.h"
+
+#include <string.h>
+
+enum {
+	IN_NEAR = 66,  /* a tag and four moves of 16 bytes, and one more */
+	OUT_NEAR = 80, /* 64 bytes, and what a pattern overshoots */
+	MOVE = 16,
+	LITERAL_MAX = 60, /* with its length in the tag */
+};
+
+static inline void move(uint8_t *to, const uint8_t *from)
+{
+	memcpy(to, from, MOVE);
+}
+
+static inline void move_64(uint8_t *to, const uint8_t *from)
+{
+	for (int i = 0; i < 64; i += MOVE)
+		move(to + i, from + i);
+}
+
+/* A copy from less than 16 bytes back reads what it writes: the pattern is laid down in steps of whole patterns. */
+static inline void repeat(uint8_t *to, size_t offset, size_t length)
+{
+	const uint8_t *from = to - offset;
+	uint8_t *end = to + length, *at;
+	size_t step;
+
+	if (offset >= 8) {
+		for (size_t i = 0; i < length; i += 8)
+			memcpy(to + i, from + i, 8);
+		return;
+	}
+	for (int i = 0; i < 8; i++)
+		to[i] = from[i];
+	step = 8 - 8 % offset;
+	for (at = to + step; at < end; at += step)
+		memcpy(at, to, 8);
+}
+
+/* Tag and operands of a copy, its size in the input. */
+static inline size_t copy_parse(const uint8_t *in, size_t *length, size_t *offset)
+{
+	uint32_t tag = in[0];
+
+	switch (tag & 3) {
+	case 1:
+		*length = (tag >> 2 & 7) + 4;
+		*offset = (size_t)(tag >> 5) << 8 | in[1];
+		return 2;
+	case 2:
+		*length = (tag >> 2) + 1;
+		*offset = in[1] | (size_t)in[2] << 8;
+		return 3;
+	default:
+		*length = (tag >> 2) + 1;
+		*offset = in[1] | (size_t)in[2] << 8 | (size_t)in[3] << 16 | (size_t)in[4] << 24;
+		return 5;
+	}
+}
+
+bool weir_snappy_size(const uint8_t *in, size_t size_in, uint64_t *out)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < 5 && i < size_in; i++) {
+		size |= (uint64_t)(in[i] & 0x7f) << (7 * i);
+		if (in[i] < 0x80) {
+			*out = size;
+			return size <= UINT32_MAX;
+		}
+	}
+	return false;
+}
+
+/* One literal or copy with every step checked. */
+static bool step_careful(const uint8_t **in, const uint8_t *in_end, uint8_t *out, uint8_t **to, uint8_t *out_end)
+{
+	static const uint8_t operands[4] = {0, 1, 2, 4};
+	uint32_t tag = **in;
+	size_t length, offset;
+
+	if ((tag & 3) == 0) {
+		length = (tag >> 2) + 1;
+		(*in)++;
+		if (length > LITERAL_MAX) {
+			uint32_t bytes = (uint32_t)length - LITERAL_MAX;
+
+			if ((size_t)(in_end - *in) < bytes)
+				return false;
+			length = 1;
+			for (uint32_t i = 0; i < bytes; i++)
+				length += (size_t)(*in)[i] << (8 * i);
+			*in += bytes;
+		}
+		if (length > (size_t)(in_end - *in) || length > (size_t)(out_end - *to))
+			return false;
+		memcpy(*to, *in, length);
+		*in += length;
+		*to += length;
+		return true;
+	}
+	if ((size_t)(in_end - *in) < 1u + operands[tag & 3])
+		return false;
+	*in += copy_parse(*in, &length, &offset);
+	if (offset == 0 || offset > (size_t)(*to - out) || length > (size_t)(out_end - *to))
+		return false;
+	for (; length > 0; length--, (*to)++)
+		**to = *(*to - offset);
+	return true;
+}
+
+bool weir_snappy_inflate(const uint8_t *in, size_t size_in, uint8_t *out, size_t size_out)
+{
+	const uint8_t *in_end = in + size_in;
+	uint8_t *to = out, *out_end = out + size_out;
+	uint64_t size;
+
+	if (!weir_snappy_size(in, size_in, &size) || size != size_out)
+		return false;
+	while (*in >= 0x80)
+		in++;
+	in++;
+	while (in < in_end) {
+		while (in_end - in >= IN_NEAR && out_end - to >= OUT_NEAR) {
+			uint32_t tag = *in;
+			size_t length, offset;
+
+			if ((tag & 3) == 0) {
+				length = (tag >> 2) + 1;
+				if (length <= MOVE)
+					move(to, in + 1);
+				else if (length <= LITERAL_MAX)
+					move_64(to, in + 1);
+				else
+					break;
+				in += 1 + length;
+				to += length;
+				continue;
+			}
+			in += copy_parse(in, &length, &offset);
+			if (offset == 0 || offset > (size_t)(to - out))
+				return false;
+			if (offset < MOVE) {
+				repeat(to, offset, length);
+			} else {
+				move(to, to - offset);
+				if (length > MOVE)
+					for (int i = MOVE; i < 64; i += MOVE)
+						move(to + i, to - offset + i);
+			}
+			to += length;
+		}
+		if (in < in_end && !step_careful(&in, in_end, out, &to, out_end))
+			return false;
+	}
+	return to == out_end;
+}
