@@ -1,7 +1,7 @@
 /* The state machine: one event in, what follows from it out. Each step reserves all memory that it may need before it
  * changes anything, takes the event in, lets everything settle (flow.c) and looks whether the end has come.
  *
- * The end. With success: no more splits, nothing lives. With an error: the first cause is kept, lanes are told to stop,
+ * The end. With success: no more splits, nothing lives, no worker is still to die. With an error: the first cause is kept, lanes are told to stop,
  * workers that are busy are killed, I/O under way is awaited; then everything is freed and END says why. */
 #include "exec/core_impl.h"
 
@@ -347,7 +347,7 @@ int weir_core_step(struct weir_core *core, const struct weir_event *event, uint6
 	if (core->ending) {
 		wind_down(core);
 	} else if (core->cut_all && !core->cutting) {
-		if (core->live == 0)
+		if (core->live == 0 && core->workers_dying == 0)
 			end(core);
 		else
 			stop_idle_lanes(core);
