@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "expr/program.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -57,8 +58,9 @@ int weir_node_select(const struct weir_eval *eval, const struct weir_node *node,
 
 static double rank(const struct weir_conjunct *conjunct)
 {
+	/* No row has come to it yet: it gets its try. */
 	if (!conjunct->rows_in || !conjunct->ns)
-		return -1;
+		return INFINITY;
 	return (double)(conjunct->rows_in - conjunct->rows_out) / (double)conjunct->ns;
 }
 
@@ -94,9 +96,13 @@ int weir_evaluator_filter(struct weir_evaluator *evaluator, struct weir_vector *
 {
 	uint32_t count = (uint32_t)evaluator->program->conjuncts.count;
 	uint64_t number = evaluator->vector_count++;
+	const struct weir_node *root = evaluator->program->root;
+	char name[96];
 	bool measures = count > 1 && (number < MEASURED_FIRST || number % MEASURED_EVERY == 0);
 
-	WEIR_ASSERT(evaluator->program->root->type->id == WEIR_BOOL || evaluator->program->root->type->id == WEIR_NULL);
+	if (root->type->id != WEIR_BOOL && root->type->id != WEIR_NULL)
+		return weir_error_set(err, WEIR_E_TYPE, "a filter needs a boolean, but %s is %s", root->text,
+				      weir_type_name(root->type, name, sizeof(name)));
 	weir_arena_clear(&evaluator->arena);
 	for (size_t i = 0; i < evaluator->held.count; i++)
 		weir_array_unref(evaluator->held.items[i]);

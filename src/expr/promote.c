@@ -112,6 +112,9 @@ const struct weir_type *weir_promote(struct weir_program *program, const struct 
 			return weir_type_of(is_large ? WEIR_LARGE_STRING : WEIR_STRING);
 		return weir_type_of(is_large ? WEIR_LARGE_BINARY : WEIR_BINARY);
 	}
+	if ((a->id == WEIR_FIXED_BINARY || weir_type_is_bytes(a)) &&
+	    (b->id == WEIR_FIXED_BINARY || weir_type_is_bytes(b)))
+		return weir_type_of(WEIR_BINARY);
 	if (weir_type_is_temporal(a) && weir_type_is_temporal(b))
 		return promote_temporals(program, a, b, err);
 	return NULL;

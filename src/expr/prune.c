@@ -19,7 +19,7 @@ static bool is_function(const struct weir_node *node, const char *name)
 static bool usable(const struct weir_scalar *bound, const struct weir_scalar *value)
 {
 	return !bound->is_null && !value->is_null &&
-	       (bound->type->id == value->type->id ||
+	       (weir_type_equal(bound->type, value->type, false) ||
 		(weir_type_is_bytes(bound->type) && weir_type_is_bytes(value->type)));
 }
 
@@ -186,82 +186,69 @@ bool weir_program_may_match(const struct weir_program *predicate, const struct w
 	return can_be(predicate->root, bounds) & CAN_TRUE;
 }
 
-/* The values that the column must have one of for the node to be true; false: nothing is known (or no memory). */
-static bool equalities(struct weir_program *program, const struct weir_node *node, uint32_t column,
-		       const struct weir_scalar **values, uint32_t *count, struct weir_error *err)
+/* How many values the column must have one of for the node to be true, 0: nothing is known; into `out` unless NULL. */
+static uint32_t equalities(const struct weir_node *node, uint32_t column, struct weir_scalar *out)
 {
 	const struct weir_members *members = weir_node_members(node);
 
 	if (is_function(node, "and")) {
-		bool found = false;
+		const struct weir_node *best = NULL;
+		uint32_t fewest = 0;
 
 		for (uint32_t i = 0; i < node->count; i++) {
-			const struct weir_scalar *some;
-			uint32_t some_count;
+			uint32_t count = equalities(node->arguments[i], column, NULL);
 
-			if (equalities(program, node->arguments[i], column, &some, &some_count, err) &&
-			    (!found || some_count < *count)) {
-				*values = some;
-				*count = some_count;
-				found = true;
+			if (count && (!best || count < fewest)) {
+				best = node->arguments[i];
+				fewest = count;
 			}
 		}
-		return found;
+		return best ? equalities(best, column, out) : 0;
 	}
 	if (is_function(node, "or")) {
-		struct weir_scalar *all = NULL;
 		uint32_t total = 0;
 
 		for (uint32_t i = 0; i < node->count; i++) {
-			const struct weir_scalar *some;
-			struct weir_scalar *more;
-			uint32_t some_count;
+			uint32_t count = equalities(node->arguments[i], column, out ? out + total : NULL);
 
-			if (!equalities(program, node->arguments[i], column, &some, &some_count, err))
-				return false;
-			more = weir_arena_alloc(&program->arena, (total + some_count) * sizeof(*more), err);
-			if (!more)
-				return false;
-			if (total)
-				memcpy(more, all, total * sizeof(*more));
-			memcpy(more + total, some, some_count * sizeof(*more));
-			all = more;
-			total += some_count;
+			if (!count)
+				return 0;
+			total += count;
 		}
-		*values = all;
-		*count = total;
-		return total > 0;
+		return total;
 	}
 	if (node->kind != WEIR_NODE_CALL || !node->count || node->arguments[0]->kind != WEIR_NODE_COLUMN ||
 	    node->arguments[0]->column != column)
-		return false;
-	if (members && members->count) {
-		*values = members->values;
-		*count = members->count;
-		return true;
+		return 0;
+	if (members) {
+		if (out && members->count)
+			memcpy(out, members->values, members->count * sizeof(*out));
+		return members->count;
 	}
 	if (is_function(node, "eq") && node->op == WEIR_EQ && node->arguments[1]->kind == WEIR_NODE_CONSTANT &&
 	    !node->arguments[1]->value.is_null) {
-		*values = &node->arguments[1]->value;
-		*count = 1;
-		return true;
+		if (out)
+			*out = node->arguments[1]->value;
+		return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* Once, while binding: programs are immutable after that. */
 int weir_program_list_equalities(struct weir_program *program, struct weir_error *err)
 {
 	for (uint32_t i = 0; i < program->schema->field_count; i++) {
-		struct weir_equalities found = {.column = i};
-		struct weir_error failed = {0};
-		bool is_known = equalities(program, program->root, i, &found.values, &found.count, &failed);
+		struct weir_equalities found = {.column = i, .count = equalities(program->root, i, NULL)};
+		struct weir_scalar *values;
 
-		if (failed.code) {
-			*err = failed;
-			return failed.code;
-		}
-		if (is_known && weir_list_push(&program->equalities, program->account, err, found))
+		if (!found.count)
+			continue;
+		values = weir_arena_alloc(&program->arena, found.count * sizeof(*values), err);
+		if (!values)
+			return err->code;
+		equalities(program->root, i, values);
+		found.values = values;
+		if (weir_list_push(&program->equalities, program->account, err, found))
 			return err->code;
 	}
 	return WEIR_OK;
