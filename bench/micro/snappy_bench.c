@@ -1,6 +1,6 @@
 /* weir_micro_snappy: our Snappy decoder beside the library's, on what pages of Parquet files hold. GB/s inflated. */
 #include "base/clock.h"
-#include "io/snappy_impl.h"
+#include "io/snappy.h"
 
 #include <snappy-c.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
  */
 #include "io/codec.h"
 
-#include "io/snappy_impl.h"
+#include "io/snappy.h"
 
 #include <limits.h>
 #include <string.h>

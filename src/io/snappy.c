@@ -8,7 +8,7 @@
  * a copy is one or four moves of 16 bytes whatever its length, and what was written too much is written over; near the
  * ends, and for what is long, the careful loop below does the same.
  */
-#include "io/snappy_impl.h"
+#include "io/snappy.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* snappy: the decoder of the codec that most Parquet files have (docs/decisions/0013). The encoder is the library's. */
-#ifndef WEIR_IO_SNAPPY_IMPL_H
-#define WEIR_IO_SNAPPY_IMPL_H
+#ifndef WEIR_IO_SNAPPY_H
+#define WEIR_IO_SNAPPY_H
 
 #include <stdbool.h>
 #include <stddef.h>
