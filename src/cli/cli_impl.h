@@ -13,7 +13,7 @@ struct cli {
 	struct weir_session_options session;
 	bool stats, quiet, help, version;
 	enum cli_progress progress;
-	const char *format; /* --format of commands that print; NULL: by where it goes */
+	const char *output; /* --output of chains that are shown; NULL: by where it goes */
 	int64_t rows;       /* -n; −1: not given */
 	const char **words;
 	uint32_t count;
@@ -35,9 +35,21 @@ int cli_table_print(const struct weir_schema *schema, struct weir_batch *const *
 		    int64_t rows_max, uint32_t columns, struct weir_text *out, struct weir_error *err);
 
 /* help.c */
+struct cli_option {
+	const char *name;     /* "--threads" */
+	const char *argument; /* "N"; "[=WHEN]" when it may be left out; NULL: none */
+	const char *alias;    /* "-q" */
+	const char *help;
+};
+extern const struct cli_option cli_option_list[]; /* the last one has no name */
+/* Operators that programs build and nobody types. */
+bool cli_is_internal(const struct weir_op *op);
 void cli_help(void);
 int cli_help_for(const char *verb);
-void cli_completion(void);
+
+/* completion.c, man.c: from the same tables, so that they cannot fall behind. */
+int cli_completion(const struct cli *cli);
+int cli_man(const struct cli *cli);
 
 /* commands.c */
 int cli_chain(const struct cli *cli);

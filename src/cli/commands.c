@@ -42,13 +42,22 @@ static void print_count(struct weir_job *job)
 	printf("%llu\n", (unsigned long long)stats.rows_out);
 }
 
+static bool wants_table(const struct cli *cli)
+{
+	return cli->output ? strcmp(cli->output, "table") == 0 : isatty(STDOUT_FILENO) != 0;
+}
+
 /* A chain without an end: a table for people, CSV for programs. */
 static int show_or_pipe(const struct cli *cli, struct weir_job *job, int64_t rows, struct weir_error *err)
 {
-	struct weir_words target = {.count = 1, .words = (const char *const[]){"-"}};
+	struct weir_option format = {.name = "format", .value = cli->output};
+	struct weir_words target = {.count = 1,
+				    .words = (const char *const[]){"-"},
+				    .option_count = cli->output ? 1 : 0,
+				    .options = &format};
 	int code;
 
-	if (isatty(STDOUT_FILENO))
+	if (wants_table(cli))
 		return cli_show(cli, job, rows, err);
 	code = weir_plan_add(job->plan, "write", &target, err);
 	return code ? code : cli_run(cli, job, err);
@@ -62,6 +71,10 @@ int cli_chain(const struct cli *cli)
 
 	if (!code)
 		code = weir_plan_parse_words(job.plan, cli->words, cli->count, &err);
+	if (!code && cli->output && ends_in_sink(job.plan))
+		code = weir_error_set(&err, WEIR_E_INVALID,
+				      "--output is for chains that are shown; this one ends in %s",
+				      weir_plan_root(job.plan)->op->verb);
 	if (!code)
 		code = ends_in_sink(job.plan) ? cli_run(cli, &job, &err)
 					      : show_or_pipe(cli, &job, cli->rows >= 0 ? cli->rows : SHOW_ROWS, &err);
@@ -103,7 +116,7 @@ int cli_head(const struct cli *cli)
 	snprintf(limit, sizeof(limit), "%lld", (long long)rows);
 	if (!code)
 		code = read_paths(&job, cli, &err);
-	if (!code && !isatty(STDOUT_FILENO))
+	if (!code && !wants_table(cli))
 		code = weir_plan_add(job.plan, "limit", &one, &err);
 	if (!code)
 		code = show_or_pipe(cli, &job, rows, &err);
@@ -140,13 +153,15 @@ static int explain(struct weir_job *job, struct weir_text *text, struct weir_err
 	if (!code)
 		code = weir_plan_optimise(job->plan, err);
 	if (!code)
-		code = weir_text_puts(text, "\nPhysical plan: one fragment, run by each lane for one split after another\n", err);
+		code = weir_text_puts(
+			text, "\nPhysical plan: one fragment, run by each lane for one split after another\n", err);
 	if (!code)
 		code = weir_plan_explain(job->plan, text, err);
 	if (!code)
-		code = weir_text_printf(text, err, "\n%u lane%s, memory limit %s\n", weir_session_threads(job->session),
-					weir_session_threads(job->session) == 1 ? "" : "s",
-					weir_format_bytes(weir_session_memory_limit(job->session), bytes, sizeof(bytes)));
+		code = weir_text_printf(
+			text, err, "\n%u lane%s, memory limit %s\n", weir_session_threads(job->session),
+			weir_session_threads(job->session) == 1 ? "" : "s",
+			weir_format_bytes(weir_session_memory_limit(job->session), bytes, sizeof(bytes)));
 	return code;
 }
 
@@ -174,22 +189,17 @@ int cli_explain(const struct cli *cli)
 	return finish(&job, code, &err);
 }
 
-static int completion(const struct cli *cli)
-{
-	(void)cli;
-	cli_completion();
-	return EXIT_OK;
-}
-
 const struct cli_command cli_commands[] = {
 	{"schema", "schema PATH …", "Prints the columns and their types.\n\n  weir schema data/\n", cli_schema},
-	{"head", "head PATH … [-n ROWS]",
-	 "Shows the first rows: a table on a terminal, CSV into a pipe.\n\n  weir head data/ -n 5\n", cli_head},
+	{"head", "head PATH … [-n ROWS] [-o FORMAT]",
+	 "Shows the first rows: a table on a terminal, CSV into a pipe.\n\n  weir head data/ -n 5\n  weir head data/ -o table | less\n",
+	 cli_head},
 	{"count", "count PATH …", "Counts rows, from footers where they tell.\n\n  weir count data/\n", cli_count},
 	{"explain", "explain 'read … then …'",
 	 "Shows what would be done: the plan as written and as it will run, with what was pushed where.\n\n"
 	 "  weir explain 'read data/ then filter \"price > 100\" then select name'\n",
 	 cli_explain},
-	{"completion", "completion", "Prints completion for bash.\n\n  source <(weir completion)\n", completion},
+	{"completion", "completion", "Prints completion for bash.\n\n  source <(weir completion)\n", cli_completion},
+	{"man", "man", "Prints the manual page.\n\n  weir man | man -l -\n", cli_man},
 	{0},
 };

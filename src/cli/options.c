@@ -36,14 +36,27 @@ static int parse_progress(const char *text, enum cli_progress *out, struct weir_
 	return WEIR_OK;
 }
 
+static int parse_output(const char *text, const char **out, struct weir_error *err)
+{
+	static const char *const names[] = {"table", "csv", "jsonl", "arrow"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*out = names[i];
+			return WEIR_OK;
+		}
+	}
+	return weir_error_set(err, WEIR_E_INVALID, "--output is table, csv, jsonl or arrow, not '%s'", text);
+}
+
 static int parse_number(const char *name, const char *text, int64_t max, int64_t *out, struct weir_error *err)
 {
 	char *end;
 
 	*out = strtoll(text, &end, 10);
 	if (!*text || *end || *out < 0 || *out > max)
-		return weir_error_set(err, WEIR_E_INVALID, "%s wants a number from 0 to %lld, not '%s'", name, (long long)max,
-				      text);
+		return weir_error_set(err, WEIR_E_INVALID, "%s wants a number from 0 to %lld, not '%s'", name,
+				      (long long)max, text);
 	return WEIR_OK;
 }
 
@@ -61,8 +74,12 @@ int cli_options(struct cli *cli, int argc, char **argv, const char **words, stru
 		} else if ((value = value_of("--threads", argc, argv, &i, err))) {
 			code = parse_number("--threads", value, 1024, &number, err);
 			cli->session.threads = (uint32_t)number;
-		} else if ((value = value_of("-n", argc, argv, &i, err))) {
+		} else if ((value = value_of("-n", argc, argv, &i, err)) ||
+			   (value = value_of("--rows", argc, argv, &i, err))) {
 			code = parse_number("-n", value, INT64_MAX / 2, &cli->rows, err);
+		} else if ((value = value_of("-o", argc, argv, &i, err)) ||
+			   (value = value_of("--output", argc, argv, &i, err))) {
+			code = parse_output(value, &cli->output, err);
 		} else if (strncmp(argv[i], "--progress=", 11) == 0) {
 			code = parse_progress(argv[i] + 11, &cli->progress, err);
 		} else if (strcmp(argv[i], "--progress") == 0) {

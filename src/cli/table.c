@@ -21,8 +21,8 @@ static uint32_t width_of(const char *text, size_t *size, uint32_t max)
 
 	while (at < *size) {
 		utf8proc_int32_t character;
-		utf8proc_ssize_t n =
-			utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(*size - at), &character);
+		utf8proc_ssize_t n = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
+						      (utf8proc_ssize_t)(*size - at), &character);
 		int wide = n > 0 ? utf8proc_charwidth(character) : 1;
 
 		if (width + (uint32_t)wide > max) {
@@ -155,7 +155,8 @@ int cli_table_print(const struct weir_schema *schema, struct weir_batch *const *
 			code = weir_text_puts(out, "\n", err);
 	}
 	if (!code && shown < columns)
-		code = weir_text_printf(out, err, "… and %u more column%s\n", columns - shown, columns - shown == 1 ? "" : "s");
+		code = weir_text_printf(out, err, "… and %u more column%s\n", columns - shown,
+					columns - shown == 1 ? "" : "s");
 	if (!code && more)
 		code = weir_text_puts(out, "… and more rows\n", err);
 	else if (!code)

@@ -447,6 +447,7 @@ const struct weir_op weir_op_read = {
 		"  --unify-schemas   read every footer first and use the common schema; else the first file's schema holds\n"
 		"  --columns A,B     only these columns\n"
 		"  --no-hive         do not make columns of folder names\n"
+		"  --format parquet  whatever the files are called\n"
 		"\n"
 		"  weir read 'data/*.parquet' then limit 10\n"
 		"  weir read a.parquet b.parquet --unify-schemas then write both.parquet\n",

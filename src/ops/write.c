@@ -619,6 +619,7 @@ const struct weir_op weir_op_write = {
 		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
 		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
 		"  --fsync                                survive a power failure, not only a kill\n"
+		"  --encoding E, --no-dictionary, --no-page-index, --page-v2   how Parquet is laid out\n"
 		"\n"
 		"  weir read data/ then filter 'price > 100' then write out/ --mode overwrite\n"
 		"  weir read data/ then select name,price then write prices.parquet --compression zstd\n"

@@ -5,8 +5,11 @@ import json
 import os
 import pty
 import random
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -267,3 +270,75 @@ def test_later_files_are_matched_by_name(weir, tmp_path):
     pq.write_table(pa.table({"a": ["no number"]}), tmp_path / "4.parquet")
     done = weir("read", tmp_path, code=2)
     assert b"4.parquet" in done.stderr and b"1.parquet" in done.stderr
+
+
+def verbs_and_options(weir):
+    """What the help lists: verbs and commands, the command's own options, each verb's options."""
+    text = weir("--help").stdout.decode()
+    verbs = re.findall(r"^  (\w+)", text.split("Verbs")[1].split("Commands")[0], re.MULTILINE)
+    commands = re.findall(r"^  (\w+)", text.split("Commands:")[1].split("Options")[0], re.MULTILINE)
+    options = re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.split("Options")[1], re.MULTILINE)
+    of_verbs = {verb: set(re.findall(r"--[a-z][\w-]+", weir("help", verb).stdout.decode())) for verb in verbs}
+    assert len(verbs) >= 11 and len(commands) >= 6 and len(options) >= 8
+    return verbs, commands, options, of_verbs
+
+
+def test_the_manual_page_has_everything(weir):
+    verbs, commands, options, of_verbs = verbs_and_options(weir)
+    page = weir("man").stdout.decode()
+    plain = page.replace("\\-", "-").replace("\\&", "")
+    sections = [line[5:].split()[0].rstrip('"') for line in plain.splitlines() if line.startswith('.SS "')]
+    assert set(sections) == set(verbs) | set(commands)
+    for option in [*options, *set.union(*of_verbs.values())]:
+        assert option in plain, option
+    assert not re.search(r"^\.(?!\\\"|TH|SH|SS|TP|PP|B |nf|fi)", page, re.MULTILINE)
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-ww", "-Tutf8", "-Kutf8"], input=page.encode(), capture_output=True)
+        assert done.returncode == 0 and done.stderr == b""
+        assert b"removes what it left" in done.stdout
+
+
+def test_completion(weir, weir_command, tmp_path):
+    verbs, commands, options, of_verbs = verbs_and_options(weir)
+    (tmp_path / "weir.bash").write_bytes(weir("completion").stdout)
+
+    def complete(*words):
+        script = f"source {tmp_path}/weir.bash; COMP_WORDS=(weir {' '.join(words)}); COMP_CWORD={len(words)}; _weir; " \
+                 "printf '%s\\n' \"${COMPREPLY[@]}\""
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, cwd=tmp_path, check=True)
+        return set(done.stdout.split())
+
+    assert complete("read", "x", "then", "''") == set(verbs)
+    assert set(commands) | set(options) | {"read", "range"} == complete("''")
+    assert complete("read", "x", "then", "wr") == {"write"}
+    assert of_verbs["write"] | set(options) <= complete("read", "x", "then", "write", "y", "--")
+    assert complete("read", "x", "then", "write", "y", "--mode", "o") == {"overwrite"}
+    assert complete("read", "x", "-o", "t") == {"table"}
+    assert "weir.bash" in complete("read", "we")
+
+
+def test_install(weir_build, tmp_path):
+    meson = Path(sys.executable).with_name("meson")
+    if not meson.exists() or not (weir_build / "docs/weir.1").exists():
+        pytest.skip("no meson beside Python, or not built whole")
+    subprocess.run([meson, "install", "-C", weir_build, "--no-rebuild", "--quiet", "--destdir", tmp_path], check=True,
+                   capture_output=True)
+    files = {path.name: path for path in tmp_path.rglob("*") if path.is_file()}
+    by_end = {"/".join(path.parts[-3:]): path for path in tmp_path.rglob("*")}
+    assert {"weir.1", "weir.pc", "weir.h", "arrow_abi.h"} <= set(files)
+    assert "share/man/man1" in by_end and "share/bash-completion/completions" in by_end
+    command = next(path for path in tmp_path.rglob("bin/weir"))
+    assert subprocess.run([command, "--version"], capture_output=True, check=True).stdout.startswith(b"weir ")
+    assert subprocess.run(["bash", "-n", by_end["share/bash-completion/completions"] / "weir"]).returncode == 0
+
+
+def test_output_can_be_asked_for(weir, folder, table):
+    lines = weir("head", folder, "-n", "2", "-o", "table").stdout.decode().splitlines()
+    assert lines[0].split() == table.column_names and lines[-1] == "… and more rows"
+    assert len(lines) == 2 + 2 + 1
+    lines = weir("read", folder, "then", "select", "orderkey", "then", "limit", 3, "--output=jsonl").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [{"orderkey": i} for i in range(3)]
+    stream = weir("head", folder, "-o", "arrow", "-n", "7").stdout
+    assert pa.ipc.open_stream(stream).read_all().equals(table.slice(0, 7))
+    assert b"ends in count" in weir("read", folder, "then", "count", "-o", "csv", code=2).stderr
+    assert b"table, csv, jsonl or arrow" in weir("head", folder, "-o", "xml", code=2).stderr
