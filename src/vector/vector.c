@@ -64,6 +64,11 @@ int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_
 	if (it->form != WEIR_UNDECODED)
 		return WEIR_OK;
 	code = it->pending->decode(it->pending, &vector->selection, it, err);
+	/* Whoever asked first is not to blame for what a file holds. */
+	if (code && code != WEIR_E_GIVE_UP && code != WEIR_E_CANCELLED && vector->source) {
+		weir_error_at_operator(err, "read");
+		weir_error_at_source(err, vector->source);
+	}
 	WEIR_ASSERT(code || it->form != WEIR_UNDECODED);
 	return code;
 }

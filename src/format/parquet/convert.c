@@ -21,18 +21,23 @@ static void narrow(const uint8_t *in, uint32_t count, uint32_t width_in, uint32_
 	}
 }
 
-static void from_int96(const uint8_t *in, uint32_t count, int64_t *out)
+/* 64 bits of nanoseconds reach from 1677 to 2262; what lies outside must not come back as another time. */
+static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct weir_error *err)
 {
 	for (uint32_t i = 0; i < count; i++, in += 12) {
-		uint64_t nanos;
+		int64_t nanos, days;
 		uint32_t julian;
 
 		memcpy(&nanos, in, 8);
 		memcpy(&julian, in + 8, 4);
-		/* Wraps where 64 bits of nanoseconds cannot reach (before 1677, after 2262), as other readers do. */
-		out[i] = (int64_t)(((uint64_t)(int64_t)(int32_t)julian - JULIAN_1970) * (uint64_t)NANOS_PER_DAY +
-				   nanos);
+		days = (int64_t)julian - JULIAN_1970;
+		if (__builtin_mul_overflow(days, NANOS_PER_DAY, &days) || __builtin_add_overflow(days, nanos, &out[i]))
+			return weir_error_set(err, WEIR_E_VALUE,
+					      "An INT96 timestamp (Julian day %u) lies outside the years 1677 to 2262 that "
+					      "nanoseconds can tell; leave the column out to read the others.",
+					      julian);
 	}
+	return WEIR_OK;
 }
 
 static void decimal_int(const uint8_t *in, uint32_t count, uint32_t width, uint32_t width_arrow, uint8_t *out)
@@ -134,8 +139,7 @@ int parquet_convert(const struct parquet_leaf_info *info, const void *in, uint32
 		narrow(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;
 	case PARQUET_FROM_INT96:
-		from_int96(in, count, out);
-		return WEIR_OK;
+		return from_int96(in, count, out, err);
 	case PARQUET_DECIMAL_INT:
 		decimal_int(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;

@@ -119,9 +119,8 @@ static int row_groups_check(struct parquet_file *self, struct weir_error *err)
 			self->base.bytes_decoded_est += chunk_bytes(self, group, leaf);
 		}
 	}
-	if (rows != self->metadata.row_count)
-		return footer_refuse(self->base.file, err, WEIR_E_DATA,
-				     "The footer counts other numbers of rows in the file and in its row groups.");
+	/* Some writers leave the file's own count at 0: the row groups are what is there. */
+	self->metadata.row_count = rows;
 	self->base.row_count = rows;
 	return WEIR_OK;
 }

@@ -81,6 +81,19 @@ static int buffer_retire(struct parquet_leaf *leaf, struct parquet_memory *buffe
 	return WEIR_OK;
 }
 
+/* parquet-mr before 1.2.9, or one that does not say. */
+static bool is_old_mr(const struct parquet_bytes *created_by)
+{
+	static const char name[] = "parquet-mr", old[] = "parquet-mr version 1.2.";
+	uint32_t size = created_by->size;
+
+	if (!created_by->data || size < sizeof(name) - 1 || memcmp(created_by->data, name, sizeof(name) - 1) != 0)
+		return false;
+	return size == sizeof(name) - 1 ||
+	       (size >= sizeof(old) - 1 && memcmp(created_by->data, old, sizeof(old) - 3) == 0 &&
+		created_by->data[sizeof(old) - 3] <= '2' && created_by->data[sizeof(old) - 2] == '.');
+}
+
 int parquet_leaf_open(struct parquet_leaf *leaf, const struct parquet_chunk *chunk, struct weir_error *err)
 {
 	const struct parquet_file *file = leaf->reader->file;
@@ -110,6 +123,9 @@ int parquet_leaf_open(struct parquet_leaf *leaf, const struct parquet_chunk *chu
 					    (unsigned long long)chunk->size_compressed, (unsigned long long)begin);
 	leaf->chunk_begin = leaf->next_offset = begin;
 	leaf->chunk_end = begin + (uint64_t)chunk->size_compressed;
+	/* Old parquet-mr left the dictionary page's header out of the size; no such header is larger than this. */
+	if (is_old_mr(&file->metadata.created_by))
+		leaf->chunk_end += file->pages_end - leaf->chunk_end < 100 ? file->pages_end - leaf->chunk_end : 100;
 	leaf->readahead = WINDOW_FIRST;
 	return WEIR_OK;
 fail:

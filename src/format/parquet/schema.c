@@ -5,6 +5,7 @@
  *     optional group x (LIST) { repeated group list { optional T element } }     three levels, the normal one
  *     optional group x (LIST) { repeated T element }                             two levels: elements are not null
  *     optional group x (LIST) { repeated group array { T a } }                   two levels: elements are structs
+ *     optional group x (LIST) { repeated group array (LIST) { repeated T a } }   two levels: elements are lists
  *     repeated T x                                                               a list of its own, never null
  *
  * Levels are counted on the way down: an optional or repeated element adds one to the definition level, a repeated one
@@ -223,18 +224,6 @@ static struct parquet_shape *list_shape(struct parquet_schema_build *build, stru
 	return shape;
 }
 
-/* The element of a repeated element, without its repetition: what one entry of the list is. */
-static struct parquet_shape *repeated_item(struct parquet_schema_build *build, struct place place)
-{
-	const struct parquet_element *element = element_at(build, build->next);
-
-	if (element->physical != PARQUET_GROUP)
-		return leaf_shape(build, place);
-	build->next++;
-	place.rep = (uint16_t)(place.rep + 1);
-	return struct_shape(build, place, (uint32_t)element->child_count, false, (uint16_t)(place.def + 1));
-}
-
 static bool is_list_annotated(const struct parquet_element *element)
 {
 	return element->logical.kind == PARQUET_LOGICAL_LIST || element->converted == PARQUET_LIST;
@@ -244,6 +233,26 @@ static bool is_map_annotated(const struct parquet_element *element)
 {
 	return element->logical.kind == PARQUET_LOGICAL_MAP || element->converted == PARQUET_MAP ||
 	       element->converted == PARQUET_MAP_KEY_VALUE;
+}
+
+static struct parquet_shape *annotated_list(struct parquet_schema_build *build, struct place place,
+					    const struct parquet_element *list);
+
+/* The element of a repeated element, without its repetition: what one entry of the list is. */
+static struct parquet_shape *repeated_item(struct parquet_schema_build *build, struct place place)
+{
+	const struct parquet_element *element = element_at(build, build->next), *child;
+
+	if (element->physical != PARQUET_GROUP)
+		return leaf_shape(build, place);
+	build->next++;
+	child = element_at(build, build->next);
+	place.rep = (uint16_t)(place.rep + 1);
+	if (is_list_annotated(element) && element->child_count == 1 && child && child->repetition == PARQUET_REPEATED) {
+		place.def = (uint16_t)(place.def + 1);
+		return annotated_list(build, place, element);
+	}
+	return struct_shape(build, place, (uint32_t)element->child_count, false, (uint16_t)(place.def + 1));
 }
 
 static bool is_three_level(const struct parquet_element *list, const struct parquet_element *repeated,
@@ -353,6 +362,10 @@ static struct parquet_shape *shape_build(struct parquet_schema_build *build, str
 	if (is_map_annotated(element) && element->child_count == 1 && child && child->repetition == PARQUET_REPEATED &&
 	    child->physical == PARQUET_GROUP && child->child_count == 2)
 		return annotated_map(build, place, element);
+	/* A map without values is the list of its keys. */
+	if (is_map_annotated(element) && element->child_count == 1 && child && child->repetition == PARQUET_REPEATED &&
+	    child->physical == PARQUET_GROUP && child->child_count == 1)
+		return annotated_list(build, place, element);
 	def = (uint16_t)(place.def + (element->repetition == PARQUET_OPTIONAL));
 	return struct_shape(build, place, (uint32_t)element->child_count, element->repetition == PARQUET_OPTIONAL, def);
 }
