@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	index_read(&r, argv[1]);
-	threads = atoi(argv[2]);
+	threads = (int)strtol(argv[2], NULL, 10);
 	if (threads < 1 || threads > MAX_THREADS)
 		die("1 to 64 threads", argv[2]);
 	r.write_bytes = (size_t)strtoull(argv[3], NULL, 10) / (size_t)threads;
