@@ -1,4 +1,4 @@
-/* Runs the executor through WEIR_SIM_SEEDS worlds (backend/sim), from 1 on. WEIR_SIM_SEED=n runs that one alone, with a
+/* Runs the executor through WEIR_SIM_SEEDS worlds (backend/sim), from WEIR_SIM_FROM (1) on. WEIR_SIM_SEED=n runs that one alone, with a
  * trace of all events and actions. The last line counts the seeds that passed and failed; what no seed reached is a
  * failure too. */
 #include "backend/sim/sim.h"
@@ -40,6 +40,8 @@ int main(void)
 {
 	const char *one = getenv("WEIR_SIM_SEED"), *many = getenv("WEIR_SIM_SEEDS");
 	uint64_t count = many ? strtoull(many, NULL, 10) : SEEDS_DEFAULT, events = 0, passed = 0, failed = 0;
+	const char *from = getenv("WEIR_SIM_FROM");
+	uint64_t first = from ? strtoull(from, NULL, 10) : 1;
 	uint64_t codes[WEIR_CODE_COUNT] = {0};
 	struct weir_mem *mem;
 	struct weir_error err;
@@ -52,7 +54,7 @@ int main(void)
 		weir_mem_free(mem);
 		return failed != 0;
 	}
-	for (uint64_t seed = 1; seed <= count && failed < FAILURES_MAX; seed++) {
+	for (uint64_t seed = first; seed < first + count && failed < FAILURES_MAX; seed++) {
 		struct weir_sim_result result, again;
 		int code = weir_sim_run(weir_mem_root(mem), seed, NULL, &result);
 
