@@ -100,7 +100,7 @@ static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
 	return value < min ? min : value > max ? max : value;
 }
 
-static void group_begin(struct parquet_writer *writer)
+static void group_begin(struct parquet_writer *writer, bool is_first)
 {
 	/* Open pages should take no more than half of a row group, and of what may be held an eighth: their buffers
 	 * double as they grow, and the reader has pages too. */
@@ -113,7 +113,7 @@ static void group_begin(struct parquet_writer *writer)
 	writer->shared.bytes_finished = 0;
 	writer->group_rows = 0;
 	for (uint32_t i = 0; i < writer->tree.leaf_count; i++)
-		parquet_leaf_begin(&writer->leaves[i]);
+		parquet_leaf_begin(&writer->leaves[i], is_first);
 	writer->held_before = held(writer);
 }
 
@@ -217,7 +217,7 @@ static int group_end(struct parquet_writer *writer, struct weir_error *err)
 		if (!code) {
 			group.size_bytes += group.chunks[i].meta.size_uncompressed;
 			group.size_compressed += group.chunks[i].meta.size_compressed;
-			parquet_leaf_begin(leaf);
+			parquet_leaf_begin(leaf, false); /* its memory may serve the next chunk's dictionary page */
 		} else {
 			weir_error_at_column(err, leaf->leaf->path[0]);
 		}
@@ -229,7 +229,7 @@ static int group_end(struct parquet_writer *writer, struct weir_error *err)
 	if (!code) {
 		writer->part_rows += writer->group_rows;
 		writer->part_decoded += (uint64_t)group.size_bytes;
-		group_begin(writer);
+		group_begin(writer, false);
 	}
 	return code;
 }
@@ -346,7 +346,7 @@ static int part_begin(struct weir_format_writer *base, struct weir_byte_sink sin
 	writer->pending.size = 0;
 	writer->groups.count = 0;
 	weir_arena_clear(&writer->arena);
-	group_begin(writer);
+	group_begin(writer, true);
 	return WEIR_OK;
 }
 

@@ -306,13 +306,23 @@ struct parquet_leaf_writer {
 	bool unbounded; /* a page without bounds: no column index */
 	struct parquet_pages pages;
 	struct parquet_buffer bounds;
+
+	/* What chunks before it in the part found out, for small ones: trials cost as much as a page. */
+	struct parquet_hint {
+		bool is_valid;
+		bool is_plain; /* a dictionary did not pay */
+		bool encoding_chosen, codec_chosen;
+		uint8_t encoding;
+		enum weir_codec codec;
+		uint64_t values; /* since the last trial */
+	} hint;
 };
 
 void parquet_leaf_writer_init(struct parquet_leaf_writer *leaf, const struct parquet_leaf *schema,
 			      struct parquet_shared *shared);
 void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf);
-/* Begins a chunk; drops what was open. */
-void parquet_leaf_begin(struct parquet_leaf_writer *leaf);
+/* Begins a chunk; drops what was open. The first of a part knows nothing of others. */
+void parquet_leaf_begin(struct parquet_leaf_writer *leaf, bool is_first);
 
 /* Rows of a leaf come in three calls: their levels, the values that are present, and then the end of the rows, where a
  * page may be closed. */

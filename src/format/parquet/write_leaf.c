@@ -23,6 +23,7 @@ enum {
 	/* Distinct values among those seen at which a dictionary is given up: 4/5 early, 1/2 later. */
 	TRIAL_EARLY = 4096,
 	TRIAL_LATE = 16384,
+	HINT_VALUES = 16 * PAGE_ROWS_MAX, /* after so many, dictionary, encoding and codec are tried anew */
 };
 _Static_assert((PAGE_ROWS_MAX + WEIR_VECTOR_ROWS) / 8 + 64 < HEADROOM, "flat levels fit the headroom");
 
@@ -49,7 +50,7 @@ void parquet_leaf_writer_init(struct parquet_leaf_writer *leaf, const struct par
 			      struct parquet_shared *shared)
 {
 	*leaf = (struct parquet_leaf_writer){.leaf = schema, .shared = shared};
-	parquet_leaf_begin(leaf);
+	parquet_leaf_begin(leaf, true);
 }
 
 void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
@@ -82,13 +83,54 @@ static void headroom_choose(struct parquet_leaf_writer *leaf)
 		leaf->headroom = HEADROOM;
 }
 
-void parquet_leaf_begin(struct parquet_leaf_writer *leaf)
+static void hint_take(struct parquet_leaf_writer *leaf)
+{
+	const struct parquet_hint *hint = &leaf->hint;
+
+	if (!hint->is_valid)
+		return;
+	leaf->coded &= !hint->is_plain;
+	if (hint->encoding_chosen) {
+		leaf->encoding_chosen = true;
+		leaf->plain_encoding = hint->encoding;
+	}
+	if (hint->codec_chosen) {
+		leaf->codec_chosen = true;
+		leaf->codec = hint->codec;
+	}
+}
+
+static void hint_give(struct parquet_leaf_writer *leaf)
+{
+	struct parquet_hint *hint = &leaf->hint;
+	/* Pages of both kinds: the codec was chosen for the first. */
+	bool mixed = leaf->pages_coded > 0 && leaf->pages_plain > 0;
+
+	hint->values += leaf->values_total;
+	if (leaf->values_total == 0)
+		return;
+	if (hint->values >= HINT_VALUES) {
+		*hint = (struct parquet_hint){0};
+		return;
+	}
+	hint->is_valid = true;
+	hint->is_plain = !leaf->coded;
+	hint->encoding_chosen = leaf->encoding_chosen;
+	hint->encoding = leaf->plain_encoding;
+	hint->codec_chosen = leaf->codec_chosen && !mixed;
+	hint->codec = leaf->codec;
+}
+
+void parquet_leaf_begin(struct parquet_leaf_writer *leaf, bool is_first)
 {
 	segments_free(leaf);
+	if (is_first)
+		leaf->hint = (struct parquet_hint){0};
 	leaf->coded = may_code(leaf);
 	leaf->codec_chosen = false;
 	leaf->codec = leaf->shared->options.codec;
 	parquet_encoding_begin(leaf);
+	hint_take(leaf);
 	parquet_dictionary_clear(&leaf->dictionary);
 	leaf->map_valid = false;
 	leaf->bytes_finished = leaf->bytes_uncompressed = 0;
@@ -461,5 +503,7 @@ int parquet_leaf_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
 	/* A chunk of nulls only. */
 	if (!code && leaf->pages_coded == 0)
 		parquet_dictionary_clear(&leaf->dictionary);
+	if (!code)
+		hint_give(leaf);
 	return code;
 }
