@@ -16,8 +16,8 @@ static const char chain_end[] =
 
 static const char expressions[] =
 	"Expressions are written as in Python: arithmetic, comparison (also a < b <= c), and, or, not, in, is None, "
-	"x if c else y, and methods such as name.startswith(\"Z\") or shipdate.year(). A name with other characters is put in "
-	"backquotes. Null is neither true nor false. / gives a float; // and % follow Python's signs; an integer that "
+	"x if c else y, and methods such as name.startswith(\"Z\") or shipdate.year(). A column whose name is no word is "
+	"col(\"its name\"). Null is neither true nor false. / gives a float; // and % follow Python's signs; an integer that "
 	"overflows or is divided by zero is an error that names the row.\n";
 
 /* Text as it stands: what roff would take for its own is escaped. */

@@ -298,6 +298,15 @@ def test_the_manual_page_has_everything(weir):
         assert b"removes what it left" in done.stdout
 
 
+def test_the_pages_have_everything(weir):
+    verbs, commands, options, of_verbs = verbs_and_options(weir)
+    text = (Path(__file__).resolve().parents[2] / "docs/cli.md").read_text()
+    for word in [*verbs, *commands]:
+        assert re.search(rf"(?:###.*|weir ){word}\b", text), word
+    for option in [*options, *set.union(*of_verbs.values())]:
+        assert option in text, option
+
+
 def test_completion(weir, weir_command, tmp_path):
     verbs, commands, options, of_verbs = verbs_and_options(weir)
     (tmp_path / "weir.bash").write_bytes(weir("completion").stdout)
