@@ -92,7 +92,9 @@ def integers(type):
 
 FLOATS = st.one_of(st.floats(), st.floats(-10, 10), st.sampled_from([0.0, -0.0, 1.5, math.inf, -math.inf, math.nan, 1e308]))
 TEXTS = st.one_of(st.text(max_size=30), st.sampled_from(["", "A", "R", "a longer text than twelve", "ä", "ÄÖÜß", "  x ", "日本語"]),
-                  st.text("ab ,é", max_size=8))
+                  st.text("ab ,é", max_size=8),
+                  # Alike in length and in the bytes that a view holds.
+                  st.sampled_from(["alike in front, 1", "alike in front, 2", "alike in front, 3"]))
 
 
 def nullable(values):
