@@ -208,6 +208,11 @@ uint64_t weir_chunk_size(const struct weir_chunk *chunk)
 	return chunk->size;
 }
 
+uint64_t weir_chunk_footprint(const struct weir_chunk *chunk)
+{
+	return store_pages(chunk->size);
+}
+
 bool weir_chunk_is_resident(const struct weir_chunk *chunk)
 {
 	bool resident;

@@ -68,6 +68,7 @@ int weir_chunk_adopt(struct weir_chunk *room, uint64_t offset, uint64_t size, st
 struct weir_chunk *weir_chunk_ref(struct weir_chunk *chunk);
 void weir_chunk_unref(struct weir_chunk *chunk);
 uint64_t weir_chunk_size(const struct weir_chunk *chunk);
+uint64_t weir_chunk_footprint(const struct weir_chunk *chunk); /* its size in whole pages, as the figures count it */
 /* Resident and staying so until unpin. A spilled chunk is restored first (WEIR_E_SPILL_CORRUPT when it came back changed). */
 int weir_chunk_pin(struct weir_chunk *chunk, const uint8_t **bytes, struct weir_error *err);
 void weir_chunk_unpin(struct weir_chunk *chunk);

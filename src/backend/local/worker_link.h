@@ -1,0 +1,174 @@
+/* worker_link: the bytes between the driver and one worker process.
+ *
+ * A socket carries the greeting and descriptors. Everything else goes through a memfd that both map, with one ring in each
+ * direction; each ring has one writer and one reader:
+ *
+ *     0        64       128      192      256                             256 + 64 × 128
+ *     ┌────────┬────────┬────────┬────────┬──────────┬──────────┬───
+ *     │written │taken   │waiting │cpu     │message 0 │message 1 │ …      to the worker
+ *     ├────────┼────────┼────────┼────────┼──────────┼──────────┼───
+ *     │written │taken   │waiting │cpu     │message 0 │message 1 │ …      to the driver
+ *     └────────┴────────┴────────┴────────┴──────────┴──────────┴───
+ *
+ *     message, 128 bytes:
+ *     0    4      8          12      16   24     32      36     40     48    56        64        72          80        96
+ *     ┌────┬──────┬──────────┬───────┬────┬──────┬───────┬──────┬──────┬─────┬─────────┬─────────┬───────────┬─────────┬────
+ *     │kind│worker│generation│attempt│task│stage │region │code  │offset│size │row_first│row_count│room_offset│room_size│text
+ *     └────┴──────┴──────────┴───────┴────┴──────┴───────┴──────┴──────┴─────┴─────────┴─────────┴───────────┴─────────┴────
+ *
+ * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, then says
+ * `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring it. An eventfd and not a futex, because
+ * the sleeper must also wake when the other process dies, and poll() waits for both. A writer says on which `cpu` it was
+ * last seen: a reader on the same one does not spin, since it would only keep the writer from running.
+ *
+ * Neither side trusts the other's figures further than it has checked them: a message is copied out before it is looked at.
+ */
+#ifndef WEIR_BACKEND_LOCAL_WORKER_LINK_H
+#define WEIR_BACKEND_LOCAL_WORKER_LINK_H
+
+#include <assert.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+#define WORKER_MAGIC 0x72696577u /* "weir" */
+#define WORKER_VERSION 1u
+#define WORKER_SOCKET 3   /* descriptors a worker is started with */
+#define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
+#define WORKER_RING_SIZE 64u
+#define WORKER_SPIN_NS 50000u /* below this a sleeping peer costs more than it saves */
+
+enum worker_message_kind {
+	WORKER_TASK =
+		1,     /* to the worker: chunk at (region, offset, size), rows; room in its own region for the answer */
+	WORKER_QUIT,   /* to the worker */
+	WORKER_DONE,   /* to the driver: (task, attempt), the output chunk at (offset, size) of its region, row_count */
+	WORKER_MORE,   /* to the driver: (task, attempt) needs a room of `size` bytes; it is given again */
+	WORKER_FAILED, /* to the driver: (task, attempt), code, text */
+};
+
+struct worker_message {
+	uint32_t kind;
+	uint32_t worker, generation;
+	uint32_t attempt;
+	uint64_t task;
+	uint64_t stage;
+	uint32_t region;
+	uint32_t code;
+	uint64_t offset, size;
+	uint64_t row_first, row_count;
+	uint64_t room_offset, room_size;
+	char text[40]; /* zero-terminated */
+};
+static_assert(sizeof(struct worker_message) == 128, "a message is two cache lines");
+
+struct worker_ring {
+	_Alignas(64) _Atomic uint32_t written;
+	_Alignas(64) _Atomic uint32_t taken;
+	_Alignas(64) _Atomic uint32_t waiting;
+	_Alignas(64) _Atomic uint32_t cpu; /* of the writer; a hint */
+	_Alignas(64) struct worker_message messages[WORKER_RING_SIZE];
+};
+static_assert(offsetof(struct worker_ring, messages) == 256 && sizeof(struct worker_ring) == 256 + 64 * 128,
+	      "as drawn");
+
+struct worker_rings {
+	struct worker_ring to_worker, to_driver;
+};
+static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics that work between processes");
+
+/* First on the socket, in both directions. From the driver with four descriptors: rings, the worker's doorbell, the
+ * driver's doorbell, setup; from the worker with one: its region, of region_size bytes. */
+struct worker_hello {
+	uint32_t magic, version;
+	uint32_t worker, generation;
+	uint64_t region_size;
+	uint64_t setup_size;
+};
+static_assert(sizeof(struct worker_hello) == 32, "fixed");
+
+/* Later on the socket, to the worker, each with one descriptor: a region that the next task needs. */
+struct worker_region_note {
+	uint32_t region;
+	uint32_t unused;
+	uint64_t size;
+};
+static_assert(sizeof(struct worker_region_note) == 16, "fixed");
+
+static inline void worker_ring_say_cpu(struct worker_ring *ring)
+{
+	uint32_t cpu = (uint32_t)sched_getcpu();
+
+	if (atomic_load_explicit(&ring->cpu, memory_order_relaxed) != cpu)
+		atomic_store_explicit(&ring->cpu, cpu, memory_order_relaxed);
+}
+
+/* Whether the writer may be running while this thread does. */
+static inline bool worker_ring_is_elsewhere(struct worker_ring *ring)
+{
+	return atomic_load_explicit(&ring->cpu, memory_order_relaxed) != (uint32_t)sched_getcpu();
+}
+
+/* False: full. */
+static inline bool worker_ring_put(struct worker_ring *ring, const struct worker_message *message)
+{
+	uint32_t written = atomic_load_explicit(&ring->written, memory_order_relaxed); /* its only writer is here */
+
+	if (written - atomic_load_explicit(&ring->taken, memory_order_acquire) >= WORKER_RING_SIZE)
+		return false;
+	ring->messages[written % WORKER_RING_SIZE] = *message;
+	worker_ring_say_cpu(ring);
+	/* release: who sees the count sees the message. */
+	atomic_store_explicit(&ring->written, written + 1, memory_order_release);
+	return true;
+}
+
+/* True when the reader sleeps and must be rung. The fence stands between `written` here and `waiting`, as the reader's
+ * stands between `waiting` and `written`: one of the two sees the other. */
+static inline bool worker_ring_sleeps(struct worker_ring *ring)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
+	       atomic_exchange_explicit(&ring->waiting, 0, memory_order_relaxed);
+}
+
+/* Messages there to be taken; more than WORKER_RING_SIZE: the writer is not to be trusted. `taken` is the reader's own
+ * count, kept where the writer cannot reach it. */
+static inline uint32_t worker_ring_count(struct worker_ring *ring, uint32_t taken)
+{
+	return atomic_load_explicit(&ring->written, memory_order_acquire) - taken;
+}
+
+static inline void worker_ring_take(struct worker_ring *ring, uint32_t *taken, struct worker_message *out)
+{
+	*out = ring->messages[*taken % WORKER_RING_SIZE];
+	/* release: the writer may use the place only after it was read. */
+	atomic_store_explicit(&ring->taken, ++*taken, memory_order_release);
+}
+
+/* Before sleeping; after it the ring is looked at once more. */
+static inline void worker_ring_say_waiting(struct worker_ring *ring, bool waiting)
+{
+	atomic_store_explicit(&ring->waiting, waiting, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* What the two processes share is neither an account's nor a chunk. */
+static inline void *worker_map(int fd, uint64_t size, int protection, int flags)
+{
+	return mmap(NULL, size, protection, flags, fd, 0); /* tidy-allow: shared with another process */
+}
+
+static inline void worker_pause(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+#endif
