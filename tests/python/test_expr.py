@@ -252,6 +252,20 @@ def test_compare_text(probe, data, symbol, literal, type):
         check(probe, f"a {symbol} {quoted(constant)}", columns, rows_of(lambda a: COMPARISONS[symbol](a, constant), lists["a"]))
 
 
+def test_texts_that_differ_behind_what_a_view_holds(probe):
+    a = ["alike in front, 1", "alike in front, 2", None, "alike in front", "alike", "alike in f", ""] * 3
+    b = a[1:] + a[:1]
+    columns = {"a": pa.array(a), "b": pa.array(b)}
+    for symbol, function in COMPARISONS.items():
+        check(probe, f"a {symbol} b", columns, rows_of(function, a, b))
+        for text in filter(None, a[:7]):
+            check(probe, f"a {symbol} '{text}'", columns, rows_of(lambda v: function(v, text), a))
+    check(probe, "a in ('alike in front, 2', 'alike', 'no')", columns,
+          rows_of(lambda v: v in ("alike in front, 2", "alike", "no"), a))
+    for text in filter(None, a[:7]):
+        check(probe, f"a.startswith('{text}')", columns, rows_of(lambda v: v.startswith(text), a))
+
+
 def kleene_and(*values):
     return False if False in values else None if None in values else True
 
