@@ -9,7 +9,7 @@ const struct cli_option cli_option_list[] = {
 	{"--output", "FORMAT", "-o", "of a chain that is shown: table, csv, jsonl, arrow"},
 	{"--rows", "N", "-n", "of a table, and of head; default 20, and 10"},
 	{"--stats", NULL, NULL, "after the run: rows and time per operator, memory, waiting"},
-	{"--progress", "[=WHEN]", NULL, "a live line: auto (on a terminal), always, never"},
+	{"--progress", "[=WHEN]", NULL, "a live line: auto (on a terminal), always (a line a second elsewhere), never"},
 	{"--quiet", NULL, "-q", "no progress, no warnings"},
 	{"--help", NULL, "-h", "of weir, or of the verb before it"},
 	{"--version", NULL, NULL, "which weir this is"},

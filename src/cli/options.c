@@ -83,7 +83,7 @@ int cli_options(struct cli *cli, int argc, char **argv, const char **words, stru
 		} else if (strncmp(argv[i], "--progress=", 11) == 0) {
 			code = parse_progress(argv[i] + 11, &cli->progress, err);
 		} else if (strcmp(argv[i], "--progress") == 0) {
-			cli->progress = PROGRESS_ALWAYS;
+			cli->progress = PROGRESS_AUTO;
 		} else if (strcmp(argv[i], "--stats") == 0) {
 			cli->stats = true;
 		} else if (strcmp(argv[i], "--quiet") == 0 || strcmp(argv[i], "-q") == 0) {

@@ -1,7 +1,7 @@
-#include "observe/progress.h"
-
+/* Two ways to draw: on a terminal one line, over and over; elsewhere, when somebody insists, a line a second. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "observe/progress.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DRAW_MS = 100, FIRST_MS = 200, COLUMNS_DEFAULT = 100 };
+enum { DRAW_MS = 100, FIRST_MS = 200, LOG_MS = 1000, COLUMNS_DEFAULT = 120 };
+enum { COLUMNS_FREE = 3 }; /* so that ^C does not wrap */
 
 struct weir_progress_line {
 	struct weir_local_run *run;
@@ -19,6 +20,7 @@ struct weir_progress_line {
 	pthread_mutex_t lock; /* guards stop and drawn; rank: alone, nothing is taken inside it */
 	pthread_cond_t wake;
 	bool stop, drawn;
+	bool terminal; /* of stderr; else lines are added */
 };
 
 const char *weir_format_count(uint64_t count, char *buffer, size_t size)
@@ -45,61 +47,109 @@ const char *weir_format_duration(uint64_t ns, char *buffer, size_t size)
 	if (ns < 10000000000u)
 		snprintf(buffer, size, "%.2f s", (double)ns / 1e9);
 	else if (seconds < 3600)
-		snprintf(buffer, size, "%llu:%02llu", (unsigned long long)seconds / 60, (unsigned long long)seconds % 60);
+		snprintf(buffer, size, "%llu:%02llu", (unsigned long long)seconds / 60,
+			 (unsigned long long)seconds % 60);
 	else
 		snprintf(buffer, size, "%llu:%02llu:%02llu", (unsigned long long)seconds / 3600,
 			 (unsigned long long)seconds / 60 % 60, (unsigned long long)seconds % 60);
 	return buffer;
 }
 
-/* Appends to a buffer that never overflows. */
-static size_t put(char *buffer, size_t size, size_t at, const char *format, const char *a, const char *b)
-{
-	int n = at < size ? snprintf(buffer + at, size - at, format, a, b) : 0;
+/* The line grows by pieces, the most wanted first. One that would not fit is left out whole, and so are those after it. */
+struct pieces {
+	char *text;
+	size_t size, at;
+	uint32_t columns, used;
+	bool full;
+};
 
-	return n < 0 ? at : at + (size_t)n < size ? at + (size_t)n : size - 1;
-}
-
-/* Cuts after `columns` characters, never inside one. */
-static void cut(char *text, uint32_t columns)
+/* Characters, each taken for one column: nothing here is wider. */
+static uint32_t width_of(const char *text)
 {
 	uint32_t n = 0;
 
-	for (char *p = text; *p; p++) {
-		if (((unsigned char)*p & 0xc0) != 0x80 && n++ == columns) {
-			*p = 0;
-			return;
-		}
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static bool add(struct pieces *line, const char *piece)
+{
+	uint32_t gap = line->at ? 2 : 0, width = width_of(piece) + gap;
+
+	if (line->full || line->used + width > line->columns || line->at + strlen(piece) + gap >= line->size) {
+		line->full = true;
+		return false;
 	}
+	line->at += (size_t)snprintf(line->text + line->at, line->size - line->at, "%*s%s", (int)gap, "", piece);
+	line->used += width;
+	return true;
+}
+
+/* Rows past each operator; the middle of a long chain is left out when `brief`. */
+static void format_ops(const struct weir_run_stats *stats, bool brief, char *buffer, size_t size)
+{
+	size_t at = 0;
+	char count[32];
+
+	buffer[0] = 0;
+	for (uint32_t i = 0; i < stats->op_count && at < size; i++) {
+		if (brief && i == 1 && stats->op_count > 2) {
+			at += (size_t)snprintf(buffer + at, size - at, " › …");
+			i = stats->op_count - 1;
+		}
+		if (at < size)
+			at += (size_t)snprintf(buffer + at, size - at, "%s%s %s", i ? " › " : "", stats->ops[i].name,
+					       weir_format_count(stats->ops[i].rows_out, count, sizeof(count)));
+	}
+}
+
+static const char *format_clock(uint64_t ns, char *buffer, size_t size)
+{
+	uint64_t seconds = ns / 1000000000;
+
+	if (seconds < 3600)
+		snprintf(buffer, size, "%llu:%02llu", (unsigned long long)seconds / 60,
+			 (unsigned long long)seconds % 60);
+	else
+		weir_format_duration(ns, buffer, size);
+	return buffer;
 }
 
 const char *weir_progress_format(const struct weir_run_stats *stats, int64_t bytes_total_est, uint64_t now_ns,
 				 uint32_t columns, char *buffer, size_t size)
 {
-	char a[32], b[32];
+	struct pieces line = {.text = buffer, .size = size, .columns = columns};
+	char a[32], b[32], piece[512];
 	uint64_t elapsed = now_ns > stats->started_ns ? now_ns - stats->started_ns : 1;
 	double share = bytes_total_est > 0 ? (double)stats->bytes_est_done / (double)bytes_total_est : -1;
-	size_t at = 0;
 
 	buffer[0] = 0;
 	if (stats->splits_all_known && stats->bytes_est_known)
 		share = (double)stats->bytes_est_done / (double)stats->bytes_est_known;
 	if (share >= 0) {
-		snprintf(a, sizeof(a), "%3.0f%%", 100 * (share > 1 ? 1 : share));
-		at = put(buffer, size, at, "%s%s  ", a, "");
+		snprintf(piece, sizeof(piece), "%3.0f%%", 100 * (share > 1 ? 1 : share));
+		add(&line, piece);
 	}
-	for (uint32_t i = 0; i < stats->op_count; i++)
-		at = put(buffer, size, at, i ? " › %s %s" : "%s %s", stats->ops[i].name,
-			 weir_format_count(stats->ops[i].rows_out, a, sizeof(a)));
-	at = put(buffer, size, at, "  %s (%s/s)", weir_format_bytes((int64_t)stats->bytes_est_done, a, sizeof(a)),
-		 weir_format_bytes((int64_t)((double)stats->bytes_est_done * 1e9 / (double)elapsed), b, sizeof(b)));
-	at = put(buffer, size, at, "  memory %s of %s", weir_format_bytes(stats->memory_used, a, sizeof(a)),
-		 weir_format_bytes(stats->memory_limit, b, sizeof(b)));
-	at = put(buffer, size, at, "  %s%s", weir_format_duration(elapsed, a, sizeof(a)), "");
 	if (share > 0.02 && share < 1)
-		put(buffer, size, at, ", %s left%s",
-		    weir_format_duration((uint64_t)((double)elapsed * (1 - share) / share), a, sizeof(a)), "");
-	cut(buffer, columns);
+		snprintf(piece, sizeof(piece), "%s, %s left", format_clock(elapsed, a, sizeof(a)),
+			 format_clock((uint64_t)((double)elapsed * (1 - share) / share), b, sizeof(b)));
+	else
+		format_clock(elapsed, piece, sizeof(piece));
+	add(&line, piece);
+	format_ops(stats, false, piece, sizeof(piece));
+	if (line.used + 2 + width_of(piece) > columns)
+		format_ops(stats, true, piece, sizeof(piece));
+	if (piece[0])
+		add(&line, piece);
+	snprintf(piece, sizeof(piece), "%s/s",
+		 weir_format_bytes((int64_t)((double)stats->bytes_est_done * 1e9 / (double)elapsed), b, sizeof(b)));
+	add(&line, piece);
+	snprintf(piece, sizeof(piece), "memory %s of %s", weir_format_bytes(stats->memory_used, a, sizeof(a)),
+		 weir_format_bytes(stats->memory_limit, b, sizeof(b)));
+	add(&line, piece);
+	snprintf(piece, sizeof(piece), "%s read", weir_format_bytes((int64_t)stats->bytes_est_done, a, sizeof(a)));
+	add(&line, piece);
 	return buffer;
 }
 
@@ -107,7 +157,9 @@ static uint32_t terminal_columns(void)
 {
 	struct winsize window;
 
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > 1 ? window.ws_col - 1u : COLUMNS_DEFAULT;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > COLUMNS_FREE
+		       ? (uint32_t)window.ws_col - COLUMNS_FREE
+		       : COLUMNS_DEFAULT;
 }
 
 static void write_all(const char *text, size_t size)
@@ -119,7 +171,7 @@ static void write_all(const char *text, size_t size)
 
 static void erase(struct weir_progress_line *line)
 {
-	if (line->drawn)
+	if (line->drawn && line->terminal)
 		write_all("\r\033[K", 4);
 	line->drawn = false;
 }
@@ -128,12 +180,17 @@ static void draw(struct weir_progress_line *line)
 {
 	struct weir_run_stats stats;
 	char text[1024] = "\r\033[K";
+	size_t before = line->terminal ? 4 : 0, size;
 
 	weir_local_run_stats(line->run, &stats);
-	weir_progress_format(&stats, line->bytes_total_est, weir_clock_ns(), terminal_columns(), text + 4, sizeof(text) - 4);
+	weir_progress_format(&stats, line->bytes_total_est, weir_clock_ns(), terminal_columns(), text + before,
+			     sizeof(text) - before - 1);
+	size = strlen(text);
+	if (!line->terminal)
+		text[size++] = '\n';
 	pthread_mutex_lock(&line->lock);
 	if (!line->stop) {
-		write_all(text, strlen(text));
+		write_all(text, size);
 		line->drawn = true;
 	}
 	pthread_mutex_unlock(&line->lock);
@@ -152,17 +209,18 @@ static void before_log(void *context)
 static void *progress_main(void *argument)
 {
 	struct weir_progress_line *line = argument;
-	uint64_t next_ns = weir_clock_ns() + FIRST_MS * 1000000ull;
+	uint64_t next_ns = weir_clock_ns() + (line->terminal ? FIRST_MS : LOG_MS) * 1000000ull;
 
 	pthread_mutex_lock(&line->lock);
 	while (!line->stop) {
-		struct timespec until = {.tv_sec = (time_t)(next_ns / 1000000000), .tv_nsec = (long)(next_ns % 1000000000)};
+		struct timespec until = {.tv_sec = (time_t)(next_ns / 1000000000),
+					 .tv_nsec = (long)(next_ns % 1000000000)};
 
 		if (pthread_cond_timedwait(&line->wake, &line->lock, &until) == 0 || line->stop)
 			continue;
 		pthread_mutex_unlock(&line->lock);
 		draw(line);
-		next_ns = weir_clock_ns() + DRAW_MS * 1000000ull;
+		next_ns = weir_clock_ns() + (line->terminal ? DRAW_MS : LOG_MS) * 1000000ull;
 		pthread_mutex_lock(&line->lock);
 	}
 	pthread_mutex_unlock(&line->lock);
@@ -178,6 +236,7 @@ struct weir_progress_line *weir_progress_start(struct weir_local_run *run, int64
 		return NULL;
 	line->run = run;
 	line->bytes_total_est = bytes_total_est;
+	line->terminal = isatty(STDERR_FILENO) != 0;
 	pthread_mutex_init(&line->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -6,13 +6,14 @@
 
 struct weir_progress_line;
 
-/* Draws on stderr every 100 ms, from 200 ms on; bytes_total_est ≤ 0: unknown, then no share and no time left. NULL when a
+/* Draws on stderr: every 100 ms, from 200 ms on, or a line a second where stderr is no terminal; bytes_total_est ≤ 0: unknown, then no share and no time left. NULL when a
  * thread could not be started: a run without progress is still a run. */
 struct weir_progress_line *weir_progress_start(struct weir_local_run *run, int64_t bytes_total_est);
 /* Erases the line and ends the thread. NULL is fine. */
 void weir_progress_stop(struct weir_progress_line *line);
 
-/* The line itself, without moving the cursor; for tests. Cut to `columns` characters. Returns `buffer`. */
+/* The line itself, without moving the cursor; for tests. At most `columns` characters: what does not fit is left out,
+ * the least wanted first. Returns `buffer`. */
 const char *weir_progress_format(const struct weir_run_stats *stats, int64_t bytes_total_est, uint64_t now_ns,
 				 uint32_t columns, char *buffer, size_t size);
 

@@ -6,26 +6,31 @@ int weir_stats_print(const struct weir_run_stats *stats, struct weir_text *out, 
 	char a[32], b[32];
 	uint64_t wall = stats->ended_ns > stats->started_ns ? stats->ended_ns - stats->started_ns : 0;
 	uint64_t in_chain = 0, slots = wall * (stats->lanes ? stats->lanes : 1);
-	int code = weir_text_printf(out, err, "%-12s %12s %10s %14s\n", "operator", "rows out", "vectors", "time (lanes)");
+	int code = weir_text_printf(out, err, "%-12s %12s %10s %14s\n", "operator", "rows out", "vectors",
+				    "time (lanes)");
 
 	for (uint32_t i = 0; !code && i < stats->op_count; i++) {
 		in_chain += stats->ops[i].time_ns;
 		code = weir_text_printf(out, err, "%-12s %12llu %10llu %14s\n", stats->ops[i].name,
-					(unsigned long long)stats->ops[i].rows_out, (unsigned long long)stats->ops[i].vectors,
+					(unsigned long long)stats->ops[i].rows_out,
+					(unsigned long long)stats->ops[i].vectors,
 					weir_format_duration(stats->ops[i].time_ns, a, sizeof(a)));
 	}
 	if (!code)
-		code = weir_text_printf(out, err, "%-12s %12llu %10s %14s\n", "sink", (unsigned long long)stats->rows_out, "",
+		code = weir_text_printf(out, err, "%-12s %12llu %10s %14s\n", "sink",
+					(unsigned long long)stats->rows_out, "",
 					weir_format_duration(slots > in_chain ? slots - in_chain : 0, a, sizeof(a)));
 	if (!code)
-		code = weir_text_printf(out, err, "time %s on %u lane%s, %llu split%s", weir_format_duration(wall, a, sizeof(a)),
-					stats->lanes, stats->lanes == 1 ? "" : "s", (unsigned long long)stats->splits_done,
+		code = weir_text_printf(out, err, "time %s on %u lane%s, %llu split%s",
+					weir_format_duration(wall, a, sizeof(a)), stats->lanes,
+					stats->lanes == 1 ? "" : "s", (unsigned long long)stats->splits_done,
 					stats->splits_done == 1 ? "" : "s");
 	if (!code && stats->core.give_ups)
 		code = weir_text_printf(out, err, " (%llu given up for memory and redone)",
 					(unsigned long long)stats->core.give_ups);
 	if (!code)
-		code = weir_text_printf(out, err, "\nmemory peak %s of %s", weir_format_bytes(stats->memory_peak, a, sizeof(a)),
+		code = weir_text_printf(out, err, "\nmemory peak %s of %s",
+					weir_format_bytes(stats->memory_peak, a, sizeof(a)),
 					weir_format_bytes(stats->memory_limit, b, sizeof(b)));
 	if (!code && stats->core.wait_ns_memory)
 		code = weir_text_printf(out, err, ", %s waited for memory",

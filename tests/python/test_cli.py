@@ -1,5 +1,6 @@
 """The weir command as a user meets it: chains, commands, errors, exit codes, pipes, interruption."""
 import csv
+import fcntl
 import io
 import json
 import os
@@ -8,8 +9,10 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -351,3 +354,72 @@ def test_output_can_be_asked_for(weir, folder, table):
     assert pa.ipc.open_stream(stream).read_all().equals(table.slice(0, 7))
     assert b"ends in count" in weir("read", folder, "then", "count", "-o", "csv", code=2).stderr
     assert b"table, csv, jsonl or arrow" in weir("head", folder, "-o", "xml", code=2).stderr
+
+
+class Terminal:
+    """A command on a terminal of its own, `columns` wide, controlled by it: what it draws, and keys for it."""
+
+    def __init__(self, command, columns, **options):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        self.run = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options)
+        os.close(slave)
+        self.text = ""
+
+    def read(self):
+        try:
+            part = os.read(self.master, 65536)
+        except OSError:  # the other end is closed
+            part = b""
+        self.text += part.decode(errors="replace")
+        return bool(part)
+
+    def read_until(self, wanted, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not re.search(wanted, self.text):
+            assert time.monotonic() < deadline and self.read(), self.text
+
+    def end(self):
+        while self.read():
+            pass
+        os.close(self.master)
+        return self.run.wait(30)
+
+
+@pytest.mark.parametrize("columns, wanted", [(200, r"memory .* of .* read"), (80, r"range .* › filter"), (24, r"\d:\d\d"), (10, r"%")])
+def test_progress_on_a_terminal(weir_command, columns, wanted):
+    shown = Terminal([weir_command, "range", "100000M", "then", "filter", "id % 7 == 1", "then", "count"], columns)
+    shown.read_until(wanted)
+    os.write(shown.master, b"\x03")
+    assert shown.end() == 130
+    lines = shown.text.replace("^C", "").split("\r\x1b[K")
+    assert lines[0] == "" and lines[-1] == "weir: interrupted\r\n"
+    assert len(lines) > 2 and all(len(line) <= columns - 3 for line in lines[1:-1]), lines
+
+
+def test_warnings_and_progress_share_the_terminal(weir_command, tmp_path):
+    """Warnings stand on lines of their own, and the last thing drawn is the result."""
+    pq.write_table(pa.table({"a": pa.array(range(1000), pa.int64())}), tmp_path / "0.parquet")
+    for i in range(1, 4):
+        pq.write_table(pa.table({"a": pa.array(range(1000), pa.int64()), "b": [1.5] * 1000}), tmp_path / f"{i}.parquet")
+    paths = [str(tmp_path)] + [str(tmp_path / "0.parquet")] * 20_000
+    shown = Terminal([weir_command, "read", *paths, "then", "filter", "a >= 0", "then", "count"], 120)
+    assert shown.end() == 0
+    screen = []  # what stays: a carriage return and an erasure drop the line so far
+    for line in shown.text.split("\r\n"):
+        screen.append(line.split("\x1b[K")[-1].strip("\r"))
+    assert [line for line in screen if line and "left out" not in line] == [str(1000 * 20_004)]
+    assert any("left out" in line for line in screen), screen
+
+
+def test_progress_in_a_pipe(weir):
+    chain = ["range", "60M", "then", "filter", "id % 7 == 1", "then", "count"]
+    assert weir(*chain).stderr == weir(*chain, "--progress").stderr == weir(*chain, "--progress=auto").stderr == b""
+    began = time.monotonic()
+    run = weir("range", "1000M", "then", "filter", "id % 7 == 1", "then", "count", "--progress=always")
+    took_s = time.monotonic() - began
+    assert run.stdout == b"142857143\n"
+    lines = run.stderr.decode().splitlines()
+    assert took_s / 2 - 1 < len(lines) < took_s + 1
+    assert all(re.match(r" *\d+%  \d+:\d\d.*range", line) for line in lines) and "\x1b" not in run.stderr.decode()
