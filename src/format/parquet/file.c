@@ -183,6 +183,8 @@ static bool is_cuttable(const struct parquet_file *file, const struct weir_scan 
 	return true;
 }
 
+enum { PIECE_COLUMN_BYTES_MIN = 256 << 10 }; /* decoded bytes of a column, on average, that a piece should have */
+
 struct range_visit {
 	int (*visit)(void *context, const struct weir_range *range);
 	void *context;
@@ -197,10 +199,20 @@ static int range_flush(struct range_visit *visit)
 	return range.begin < range.end ? visit->visit(visit->context, &range) : WEIR_OK;
 }
 
-static int row_group_cut(struct range_visit *visit, const struct parquet_row_group *group, uint64_t bytes,
-			 uint64_t bytes_target)
+/* How many pieces a row group is worth. Each piece decodes every column's dictionary again, and the pages on its edges: a
+ * wide row group, whose columns have a page or two each, would be decoded many times over. */
+static uint64_t pieces_worth(uint64_t bytes, uint32_t column_count, uint64_t bytes_target)
 {
-	uint64_t pieces = (bytes + bytes_target / 2) / bytes_target, rows, row = 0, count = (uint64_t)group->row_count;
+	uint64_t pieces = (bytes + bytes_target / 2) / bytes_target;
+	uint64_t pieces_max = bytes / ((uint64_t)column_count * PIECE_COLUMN_BYTES_MIN);
+
+	return pieces < pieces_max ? pieces : pieces_max;
+}
+
+static int row_group_cut(struct range_visit *visit, const struct parquet_row_group *group, uint64_t bytes,
+			 uint64_t pieces)
+{
+	uint64_t rows, row = 0, count = (uint64_t)group->row_count;
 
 	rows = (count + pieces - 1) / pieces;
 	rows = (rows + WEIR_VECTOR_ROWS - 1) / WEIR_VECTOR_ROWS * WEIR_VECTOR_ROWS;
@@ -236,8 +248,7 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 	}
 	for (uint32_t g = 0; g < self->metadata.row_group_count && !code; g++) {
 		const struct parquet_row_group *group = &self->metadata.row_groups[g];
-		uint64_t bytes = 0, rows = (uint64_t)group->row_count;
-
+		uint64_t bytes = 0, rows = (uint64_t)group->row_count, pieces;
 		bool may_match = true;
 
 		if (rows == 0)
@@ -252,10 +263,11 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 		}
 		for (uint32_t i = 0; i < scan->column_count; i++)
 			bytes += parquet_column_bytes(self, g, scan->columns[i]);
-		if (bytes_target && bytes > bytes_target + bytes_target / 2 && is_cuttable(self, scan, g)) {
+		pieces = bytes_target && scan->column_count ? pieces_worth(bytes, scan->column_count, bytes_target) : 0;
+		if (pieces > 1 && is_cuttable(self, scan, g)) {
 			code = range_flush(&state);
 			if (!code)
-				code = row_group_cut(&state, group, bytes, bytes_target);
+				code = row_group_cut(&state, group, bytes, pieces);
 			continue;
 		}
 		if (bytes_target && state.pending.end && state.pending.bytes_decoded_est + bytes > bytes_target)
