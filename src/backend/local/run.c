@@ -64,13 +64,13 @@ static void cut_split(struct weir_local_run *run)
 		fragment->source_ops->split_free(fragment->source, task.split);
 	}
 	run->splits_end = true;
-	queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLITS_END});
-	if (code) {
+	if (code) { /* before the end of splits, which might be the end of everything */
 		weir_error_at_operator(&err, fragment->source_ops->name);
 		if (!run->error.code)
 			run->error = err;
 		queue_event(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = code});
 	}
+	queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLITS_END});
 }
 
 /* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. */
@@ -185,7 +185,8 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	pthread_condattr_destroy(&monotonic);
 	options.limit = session->memory_limit;
 	options.budget = session->memory_limit - SESSION_RESERVE;
-	stage.slot_memory = options.budget / stage.slots;
+	/* Large first grants, since writers size their row groups by them; a quarter is left for those who ask. */
+	stage.slot_memory = options.budget / 4 * 3 / stage.slots;
 	code = weir_core_new(account, &options, &run->core, err);
 	if (!code) {
 		run->lanes = weir_alloc_zero(account, stage.slots * sizeof(*run->lanes), err);
