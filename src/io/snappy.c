@@ -4,17 +4,18 @@
  *     copy     │ offset >> 3 & 0xe0 │ (length − 4) << 2 │ 1 │ offset & 0xff            4 … 11 bytes
  *              │ (length − 1) << 2 | 2 │ offset, 2 bytes        │ (length − 1) << 2 | 3 │ offset, 4 bytes
  *
- * Almost all of them are short, so what costs is the call and the branch, not the bytes. Far from both ends a literal or
- * a copy is one or four moves of 16 bytes whatever its length, and what was written too much is written over; near the
- * ends, and for what is long, the careful loop below does the same.
+ * Almost all of them are short, so what costs is the call and the branch that is guessed wrong, not the bytes. Far from
+ * both ends a literal or a copy is a few moves of fixed size whatever its length, and what was written too much is
+ * written over; near the ends, and for what is long, the careful loop does the same. Which form a copy has is worked
+ * out without a branch: with one, pages of numbers and texts took 1.2 to 1.7 times as long.
  */
 #include "io/snappy.h"
 
 #include <string.h>
 
 enum {
-	IN_NEAR = 66,  /* a tag and four moves of 16 bytes, and one more */
-	OUT_NEAR = 80, /* 64 bytes, and what a pattern overshoots */
+	IN_NEAR = 140,  /* a literal of 60 bytes, a copy, and what their moves overshoot */
+	OUT_NEAR = 160, /* the same, written */
 	MOVE = 16,
 	LITERAL_MAX = 60, /* with its length in the tag */
 };
@@ -24,24 +25,13 @@ static inline void move(uint8_t *to, const uint8_t *from)
 	memcpy(to, from, MOVE);
 }
 
-static inline void move_64(uint8_t *to, const uint8_t *from)
-{
-	for (int i = 0; i < 64; i += MOVE)
-		move(to + i, from + i);
-}
-
-/* A copy from less than 16 bytes back reads what it writes: the pattern is laid down in steps of whole patterns. */
+/* A copy from less than 8 bytes back reads what it writes: the pattern is laid down in steps of whole patterns. */
 static inline void repeat(uint8_t *to, size_t offset, size_t length)
 {
 	const uint8_t *from = to - offset;
 	uint8_t *end = to + length, *at;
 	size_t step;
 
-	if (offset >= 8) {
-		for (size_t i = 0; i < length; i += 8)
-			memcpy(to + i, from + i, 8);
-		return;
-	}
 	for (int i = 0; i < 8; i++)
 		to[i] = from[i];
 	step = 8 - 8 % offset;
@@ -124,7 +114,8 @@ static bool step_careful(const uint8_t **in, const uint8_t *in_end, uint8_t *out
 bool weir_snappy_inflate(const uint8_t *in, size_t size_in, uint8_t *out, size_t size_out)
 {
 	const uint8_t *in_end = in + size_in;
-	uint8_t *to = out, *out_end = out + size_out;
+	uint8_t *to = out, *out_end = out + size_out, *out_far;
+	const uint8_t *in_far;
 	uint64_t size;
 
 	if (!weir_snappy_size(in, size_in, &size) || size != size_out)
@@ -132,37 +123,62 @@ bool weir_snappy_inflate(const uint8_t *in, size_t size_in, uint8_t *out, size_t
 	while (*in >= 0x80)
 		in++;
 	in++;
+	in_far = in_end - in > IN_NEAR ? in_end - IN_NEAR : in;
+	out_far = size_out > OUT_NEAR ? out_end - OUT_NEAR : out;
 	while (in < in_end) {
-		while (in_end - in >= IN_NEAR && out_end - to >= OUT_NEAR) {
-			uint32_t tag = *in;
+		uint32_t tag = *in;
+
+		while (in < in_far && to < out_far) {
 			size_t length, offset;
+			uint32_t operands;
 
 			if ((tag & 3) == 0) {
 				length = (tag >> 2) + 1;
-				if (length <= MOVE)
-					move(to, in + 1);
-				else if (length <= LITERAL_MAX)
-					move_64(to, in + 1);
-				else
-					break;
+				move(to, in + 1);
+				if (length > MOVE) {
+					if (length > LITERAL_MAX)
+						break;
+					for (int i = MOVE; i < 64; i += MOVE)
+						move(to + i, in + 1 + i);
+				}
 				in += 1 + length;
 				to += length;
-				continue;
+				tag = *in;
+				if ((tag & 3) == 0)
+					continue; /* rare: a copy follows a literal */
 			}
-			in += copy_parse(in, &length, &offset);
-			if (offset == 0 || offset > (size_t)(to - out))
-				return false;
-			if (offset < MOVE) {
-				repeat(to, offset, length);
+			memcpy(&operands, in + 1, 4);
+			if ((tag & 3) == 3) {
+				length = (tag >> 2) + 1;
+				offset = operands;
+				in += 5;
+				tag = *in;
 			} else {
-				move(to, to - offset);
+				/* Which of the two short forms it is cannot be predicted, so both are worked out and one is
+				 * taken by a mask; the next tag is among the operands already. */
+				uint32_t is_wide = tag >> 1 & 1, mask = 0u - is_wide;
+				uint32_t length_1 = (tag >> 2 & 7) + 4, length_2 = (tag >> 2) + 1;
+				uint32_t offset_1 = (tag & 0xe0) << 3 | (operands & 0xff), offset_2 = operands & 0xffff;
+
+				length = length_1 ^ ((length_1 ^ length_2) & mask);
+				offset = offset_1 ^ ((offset_1 ^ offset_2) & mask);
+				in += 2 + is_wide;
+				tag = operands >> (8 + 8 * is_wide) & 0xff;
+			}
+			if (offset - 1 >= (size_t)(to - out)) /* 0 too */
+				return false;
+			if (offset >= 8) {
+				memcpy(to, to - offset, 8);
+				memcpy(to + 8, to - offset + 8, 8);
 				if (length > MOVE)
-					for (int i = MOVE; i < 64; i += MOVE)
-						move(to + i, to - offset + i);
+					for (int i = MOVE; i < 64; i += 8)
+						memcpy(to + i, to - offset + i, 8);
+			} else {
+				repeat(to, offset, length);
 			}
 			to += length;
 		}
-		if (in < in_end && !step_careful(&in, in_end, out, &to, out_end))
+		if (!step_careful(&in, in_end, out, &to, out_end))
 			return false;
 	}
 	return to == out_end;
