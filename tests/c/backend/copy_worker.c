@@ -75,12 +75,13 @@ int main(int argc, char **argv)
 	struct weir_schema *schema = NULL;
 	struct weir_error err = {0};
 	struct weir_mem *mem;
-	int code = weir_mem_new(0, &mem, &err);
+	int code;
 
-	if (code)
-		return 1;
 	if (!strcmp(manner, "old"))
 		return 3;
+	code = weir_mem_new(0, &mem, &err);
+	if (code)
+		return 1;
 	code = weir_worker_side_open(&side, weir_mem_root(mem), &err);
 	if (!code)
 		code = weir_ipc_read_schema(side.account, side.setup, side.setup_size, &schema, &err);

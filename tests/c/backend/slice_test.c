@@ -230,7 +230,9 @@ static void perform(struct driver *d, const struct weir_action *action)
 		}
 		if (action->kind == WEIR_DO_START_WORKER) {
 			d->generations[action->slot] = action->generation;
-			watch_worker(d, action->slot);
+			/* Rarely before it is up: ten such deaths in a row would rightly end the run. */
+			if (random_below(&d->random, 4) == 0)
+				watch_worker(d, action->slot);
 		}
 		return;
 	case WEIR_DO_STOP_SLOT:
@@ -328,6 +330,8 @@ static void step(struct driver *d)
 		d->reporting_batch = batch_of_output(d, &next.event);
 	if (next.event.kind == WEIR_EV_SLOT_DIED)
 		d->deaths++;
+	if (next.event.kind == WEIR_EV_SLOT_READY && next.event.stage == WORKER_STAGE)
+		watch_worker(d, next.event.slot);
 	d->actions.count = 0;
 	assert_int_equal(weir_core_step(d->core, &next.event, weir_clock_ns(), &d->actions, &d->f->err), 0);
 	for (size_t i = 0; i < d->actions.count; i++)
@@ -340,7 +344,7 @@ static void measure(struct driver *d)
 {
 	uint32_t slot = (uint32_t)random_below(&d->random, WORKERS);
 
-	if (d->tight && random_below(&d->random, 4) == 0)
+	if (d->tight)
 		post(d, (struct weir_event){.kind = WEIR_EV_MEASURED,
 					    .stage = WORKER_STAGE,
 					    .slot = slot,
