@@ -1,5 +1,6 @@
 /* One worker process: batches go and come back, whatever it says is checked, and it never outlives its driver. */
 #include "backend/support.h"
+#include "base/fault.h"
 #include "backend/local/worker.h"
 
 #include <errno.h>
@@ -271,6 +272,44 @@ static void test_no_worker_survives_its_driver(void **state)
 	close(pipe_fds[1]);
 }
 
+#ifdef WEIR_FAULTS
+/* Each call that spawning needs fails in turn; nothing is left, neither memory nor a process. */
+static void test_each_failing_call_is_an_error(void **state)
+{
+	static const struct {
+		enum weir_fault_kind kind;
+		int errno_value, code;
+	} kinds[] = {{WEIR_FAULT_ALLOC, ENOMEM, WEIR_E_MEMORY},
+		     {WEIR_FAULT_MAP, ENOMEM, WEIR_E_MEMORY},
+		     {WEIR_FAULT_SPAWN, EAGAIN, WEIR_E_IO}};
+	struct fixture *f = *state;
+	struct setting s = {.f = f, .doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+	const struct weir_worker_options options = {.argv = (const char *const[]){copy_worker(), NULL},
+						    .doorbell = s.doorbell};
+
+	fixture_store(f, (struct weir_store_options){0});
+	for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		for (uint64_t nth = 1;; nth++) {
+			int code;
+
+			weir_fault_arm(kinds[k].kind, nth, kinds[k].errno_value, false);
+			code = weir_worker_spawn(f->account, &options, &s.worker, &f->err);
+			weir_fault_disarm();
+			if (!code) {
+				assert_true(nth > 1);
+				weir_worker_free(s.worker);
+				break;
+			}
+			assert_int_equal(code, kinds[k].code);
+			assert_null(s.worker);
+		}
+	}
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child is left */
+	assert_int_equal(errno, ECHILD);
+	close(s.doorbell);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -283,6 +322,9 @@ int main(void)
 		store_test(test_a_program_that_is_not_there),
 		store_test(test_a_program_that_is_no_worker),
 		store_test(test_no_worker_survives_its_driver),
+#ifdef WEIR_FAULTS
+		store_test(test_each_failing_call_is_an_error),
+#endif
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
