@@ -8,6 +8,7 @@
 #include "base/base_impl.h"
 #include "base/checked.h"
 #include "base/fault.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -43,15 +44,31 @@ void weir_account_release(struct weir_account *account)
 	account->ask = NULL;
 }
 
+/* Who asked, and what it and everyone above it has. */
+static void log_refused(const struct weir_account *account, int64_t bytes, int code)
+{
+	if (weir_log_level() < WEIR_LOG_DEBUG)
+		return;
+	weir_log(WEIR_LOG_DEBUG, "%s asked for %lld bytes: %s", account->name ? account->name : "?", (long long)bytes,
+		 weir_code_text(code));
+	for (; account; account = account->parent)
+		weir_log(WEIR_LOG_DEBUG, "  %s: %lld bytes used, peak %lld", account->name ? account->name : "?",
+			 (long long)load(&account->used), (long long)load(&account->peak));
+}
+
 /* An answer of WEIR_OK says that the grant was raised, but the governor may have lowered it again since. */
 static int ask(struct weir_account *account, int64_t bytes, struct weir_error *err)
 {
+	const struct weir_account *asker = account;
+
 	for (; account; account = account->parent) {
 		while (account->ask && bytes > load(&account->grant) - load(&account->used)) {
 			int code = account->ask(account->asked, account, bytes, err);
 
-			if (code)
+			if (code) {
+				log_refused(asker, bytes, code);
 				return code;
+			}
 		}
 	}
 	return WEIR_OK;

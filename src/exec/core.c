@@ -29,6 +29,8 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 		return weir_error_set(err, WEIR_E_INVALID, "a run begins with a stage of lanes");
 	if (options->budget < 0 || options->limit < options->budget)
 		return weir_error_set(err, WEIR_E_INVALID, "the budget must lie between 0 and the limit");
+	if (options->overdraft && (options->overdraft < options->budget || options->limit < options->overdraft))
+		return weir_error_set(err, WEIR_E_INVALID, "the overdraft must lie between the budget and the limit");
 	for (uint32_t s = 0; s < options->stage_count; s++) {
 		const struct weir_stage_spec *spec = &options->stages[s];
 
@@ -92,6 +94,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->account = account;
 	core->budget = options->budget;
 	core->limit = options->limit;
+	core->overdraft = options->overdraft ? options->overdraft : options->limit;
 	core->preserve_order = options->preserve_order;
 	core->has_consumer = options->consumer;
 	core->free_head = core->resident_head = core->asker = NO_ITEM;

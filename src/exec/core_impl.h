@@ -106,7 +106,7 @@ struct stage {
 
 struct weir_core {
 	struct weir_account *account;
-	int64_t budget, limit;
+	int64_t budget, limit, overdraft;
 	bool preserve_order, has_consumer;
 	bool started, ordered, ended;
 	bool cutting, cut_all;

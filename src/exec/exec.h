@@ -60,6 +60,7 @@ struct weir_stage_spec {
 struct weir_core_options {
 	int64_t budget;             /* bytes for grants, chunks and workers together; INT64_MAX: no limit */
 	int64_t limit;              /* the hard one: budget ≤ limit */
+	int64_t overdraft;          /* how far the front may go alone, budget … limit; 0: the limit */
 	const struct weir_stage_spec *stages;
 	uint32_t stage_count;
 	bool preserve_order;        /* chunks for the consumer in task order, never overtaking */

@@ -296,7 +296,7 @@ static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 	const struct item *item = item_at(core, index);
 	char needs[24], has[24], limit[24], give[24];
 
-	if ((core->limit - used(core) >= bytes && core->limit >= used(core)) || MUTANT(5))
+	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
 		return true;
 	weir_exec_fail(
 		core, WEIR_E_LIMIT,

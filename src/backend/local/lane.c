@@ -12,7 +12,8 @@
 static int answer_to_waiting(struct lane *lane, struct weir_error *err)
 {
 	if (lane->give_up)
-		return weir_error_set(err, WEIR_E_GIVE_UP, "the split is given up for an older one that needs the memory");
+		return weir_error_set(err, WEIR_E_GIVE_UP,
+				      "the split is given up for an older one that needs the memory");
 	return weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
 }
 
@@ -30,6 +31,7 @@ static int ask(void *asked, struct weir_account *account, int64_t more, struct w
 	int64_t short_of = atomic_load_explicit(&account->used, memory_order_relaxed) + more - grant;
 	int code = WEIR_OK;
 
+	weir_local_return_free(run);
 	pthread_mutex_lock(&run->lock);
 	if (!unwanted(lane)) {
 		lane->has_grant = false;
@@ -44,6 +46,7 @@ static int ask(void *asked, struct weir_account *account, int64_t more, struct w
 		lane->grant_more = 0;
 	} else {
 		code = answer_to_waiting(lane, err);
+		lane->refused = true;
 	}
 	pthread_mutex_unlock(&run->lock);
 	return code;
@@ -85,7 +88,8 @@ static void enough(struct weir_lane_context *context)
 	struct lane *lane = context->backend;
 
 	pthread_mutex_lock(&lane->run->lock);
-	weir_local_post(lane->run, (struct weir_event){.kind = WEIR_EV_ENOUGH, .slot = lane->number, .run = lane->task});
+	weir_local_post(lane->run,
+			(struct weir_event){.kind = WEIR_EV_ENOUGH, .slot = lane->number, .run = lane->task});
 	pthread_mutex_unlock(&lane->run->lock);
 }
 
@@ -109,6 +113,7 @@ static int prepare(struct lane *lane, int64_t grant, struct weir_error *err)
 	const struct weir_fragment *fragment = lane->run->fragment;
 	int code = WEIR_OK;
 
+	weir_local_return_free(lane->run);
 	/* What the operators keep from the last split must fit the new grant, or they begin anew. */
 	if (atomic_load_explicit(&lane->account.used, memory_order_relaxed) > grant)
 		release_operators(lane);
@@ -167,6 +172,11 @@ static void report(struct lane *lane, int code, const struct weir_error *err)
 		event.kind = WEIR_EV_TASK_FAILED;
 		if (code != WEIR_E_GIVE_UP && code != WEIR_E_CANCELLED && !run->error.code)
 			run->error = *err;
+		if (code == WEIR_E_CANCELLED && lane->refused &&
+		    (!run->refused.code || lane->task.task < run->refused_task)) {
+			run->refused = *err;
+			run->refused_task = lane->task.task;
+		}
 	} else {
 		struct local_task *task = &run->tasks.items[lane->task.task - run->first_task];
 
@@ -196,6 +206,7 @@ static void run_task(struct lane *lane)
 	struct weir_error err = {0};
 	int code;
 
+	lane->refused = false;
 	pthread_mutex_unlock(&run->lock);
 	code = prepare(lane, lane->task_grant, &err);
 	if (!code)
@@ -203,6 +214,8 @@ static void run_task(struct lane *lane)
 	if (code) {
 		abandon_split(lane);
 		release_operators(lane);
+		/* Whoever the memory was given up for works from other arenas of malloc. */
+		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 	}
 	pthread_mutex_lock(&run->lock);
 	report(lane, code, &err);

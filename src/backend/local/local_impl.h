@@ -35,10 +35,11 @@ struct lane {
 	struct weir_lane_context context;
 	struct weir_chain *chain;
 	void *sink_lane;
+	bool refused;   /* its last request for memory */
 	bool sink_open; /* split_begin succeeded, neither end nor abort was called */
 	uint64_t task_rows_out;
-	_Atomic uint64_t rows_out_live; /* relaxed: for progress only */
-	struct weir_op_counts ops[32];  /* of finished splits; under run->lock */
+	_Atomic uint64_t rows_out_live;       /* relaxed: for progress only */
+	struct weir_op_counts ops[32];        /* of finished splits; under run->lock */
 	struct weir_op_counts ops_before[32]; /* of chains that were freed since */
 	uint32_t op_count;
 };
@@ -54,8 +55,9 @@ struct weir_local_run {
 	struct weir_session *session;
 	struct weir_fragment *fragment;
 	struct weir_account *account;
-	pthread_mutex_t lock; /* guards everything here, the core and the source; rank: run, taken before base's frames lock */
-	pthread_cond_t over;  /* a lane has ended, or the run */
+	pthread_mutex_t
+		lock; /* guards everything here, the core and the source; rank: run, taken before base's frames lock */
+	pthread_cond_t over; /* a lane has ended, or the run */
 	struct weir_core *core;
 	struct weir_actions actions;
 	struct WEIR_LIST(struct weir_event) events; /* caused by performing actions, not yet given to the core */
@@ -67,7 +69,9 @@ struct weir_local_run {
 	uint32_t lane_count, lanes_running;
 	bool ended;
 	int end_code;
-	struct weir_error error; /* the first cause */
+	struct weir_error error;   /* the first cause */
+	struct weir_error refused; /* of the oldest lane that was refused memory: where it stood */
+	uint64_t refused_task;
 	_Atomic bool cancel_requested;
 	uint64_t started_ns, ended_ns;
 	uint64_t splits_done, rows_in, rows_out, bytes_est_known, bytes_est_done;
@@ -75,6 +79,9 @@ struct weir_local_run {
 
 /* run.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
+/* Gives free memory back that malloc keeps, when it is much: columns by the thousand grow and shrink below the size of a
+ * frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to use more. */
+void weir_local_return_free(const struct weir_local_run *run);
 /* lane.c */
 void *weir_lane_main(void *argument);
 

@@ -49,8 +49,9 @@ static void cut_split(struct weir_local_run *run)
 	struct local_task task = {0};
 	struct weir_error err = {0};
 	bool done = false;
-	int code = run->splits_end ? WEIR_OK
-				   : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
+	int code = run->splits_end
+			   ? WEIR_OK
+			   : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
 
 	if (!code && !done && !run->splits_end) {
 		WEIR_ASSERT(task.info.number == run->first_task + run->tasks.count);
@@ -87,6 +88,18 @@ static void drop_done_tasks(struct weir_local_run *run)
 	memmove(run->tasks.items, run->tasks.items + n, (run->tasks.count - n) * sizeof(*run->tasks.items));
 	run->tasks.count -= n;
 	run->first_task += n;
+}
+
+/* Where the lane stood whose request the run ended over. */
+static void add_place(struct weir_error *err, const struct weir_error *place)
+{
+	weir_error_at_source(err, place->source[0] ? place->source : NULL);
+	weir_error_at_column(err, place->column[0] ? place->column : NULL);
+	weir_error_at_operator(err, place->operator_name[0] ? place->operator_name : NULL);
+	if (place->has_row)
+		weir_error_at_row(err, place->row);
+	if (place->has_offset)
+		weir_error_at_offset(err, place->offset);
 }
 
 static void perform(struct weir_local_run *run, const struct weir_action *action)
@@ -127,6 +140,8 @@ static void perform(struct weir_local_run *run, const struct weir_action *action
 		if (action->code && !run->error.code)
 			weir_error_set(&run->error, action->code, "%s",
 				       action->reason ? action->reason : weir_code_text(action->code));
+		if (action->code == WEIR_E_LIMIT && run->error.code == WEIR_E_LIMIT)
+			add_place(&run->error, &run->refused);
 		end_run(run, action->code);
 		return;
 	default:
@@ -187,6 +202,10 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	options.budget = session->memory_limit - SESSION_RESERVE;
 	/* Large first grants, since writers size their row groups by them; a quarter is left for those who ask. */
 	stage.slot_memory = options.budget / 4 * 3 / stage.slots;
+	/* The promise is limit + 10 % for the process as the kernel sees it, the reserve included. */
+	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE;
+	if (options.overdraft > options.limit)
+		options.overdraft = options.limit;
 	code = weir_core_new(account, &options, &run->core, err);
 	if (!code) {
 		run->lanes = weir_alloc_zero(account, stage.slots * sizeof(*run->lanes), err);
@@ -230,20 +249,36 @@ void weir_local_run_cancel(struct weir_local_run *run)
 	atomic_store_explicit(&run->cancel_requested, true, memory_order_relaxed);
 }
 
-/* What the kernel sees beyond what the accounts explain. */
+void weir_local_return_free(const struct weir_local_run *run)
+{
+	struct weir_mem_stats stats;
+	struct weir_error ignored = {0};
+	int64_t anon, shmem;
+
+	if (weir_process_rss(&anon, &shmem, &ignored))
+		return;
+	weir_mem_stats(run->session->mem, &stats);
+	if (anon - run->session->rss_start - stats.used - stats.warm > SESSION_RESERVE / 2)
+		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
+}
+
+/* What the kernel sees beyond what the lanes' accounts explain. */
 static void measure(struct weir_local_run *run)
 {
 	struct weir_mem_stats stats;
 	struct weir_error ignored = {0};
 	int64_t anon, shmem, beyond;
 
+	weir_local_return_free(run);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return;
 	weir_mem_stats(run->session->mem, &stats);
-	beyond = anon - run->session->rss_start - stats.used - stats.warm - SESSION_RESERVE;
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED,
-						 .slot = WEIR_NO_SLOT,
-						 .bytes = beyond > 0 ? beyond : 0});
+	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
+	beyond = anon - run->session->rss_start - stats.warm - SESSION_RESERVE;
+	for (uint32_t i = 0; i < run->lane_count; i++)
+		beyond -= atomic_load_explicit(&run->lanes[i].account.used, memory_order_relaxed);
+	weir_local_post(run, (struct weir_event){
+				     .kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond > 0 ? beyond : 0});
 }
 
 static int start_lanes(struct weir_local_run *run, struct weir_error *err)
