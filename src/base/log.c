@@ -49,8 +49,7 @@ void weir_log_hook(void (*before)(void *), void (*after)(void *), void *context)
 	hook_context = context;
 }
 
-/* Whatever could move a terminal's cursor or is no text at all, as \n, \t or \x1b. Returns the new length. */
-static size_t escape(char *line, size_t used, const char *message, size_t size)
+size_t weir_log_escape(char *line, size_t used, const char *message, size_t size)
 {
 	static const char digits[] = "0123456789abcdef";
 
@@ -92,7 +91,7 @@ void weir_log_write(enum weir_log_level level, const char *format, ...)
 	if (size >= sizeof(message))
 		size = weir_text_cut(message, sizeof(message) - 1);
 	used = (size_t)snprintf(line, sizeof(line), "weir: %s: ", names[level]);
-	used = escape(line, used, message, size);
+	used = weir_log_escape(line, used, message, size);
 	line[used++] = '\n';
 	if (hook_before)
 		hook_before(hook_context);

@@ -3,6 +3,8 @@
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
 
+#include <stddef.h>
+
 enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG, WEIR_LOG_TRACE };
 
 int weir_log_level(void);
@@ -10,6 +12,10 @@ void weir_log_level_set(enum weir_log_level level);
 void weir_log_write(enum weir_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Called around each line, so that a progress display can step aside. NULL: none. Set before threads start. */
 void weir_log_hook(void (*before)(void *), void (*after)(void *), void *context);
+
+/* Appends what is safe on a terminal to `line` from `used` on: what could move the cursor or is no text at all comes as \n, \t
+ * or \x1b. Needs room for four times `size`. Returns the new length. */
+size_t weir_log_escape(char *line, size_t used, const char *message, size_t size);
 
 #define weir_log(level, ...) ((int)(level) <= weir_log_level() ? weir_log_write((level), __VA_ARGS__) : (void)0)
 

@@ -2,8 +2,11 @@
 #include "weir/weir.h"
 #include "cli/cli_impl.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static int help(const struct cli *cli)
 {
@@ -32,6 +35,17 @@ static int run(const struct cli *cli)
 	return cli_chain(cli);
 }
 
+/* Started with standard streams closed, the next file opened would be one of them, and a message would land in it. Each is
+ * opened so that using it still fails. */
+static bool keep_standard_streams(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+			return false;
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	struct weir_error err = {0};
@@ -39,9 +53,13 @@ int main(int argc, char **argv)
 	struct cli cli;
 	int code;
 
-	if (!words)
+	if (!words || !keep_standard_streams())
 		return EXIT_FAILED;
 	code = cli_options(&cli, argc, argv, words, &err) ? cli_usage_fail(&err) : run(&cli);
 	weir_plain_free(words);
+	if ((fflush(stdout) || ferror(stdout)) && code == EXIT_OK) {
+		fprintf(stderr, "weir: cannot write to standard output: %s\n", strerror(errno));
+		code = EXIT_FAILED;
+	}
 	return code;
 }

@@ -1,3 +1,4 @@
+#include "base/log.h"
 #include "cli/cli_impl.h"
 
 #include <stdio.h>
@@ -104,13 +105,17 @@ int cli_options(struct cli *cli, int argc, char **argv, const char **words, stru
 
 int cli_fail(const struct weir_error *err)
 {
-	char text[1700];
+	char text[1700], line[4 * sizeof(text)];
+	size_t size;
 
 	if (err->code == WEIR_E_CANCELLED) {
 		fprintf(stderr, "weir: interrupted\n");
 		return EXIT_INTERRUPTED;
 	}
-	fprintf(stderr, "weir: %s\n", weir_error_format(err, text, sizeof(text)));
+	weir_error_format(err, text, sizeof(text));
+	/* Names of files and columns are whatever somebody chose. */
+	size = weir_log_escape(line, 0, text, strlen(text));
+	fprintf(stderr, "weir: %.*s\n", (int)size, line);
 	return err->code == WEIR_E_SYNTAX || err->code == WEIR_E_INVALID || err->code == WEIR_E_NAME ||
 			       err->code == WEIR_E_TYPE
 		       ? EXIT_USAGE

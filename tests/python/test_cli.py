@@ -7,6 +7,7 @@ import os
 import pty
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -423,3 +424,128 @@ def test_progress_in_a_pipe(weir):
     lines = run.stderr.decode().splitlines()
     assert took_s / 2 - 1 < len(lines) < took_s + 1
     assert all(re.match(r" *\d+%  \d+:\d\d.*range", line) for line in lines) and "\x1b" not in run.stderr.decode()
+
+
+@pytest.mark.parametrize("name", [b"with space", b"new\nline", "zürich ☃".encode(), b"no\xff\xfetext", b"star*[x]", b"{a,b}",
+                                  b"-dash", b"a=1", b"\x1b[31m"])
+def test_names_of_every_kind(weir_command, tmp_path, name):
+    def run(*words, code=0):
+        done = subprocess.run([weir_command, *words], capture_output=True, timeout=20, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        return done
+    path = os.path.join(os.fsencode(tmp_path), name, name + b".parquet")
+    run("range", "5", "then", "write", path)
+    assert run("count", path).stdout == run("count", os.path.dirname(path)).stdout == b"5\n"
+    run("range", "7", "then", "write", os.path.dirname(path) + b"/")
+    assert run("count", os.path.dirname(path)).stdout == b"12\n"
+    with open(path, "wb") as file:
+        file.write(b"PAR1 is this Parquet? PAR1")
+    message = run("count", path, code=1).stderr
+    assert message.count(b"\n") == 1 and not any(c < 32 for c in message[:-1]), message
+    message.decode()  # escaped where it is no text
+
+
+def test_nothing_to_read(weir, tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "hidden").mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "hidden/.a.parquet")
+    (tmp_path / "nothing.parquet").write_bytes(b"")
+    for name in ("empty", "hidden", "nothing.parquet"):
+        for words in (["count"], ["schema"], ["head"]):
+            assert str(tmp_path / name).encode() in weir(*words, tmp_path / name, code=1).stderr
+        weir("read", tmp_path / name, "then", "write", tmp_path / "out/", code=1)
+        assert not (tmp_path / "out").exists()
+    pq.write_table(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.list_(pa.string()))}), tmp_path / "z.parquet")
+    assert weir("count", tmp_path / "z.parquet").stdout == b"0\n"
+    assert weir("read", tmp_path / "z.parquet").stdout == b"a,b\n"
+    weir("read", tmp_path / "z.parquet", "then", "write", tmp_path / "zz.parquet")
+    assert pq.read_table(tmp_path / "zz.parquet").equals(pq.read_table(tmp_path / "z.parquet"))
+
+
+def test_no_columns(weir, tmp_path):
+    weir("range", 5, "then", "drop", "id", "then", "write", tmp_path / "none.parquet")
+    assert pq.ParquetFile(tmp_path / "none.parquet").metadata.num_rows == 5
+    assert weir("count", tmp_path / "none.parquet").stdout == b"5\n"
+    assert weir("read", tmp_path / "none.parquet", "-o", "jsonl").stdout == b"{}\n" * 5
+    assert weir("head", tmp_path / "none.parquet", "-o", "table").stdout.endswith(b"5 rows\n")
+    assert weir("schema", tmp_path / "none.parquet").stdout == b""
+
+
+def test_ten_thousand_files_with_few_descriptors(weir, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [1, 2, 3], "s": ["x", "y", None]}), folder / "00000.parquet")
+    data = (folder / "00000.parquet").read_bytes()
+    for i in range(1, 10_000):
+        (folder / f"{i:05}.parquet").write_bytes(data)
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    assert weir("count", folder, preexec_fn=few).stdout == b"30000\n"
+    weir("read", folder, "then", "filter", "a > 1", "then", "write", tmp_path / "out/", "--threads", 64, preexec_fn=few)
+    assert read_back(tmp_path / "out").to_pydict() == {"a": [2, 3] * 10_000, "s": ["y", None] * 10_000}
+    weir("read", folder, "then", "write", tmp_path / "one.parquet", "--threads", 64, preexec_fn=few)
+    assert pq.read_table(tmp_path / "one.parquet")["a"].to_pylist() == [1, 2, 3] * 10_000
+
+
+def test_reading_what_is_overwritten(weir, tmp_path):
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i in range(5):
+        pq.write_table(pa.table({"a": list(range(i * 1000, i * 1000 + 1000))}), folder / f"{i}.parquet")
+    weir("read", folder, "then", "filter", "a % 2 == 0", "then", "write", f"{folder}/", "--mode", "overwrite")
+    assert read_back(folder)["a"].to_pylist() == list(range(0, 5000, 2))
+    weir("read", folder, "then", "filter", "a % 4 == 0", "then", "write", f"{folder}/")
+    assert sorted(read_back(folder)["a"].to_pylist()) == sorted([*range(0, 5000, 2), *range(0, 5000, 4)])
+    weir("read", folder, "then", "limit", 10, "then", "write", folder / "below/")
+    assert weir("count", folder).stdout == b"3760\n"
+    weir("read", folder / "below", "then", "write", tmp_path / "one.parquet")
+    weir("read", tmp_path / "one.parquet", "then", "limit", 4, "then", "write", tmp_path / "one.parquet", "--mode", "overwrite")
+    assert pq.read_table(tmp_path / "one.parquet").num_rows == 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "one.parquet"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount and to become another user")
+def test_full_and_forbidden_places(weir, tmp_path):
+    for path in [tmp_path, *tmp_path.parents]:
+        if path.owner() == "root" and not path.stat().st_mode & 1:
+            os.chmod(path, path.stat().st_mode | 0o755)
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0o755)
+    for target in (f"{shut}/out/", f"{shut}/", shut / "x.parquet"):
+        done = weir("range", 5, "then", "write", target, code=1, preexec_fn=lambda: os.setuid(65534))
+        assert str(shut).encode() in done.stderr and b"Permission denied" in done.stderr
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", small], capture_output=True).returncode:
+        pytest.skip("cannot mount")
+    try:
+        weir("range", 100, "then", "write", f"{small}/old/")
+        for target in (f"{small}/out/", small / "out.parquet", f"{small}/old/"):
+            done = weir("range", "20M", "then", "with", "x = (id * 7919 % 1000003) ** 0.5", "then", "write", target, code=1)
+            assert b"No space left" in done.stderr and str(small).encode() in done.stderr
+            assert [path.name for path in small.iterdir()] == ["old"]
+        assert read_back(small / "old").num_rows == 100
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["help", "read"], ["man"], ["completion"], ["schema", "FOLDER"],
+                                   ["head", "FOLDER"], ["head", "FOLDER", "-o", "table"], ["count", "FOLDER"],
+                                   ["read", "FOLDER", "then", "write", "-", "--format", "arrow"],
+                                   ["explain", "range 5"]])
+def test_an_output_that_cannot_be_written(weir_command, folder, words):
+    words = [str(folder) if w == "FOLDER" else w for w in words]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([weir_command, *words], stdout=full, stderr=subprocess.PIPE, timeout=20)
+    assert done.returncode == 1 and b"standard output" in done.stderr
+
+
+def test_closed_standard_streams(weir_command, tmp_path):
+    for closed in ("<&-", "2>&-", "<&- >&- 2>&-"):
+        done = subprocess.run(f"{weir_command} range 1M then write {tmp_path}/out/ --mode overwrite --stats --progress=always "
+                              f"{closed}", shell=True, capture_output=True, timeout=20)
+        assert done.returncode == 0
+        assert read_back(tmp_path / "out")["id"].to_pylist()[-1] == 999_999
+    done = subprocess.run(f"{weir_command} range 5 >&-", shell=True, capture_output=True, text=True)
+    assert done.returncode == 1 and "standard output" in done.stderr

@@ -155,9 +155,11 @@ def test_an_error_of_the_programs_stream(lib, tmp_path):
     def broken():
         yield pa.record_batch([pa.array(range(100), pa.int64())], schema=schema)
         raise ValueError("the program has no more")
-    with pytest.raises(Failed, match="the program has no more"):
-        run(lib, f"batches then write {tmp_path}/out/", pa.RecordBatchReader.from_batches(schema, broken()))
-    assert list(tmp_path.iterdir()) == []
+    for threads in (1, 2, 3) * 5:
+        with pytest.raises(Failed, match="the program has no more"):
+            run(lib, f"batches then write {tmp_path}/out/", pa.RecordBatchReader.from_batches(schema, broken()),
+                options_of(threads=threads))
+        assert list(tmp_path.iterdir()) == []
     with pytest.raises(Failed, match="batches"):
         run(lib, "range 10 then count", numbers()[0])
     with pytest.raises(Failed):
