@@ -1,7 +1,8 @@
 /* Two ways to draw: on a terminal one line, over and over; elsewhere, when somebody insists, a line a second. */
+#include "observe/progress.h"
+
 #include "base/clock.h"
 #include "base/log.h"
-#include "observe/progress.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@ int weir_stats_print(const struct weir_run_stats *stats, struct weir_text *out, 
 					weir_format_duration(stats->ops[i].time_ns, a, sizeof(a)));
 	}
 	if (!code)
-		code = weir_text_printf(out, err, "%-12s %12llu %10s %14s\n", "sink",
+		code = weir_text_printf(out, err, "%-12s %12llu %10s %14s\n", "sink, idle",
 					(unsigned long long)stats->rows_out, "",
 					weir_format_duration(slots > in_chain ? slots - in_chain : 0, a, sizeof(a)));
 	if (!code)
