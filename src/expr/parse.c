@@ -29,6 +29,9 @@ struct parser {
 	bool failed; /* err is set: everything unwinds */
 };
 
+/* Parentheses make no node: a tree that may be printed needs up to two levels here for each of its own. */
+enum { PARSE_DEPTH_MAX = 2 * WEIR_EXPR_DEPTH_MAX + 50 };
+
 struct arguments WEIR_LIST(struct weir_expr *);
 
 static struct weir_expr *parse(struct parser *parser, enum weir_binding binding);
@@ -290,6 +293,18 @@ static struct weir_expr *parse_subscript(struct parser *parser, struct weir_expr
 	return call(parser, is_text(from) ? "field" : "element", 2, base, from, NULL);
 }
 
+/* Words of the language, and the two calls that are none, would not be read back as they are printed. */
+static bool may_be_method(const struct weir_token *name)
+{
+	char word[16];
+
+	if (name->size >= sizeof(word))
+		return true;
+	memcpy(word, name->begin, name->size);
+	word[name->size] = 0;
+	return weir_name_is_plain(word) && strcmp(word, "col") && strcmp(word, "literal");
+}
+
 static struct weir_expr *parse_postfix(struct parser *parser, struct weir_expr *base)
 {
 	while (base && !parser->failed) {
@@ -300,7 +315,8 @@ static struct weir_expr *parse_postfix(struct parser *parser, struct weir_expr *
 				return fail(parser, name.begin, "expected a name after '.'");
 			advance(parser);
 			if (accept(parser, "("))
-				base = parse_call(parser, &name, base);
+				base = may_be_method(&name) ? parse_call(parser, &name, base)
+							    : fail(parser, name.begin, "no method can have this name");
 			else if (!parser->failed)
 				base = call(parser, "field", 2, base,
 					    text_literal(parser, name.begin, name.size, WEIR_STRING), NULL);
@@ -493,7 +509,7 @@ static struct weir_expr *parse(struct parser *parser, enum weir_binding binding)
 
 	if (parser->failed)
 		return NULL;
-	if (++parser->depth > WEIR_EXPR_DEPTH_MAX) {
+	if (++parser->depth > PARSE_DEPTH_MAX) {
 		char what[80];
 
 		snprintf(what, sizeof(what), "the expression is nested more than %u levels deep", WEIR_EXPR_DEPTH_MAX);

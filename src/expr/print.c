@@ -255,7 +255,7 @@ static int print_call(struct printer *printer, const struct weir_expr *expr, enu
 		return print_suffix(printer, expr, "not ", "", WEIR_BIND_NOT, WEIR_BIND_NOT, binding);
 	}
 	if (expr->count == 1 && !strcmp(expr->name, "negate"))
-		return print_suffix(printer, expr, "-", "", WEIR_BIND_UNARY, WEIR_BIND_POWER, binding);
+		return print_suffix(printer, expr, "-", "", WEIR_BIND_UNARY, WEIR_BIND_UNARY, binding);
 	if (expr->count == 1 && !strcmp(expr->name, "is_null"))
 		return print_suffix(printer, expr, "", " is None", WEIR_BIND_COMPARE, WEIR_BIND_COMPARE + 1, binding);
 	if (expr->count == 1 && !strcmp(expr->name, "is_valid"))

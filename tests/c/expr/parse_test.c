@@ -223,6 +223,22 @@ static void test_depth_is_bounded(void **state)
 			}
 		}
 	}
+	/* As deep as it may be, with parentheses at each level: what is printed can be read. */
+	struct weir_expr *deep, *again;
+	struct weir_text printed;
+	char *end = text;
+	for (int d = 0; d < 198; d++)
+		end = stpcpy(end, "a - (");
+	end = stpcpy(end, "a");
+	for (int d = 0; d < 198; d++)
+		end = stpcpy(end, ")");
+	assert_int_equal(weir_expr_parse(f->account, text, &deep, &f->err), 0);
+	weir_text_init(&printed, f->account);
+	assert_int_equal(weir_expr_print(deep, &printed, &f->err), 0);
+	assert_int_equal(weir_expr_parse(f->account, printed.data, &again, &f->err), 0);
+	weir_text_release(&printed);
+	weir_expr_free(deep);
+	weir_expr_free(again);
 	/* Long is not deep. */
 	char *at = stpcpy(text, "a == 0");
 	for (int i = 1; i < 5000; i++)
