@@ -107,6 +107,43 @@ static int refuse_bool(struct weir_program *program, const struct weir_node *nod
 			      node->function->name, argument->text, weir_type_name(argument->type, name, sizeof(name)));
 }
 
+enum { MEMBERS_MIN = 3 };
+
+/* x == 1 or x == 2 or x == 3 … is x in (1, 2, 3 …), which looks each row up once. */
+static bool is_membership(const struct weir_node *node)
+{
+	const struct weir_node *first = node->arguments[0];
+
+	if (node->op != OP_OR || node->count < MEMBERS_MIN)
+		return false;
+	for (uint32_t i = 0; i < node->count; i++) {
+		const struct weir_node *it = node->arguments[i];
+
+		if (it->kind != WEIR_NODE_CALL || !it->function || strcmp(it->function->name, "eq") ||
+		    it->op != WEIR_EQ || it->arguments[0]->kind != WEIR_NODE_COLUMN ||
+		    it->arguments[1]->kind != WEIR_NODE_CONSTANT ||
+		    it->arguments[0]->column != first->arguments[0]->column)
+			return false;
+	}
+	return true;
+}
+
+static int bind_membership(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	struct weir_node **arguments = weir_arena_alloc(&program->arena, (node->count + 1) * sizeof(struct weir_node *),
+							err);
+
+	if (!arguments)
+		return err->code;
+	arguments[0] = node->arguments[0]->arguments[0];
+	for (uint32_t i = 0; i < node->count; i++)
+		arguments[i + 1] = node->arguments[i]->arguments[1];
+	node->arguments = arguments;
+	node->count++;
+	node->function = weir_function_find("in");
+	return node->function->bind(program, node, err);
+}
+
 static int bind_logic(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
 	uint32_t kept = 0;
@@ -148,6 +185,8 @@ static int bind_logic(struct weir_program *program, struct weir_node *node, stru
 		node->number = number;
 		return WEIR_OK;
 	}
+	if (is_membership(node))
+		return bind_membership(program, node, err);
 	node->type = weir_type_of(WEIR_BOOL);
 	node->eval = eval_logic;
 	return WEIR_OK;

@@ -628,6 +628,61 @@ def test_dictionary_columns_from_arrow(probe, data):
     assert values.to_pylist() == lists["s"]
 
 
+OTHER_TYPES = {
+    pa.time32("ms"): [datetime.time(1, 2, 3, 4000), datetime.time(23, 59, 59), datetime.time(0)],
+    pa.time64("us"): [datetime.time(1, 2, 3, 4), datetime.time(23, 59, 59), datetime.time(0)],
+    pa.date64(): [datetime.date(1969, 12, 31), datetime.date(2024, 2, 29), datetime.date(1970, 1, 1)],
+    pa.duration("ms"): [datetime.timedelta(days=-1), datetime.timedelta(seconds=5), datetime.timedelta()],
+    pa.timestamp("ns", "UTC"): [datetime.datetime(2024, 2, 29, 1, 2, 3, tzinfo=datetime.timezone.utc),
+                                datetime.datetime(1969, 1, 1, tzinfo=datetime.timezone.utc)],
+    pa.float16(): [np.float16(1.5), np.float16(-2), np.float16(0.1)],
+    pa.binary(): [b"", b"\x00", b"longer than twelve bytes"],
+    pa.binary(3): [b"abc", b"abd", b"\x00\x00\x00"],
+    pa.decimal128(20, 3): [decimal.Decimal("1.500"), decimal.Decimal("-2.125"), decimal.Decimal(0)],
+    pa.decimal256(50, 3): [decimal.Decimal("1.500"), decimal.Decimal("-2.125"), decimal.Decimal(10) ** 30],
+}
+
+
+@pytest.mark.parametrize("type", list(OTHER_TYPES), ids=str)
+def test_other_types(probe, type):
+    """Comparison, membership, null tests and choosing for the types that few have."""
+    some = OTHER_TYPES[type]
+    a = [some[0], None, some[1], some[-1], some[0]] * 20
+    b = [some[1], some[0], some[1], None, some[0]] * 20
+    columns = {"a": pa.array(a, type), "b": pa.array(b, type)}
+    a, b = columns["a"].to_pylist(), columns["b"].to_pylist()
+    for symbol, function in COMPARISONS.items():
+        check(probe, f"a {symbol} b", columns, rows_of(function, a, b), pa.bool_())
+    check(probe, "a is None", columns, [v is None for v in a])
+    check(probe, "a == a or b is None", columns, [kleene_or(None if x is None else True, y is None) for x, y in zip(a, b)])
+    chosen = [x if x is not None else y for x, y in zip(a, b)]
+    if type == pa.float16():
+        chosen = [None if v is None else float(v) for v in chosen]
+    check(probe, "coalesce(a, b)", columns, chosen)
+    check(probe, "a", columns, a, type)
+    check(probe, "a in (b, b)", columns, rows_of(operator.eq, a, b))
+    if type in (pa.decimal128(20, 3), pa.decimal256(50, 3)):
+        check(probe, "a in (1.5, 7, 0)", columns, rows_of(lambda v: v in (decimal.Decimal("1.5"), 0), a))
+        check(probe, "abs(a)", columns, rows_of(abs, a), type)
+        with decimal.localcontext(prec=90):
+            check(probe, "a * a - b", columns, rows_of(lambda x, y: x * x - y, a, b))
+    elif pa.types.is_temporal(type) and not pa.types.is_duration(type):
+        literals = [str(v) if not isinstance(v, datetime.datetime) else v.strftime("%Y-%m-%d %H:%M:%SZ") for v in some]
+        check(probe, f"a in {tuple(literals)}", columns, rows_of(lambda v: True, a))
+        check(probe, f"a == '{literals[0]}'", columns, rows_of(lambda v: v == some[0], a))
+    elif pa.types.is_binary(type) or pa.types.is_fixed_size_binary(type):
+        check(probe, f"a == {some[1]!r}", columns, rows_of(lambda v: v == some[1], a))
+        check(probe, f"a in ({some[0]!r}, {some[1]!r}, b'no')", columns, rows_of(lambda v: v in some[:2], a))
+
+
+def test_a_chain_of_equalities_is_a_membership(probe):
+    values = [1, 2, None, 4, 99] * 10
+    columns = {"i": pa.array(values, pa.int16())}
+    check(probe, "i == 1 or i == 2 or i == 4", columns, rows_of(lambda v: v in (1, 2, 4), values))
+    check(probe, "i == 1 or i == 2 or i == 4 or i == 100000", columns, rows_of(lambda v: v in (1, 2, 4), values))
+    check(probe, "not (" + " or ".join(f"i == {n}" for n in range(50)) + ")", columns, rows_of(lambda v: v >= 50, values))
+
+
 def test_nulls_alone(probe):
     columns = {"n": pa.nulls(3), "i": pa.array([1, None, 3], pa.int64())}
     check(probe, "n", columns, [None] * 3, pa.null(), forms=[0, SELECTION])
