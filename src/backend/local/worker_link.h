@@ -121,17 +121,16 @@ static inline bool worker_ring_put(struct worker_ring *ring, const struct worker
 		return false;
 	ring->messages[written % WORKER_RING_SIZE] = *message;
 	worker_ring_say_cpu(ring);
-	/* release: who sees the count sees the message. */
-	atomic_store_explicit(&ring->written, written + 1, memory_order_release);
+	/* seq_cst, as are the three below: the writer sets `written` and then looks at `waiting`, the reader sets `waiting`
+	 * and then looks at `written`; one of the two must see the other. And who sees the count sees the message. */
+	atomic_store_explicit(&ring->written, written + 1, memory_order_seq_cst);
 	return true;
 }
 
-/* True when the reader sleeps and must be rung. The fence stands between `written` here and `waiting`, as the reader's
- * stands between `waiting` and `written`: one of the two sees the other. */
+/* True when the reader sleeps and must be rung; after put. */
 static inline bool worker_ring_sleeps(struct worker_ring *ring)
 {
-	atomic_thread_fence(memory_order_seq_cst);
-	return atomic_load_explicit(&ring->waiting, memory_order_relaxed) &&
+	return atomic_load_explicit(&ring->waiting, memory_order_seq_cst) &&
 	       atomic_exchange_explicit(&ring->waiting, 0, memory_order_relaxed);
 }
 
@@ -139,7 +138,7 @@ static inline bool worker_ring_sleeps(struct worker_ring *ring)
  * count, kept where the writer cannot reach it. */
 static inline uint32_t worker_ring_count(struct worker_ring *ring, uint32_t taken)
 {
-	return atomic_load_explicit(&ring->written, memory_order_acquire) - taken;
+	return atomic_load_explicit(&ring->written, memory_order_seq_cst) - taken;
 }
 
 static inline void worker_ring_take(struct worker_ring *ring, uint32_t *taken, struct worker_message *out)
@@ -152,8 +151,7 @@ static inline void worker_ring_take(struct worker_ring *ring, uint32_t *taken, s
 /* Before sleeping; after it the ring is looked at once more. */
 static inline void worker_ring_say_waiting(struct worker_ring *ring, bool waiting)
 {
-	atomic_store_explicit(&ring->waiting, waiting, memory_order_relaxed);
-	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store_explicit(&ring->waiting, waiting, memory_order_seq_cst);
 }
 
 /* What the two processes share is neither an account's nor a chunk. */
