@@ -67,6 +67,7 @@ struct weir_local_run {
 	bool splits_end;
 	struct lane *lanes;
 	uint32_t lane_count, lanes_running;
+	int64_t held; /* charged to the session before the run, and so not in the budget */
 	bool ended;
 	int end_code;
 	struct weir_error error;   /* the first cause */
@@ -79,7 +80,7 @@ struct weir_local_run {
 
 /* run.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
-/* Gives free memory back that malloc keeps, when it is much: columns by the thousand grow and shrink below the size of a
+/* Gives free memory back that malloc keeps, when it is much, and warm frames near the limit: columns by the thousand grow and shrink below the size of a
  * frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to use more. */
 void weir_local_return_free(const struct weir_local_run *run);
 /* lane.c */

@@ -199,13 +199,19 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	pthread_cond_init(&run->over, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	options.limit = session->memory_limit;
-	options.budget = session->memory_limit - SESSION_RESERVE;
+	/* What the session holds already (listings, footers) is not there for grants; half of the limit always is. */
+	run->held = atomic_load_explicit(&account->used, memory_order_relaxed);
+	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
+		run->held = session->memory_limit / 2 - SESSION_RESERVE;
+	options.budget = session->memory_limit - SESSION_RESERVE - run->held;
 	/* Large first grants, since writers size their row groups by them; a quarter is left for those who ask. */
 	stage.slot_memory = options.budget / 4 * 3 / stage.slots;
 	/* The promise is limit + 10 % for the process as the kernel sees it, the reserve included. */
-	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE;
+	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE - run->held;
 	if (options.overdraft > options.limit)
 		options.overdraft = options.limit;
+	if (options.overdraft < options.budget)
+		options.overdraft = options.budget;
 	code = weir_core_new(account, &options, &run->core, err);
 	if (!code) {
 		run->lanes = weir_alloc_zero(account, stage.slots * sizeof(*run->lanes), err);
@@ -258,7 +264,9 @@ void weir_local_return_free(const struct weir_local_run *run)
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return;
 	weir_mem_stats(run->session->mem, &stats);
-	if (anon - run->session->rss_start - stats.used - stats.warm > SESSION_RESERVE / 2)
+	if (anon - run->session->rss_start > run->session->memory_limit - SESSION_RESERVE / 2)
+		weir_mem_trim(run->session->mem, 0);
+	else if (anon - run->session->rss_start - stats.used - stats.warm > SESSION_RESERVE / 2)
 		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 }
 
@@ -274,7 +282,7 @@ static void measure(struct weir_local_run *run)
 		return;
 	weir_mem_stats(run->session->mem, &stats);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
-	beyond = anon - run->session->rss_start - stats.warm - SESSION_RESERVE;
+	beyond = anon - run->session->rss_start - stats.warm - SESSION_RESERVE - run->held;
 	for (uint32_t i = 0; i < run->lane_count; i++)
 		beyond -= atomic_load_explicit(&run->lanes[i].account.used, memory_order_relaxed);
 	weir_local_post(run, (struct weir_event){
