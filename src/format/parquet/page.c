@@ -42,10 +42,20 @@ int parquet_leaf_damaged(const struct parquet_leaf *leaf, struct weir_error *err
 	return WEIR_E_DATA;
 }
 
+/* A little more than asked for, in steps of a quarter (a sixteenth of what is large), so that pages of about one size
+ * share one buffer. */
+static size_t capacity_for(size_t size)
+{
+	int below = size < (4 << 20) ? 2 : 4;
+	size_t step = (size_t)1 << (size < 512 ? 6 : 63 - __builtin_clzll(size) - below);
+
+	return weir_round_up(size, step);
+}
+
 int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
 			   struct weir_error *err)
 {
-	size_t capacity = weir_round_up(size + PARQUET_PAD, size < 16384 ? 64 : 4096);
+	size_t capacity = capacity_for(size + PARQUET_PAD);
 
 	if (buffer->data && buffer->capacity >= size + PARQUET_PAD)
 		return WEIR_OK;
@@ -136,7 +146,11 @@ fail:
 
 void parquet_leaf_close(struct parquet_leaf *leaf)
 {
-	parquet_dictionary_free(leaf->reader->account, leaf->dictionary);
+	/* Its memory serves the next chunk's. */
+	if (leaf->dictionary) {
+		parquet_dictionary_free(leaf->reader->account, leaf->dictionary_spare);
+		leaf->dictionary_spare = leaf->dictionary;
+	}
 	leaf->dictionary = NULL;
 	parquet_hold_release(leaf);
 	leaf->chunk = NULL;
@@ -153,10 +167,12 @@ void parquet_leaf_close(struct parquet_leaf *leaf)
 void parquet_leaf_release(struct parquet_leaf *leaf)
 {
 	struct weir_account *account = leaf->reader->account;
-	struct parquet_memory *buffers[] = {&leaf->window, &leaf->inflated, &leaf->out,
-					    &leaf->codes,  &leaf->scratch,  &leaf->packed, &leaf->previous};
+	struct parquet_memory *buffers[] = {&leaf->window,  &leaf->inflated, &leaf->out,     &leaf->codes,
+					    &leaf->scratch, &leaf->packed,   &leaf->previous};
 
 	parquet_leaf_close(leaf);
+	parquet_dictionary_free(account, leaf->dictionary_spare);
+	leaf->dictionary_spare = NULL;
 	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
 		parquet_memory_release(account, buffers[i]);
 }
@@ -645,7 +661,8 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 	struct parquet_reader *reader = leaf->reader;
 	uint32_t count = (uint32_t)header->value_count;
 	const uint8_t *at = dictionary->bytes.data, *end = at + header->size_uncompressed;
-	struct parquet_memory packed = {0};
+	bool is_kept = info->convert == PARQUET_KEEP;
+	struct parquet_memory packed = {0}, *views = is_kept ? &dictionary->items : &packed;
 	const void *items = at;
 	size_t size;
 	int code = WEIR_OK;
@@ -654,26 +671,23 @@ static int dictionary_items(struct parquet_leaf *leaf, struct parquet_dictionary
 		/* Each takes the four bytes of its length. */
 		if (count > (size_t)header->size_uncompressed / 4)
 			return parquet_leaf_damaged(leaf, err, "The dictionary says it has %u values.", count);
-		if (parquet_memory_reserve(reader->account, &packed, (size_t)count * sizeof(struct weir_view), err))
+		if (parquet_memory_reserve(reader->account, views, (size_t)count * sizeof(struct weir_view), err))
 			return err->code;
-		if (!reader->kernels->views(at, end, count, (struct weir_view *)packed.data)) {
+		if (!reader->kernels->views(at, end, count, (struct weir_view *)views->data)) {
 			code = parquet_leaf_damaged(leaf, err, "A text in the dictionary is longer than its page.");
 			goto done;
 		}
 		if (info->is_text && !reader->kernels->is_ascii(at, (size_t)(end - at))) {
-			code = parquet_views_check(leaf, (struct weir_view *)packed.data, count, WEIR_NO_ROW, err);
+			code = parquet_views_check(leaf, (struct weir_view *)views->data, count, WEIR_NO_ROW, err);
 			if (code)
 				goto done;
 		}
-		items = packed.data;
+		items = views->data;
 	} else if (info->element->physical == PARQUET_BOOLEAN || info->width == 0 ||
 		   (size_t)count > (size_t)header->size_uncompressed / info->width) {
 		return parquet_leaf_damaged(leaf, err, "The dictionary says it has %u values.", count);
 	}
-	if (info->convert == PARQUET_KEEP) {
-		dictionary->items = packed;
-		packed = (struct parquet_memory){0};
-	} else {
+	if (!is_kept) {
 		size = (size_t)count * info->width_arrow;
 		code = parquet_memory_reserve(reader->account, &dictionary->items, size, err);
 		if (code)
@@ -706,9 +720,13 @@ int parquet_dictionary_load(struct parquet_leaf *leaf, struct weir_error *err)
 	    leaf->dictionary_header.encoding != PARQUET_PLAIN_DICTIONARY)
 		return parquet_leaf_damaged(leaf, err, "A dictionary in an unknown encoding (%d).",
 					    leaf->dictionary_header.encoding);
-	dictionary = weir_alloc_zero(account, sizeof(*dictionary), err);
-	if (!dictionary)
-		return err->code;
+	dictionary = leaf->dictionary_spare;
+	leaf->dictionary_spare = NULL;
+	if (!dictionary) {
+		dictionary = weir_alloc_zero(account, sizeof(*dictionary), err);
+		if (!dictionary)
+			return err->code;
+	}
 	if (dictionary_inflate(leaf, dictionary, err) || dictionary_items(leaf, dictionary, err)) {
 		parquet_dictionary_free(account, dictionary);
 		weir_error_at_source(err, weir_file_path(leaf->reader->file->base.file));

@@ -146,7 +146,8 @@ struct parquet_leaf {
 	struct parquet_memory inflated;
 	uint64_t dictionary_body; /* 0: no dictionary page met */
 	struct parquet_page_header dictionary_header;
-	struct parquet_dictionary *dictionary; /* NULL: not loaded */
+	struct parquet_dictionary *dictionary;       /* NULL: not loaded */
+	struct parquet_dictionary *dictionary_spare; /* memory of the last chunk's */
 
 	/* Inside the page. */
 	uint32_t taken; /* levels (flat: rows) passed */
