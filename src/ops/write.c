@@ -13,11 +13,15 @@
 #include "ops/ops_impl.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10 };
+enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100 };
 
 struct write_config {
 	const char *target; /* "-": standard output */
@@ -37,7 +41,10 @@ struct write_sink {
 	int64_t rows_per_file, bytes_per_file;
 	struct weir_output *output; /* NULL: standard output, or ignored */
 	bool ignored, ordered;
+	int pipe_fd; /* our own opening of standard output; −1: there is none */
+	size_t pipe_bytes_max;
 	/* Ordered only; changed by the lane whose turn it is, and at commit. */
+	const _Atomic bool *cancelled; /* of that lane */
 	struct weir_output_file *file;
 	uint64_t size;
 	bool header_done;
@@ -61,10 +68,10 @@ struct write_lane {
 
 /* ---- plan ---- */
 
-static const char *const option_names[] = {"mode=",           "format=",          "compression=",    "level=",
-					   "rows-per-file=",  "bytes-per-file=",  "row-group-rows=", "row-group-bytes=",
-					   "encoding=",       "fsync",            "no-dictionary",   "no-page-index",
-					   "page-v2",         NULL};
+static const char *const option_names[] = {
+	"mode=",           "format=",         "compression=",     "level=",    "rows-per-file=",
+	"bytes-per-file=", "row-group-rows=", "row-group-bytes=", "encoding=", "fsync",
+	"no-dictionary",   "no-page-index",   "page-v2",          NULL};
 
 static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
 {
@@ -79,7 +86,8 @@ static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_e
 	return weir_error_set(err, WEIR_E_INVALID, "--mode is append, overwrite, error or ignore, not '%s'", text);
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct write_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	const char *value;
@@ -120,9 +128,9 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
 {
 	const struct write_config *config = node->config;
-	const int64_t numbers[] = {config->mode,           config->durable,       config->no_dictionary,
-				   config->no_page_index,  config->data_page_v2,  config->codec,
-				   config->codec_level,    config->rows_per_file, config->bytes_per_file,
+	const int64_t numbers[] = {config->mode,           config->durable,        config->no_dictionary,
+				   config->no_page_index,  config->data_page_v2,   config->codec,
+				   config->codec_level,    config->rows_per_file,  config->bytes_per_file,
 				   config->row_group_rows, config->row_group_bytes};
 	int code = weir_save_string(save, config->target, err);
 
@@ -222,20 +230,53 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	if (is_pipe(config))
 		return weir_text_printf(out, err, "write to standard output as %s, in order", writer->name);
 	return weir_text_printf(out, err, "write %s (%s, %s%s, %s)", config->target, writer->name,
-				weir_codec_name(config->codec), one_file ? ", one file, in order" : ", a file per split",
-				modes[config->mode]);
+				weir_codec_name(config->codec),
+				one_file ? ", one file, in order" : ", a file per split", modes[config->mode]);
 }
 
 /* ---- bytes ---- */
 
-static int pipe_write(const void *bytes, uint64_t size, struct weir_error *err)
+/* Whoever reads our output may be slow, or stopped: a write must not block past a cancellation. A pipe or a terminal is opened
+ * once more for ourselves, not blocking (the opening we got is shared with others); anything else takes PIPE_BUF bytes at a
+ * time after poll. */
+static void pipe_open(struct write_sink *sink)
 {
+	struct stat status = {0};
+
+	sink->pipe_fd = -1;
+	sink->pipe_bytes_max = PIPE_BUF;
+	if (fstat(STDOUT_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || isatty(STDOUT_FILENO)))
+		sink->pipe_fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	else if (S_ISREG(status.st_mode))
+		sink->pipe_bytes_max = SSIZE_MAX;
+	if (sink->pipe_fd >= 0)
+		sink->pipe_bytes_max = SSIZE_MAX;
+}
+
+static int pipe_wait(const struct write_sink *sink, int fd, struct weir_error *err)
+{
+	struct pollfd ready = {.fd = fd, .events = POLLOUT};
+
+	while (poll(&ready, 1, PIPE_LOOK_MS) <= 0) {
+		/* relaxed: it only has to be seen some time soon */
+		if (sink->cancelled && atomic_load_explicit(sink->cancelled, memory_order_relaxed))
+			return weir_error_set(err, WEIR_E_CANCELLED, "cancelled while writing to standard output");
+	}
+	return WEIR_OK;
+}
+
+static int pipe_write(const struct write_sink *sink, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	int fd = sink->pipe_fd >= 0 ? sink->pipe_fd : STDOUT_FILENO;
 	const char *p = bytes;
 
 	while (size > 0) {
-		ssize_t n = write(STDOUT_FILENO, p, size);
+		int code = pipe_wait(sink, fd, err);
+		ssize_t n = code ? -1 : write(fd, p, size < sink->pipe_bytes_max ? size : sink->pipe_bytes_max);
 
-		if (n < 0 && errno == EINTR)
+		if (code)
+			return code;
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (n < 0)
 			return weir_error_set_errno(err, errno, "cannot write to standard output");
@@ -247,7 +288,8 @@ static int pipe_write(const void *bytes, uint64_t size, struct weir_error *err)
 
 static int ordered_write(struct write_sink *sink, const void *bytes, uint64_t size, struct weir_error *err)
 {
-	int code = sink->output ? weir_output_file_write(sink->file, bytes, size, err) : pipe_write(bytes, size, err);
+	int code = sink->output ? weir_output_file_write(sink->file, bytes, size, err)
+				: pipe_write(sink, bytes, size, err);
 
 	if (!code)
 		sink->size += size;
@@ -284,6 +326,8 @@ static int take_turn(struct write_lane *lane, struct weir_error *err)
 		return WEIR_OK;
 	code = lane->context->wait_turn(lane->context, err);
 	if (!code)
+		sink->cancelled = lane->context->cancelled;
+	if (!code)
 		code = ordered_header(sink, err);
 	if (!code && lane->part_open)
 		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
@@ -296,7 +340,8 @@ static int take_turn(struct write_lane *lane, struct weir_error *err)
 
 static int flush(struct write_lane *lane, struct weir_error *err)
 {
-	int code = lane->held.size ? weir_output_file_write(lane->file, lane->held.data, lane->held.size, err) : WEIR_OK;
+	int code = lane->held.size ? weir_output_file_write(lane->file, lane->held.data, lane->held.size, err)
+				   : WEIR_OK;
 
 	weir_text_clear(&lane->held);
 	return code;
@@ -459,8 +504,7 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		code = take_turn(lane, err);
 	if (!code && !lane->part_open)
 		code = file_begin(lane, err);
-	if (!code && sink->rows_per_file &&
-	    lane->file_rows + vector->selection.count > (uint64_t)sink->rows_per_file) {
+	if (!code && sink->rows_per_file && lane->file_rows + vector->selection.count > (uint64_t)sink->rows_per_file) {
 		/* The vector goes into two files (or more): cut by selection. */
 		uint16_t all[WEIR_VECTOR_ROWS];
 		struct weir_vector rest = *vector;
@@ -544,6 +588,8 @@ static void sink_free(void *state)
 		weir_output_file_close(sink->file, false, &ignored);
 	if (sink->output)
 		weir_output_free(sink->output);
+	if (sink->pipe_fd >= 0)
+		close(sink->pipe_fd);
 	weir_schema_unref(sink->schema);
 	weir_free(sink->account, sink, sizeof(*sink));
 }
@@ -560,7 +606,8 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct write_config *config = node->config;
 	struct write_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
@@ -570,6 +617,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (!sink)
 		return err->code;
 	sink->account = env->account;
+	sink->pipe_fd = -1;
 	sink->schema = weir_schema_ref(node->schema);
 	sink->rows_per_file = config->rows_per_file;
 	sink->bytes_per_file = config->bytes_per_file;
@@ -599,6 +647,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 			target = weir_arena_printf(env->arena, err, "%s/", target);
 		code = target ? weir_output_begin(env->account, target, &options, &sink->output, &sink->ignored, err)
 			      : err->code;
+	} else if (!code) {
+		pipe_open(sink);
 	}
 	if (code) {
 		sink_free(sink);

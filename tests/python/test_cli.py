@@ -10,6 +10,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -230,6 +231,37 @@ def test_interruption_leaves_nothing(weir_command, tmp_path):
     assert time.monotonic() - began < 5
     assert b"interrupted" in run.stderr.read()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "terminal"])
+def test_interruption_while_nobody_reads(weir_command, kind):
+    """The reader has stopped: a write that waits must not keep Ctrl-C waiting."""
+    if kind == "pipe":
+        reader, writer = os.pipe()
+    elif kind == "terminal":
+        reader, writer = pty.openpty()
+    else:
+        reader, writer = (end.detach() for end in socket.socketpair())
+    run = subprocess.Popen([weir_command, "range", "100000M", "then", "write", "-", "--threads", "3"], stdout=writer,
+                           stderr=subprocess.PIPE)
+    assert os.read(reader, 100).startswith(b"id")
+    run.send_signal(signal.SIGINT)
+    try:
+        assert run.wait(10) == 130
+    finally:
+        run.kill()
+        os.close(reader)
+        os.close(writer)
+    assert run.stderr.read() == b"weir: interrupted\n"
+
+
+def test_a_slow_reader_gets_everything(weir_command):
+    run = subprocess.Popen([weir_command, "range", "300k", "--threads", "3"], stdout=subprocess.PIPE)
+    text = b""
+    while part := os.read(run.stdout.fileno(), 999):
+        text += part
+    assert run.wait(10) == 0
+    assert text == b"id\n" + b"".join(b"%d\n" % i for i in range(300_000))
 
 
 def test_a_terminal_sees_a_table_and_progress(weir_command, folder):
