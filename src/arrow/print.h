@@ -14,9 +14,6 @@ enum weir_print_style {
 int weir_print_value(const struct weir_array *array, int64_t row, enum weir_print_style style, struct weir_text *out,
 		     struct weir_error *err);
 
-/* The shortest text that reads back as the same number, in Python's form: 1.0, 1e+16, 0.1, nan, inf. */
-int weir_print_double(double value, struct weir_text *out, struct weir_error *err);
-int weir_print_float(float value, struct weir_text *out, struct weir_error *err);
 /* A JSON string with its quotes. Bytes that are not UTF-8 are written as \ufffd. */
 int weir_print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err);
 

@@ -1,6 +1,6 @@
 #include "expr/adapt.h"
 
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *     int ↔ temporal            the number itself
  */
 #include "base/utf8.h"
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 #include "expr/program.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
  * Both operands are first cast to one type (promote.c); kernels then run over whole vectors. Integers that overflow and
  * divisions by zero are errors of the row, when it is selected and not null; floats follow IEEE.
  */
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 #include "expr/program.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
  * compared by kernels, over all rows to bits, or over few rows to a list; strings by the sixteen bytes of their views
  * first, which settles most rows without following a pointer.
  */
+#include "arrow/decimal.h"
 #include "expr/adapt.h"
-#include "expr/decimal.h"
 
 #include <string.h>
 

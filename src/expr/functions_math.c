@@ -3,7 +3,7 @@
  * Rounding keeps the type, as in Arrow; round goes half to even, as Arrow and Python do. Roots and logarithms are computed
  * in float64 and follow IEEE: sqrt(-1) is NaN, log(0) is -inf.
  */
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 #include "expr/program.h"
 
 #include <math.h>

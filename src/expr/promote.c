@@ -8,7 +8,7 @@
  *     string, string    string; with large_string: large_string; string with binary: binary
  *     null, anything    anything
  */
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 #include "expr/program.h"
 
 #include <string.h>

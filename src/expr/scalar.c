@@ -1,7 +1,7 @@
 /* Between the one wide form of a scalar and the many widths of columns. */
 #include "expr/scalar.h"
 
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef WEIR_EXPR_SCALAR_H
 #define WEIR_EXPR_SCALAR_H
 
+#include "arrow/value.h"
 #include "expr/expr.h"
-#include "expr/value.h"
 
 enum { WEIR_SCALAR_STORE_MAX = 32 };
 

@@ -7,7 +7,7 @@
  */
 #include "expr/timezone.h"
 
-#include "expr/value.h"
+#include "arrow/value.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *
  * Little endian two's complement, the same bytes as in Arrow.
  */
-#ifndef WEIR_EXPR_DECIMAL_H
-#define WEIR_EXPR_DECIMAL_H
+#ifndef WEIR_ARROW_DECIMAL_H
+#define WEIR_ARROW_DECIMAL_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Long arithmetic by words of 64 bits; division only by powers of ten, nineteen digits at a time. */
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* value: single values as text and back, by type; and the calendar. What casts, literals and messages share. */
-#ifndef WEIR_EXPR_VALUE_H
-#define WEIR_EXPR_VALUE_H
+#ifndef WEIR_ARROW_VALUE_H
+#define WEIR_ARROW_VALUE_H
 
 #include "base/calendar.h"
 #include "arrow/type.h"

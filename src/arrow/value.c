@@ -1,7 +1,7 @@
 /* Text is what ISO 8601 and Python write: 2024-02-29, 2024-02-29 12:30:00.125, 12:30, 1.5, 1e-07, True. */
-#include "expr/value.h"
+#include "arrow/value.h"
 
-#include "expr/decimal.h"
+#include "arrow/decimal.h"
 
 #include <math.h>
 #include <stdio.h>
