@@ -40,8 +40,8 @@ static struct weir_chunk *make_chunk(struct weir_store *store, const struct weir
 	struct weir_chunk_plan plan;
 	struct weir_array *column;
 	struct weir_batch *batch;
-	struct weir_chunk *chunk;
-	uint8_t *bytes;
+	struct weir_chunk *chunk = NULL;
+	uint8_t *bytes = NULL;
 
 	check(weir_builder_init(&builder, weir_type_of(WEIR_INT64), account, &err));
 	for (int64_t i = 0; i < rows; i++)
@@ -51,8 +51,9 @@ static struct weir_chunk *make_chunk(struct weir_store *store, const struct weir
 	weir_builder_release(&builder);
 	batch = weir_batch_new(account, schema, rows, &column, &err);
 	check(!batch);
-	check(weir_chunk_measure(batch, &plan, &err) || weir_chunk_reserve(store, plan.size, &chunk, &bytes, &err) ||
-	      weir_chunk_write(batch, &plan, bytes, &err));
+	check(weir_chunk_measure(batch, &plan, &err));
+	check(weir_chunk_reserve(store, plan.size, &chunk, &bytes, &err));
+	check(weir_chunk_write(batch, &plan, bytes, &err));
 	weir_chunk_seal(chunk, plan.size);
 	weir_batch_unref(batch);
 	weir_array_unref(column);

@@ -528,7 +528,7 @@ static void test_killed_at_random(void **state)
 
 static void test_killed_at_random_in_order_with_little_memory(void **state)
 {
-	run(*state, random_seeded(78).state, 1000, 200, true, 3 << 20);
+	run(*state, random_seeded(78).state, 600, 100, true, 3 << 20);
 }
 
 int main(void)
