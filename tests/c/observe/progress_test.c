@@ -1,0 +1,131 @@
+/* What people read of a run: counts, durations, the line at every width, the report. */
+#include "base/text.h"
+#include "observe/progress.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const uint64_t second = 1000000000;
+
+static struct weir_run_stats half_done(void)
+{
+	struct weir_run_stats stats = {.started_ns = 5 * second,
+				       .bytes_est_done = 1 << 30,
+				       .bytes_est_known = INT64_C(1) << 31,
+				       .memory_used = 10 << 20,
+				       .memory_limit = 256 << 20,
+				       .lanes = 2,
+				       .op_count = 3};
+
+	stats.ops[0] = (struct weir_op_counts){.name = "read", .rows_out = 20000000, .vectors = 9, .time_ns = second};
+	stats.ops[1] = (struct weir_op_counts){.name = "filter", .rows_out = 1234567, .vectors = 9, .time_ns = second};
+	stats.ops[2] = (struct weir_op_counts){.name = "project", .rows_out = 999, .vectors = 9};
+	return stats;
+}
+
+static void counts_and_durations(void **state)
+{
+	static const struct {
+		uint64_t count;
+		const char *text;
+	} counts[] = {
+		{0, "0"},         {999, "999"},      {1000, "1.00k"},    {9999, "10.0k"},       {99950, "100k"},
+		{999499, "999k"}, {999500, "1.00M"}, {1234567, "1.23M"}, {7000000000, "7.00G"}, {UINT64_MAX, "18447P"}};
+	static const struct {
+		uint64_t ns;
+		const char *text;
+	} durations[] = {{0, "0.00 s"},         {420000000, "0.42 s"},    {9990000000, "9.99 s"},
+			 {65000000000, "1:05"}, {3599400000000, "59:59"}, {7384000000000, "2:03:04"}};
+	char buffer[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		assert_string_equal(weir_format_count(counts[i].count, buffer, sizeof(buffer)), counts[i].text);
+	for (size_t i = 0; i < sizeof(durations) / sizeof(*durations); i++)
+		assert_string_equal(weir_format_duration(durations[i].ns, buffer, sizeof(buffer)), durations[i].text);
+}
+
+static void the_line_says_all(void **state)
+{
+	struct weir_run_stats stats = half_done();
+	char line[1024];
+
+	(void)state;
+	assert_string_equal(weir_progress_format(&stats, INT64_C(1) << 31, 15 * second, 200, line, sizeof(line)),
+			    " 50%  0:10, 0:10 left  read 20.0M › filter 1.23M › project 999  102.4 MiB/s  "
+			    "memory 10.0 MiB of 256.0 MiB  1.0 GiB read");
+	assert_string_equal(weir_progress_format(&stats, -1, 15 * second, 200, line, sizeof(line)),
+			    "0:10  read 20.0M › filter 1.23M › project 999  102.4 MiB/s  memory 10.0 MiB of 256.0 MiB  "
+			    "1.0 GiB read");
+	assert_string_equal(weir_progress_format(&stats, INT64_C(1) << 31, 15 * second, 52, line, sizeof(line)),
+			    " 50%  0:10, 0:10 left  read 20.0M › … › project 999");
+}
+
+/* At every width: it fits, is cut between pieces only, and grows with the room. */
+static void every_width(void **state)
+{
+	struct weir_run_stats stats = half_done();
+	size_t last = 0;
+	char line[1024];
+
+	(void)state;
+	for (uint32_t columns = 0; columns < 150; columns++) {
+		uint32_t width = 0;
+		size_t size;
+
+		weir_progress_format(&stats, INT64_C(1) << 31, 15 * second, columns, line, sizeof(line));
+		size = strlen(line);
+		for (const char *p = line; *p; p++)
+			width += ((unsigned char)*p & 0xc0) != 0x80;
+		assert_true(width <= columns);
+		assert_true(size == 0 || line[size - 1] != ' ');
+		assert_true(columns >= 60 || size >= last);
+		last = size;
+	}
+	for (size_t room = 1; room < 130; room++) {
+		memset(line, 'x', sizeof(line));
+		weir_progress_format(&stats, INT64_C(1) << 31, 15 * second, 200, line, room);
+		assert_non_null(memchr(line, 0, room));
+		assert_int_equal(line[room], 'x');
+	}
+}
+
+static void the_report(void **state)
+{
+	struct weir_run_stats stats = half_done();
+	struct weir_error err = {0};
+	struct weir_mem *mem;
+	struct weir_text text;
+
+	(void)state;
+	stats.ended_ns = stats.started_ns + 2 * second;
+	stats.splits_done = 7;
+	stats.core.give_ups = 3;
+	stats.core.wait_ns_memory = second / 2;
+	assert_int_equal(weir_mem_new(64 << 20, &mem, &err), WEIR_OK);
+	weir_text_init(&text, weir_mem_root(mem));
+	assert_int_equal(weir_stats_print(&stats, &text, &err), WEIR_OK);
+	assert_non_null(strstr(text.data, "filter            1234567"));
+	assert_non_null(strstr(text.data, "time 2.00 s on 2 lanes, 7 splits (3 given up for memory and redone)"));
+	assert_non_null(strstr(text.data, "0.50 s waited for memory"));
+	weir_text_release(&text);
+	weir_mem_free(mem);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counts_and_durations),
+		cmocka_unit_test(the_line_says_all),
+		cmocka_unit_test(every_width),
+		cmocka_unit_test(the_report),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
