@@ -22,7 +22,7 @@ int weir_parse_count(const char *text, int64_t *out, struct weir_error *err);
 int weir_words_split(struct weir_op_env *env, const char *text, const char *const **out, uint32_t *count,
 		     struct weir_error *err);
 
-/* exprs.c: expressions that the plan keeps. */
+/* columns.c: expressions that the plan keeps. */
 int weir_op_keep_expr(struct weir_op_env *env, struct weir_expr *expr,
 		      struct weir_error *err); /* frees it on failure */
 int weir_op_keep_schema(struct weir_op_env *env, struct weir_schema *schema, struct weir_error *err);
@@ -35,6 +35,10 @@ int weir_op_mark_columns(const struct weir_expr *expr, const struct weir_schema 
 /* cast(column `from`, type) over a schema's columns. */
 int weir_op_cast_program(struct weir_account *account, const struct weir_schema *schema, uint32_t from,
 			 const struct weir_type *type, struct weir_program **out, struct weir_error *err);
+
+/* As many nulls as a vector has rows at most: a nested column that is missing. */
+int weir_op_null_array(struct weir_account *account, const struct weir_type *type, struct weir_array **out,
+		       struct weir_error *err);
 
 /* rules.c: for operators whose columns are those of their input. */
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,

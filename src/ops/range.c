@@ -82,18 +82,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	return weir_text_printf(out, err, "range %lld", (long long)((const struct range_config *)node->config)->rows);
 }
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
-		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)input;
-	(void)wanted;
-	(void)needed;
-	(void)err;
-	return WEIR_OK;
-}
-
 static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 		  struct weir_columns *kept, struct weir_error *err)
 {
@@ -226,5 +214,5 @@ const struct weir_op weir_op_range = {
 	.save = save,
 	.load = load,
 	.build = build,
-	.rules = {.needs = needs, .narrow = narrow},
+	.rules = {.narrow = narrow},
 };

@@ -339,18 +339,6 @@ out:
 
 /* ---- rules ---- */
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
-		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)input;
-	(void)wanted;
-	(void)needed;
-	(void)err;
-	return WEIR_OK;
-}
-
 static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 		  struct weir_columns *kept, struct weir_error *err)
 {
@@ -460,5 +448,5 @@ const struct weir_op weir_op_read = {
 	.save = save,
 	.load = load,
 	.build = weir_read_build,
-	.rules = {.needs = needs, .narrow = narrow, .absorb_filter = absorb_filter, .absorb_limit = absorb_limit},
+	.rules = {.narrow = narrow, .absorb_filter = absorb_filter, .absorb_limit = absorb_limit},
 };

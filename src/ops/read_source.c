@@ -461,21 +461,6 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 	return WEIR_OK;
 }
 
-static int null_array(struct read_lane *lane, uint32_t i, const struct weir_type *type, struct weir_error *err)
-{
-	struct weir_builder builder = {0};
-	int code = weir_builder_init(&builder, type, &lane->account, err);
-
-	if (!code)
-		code = weir_builder_null(&builder, WEIR_VECTOR_ROWS, err);
-	if (!code) {
-		lane->nulls[i] = weir_builder_finish(&builder, err);
-		code = lane->nulls[i] ? WEIR_OK : err->code;
-	}
-	weir_builder_release(&builder);
-	return code;
-}
-
 /* Prepares what the new file's match needs in this lane. */
 static int use_match(struct read_lane *lane, struct weir_error *err)
 {
@@ -496,7 +481,7 @@ static int use_match(struct read_lane *lane, struct weir_error *err)
 		if (how->cast)
 			code = weir_evaluator_new(&lane->account, how->cast, &lane->evaluators[i], err);
 		if (!code && how->how == READ_MISSING && weir_type_is_nested(weir_type_values(how->type)))
-			code = null_array(lane, i, how->type, err);
+			code = weir_op_null_array(&lane->account, how->type, &lane->nulls[i], err);
 		lane->casts[i] = (struct cast_pending){.pending = {decode_cast}, .lane = lane, .column = i};
 	}
 	return code;

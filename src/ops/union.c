@@ -258,21 +258,6 @@ static void side_enough(struct weir_lane_context *context)
 	atomic_store_explicit(&((struct side_context *)context)->side->enough, true, memory_order_relaxed);
 }
 
-static int null_array(struct union_lane *lane, uint32_t column, struct weir_error *err)
-{
-	struct weir_builder builder = {0};
-	int code = weir_builder_init(&builder, lane->source->schema->fields[column].type, &lane->account, err);
-
-	if (!code)
-		code = weir_builder_null(&builder, WEIR_VECTOR_ROWS, err);
-	if (!code) {
-		lane->nulls[column] = weir_builder_finish(&builder, err);
-		code = lane->nulls[column] ? WEIR_OK : err->code;
-	}
-	weir_builder_release(&builder);
-	return code;
-}
-
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct union_source *source = state;
@@ -304,7 +289,7 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 				code = weir_evaluator_new(&lane->account, side->casts[i], &lane->evaluators[s][i], err);
 			if (!code && side->from[i] < 0 && !lane->nulls[i] &&
 			    weir_type_is_nested(weir_type_values(source->schema->fields[i].type)))
-				code = null_array(lane, i, err);
+				code = weir_op_null_array(&lane->account, source->schema->fields[i].type, &lane->nulls[i], err);
 		}
 	}
 	if (code) {

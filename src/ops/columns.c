@@ -1,4 +1,5 @@
-/* Expressions inside operators: kept by the plan, saved as their text, asked for their columns. */
+/* What operators share about expressions and columns: expressions kept by the plan, saved as their text, asked for their
+ * columns; casts; nulls. */
 #include "ops/ops_impl.h"
 
 static void expr_release(void *object)
@@ -91,5 +92,21 @@ int weir_op_cast_program(struct weir_account *account, const struct weir_schema 
 		weir_expr_free(cast);
 	}
 	weir_text_release(&name);
+	return code;
+}
+
+int weir_op_null_array(struct weir_account *account, const struct weir_type *type, struct weir_array **out,
+		       struct weir_error *err)
+{
+	struct weir_builder builder = {0};
+	int code = weir_builder_init(&builder, type, account, err);
+
+	if (!code)
+		code = weir_builder_null(&builder, WEIR_VECTOR_ROWS, err);
+	if (!code) {
+		*out = weir_builder_finish(&builder, err);
+		code = *out ? WEIR_OK : err->code;
+	}
+	weir_builder_release(&builder);
 	return code;
 }
