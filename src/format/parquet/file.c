@@ -120,6 +120,9 @@ static int row_groups_check(struct parquet_file *self, struct weir_error *err)
 		}
 	}
 	/* Some writers leave the file's own count at 0: the row groups are what is there. */
+	if (self->metadata.row_count != rows && self->metadata.row_count != 0)
+		return footer_refuse(self->base.file, err, WEIR_E_DATA,
+				     "The footer counts other numbers of rows in the file and in its row groups.");
 	self->metadata.row_count = rows;
 	self->base.row_count = rows;
 	return WEIR_OK;
