@@ -451,11 +451,11 @@ def test_a_thousand_columns_in_little_memory(write):
     words = numpy.array([f"word {i}" for i in range(400)], dtype=object)
     columns |= {f"s{i}": words[random.integers(0, 400, 12000)] for i in range(300)}
     table = pyarrow.table(columns)
-    path, probe = write(table, grant=32 << 20, vector_rows=1024)
+    path, probe = write(table, grant=32 << 20, vector_rows=128)  # vectors hold about 1 MiB
     file = check(path, table)
     assert probe.held_peak <= 32 << 20
     # Row groups are cut by what they hold, not vector by vector.
-    assert 1 <= file.metadata.num_row_groups <= 12
+    assert 1 <= file.metadata.num_row_groups <= 40
 
 
 def test_values_far_larger_than_a_page(write):

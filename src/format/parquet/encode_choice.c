@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+enum { SAMPLE_VALUES = 4096 };
+
 void parquet_encoding_begin(struct parquet_leaf_writer *leaf)
 {
 	const char *forced = leaf->shared->options.encoding;
@@ -94,39 +96,58 @@ static int compressed_size(struct parquet_leaf_writer *leaf, const uint8_t *byte
 }
 
 /* `out` holds levels only; what is tried behind them is taken back. */
-static int choose(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
+static int choose_delta(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
+{
+	size_t plain_size = leaf->data.size - leaf->headroom, before = out->size, delta, plain;
+	int code = put_delta(leaf, out, err);
+
+	delta = out->size - before;
+	out->size = before;
+	if (code || delta * 20 > plain_size * 19)
+		return code;
+	if (delta * 2 > plain_size) {
+		code = compressed_size(leaf, leaf->data.data + leaf->headroom, plain_size, &plain, err);
+		if (code || delta * 100 > plain * 115)
+			return code;
+	}
+	leaf->plain_encoding = PARQUET_DELTA_BINARY_PACKED;
+	return WEIR_OK;
+}
+
+static int choose_split(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
 {
 	enum weir_codec codec = leaf->shared->options.codec;
 	bool is_fast = codec == WEIR_CODEC_SNAPPY || codec == WEIR_CODEC_LZ4_RAW || codec == WEIR_CODEC_LZ4_HADOOP;
-	const uint8_t *values = leaf->data.data + leaf->headroom;
-	size_t plain_size = leaf->data.size - leaf->headroom, plain, split, before = out->size;
-	int code = WEIR_OK;
+	uint64_t values = leaf->page_values;
+	size_t plain_size, plain, split, before = out->size;
+	int code;
 
-	if (is_integer(leaf)) {
-		size_t delta;
-
-		code = put_delta(leaf, out, err);
-		delta = out->size - before;
-		out->size = before;
-		if (code || delta * 20 > plain_size * 19)
-			return code;
-		if (delta * 2 > plain_size) {
-			code = compressed_size(leaf, values, plain_size, &plain, err);
-			if (code || delta * 100 > plain * 115)
-				return code;
-		}
-		leaf->plain_encoding = PARQUET_DELTA_BINARY_PACKED;
-	} else if (is_float(leaf) && codec != WEIR_CODEC_NONE) {
-		code = put_split(leaf, out, err);
-		if (!code)
-			code = compressed_size(leaf, out->data + before, out->size - before, &split, err);
-		out->size = before;
-		if (!code)
-			code = compressed_size(leaf, values, plain_size, &plain, err);
-		if (!code && split * 100 < plain_size * 97 && split * 100 <= plain * (is_fast ? 125 : 100))
-			leaf->plain_encoding = PARQUET_BYTE_STREAM_SPLIT;
+	if (codec == WEIR_CODEC_NONE)
+		return WEIR_OK;
+	/* Columns of few rows, perhaps a thousand of them: a trial would cost as much as they do. */
+	if (is_fast && values <= SAMPLE_VALUES) {
+		leaf->plain_encoding = PARQUET_BYTE_STREAM_SPLIT;
+		return WEIR_OK;
 	}
+	leaf->page_values = is_fast ? SAMPLE_VALUES : values;
+	plain_size = leaf->page_values * leaf->leaf->plain_width;
+	code = put_split(leaf, out, err);
+	leaf->page_values = values;
+	if (!code)
+		code = compressed_size(leaf, out->data + before, plain_size, &split, err);
+	out->size = before;
+	if (!code)
+		code = compressed_size(leaf, leaf->data.data + leaf->headroom, plain_size, &plain, err);
+	if (!code && split * 100 < plain_size * 97 && split * 100 <= plain * (is_fast ? 140 : 100))
+		leaf->plain_encoding = PARQUET_BYTE_STREAM_SPLIT;
 	return code;
+}
+
+static int choose(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, struct weir_error *err)
+{
+	return is_integer(leaf) ? choose_delta(leaf, out, err)
+	       : is_float(leaf) ? choose_split(leaf, out, err)
+				: WEIR_OK;
 }
 
 int parquet_encoding_values(struct parquet_leaf_writer *leaf, struct parquet_buffer *out, bool *whole,

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { SLOTS_MIN = 1024 };
+enum { SLOTS_MIN = 256, ENTRIES_MIN = 64 };
 
 static uint32_t hash_u64(uint64_t value)
 {
@@ -122,7 +122,7 @@ int parquet_dictionary_fixed(struct parquet_dictionary *dictionary, uint32_t wid
 
 static int entries_grow(struct parquet_dictionary *dictionary, struct weir_account *account, struct weir_error *err)
 {
-	uint32_t capacity = dictionary->entry_capacity ? dictionary->entry_capacity * 2 : SLOTS_MIN;
+	uint32_t capacity = dictionary->entry_capacity ? dictionary->entry_capacity * 2 : ENTRIES_MIN;
 	struct parquet_entry *entries = weir_realloc(account, dictionary->entries,
 						     dictionary->entry_capacity * sizeof(*entries),
 						     capacity * sizeof(*entries), err);

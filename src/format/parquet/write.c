@@ -4,7 +4,7 @@
  *
  * push hands each column to its leaves; whatever the leaves finish is held, compressed, until the row group ends: then
  * chunk follows chunk into the sink. A row group ends at options.row_group_rows or _bytes, and early when memory asks:
- * when the writer holds more than a quarter of what the lane has left, or the room falls under a quarter of what it holds
+ * when the writer holds more than a third of what the lane has left, or the room falls under a quarter of what it holds
  * (only then if ending it gives back a good part). Page and dictionary bounds shrink with the number of leaves, so that a
  * file of a thousand columns works in the same memory as one of ten.
  *
@@ -35,7 +35,8 @@ struct parquet_writer {
 	struct weir_byte_sink sink;
 	bool is_open;
 	uint64_t part_bytes, part_rows, part_decoded;
-	struct weir_arena arena; /* what the footer will want */
+	struct weir_account noted; /* pays for what the footer will want: no end of a row group gives that back */
+	struct weir_arena arena;
 	struct parquet_written_groups groups;
 	struct parquet_buffer pending; /* bytes for the sink */
 
@@ -92,7 +93,7 @@ static int64_t held_max(const struct parquet_writer *writer)
 {
 	int64_t room = weir_account_room(&writer->shared.account);
 
-	return room == INT64_MAX ? INT64_MAX : (held(writer) + (room > 0 ? room : 0)) / 4;
+	return room == INT64_MAX ? INT64_MAX : (held(writer) + (room > 0 ? room : 0)) / 3;
 }
 
 static uint64_t clamp(uint64_t value, uint64_t min, uint64_t max)
@@ -223,12 +224,16 @@ static int group_end(struct parquet_writer *writer, struct weir_error *err)
 		}
 	}
 	if (!code)
-		code = weir_list_push(&writer->groups, &writer->shared.account, err, group);
+		code = weir_list_push(&writer->groups, &writer->noted, err, group);
 	if (!code)
 		code = flush(writer, err);
 	if (!code) {
 		writer->part_rows += writer->group_rows;
 		writer->part_decoded += (uint64_t)group.size_bytes;
+		/* Buffers of many leaves may be most of what is held; kept, they would leave no room to grow in. */
+		if (held(writer) > held_max(writer) / 2)
+			for (uint32_t i = 0; i < count; i++)
+				parquet_leaf_shrink(&writer->leaves[i]);
 		group_begin(writer, false);
 	}
 	return code;
@@ -267,7 +272,7 @@ static void writer_free(struct weir_format_writer *base)
 	parquet_buffer_release(&writer->pending, account);
 	weir_text_release(&writer->shared.header);
 	weir_codecs_free(writer->shared.codecs);
-	weir_list_release(&writer->groups, account);
+	weir_list_release(&writer->groups, &writer->noted);
 	parquet_buffer_release(&writer->shared.nested_values, account);
 	parquet_buffer_release(&writer->shared.missing_values, account);
 	weir_arena_release(&writer->shared.arena);
@@ -275,6 +280,7 @@ static void writer_free(struct weir_format_writer *base)
 	parquet_write_schema_release(&writer->tree);
 	weir_schema_unref(writer->schema);
 	weir_account_release(account);
+	weir_account_release(&writer->noted);
 	weir_free(parent, writer, sizeof(*writer));
 }
 
@@ -309,7 +315,8 @@ static int writer_new(struct weir_account *account, const struct weir_schema *sc
 	own = &writer->shared.account;
 	weir_account_init(own, account, "parquet writer");
 	weir_text_init(&writer->shared.header, own);
-	weir_arena_init(&writer->arena, own);
+	weir_account_init(&writer->noted, account, "parquet metadata");
+	weir_arena_init(&writer->arena, &writer->noted);
 	weir_arena_init(&writer->shared.arena, own);
 	writer->shared.kernels = parquet_encode_kernels_choose();
 	writer->shared.options = *options;

@@ -321,6 +321,8 @@ struct parquet_leaf_writer {
 void parquet_leaf_writer_init(struct parquet_leaf_writer *leaf, const struct parquet_leaf *schema,
 			      struct parquet_shared *shared);
 void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf);
+/* Between chunks: gives back what is kept for the next. */
+void parquet_leaf_shrink(struct parquet_leaf_writer *leaf);
 /* Begins a chunk; drops what was open. The first of a part knows nothing of others. */
 void parquet_leaf_begin(struct parquet_leaf_writer *leaf, bool is_first);
 

@@ -20,7 +20,11 @@ enum {
 	 * too, of up to 12 bits each; what does not fit is a copy of the page more. */
 	HEADROOM = 4096,
 	HEADROOM_STRINGS = 40 << 10,
-	/* Distinct values among those seen at which a dictionary is given up: 4/5 early, 1/2 later. */
+	HEADROOM_SMALL = 512,
+	/* A dictionary is given up when so many values are to be expected in it, by how few of the first ones came twice;
+	 * later when half of those seen are distinct. */
+	DISTINCT_MAX = 9000,
+	TRIAL_FIRST = 512,
 	TRIAL_EARLY = 4096,
 	TRIAL_LATE = 16384,
 	HINT_VALUES = 16 * PAGE_ROWS_MAX, /* after so many, dictionary, encoding and codec are tried anew */
@@ -53,14 +57,10 @@ void parquet_leaf_writer_init(struct parquet_leaf_writer *leaf, const struct par
 	parquet_leaf_begin(leaf, true);
 }
 
-void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
+void parquet_leaf_shrink(struct parquet_leaf_writer *leaf)
 {
-	struct weir_account *account;
+	struct weir_account *account = &leaf->shared->account;
 
-	if (!leaf->shared)
-		return;
-	account = &leaf->shared->account;
-	segments_free(leaf);
 	parquet_buffer_release(&leaf->definition, account);
 	parquet_buffer_release(&leaf->repetition, account);
 	parquet_buffer_release(&leaf->data, account);
@@ -69,18 +69,29 @@ void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
 	parquet_buffer_release(&leaf->bounds, account);
 	parquet_dictionary_release(&leaf->dictionary, account);
 	weir_list_release(&leaf->pages, account);
+	leaf->map_valid = false;
+}
+
+void parquet_leaf_writer_release(struct parquet_leaf_writer *leaf)
+{
+	if (!leaf->shared)
+		return;
+	segments_free(leaf);
+	parquet_leaf_shrink(leaf);
 	*leaf = (struct parquet_leaf_writer){0};
 }
 
 static void headroom_choose(struct parquet_leaf_writer *leaf)
 {
-	bool strings = leaf->leaf->convert == PARQUET_CONVERT_VIEWS &&
-		       leaf->shared->page_bytes_max >= 4 * (uint64_t)HEADROOM_STRINGS;
+	uint64_t page = leaf->shared->page_bytes_max;
 
-	leaf->headroom = strings ? HEADROOM_STRINGS : HEADROOM;
+	/* In files of many columns pages are small, and what does not fit is copied. */
+	leaf->headroom = page >= 16 * HEADROOM ? HEADROOM : HEADROOM_SMALL;
+	if (leaf->leaf->convert == PARQUET_CONVERT_VIEWS && page >= 4 * (uint64_t)HEADROOM_STRINGS)
+		leaf->headroom = HEADROOM_STRINGS;
 	/* A page's buffer that has grown in an earlier row group begins no later than it ends. */
 	if (leaf->data.data && leaf->data.capacity < leaf->headroom + PARQUET_BUFFER_SLACK)
-		leaf->headroom = HEADROOM;
+		leaf->headroom = HEADROOM_SMALL;
 }
 
 static void hint_take(struct parquet_leaf_writer *leaf)
@@ -354,14 +365,13 @@ static int values_plain(struct parquet_leaf_writer *leaf, const struct parquet_v
 	return code;
 }
 
-int parquet_leaf_values(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
-{
-	int code;
+static bool dictionary_failed(const struct parquet_leaf_writer *leaf);
+static int decode_page(struct parquet_leaf_writer *leaf, struct weir_error *err);
 
-	WEIR_ASSERT(values->count <= WEIR_VECTOR_ROWS);
-	if (values->count == 0)
-		return WEIR_OK;
-	code = parquet_page_data(leaf, err);
+static int values_put(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	int code = parquet_page_data(leaf, err);
+
 	if (code)
 		return code;
 	if (leaf->coded)
@@ -374,14 +384,45 @@ int parquet_leaf_values(struct parquet_leaf_writer *leaf, const struct parquet_v
 	return code;
 }
 
+int parquet_leaf_values(struct parquet_leaf_writer *leaf, const struct parquet_values *values, struct weir_error *err)
+{
+	struct parquet_values head = *values, rest = *values;
+	size_t width = leaf->leaf->convert == PARQUET_CONVERT_VIEWS ? sizeof(struct weir_view)
+								    : leaf->leaf->type->byte_width;
+	int code;
+
+	WEIR_ASSERT(values->count <= WEIR_VECTOR_ROWS);
+	if (values->count == 0)
+		return WEIR_OK;
+	/* The first few of a chunk by themselves: where all are distinct no more of them should be hashed. */
+	if (!leaf->coded || leaf->values_total + leaf->page_values > 0 || values->count <= TRIAL_FIRST ||
+	    values->form == WEIR_CONSTANT)
+		return values_put(leaf, values, err);
+	head.count = TRIAL_FIRST;
+	rest.count -= TRIAL_FIRST;
+	if (rest.rows)
+		rest.rows += TRIAL_FIRST;
+	else
+		rest.values = (const uint8_t *)rest.values +
+			      TRIAL_FIRST * (values->form == WEIR_DICTIONARY ? sizeof(uint32_t) : width);
+	code = values_put(leaf, &head, err);
+	if (!code && dictionary_failed(leaf))
+		code = decode_page(leaf, err);
+	return code ? code : values_put(leaf, &rest, err);
+}
+
 /* ── giving a dictionary up ─────────────────────────────────────────────────────────────────────────────────────── */
 
 static bool dictionary_failed(const struct parquet_leaf_writer *leaf)
 {
 	uint64_t seen = leaf->values_total + leaf->page_values, distinct = leaf->dictionary.count;
 
-	return leaf->dictionary.body.size > leaf->shared->dictionary_bytes_max ||
-	       (seen >= TRIAL_EARLY && distinct * 5 > seen * 4) || (seen >= TRIAL_LATE && distinct * 2 > seen);
+	if (leaf->dictionary.body.size > leaf->shared->dictionary_bytes_max)
+		return true;
+	/* Among n of N equally likely values about n² / 2N come again. */
+	if (seen >= TRIAL_FIRST && seen <= TRIAL_EARLY)
+		return (seen - distinct) * 2 * DISTINCT_MAX < seen * seen;
+	return seen >= TRIAL_LATE && distinct * 2 > seen;
 }
 
 /* The open page, the first of its chunk, from codes to values; nothing is left of the dictionary. */
