@@ -1,4 +1,5 @@
 /* The commands beside chains: schema, head, count, explain. */
+#include "base/log.h"
 #include "cli/cli_impl.h"
 
 #include <errno.h>
@@ -27,11 +28,30 @@ static int finish(struct weir_job *job, int code, const struct weir_error *err)
 	return code ? cli_fail(err) : EXIT_OK;
 }
 
+/* Lines that hold names: what could move the cursor is escaped, between characters only. */
+static void print_safe(const char *text, size_t size)
+{
+	enum { PIECE = 256 };
+	char safe[4 * PIECE];
+
+	while (size > 0) {
+		size_t line = strcspn(text, "\n"), piece = line < PIECE ? line : PIECE;
+
+		while (piece < line && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
+			piece--;
+		fwrite(safe, 1, weir_log_escape(safe, 0, text, piece), stdout);
+		if (piece == line && piece < size) {
+			putchar('\n');
+			piece++;
+		}
+		text += piece;
+		size -= piece;
+	}
+}
+
 static bool ends_in_sink(const struct weir_plan *plan)
 {
-	const char *verb = weir_plan_root(plan)->op->verb;
-
-	return strcmp(verb, "write") == 0 || strcmp(verb, "count") == 0;
+	return weir_plan_root(plan)->op->ends;
 }
 
 static void print_count(struct weir_job *job)
@@ -98,8 +118,11 @@ int cli_schema(const struct cli *cli)
 		code = weir_plan_bind(job.plan, &err);
 	if (!code)
 		code = weir_schema_print(weir_plan_root(job.plan)->schema, &text, &err);
-	if (!code && text.size)
-		printf("%s%s", text.data, text.data[text.size - 1] == '\n' ? "" : "\n");
+	if (!code && text.size) {
+		print_safe(text.data, text.size);
+		if (text.data[text.size - 1] != '\n')
+			putchar('\n');
+	}
 	weir_text_release(&text);
 	return finish(&job, code, &err);
 }
@@ -184,7 +207,7 @@ int cli_explain(const struct cli *cli)
 	if (!code)
 		code = explain(&job, &text, &err);
 	if (!code)
-		fputs(text.data, stdout);
+		print_safe(text.data, text.size);
 	weir_text_release(&text);
 	return finish(&job, code, &err);
 }

@@ -1,5 +1,6 @@
 /* Rows as a table for people: columns as wide as their values, at most CELL_MAX; numbers to the right; columns that do not fit
  * the terminal are left out and counted. */
+#include "base/log.h"
 #include "arrow/print.h"
 #include "cli/cli_impl.h"
 
@@ -81,6 +82,16 @@ static int put_cell(struct weir_text *out, const char *text, const struct cell *
 	return code || last ? code : pad(out, GAP, err);
 }
 
+/* Names may hold anything; values come escaped already. What is past the cut is not shown anyway. */
+static int put_name(struct weir_text *text, const char *name, struct weir_error *err)
+{
+	enum { NAME_MAX_BYTES = 8 * CELL_MAX };
+	char safe[4 * NAME_MAX_BYTES];
+	size_t size = strnlen(name, NAME_MAX_BYTES);
+
+	return weir_text_append(text, safe, weir_log_escape(safe, 0, name, size), err);
+}
+
 /* Names, types, then values, row by row. */
 static int make_cells(const struct weir_schema *schema, struct weir_batch *const *batches, size_t batch_count,
 		      int64_t rows, struct weir_text *text, struct cell *cells, struct weir_error *err)
@@ -92,7 +103,7 @@ static int make_cells(const struct weir_schema *schema, struct weir_batch *const
 
 	for (uint32_t c = 0; !code && c < columns; c++) {
 		cells[n].begin = text->size;
-		code = weir_text_puts(text, schema->fields[c].name, err);
+		code = put_name(text, schema->fields[c].name, err);
 		if (!code)
 			code = cell_end(text, &cells[n++], err);
 	}

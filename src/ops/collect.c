@@ -205,6 +205,7 @@ const struct weir_op weir_op_collect = {
 	.help = "Hands the rows to the program that built the plan.\n",
 	.inputs_min = 1,
 	.inputs_max = 1,
+	.ends = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

@@ -119,6 +119,7 @@ const struct weir_op weir_op_count = {
 		"  weir read data/ then filter 'price > 100' then count\n",
 	.inputs_min = 1,
 	.inputs_max = 1,
+	.ends = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

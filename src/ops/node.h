@@ -89,6 +89,7 @@ struct weir_op {
 	const char *help;    /* a paragraph and examples, for weir help VERB */
 	const char *const *options; /* "mode=" takes a value, "fsync" does not; NULL-terminated, or NULL */
 	uint32_t inputs_min, inputs_max;
+	bool ends; /* it is a sink: nothing comes after it */
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);
 	/* Types it against its inputs' schemas; sets node->schema and estimates. */

@@ -677,6 +677,7 @@ const struct weir_op weir_op_write = {
 	.options = option_names,
 	.inputs_min = 1,
 	.inputs_max = 1,
+	.ends = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

@@ -56,11 +56,16 @@ struct weir_node *weir_plan_node(struct weir_plan *plan, const struct weir_op *o
 	struct weir_node *node;
 
 	if (!input && op->inputs_min > 0) {
-		weir_error_set(err, WEIR_E_INVALID, "'%s' cannot come first: a chain begins with read or range", op->verb);
+		weir_error_set(err, WEIR_E_INVALID, "'%s' cannot come first: a chain begins with read or range",
+			       op->verb);
 		return NULL;
 	}
 	if (input && op->inputs_max == 0) {
 		weir_error_set(err, WEIR_E_INVALID, "'%s' can only come first (use union to read more)", op->verb);
+		return NULL;
+	}
+	if (input && input->op->ends) {
+		weir_error_set(err, WEIR_E_INVALID, "'%s' can only come last", input->op->verb);
 		return NULL;
 	}
 	node = weir_arena_alloc_zero(&plan->arena, sizeof(*node), err);
@@ -109,6 +114,9 @@ static int bind_node(struct weir_plan *plan, struct weir_node *node, struct weir
 		code = weir_plan_split_text(plan, weir_union_chain(node), &words, &count, err);
 		if (!code)
 			code = weir_plan_chain(plan, words, count, NULL, &node->inputs[1], err);
+		if (!code && node->inputs[1]->op->ends)
+			code = weir_error_set(err, WEIR_E_INVALID, "'%s' cannot end a chain that is part of another",
+					      node->inputs[1]->op->verb);
 		if (!code)
 			code = bind_node(plan, node->inputs[1], err);
 	}
@@ -138,7 +146,8 @@ int weir_plan_build(struct weir_plan *plan, struct weir_fragment *out, struct we
 	weir_fragment_init(out, plan->account);
 	code = weir_node_build(&plan->env, plan->root, out, err);
 	if (!code && !out->sink_ops)
-		code = weir_error_set(err, WEIR_E_INVALID, "nothing becomes of the rows: end the chain with write or count");
+		code = weir_error_set(err, WEIR_E_INVALID,
+				      "nothing becomes of the rows: end the chain with write or count");
 	if (!code)
 		out->schema = weir_schema_ref(plan->root->schema);
 	if (code)

@@ -155,6 +155,10 @@ def test_explain_says_what_was_pushed(weir, folder):
     (["raed", "x"], "did you mean 'read'"),
     (["read", "FOLDER", "then"], "missing after the last 'then'"),
     (["filter", "x > 1"], "cannot come first"),
+    (["range", "5", "then", "read", "FOLDER"], "can only come first"),
+    (["range", "5", "then", "count", "then", "write", "x"], "'count' can only come last"),
+    (["range", "5", "then", "write", "x.parquet", "then", "count"], "'write' can only come last"),
+    (["range", "5", "then", "union", "range 5 then count", "then", "count"], "'count' cannot end a chain that is part"),
     (["read", "FOLDER", "then", "filter", "prize > 1"], "did you mean 'price'"),
     (["read", "FOLDER", "then", "filter", "price > "], "expression"),
     (["read", "FOLDER", "then", "filter", "price + 1"], "must be true or false"),
@@ -581,3 +585,17 @@ def test_closed_standard_streams(weir_command, tmp_path):
         assert read_back(tmp_path / "out")["id"].to_pylist()[-1] == 999_999
     done = subprocess.run(f"{weir_command} range 5 >&-", shell=True, capture_output=True, text=True)
     assert done.returncode == 1 and "standard output" in done.stderr
+
+
+def test_columns_of_every_name(weir, tmp_path):
+    names = ["a\x1b[31m", "new\nline", "größe ☃", "x" * 1000, "ü" * 400, ""]
+    pq.write_table(pa.table([[1]] * len(names), names=names), tmp_path / "t.parquet")
+    for words in (["schema"], ["head", "-o", "table"]):
+        text = weir(*words, tmp_path / "t.parquet").stdout.decode()
+        assert "\x1b" not in text and "a\\x1b[31m" in text and "größe ☃" in text
+        assert "new\\nline" in text or words == ["schema"]
+    assert "x" * 1000 in weir("schema", tmp_path / "t.parquet").stdout.decode()
+    assert "ü" * 400 in weir("schema", tmp_path / "t.parquet").stdout.decode()
+    assert "\x1b" not in weir("explain", f"read {tmp_path}/t.parquet then filter 'col(\"a\x1b[31m\") > 0'").stdout.decode()
+    rows = weir("head", tmp_path / "t.parquet", "-o", "jsonl").stdout
+    assert json.loads(rows) == dict.fromkeys(names, 1)

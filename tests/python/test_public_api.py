@@ -136,6 +136,14 @@ def test_errors_before_anything_runs(lib, chain, part):
         assert code > 0 and message and part in message, message
 
 
+def test_ends_of_chains(lib, tmp_path):
+    with pytest.raises(Failed, match="can only come last"):
+        stream(lib, f"range 10 then write {tmp_path}/x.parquet")
+    with pytest.raises(Failed, match="write or count"):
+        run(lib, "range 10")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_an_error_in_the_middle_of_a_stream(lib):
     reader = stream(lib, "range 3M then filter 'id // (id - 2000000) < 5' then filter 'id > 1000'", None, options_of(threads=2))
     first = reader.read_next_batch()
