@@ -19,7 +19,6 @@ size_t weir_format_float(float value, char *buffer, size_t size);
 float weir_half_to_float(uint16_t half);
 uint16_t weir_float_to_half(float value);
 
-
 static inline int64_t weir_unit_per_second(enum weir_time_unit unit)
 {
 	return unit == WEIR_SECOND ? 1 : unit == WEIR_MILLI ? 1000 : unit == WEIR_MICRO ? 1000000 : 1000000000;
@@ -30,7 +29,9 @@ static inline int64_t weir_floor_div(int64_t a, int64_t b)
 }
 static inline int64_t weir_floor_mod(int64_t a, int64_t b)
 {
-	return a - weir_floor_div(a, b) * b;
+	int64_t rest = a % b;
+
+	return rest && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 /* "UTC", "Z", "+00:00", "Etc/UTC": no table is needed. */
 bool weir_timezone_is_utc(const char *timezone);

@@ -264,9 +264,9 @@ static int kernel_scaled(struct weir_call *call, struct weir_error *err)
 		if (scaling->modulus)
 			value = weir_floor_mod(value, scaling->modulus);
 		if (scaling->step)
-			value = weir_floor_div(value, scaling->step) * scaling->step;
+			lost = __builtin_mul_overflow(weir_floor_div(value, scaling->step), scaling->step, &value);
 		if (scaling->divisor > 1) {
-			lost = !scaling->is_floor && value % scaling->divisor;
+			lost |= !scaling->is_floor && value % scaling->divisor;
 			value = weir_floor_div(value, scaling->divisor);
 		}
 		lost |= __builtin_mul_overflow(value, scaling->multiplier, &value);

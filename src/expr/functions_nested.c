@@ -269,7 +269,8 @@ static int split_at(struct weir_builder *items, const uint8_t *bytes, size_t siz
 	const uint8_t *end = bytes + size, *place;
 	int code = WEIR_OK;
 
-	while (!code && most-- != 0 &&
+	most = most < 0 ? INT64_MAX : most;
+	while (!code && most-- > 0 &&
 	       (place = memmem(bytes, (size_t)(end - bytes), weir_view_bytes(separator), separator->size))) {
 		code = weir_builder_bytes(items, bytes, (size_t)(place - bytes), err);
 		bytes = place + separator->size;

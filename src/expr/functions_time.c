@@ -46,9 +46,15 @@ static inline int64_t local_at(const struct weir_column *column, uint32_t row, c
 {
 	int64_t value = value_at(column, row);
 
-	if (clock->zone)
-		value += weir_timezone_offset(clock->zone, weir_floor_div(value, clock->per_second)) *
-			 clock->per_second;
+	int64_t local;
+
+	/* At the ends of time the clock shows UTC. */
+	if (clock->zone &&
+	    !__builtin_add_overflow(value,
+				    weir_timezone_offset(clock->zone, weir_floor_div(value, clock->per_second)) *
+					    clock->per_second,
+				    &local))
+		return local;
 	return value;
 }
 
@@ -70,13 +76,14 @@ static int64_t iso_week(int64_t days)
 #define PART_LOOP(EXPRESSION)                                                                                          \
 	for (uint32_t k = 0; k < call->rows.count; k++) {                                                              \
 		uint32_t row = weir_call_row(call, k);                                                                 \
-		int64_t units = local_at(column, row, clock), days = weir_floor_div(units, clock->units_per_day);      \
+		int64_t units = local_at(column, row, clock);                                                          \
                                                                                                                        \
 		out[row] = (EXPRESSION);                                                                               \
 	}                                                                                                              \
 	break
 
-#define OF_DAY (units - days * clock->units_per_day)
+#define DAYS weir_floor_div(units, clock->units_per_day)
+#define OF_DAY weir_floor_mod(units, clock->units_per_day)
 
 static int kernel_part(struct weir_call *call, struct weir_error *err)
 {
@@ -87,21 +94,21 @@ static int kernel_part(struct weir_call *call, struct weir_error *err)
 	(void)err;
 	switch (call->node->op) {
 	case PART_YEAR:
-		PART_LOOP(weir_calendar_day(days).year);
+		PART_LOOP(weir_calendar_day(DAYS).year);
 	case PART_QUARTER:
-		PART_LOOP((weir_calendar_day(days).month - 1) / 3 + 1);
+		PART_LOOP((weir_calendar_day(DAYS).month - 1) / 3 + 1);
 	case PART_MONTH:
-		PART_LOOP(weir_calendar_day(days).month);
+		PART_LOOP(weir_calendar_day(DAYS).month);
 	case PART_WEEK:
-		PART_LOOP(iso_week(days));
+		PART_LOOP(iso_week(DAYS));
 	case PART_DAY:
-		PART_LOOP(weir_calendar_day(days).day);
+		PART_LOOP(weir_calendar_day(DAYS).day);
 	case PART_WEEKDAY:
-		PART_LOOP(weekday_of(days));
+		PART_LOOP(weekday_of(DAYS));
 	case PART_ISOWEEKDAY:
-		PART_LOOP(weekday_of(days) + 1);
+		PART_LOOP(weekday_of(DAYS) + 1);
 	case PART_DAYOFYEAR:
-		PART_LOOP(days - weir_calendar_number(weir_calendar_day(days).year, 1, 1) + 1);
+		PART_LOOP(DAYS - weir_calendar_number(weir_calendar_day(DAYS).year, 1, 1) + 1);
 	case PART_HOUR:
 		PART_LOOP(OF_DAY / (3600 * second));
 	case PART_MINUTE:
@@ -217,7 +224,9 @@ static int kernel_truncate(struct weir_call *call, struct weir_error *err)
 				return weir_call_fail(call, row, err, WEIR_E_OVERFLOW,
 						      "the %s begins before the first timestamp", part_names[it->part]);
 		} else {
-			units = weir_floor_div(units, it->step) * it->step;
+			if (__builtin_mul_overflow(weir_floor_div(units, it->step), it->step, &units))
+				return weir_call_fail(call, row, err, WEIR_E_OVERFLOW,
+						      "the %s begins before the first timestamp", part_names[it->part]);
 		}
 		if (it->clock->zone)
 			units = weir_timezone_to_utc(it->clock->zone, units, it->clock->per_second);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const int64_t SECONDS_MAX = 1000000000000000;
+
 enum { ZONE_BYTES_MAX = 1 << 18, HEADER = 44 };
 
 /* A day in the year at which the rule changes over. */
@@ -192,6 +194,8 @@ int64_t weir_timezone_offset(const struct weir_timezone *zone, int64_t seconds)
 {
 	uint32_t low = 0, high = zone->count;
 
+	/* Thirty million years; further out nothing is to be told apart, and nothing overflows. */
+	seconds = seconds > SECONDS_MAX ? SECONDS_MAX : seconds < -SECONDS_MAX ? -SECONDS_MAX : seconds;
 	if (zone->has_rule && (!zone->count || seconds >= zone->instants[zone->count - 1]))
 		return rule_offset(zone, seconds);
 	while (low < high) {
@@ -207,7 +211,8 @@ int64_t weir_timezone_offset(const struct weir_timezone *zone, int64_t seconds)
 
 int64_t weir_timezone_to_utc(const struct weir_timezone *zone, int64_t units, int64_t per_second)
 {
-	int64_t local = weir_floor_div(units, per_second);
+	int64_t whole = weir_floor_div(units, per_second);
+	int64_t local = whole > SECONDS_MAX ? SECONDS_MAX : whole < -SECONDS_MAX ? -SECONDS_MAX : whole;
 	int64_t before = weir_timezone_offset(zone, local - 86400), after = weir_timezone_offset(zone, local + 86400);
 	bool fits_before = weir_timezone_offset(zone, local - before) == before;
 	bool fits_after = weir_timezone_offset(zone, local - after) == after;
@@ -216,7 +221,7 @@ int64_t weir_timezone_to_utc(const struct weir_timezone *zone, int64_t units, in
 	/* In a gap neither fits: the clock is read as if it had not been moved. */
 	if (fits_after && (!fits_before || after > before))
 		offset = after;
-	return units - offset * per_second;
+	return __builtin_sub_overflow(units, offset * per_second, &whole) ? units : whole;
 }
 
 /* The file's 64-bit part. False: damaged. */
