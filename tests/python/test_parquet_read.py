@@ -170,6 +170,32 @@ def test_encodings(read, tmp_path, encoding, version):
         same(read(path, rows=(11_111, 15_000)), table.slice(11_111, 3889))
 
 
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("codec", ["none", "snappy"])
+def test_checksums(read, tmp_path, codec, version):
+    """With them no changed bit of a page goes unnoticed."""
+    table = flat_table(500).select(["long", "word", "null_unique"])
+    path = tmp_path / "sum.parquet"
+    pyarrow.parquet.write_table(table, path, compression=codec, write_page_checksum=True, data_page_version=version,
+                                use_dictionary=False)
+    same(read(path), table)
+    data = bytearray(path.read_bytes())
+    metadata = pyarrow.parquet.read_metadata(path).row_group(0)
+    noticed = 0
+    for number in range(metadata.num_columns):
+        column = metadata.column(number)
+        begin = column.dictionary_page_offset or column.data_page_offset
+        # Headers have no checksum: the last third of a chunk is one page's body.
+        for at in range(begin + column.total_compressed_size * 2 // 3, begin + column.total_compressed_size, 397):
+            data[at] ^= 4
+            path.write_bytes(data)
+            data[at] ^= 4
+            with pytest.raises(ReadError):
+                read(path)
+            noticed += 1
+    assert noticed >= 6
+
+
 def test_codecs_of_every_name(read, tmp_path):
     """Both page versions: v2 leaves its levels uncompressed."""
     table = flat_table(3000)

@@ -143,7 +143,7 @@ static inline int feed_run(struct feed *feed, const void *bytes, size_t size, ui
 	feed_must(weir_file_open(weir_mem_root(feed->mem), path, &file, &feed->error), &feed->error);
 	code = feed_file(feed, file, every, &feed->error);
 	weir_file_unref(file);
-	if (code && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT)
+	if (code && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT && code != WEIR_E_VALUE)
 		feed_must(code, &feed->error);
 	/* An error of the reader names the file. */
 	if (code == WEIR_E_DATA && !feed->error.source[0])
