@@ -508,13 +508,20 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 	return WEIR_OK;
 }
 
-static const struct weir_step_ops step_ops = {
-	.name = "project",
-	.lane_new = lane_new,
-	.push = push,
-	.lane_free = lane_free,
-	.free = step_free,
-};
+/* One table a verb, so that stats speak of the verb that was written. */
+#define STEP_OPS(verb)                                                                                                 \
+	{.name = (verb), .lane_new = lane_new, .push = push, .lane_free = lane_free, .free = step_free}
+
+static const struct weir_step_ops select_ops = STEP_OPS("select"), with_ops = STEP_OPS("with"),
+				  rename_ops = STEP_OPS("rename"), drop_ops = STEP_OPS("drop");
+
+static const struct weir_step_ops *step_ops_of(const struct weir_op *op)
+{
+	return op == &weir_op_select ? &select_ops
+	       : op == &weir_op_with ? &with_ops
+	       : op == &weir_op_drop ? &drop_ops
+				     : &rename_ops;
+}
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
@@ -552,7 +559,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		step_free(step);
 		return code;
 	}
-	return weir_fragment_step(fragment, &step_ops, step, err);
+	return weir_fragment_step(fragment, step_ops_of(node->op), step, err);
 }
 
 #define PROJECT_TABLE                                                                                                  \
