@@ -13,14 +13,6 @@
 
 enum { MEASURE_MS = 100 };
 
-static void queue_event(struct weir_local_run *run, struct weir_event event)
-{
-	struct weir_error err = {0};
-
-	if (weir_list_push(&run->events, run->account, &err, event) && !run->error.code)
-		run->error = err;
-}
-
 /* Every lane ends, also one whose thread has not come round to reporting itself yet. */
 static void end_run(struct weir_local_run *run, int code)
 {
@@ -41,6 +33,15 @@ static void give_up_run(struct weir_local_run *run, const struct weir_error *err
 	for (uint32_t i = 0; i < run->lane_count; i++)
 		atomic_store_explicit(&run->lanes[i].cancelled, true, memory_order_relaxed);
 	end_run(run, err->code);
+}
+
+/* An event that is lost would never be answered, so the run ends with it. */
+static void queue_event(struct weir_local_run *run, struct weir_event event)
+{
+	struct weir_error err = {0};
+
+	if (weir_list_push(&run->events, run->account, &err, event))
+		give_up_run(run, &err);
 }
 
 static void cut_split(struct weir_local_run *run)
