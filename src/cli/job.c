@@ -13,12 +13,14 @@
 
 /* What a signal handler may reach: set before the run, cleared after it. */
 static struct weir_local_run *volatile running;
+static volatile sig_atomic_t interrupted; /* perhaps before there was a run */
 
 static void on_signal(int number)
 {
 	struct weir_local_run *run = running;
 
 	(void)number;
+	interrupted = 1;
 	if (run)
 		weir_local_run_cancel(run);
 }
@@ -75,11 +77,16 @@ int cli_run(const struct cli *cli, struct weir_job *job, struct weir_error *err)
 
 	if (cli->quiet)
 		weir_log_level_set(WEIR_LOG_ERROR);
-	code = weir_job_prepare(job, err);
-	if (code)
-		return code;
-	running = job->run;
+	/* Before the job is prepared: that makes the folder beside the target. */
 	catch_signals(true);
+	code = weir_job_prepare(job, err);
+	if (code) {
+		catch_signals(false);
+		return code;
+	}
+	running = job->run;
+	if (interrupted)
+		weir_local_run_cancel(job->run);
 	if (shows)
 		line = weir_progress_start(job->run, source_bytes(weir_plan_root(job->plan)));
 	code = weir_job_run(job, err);
