@@ -6,6 +6,7 @@
 #include "weir/weir.h"
 #include "base/error.h"
 #include "base/fault.h"
+#include "remove_tree.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -68,10 +69,10 @@ static bool output_exists(const char *name)
 
 static void remove_output(const char *name)
 {
-	char command[600];
+	char path[512];
 
-	snprintf(command, sizeof(command), "rm -rf '%s/%s'", folder, name);
-	assert_int_equal(system(command), 0);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	assert_int_equal(remove_tree(path), 0);
 }
 
 struct scenario {
@@ -191,11 +192,8 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	char command[600];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
+	return remove_tree(folder);
 }
 
 int main(void)

@@ -4,6 +4,7 @@
 #include "weir/weir.h"
 #include "base/text.h"
 #include "api/job.h"
+#include "remove_tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -222,11 +223,8 @@ static int set_up(void **unused)
 
 static int tear_down(void **unused)
 {
-	char command[600];
-
 	(void)unused;
-	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
-	return system(command);
+	return remove_tree(folder);
 }
 
 int main(void)
