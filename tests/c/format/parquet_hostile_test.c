@@ -1,8 +1,10 @@
 /* Files that lie: each small file of the fuzz corpus with every byte changed, and cut at every length. The reader may find
  * nothing wrong (a value changed is another value), must never crash, read outside its buffers or forget memory. */
+#include "base/fault.h"
 #include "parquet_feed.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -113,12 +115,51 @@ static void test_every_cut(void **state)
 	}
 }
 
+#ifdef WEIR_FAULTS
+/* The n-th allocation or read of a run fails, for every n: the run fails with it, and nothing is left behind. */
+static void test_every_failure(void **state)
+{
+	static const enum weir_fault_kind kinds[] = {WEIR_FAULT_ALLOC, WEIR_FAULT_MAP, WEIR_FAULT_READ};
+	uint64_t failed = 0;
+	struct feed feed;
+
+	(void)state;
+	for (uint32_t i = 0; i < files.count; i++) {
+		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+			for (uint64_t nth = 1;; nth++) {
+				uint64_t calls;
+				int code;
+
+				feed_begin(&feed);
+				feed.may_fail = true;
+				/* EINVAL: not one of those that a read tries again. */
+				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
+				code = feed_run(&feed, files.items[i].bytes, files.items[i].size, i % 2 ? 1 : 3);
+				calls = weir_fault_count(kinds[k]);
+				weir_fault_disarm();
+				feed_end(&feed);
+				failed += code != WEIR_OK;
+				if (calls < nth) {
+					assert_int_equal(code, WEIR_OK);
+					break;
+				}
+			}
+		}
+	}
+	print_message("%llu failures\n", (unsigned long long)failed);
+	assert_true(failed > 100);
+}
+#endif
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_corpus_is_read),
 		cmocka_unit_test(test_every_byte_changed),
 		cmocka_unit_test(test_every_cut),
+#ifdef WEIR_FAULTS
+		cmocka_unit_test(test_every_failure),
+#endif
 	};
 
 	return cmocka_run_group_tests_name("parquet hostile files", tests, load, unload);
