@@ -35,7 +35,7 @@ static int match_column(struct weir_account *account, const struct read_config *
 {
 	int64_t partition = partition_number(config, want->name);
 	const struct weir_type *have, *common;
-	uint32_t found = UINT32_MAX;
+	uint32_t found = UINT32_MAX, before = 0;
 	char a[96], b[96];
 
 	column->type = want->type;
@@ -44,8 +44,11 @@ static int match_column(struct weir_account *account, const struct read_config *
 		column->from = (uint32_t)partition;
 		return WEIR_OK;
 	}
+	/* Of several columns with one name the n-th is the file's n-th. */
+	for (const struct weir_field *field = config->schema->fields; field < want; field++)
+		before += strcmp(field->name, want->name) == 0;
 	for (uint32_t i = 0; i < file_schema->field_count && found == UINT32_MAX; i++) {
-		if (strcmp(file_schema->fields[i].name, want->name) == 0)
+		if (strcmp(file_schema->fields[i].name, want->name) == 0 && before-- == 0)
 			found = i;
 	}
 	if (found == UINT32_MAX) {

@@ -456,6 +456,8 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 	if (!lane->promoted[cast->column])
 		return err->code;
 	column->form = WEIR_FLAT;
+	column->validity = NULL; /* the array has its own */
+	column->values = NULL;
 	column->nested = lane->promoted[cast->column];
 	column->nested_offset = 0;
 	return WEIR_OK;

@@ -6,7 +6,7 @@
 #include <ftw.h>
 #include <stdio.h>
 
-static int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
+static inline int remove_entry(const char *path, const struct stat *status, int type, struct FTW *place)
 {
 	(void)status;
 	(void)type;
@@ -14,7 +14,7 @@ static int remove_entry(const char *path, const struct stat *status, int type, s
 	return remove(path);
 }
 
-static int remove_tree(const char *path)
+static inline int remove_tree(const char *path)
 {
 	return nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) && errno != ENOENT ? -1 : 0;
 }

@@ -336,3 +336,73 @@ def test_counts(weir_command, tmp_path, seed):
                                       text=True, timeout=60)
                 assert done.returncode == 0, (seed, text, done.stderr)
                 assert str(want) in done.stdout.split(), (seed, text, want, done.stdout)
+
+
+def files_of(folder, *tables, **options):
+    folder.mkdir(parents=True)
+    for number, table in enumerate(tables):
+        pq.write_table(table, folder / f"{number}.parquet", **options)
+    return f"read {quote(folder)}"
+
+
+def rows_or_error(chain):
+    try:
+        return weir_chain.stream(chain).to_pylist()
+    except weir_chain.ChainError as failed:
+        return str(failed)
+
+
+def test_later_files_are_matched_by_name(tmp_path):
+    wide, narrow = pa.array([1], pa.int64()), pa.array([2], pa.int32())
+    chain = files_of(tmp_path / "cast", pa.table({"x": wide}), pa.table({"x": narrow}))
+    assert rows_or_error(chain) == [{"x": 1}, {"x": 2}]
+    assert rows_or_error(f"{chain} then filter 'x > 1'") == [{"x": 2}]
+    chain = files_of(tmp_path / "lossy", pa.table({"x": narrow}), pa.table({"x": wide}))
+    failed = rows_or_error(chain)
+    assert "lossy/0.parquet" in failed and "lossy/1.parquet" in failed and "int64" in failed and "int32" in failed
+    assert rows_or_error(f"{chain} --unify-schemas") == [{"x": 2}, {"x": 1}]
+    chain = files_of(tmp_path / "extra", pa.table({"x": [1]}), pa.table({"y": [5], "x": [2]}))
+    assert rows_or_error(chain) == [{"x": 1}, {"x": 2}]
+    assert rows_or_error(f"{chain} --unify-schemas") == [{"x": 1, "y": None}, {"x": 2, "y": 5}]
+
+
+def test_later_files_with_fewer_or_narrower_fields_inside(tmp_path):
+    first = pa.table({"k": [0, 1], "x": [{"a": 1, "b": 2}, None]})
+    second = pa.table({"k": [2, 3, 4], "x": pa.array([{"a": 3}, None, {"a": None}], pa.struct([("a", pa.int32())]))})
+    chain = files_of(tmp_path / "struct", first, second)
+    want = [{"k": 0, "x": {"a": 1, "b": 2}}, {"k": 1, "x": None}, {"k": 2, "x": {"a": 3, "b": None}},
+            {"k": 3, "x": None}, {"k": 4, "x": {"a": None, "b": None}}]
+    assert rows_or_error(chain) == want
+    assert rows_or_error(f"{chain} then filter 'k in (1, 2, 4)'") == [want[1], want[2], want[4]]
+    assert rows_or_error(f"{chain} then filter 'x.a == 3'") == [want[2]]
+    lists = files_of(tmp_path / "list", pa.table({"x": [[1, 2], None]}),
+                     pa.table({"x": pa.array([[3], [], None, [None]], pa.list_(pa.int16()))}))
+    assert [row["x"] for row in rows_or_error(lists)] == [[1, 2], None, [3], [], None, [None]]
+
+
+def test_columns_of_one_name(tmp_path):
+    table = pa.table([[1, 2], [3, 4], ["a", "b"]], names=["a", "a", "b"])
+    chain = files_of(tmp_path / "same", table, table)
+    got = weir_chain.stream(chain)
+    assert got.column_names == ["a", "a", "b"]
+    assert [got.column(i).to_pylist() for i in range(3)] == [[1, 2, 1, 2], [3, 4, 3, 4], ["a", "b", "a", "b"]]
+
+
+def test_partitions_of_all_sorts(tmp_path):
+    for inside in ("y=2024/c=a b", "y=2025/c=__HIVE_DEFAULT_PARTITION__", "y=x/c=%20z"):
+        (tmp_path / inside).mkdir(parents=True)
+        pq.write_table(pa.table({"v": [1]}), tmp_path / inside / "0.parquet")
+    chain = f"read {quote(tmp_path)}"
+    want = [{"v": 1, "y": "2024", "c": "a b"}, {"v": 1, "y": "2025", "c": None}, {"v": 1, "y": "x", "c": " z"}]
+    assert rows_or_error(chain) == want
+    assert rows_or_error(f"{chain} then filter 'c is None'") == want[1:2]
+    assert rows_or_error(f"{chain} then filter 'y > \"2024\" and c == \" z\"'") == want[2:]
+
+
+def test_errors_of_values_name_file_and_row_and_spare_rows_nobody_wants(tmp_path):
+    chain = files_of(tmp_path / "zero", pa.table({"a": list(range(10000)), "b": [1] * 9999 + [0]}))
+    failed = rows_or_error(f"{chain} then with 'c = a // b'")
+    assert "zero/0.parquet" in failed and "row 9999" in failed and "a // b" in failed
+    assert len(rows_or_error(f"{chain} then with 'c = a // b' then limit 5")) == 5
+    assert len(rows_or_error(f"{chain} then filter 'b != 0' then filter 'a // b > 9990'")) == 8
+    assert [r["a"] for r in rows_or_error(f"{chain} then limit 10 then filter 'a > 7'")] == [8, 9]
