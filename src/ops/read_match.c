@@ -61,7 +61,8 @@ static int match_column(struct weir_account *account, const struct read_config *
 		column->how = READ_SAME;
 		return WEIR_OK;
 	}
-	common = weir_type_unify(account, have, want->type, err);
+	/* The wanted type first: fields that both have keep its order. */
+	common = weir_type_unify(account, want->type, have, err);
 	if (common && (weir_type_equal(common, want->type, false) ||
 		       weir_type_equal(weir_type_values(common), weir_type_values(want->type), false))) {
 		weir_type_unref(common);

@@ -234,17 +234,18 @@ static void lane_free(void *state)
 	struct weir_account *account = lane->context->account;
 	size_t count = lane->source->schema->field_count;
 
-	for (uint32_t s = 0; s < SIDES; s++) {
-		weir_chain_free(lane->chains[s]);
-		for (size_t i = 0; lane->evaluators[s] && i < count; i++)
-			weir_evaluator_free(lane->evaluators[s][i]);
-		weir_free(&lane->account, lane->evaluators[s], count * sizeof(*lane->evaluators[s]));
-	}
+	/* Promoted arrays share buffers with those of the sides' readers, and go before them. */
 	for (size_t i = 0; i < count; i++) {
 		if (lane->nulls)
 			weir_array_unref(lane->nulls[i]);
 		if (lane->promoted)
 			weir_array_unref(lane->promoted[i]);
+	}
+	for (uint32_t s = 0; s < SIDES; s++) {
+		weir_chain_free(lane->chains[s]);
+		for (size_t i = 0; lane->evaluators[s] && i < count; i++)
+			weir_evaluator_free(lane->evaluators[s][i]);
+		weir_free(&lane->account, lane->evaluators[s], count * sizeof(*lane->evaluators[s]));
 	}
 	weir_free(&lane->account, lane->nulls, count * sizeof(*lane->nulls));
 	weir_free(&lane->account, lane->promoted, count * sizeof(*lane->promoted));

@@ -406,3 +406,21 @@ def test_errors_of_values_name_file_and_row_and_spare_rows_nobody_wants(tmp_path
     assert len(rows_or_error(f"{chain} then with 'c = a // b' then limit 5")) == 5
     assert len(rows_or_error(f"{chain} then filter 'b != 0' then filter 'a // b > 9990'")) == 8
     assert [r["a"] for r in rows_or_error(f"{chain} then limit 10 then filter 'a > 7'")] == [8, 9]
+
+
+def test_fields_in_another_order_are_unified(tmp_path):
+    chain = files_of(tmp_path / "order", pa.table({"n": [{"a": 1, "l": [1]}]}), pa.table({"n": [{"z": "new", "a": 2}]}))
+    want = [{"n": {"a": 1, "l": [1], "z": None}}, {"n": {"a": 2, "l": None, "z": "new"}}]
+    assert rows_or_error(f"{chain} --unify-schemas") == want
+
+
+def test_union_of_nested_columns(tmp_path):
+    files_of(tmp_path / "a", pa.table({"k": [1, 2], "n": [{"a": 1, "l": [1]}, None], "m": [["x"], []]}))
+    files_of(tmp_path / "b", pa.table({"k": [3], "n": [{"a": 4, "z": "new"}]}))
+    chain = f"read {quote(tmp_path / 'a')} then union 'read \"{tmp_path / 'b'}\"'"
+    want = [{"k": 1, "n": {"a": 1, "l": [1], "z": None}, "m": ["x"]}, {"k": 2, "n": None, "m": []},
+            {"k": 3, "n": {"a": 4, "l": None, "z": "new"}, "m": None}]
+    assert rows_or_error(chain) == want
+    assert rows_or_error(f"{chain} then filter 'n.a > 1'") == want[2:]
+    assert rows_or_error(f"read {quote(tmp_path / 'b')} then union 'read \"{tmp_path / 'a'}\"' then filter 'k == 2'") == [
+        {"k": 2, "n": None, "m": []}]
