@@ -6,9 +6,11 @@
  *
  * At most one page at a time is inflated. A page is inflated again for every W of its rows, which is the price: W is as
  * large as the share allows, and pages smaller than the share stay (is_held is set for each leaf by itself). Texts are
- * copied out of the page here, the only place that does so. What changes its form (from codes to plain values) ends W.
+ * copied out of the page here, the only place that does so, and held as a plain page has them. What changes its form
+ * (from codes to plain values) ends W.
  *
- * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over).
+ * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over); holding views beside the texts
+ * (half as many rows, twice the time for 1,000 columns at 256M).
  */
 #include "format/parquet/read_impl.h"
 
@@ -20,8 +22,9 @@ struct parquet_hold {
 	bool has_nulls;
 	size_t width, rows_max;
 	struct parquet_memory values, valid; /* valid: a bit a row, kept also without nulls */
-	struct parquet_memory bytes;         /* of texts too long for their views */
-	size_t bytes_size;
+	size_t bytes_size;                   /* of texts in `values` */
+	int64_t served_row;                  /* the row whose text begins at byte `served` */
+	size_t served;
 	const struct weir_dictionary *dictionary;
 };
 
@@ -33,7 +36,6 @@ void parquet_hold_release(struct parquet_leaf *leaf)
 		return;
 	parquet_memory_release(account, &leaf->hold->values);
 	parquet_memory_release(account, &leaf->hold->valid);
-	parquet_memory_release(account, &leaf->hold->bytes);
 	weir_free(account, leaf->hold, sizeof(*leaf->hold));
 	leaf->hold = NULL;
 }
@@ -55,50 +57,68 @@ static bool is_views(const struct parquet_hold *hold, const struct parquet_leaf 
 	return hold->form == WEIR_FLAT && leaf->info->type->layout == WEIR_LAYOUT_BYTES;
 }
 
-/* Bytes of the texts that do not fit into their views. Places of nulls are made empty. */
-static size_t texts_size(struct weir_view *views, const uint64_t *validity, uint32_t count)
-{
-	size_t size = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		if (validity && !(validity[i >> 6] >> (i & 63) & 1))
-			views[i] = (struct weir_view){0};
-		size += views[i].size > WEIR_VIEW_INLINE ? views[i].size : 0;
-	}
-	return size;
-}
-
-static void texts_copy(struct parquet_hold *hold, struct weir_view *views, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		uint8_t *to = hold->bytes.data + hold->bytes_size;
-
-		if (views[i].size <= WEIR_VIEW_INLINE)
-			continue;
-		memcpy(to, views[i].data, views[i].size);
-		views[i].data = to;
-		hold->bytes_size += views[i].size;
-	}
-}
-
 static bool is_large_dictionary(const struct parquet_leaf *leaf)
 {
 	return leaf->dictionary &&
 	       leaf->dictionary->bytes.capacity + leaf->dictionary->items.capacity > leaf->reader->hold_bytes;
 }
 
-/* Values in place of codes, when the dictionary is too large to stay. Nulls have a code inside it too. */
+/* The value of a row, also where it is a code. NULL: null, or a code of a dictionary without values. */
+static const void *value_at(const struct weir_column *column, size_t width, uint32_t row)
+{
+	const uint8_t *values = column->values;
+	uint32_t code;
+
+	if (column->validity && !(column->validity[row >> 6] >> (row & 63) & 1))
+		return NULL;
+	if (column->form != WEIR_DICTIONARY)
+		return values + row * width;
+	code = ((const uint32_t *)column->values)[row];
+	return code < column->dictionary->count ? (const uint8_t *)column->dictionary->values + code * width : NULL;
+}
+
+/* Values in place of codes, when the dictionary is too large to stay. */
 static void gather(const struct parquet_hold *hold, const struct weir_column *column, uint32_t count, uint8_t *out)
 {
-	const uint32_t *codes = column->values;
-	const uint8_t *values = column->dictionary->values;
+	for (uint32_t i = 0; i < count; i++, out += hold->width) {
+		const void *value = value_at(column, hold->width, i);
 
-	for (uint32_t i = 0; i < count; i++) {
-		if (codes[i] < column->dictionary->count)
-			memcpy(out + i * hold->width, values + codes[i] * hold->width, hold->width);
-		else /* an empty one: every row is null */
-			memset(out + i * hold->width, 0, hold->width);
+		if (value)
+			memcpy(out, value, hold->width);
+		else
+			memset(out, 0, hold->width);
 	}
+}
+
+/* Texts lie as in a plain page, each after its length, nulls as empty ones: views are made when a vector is served. */
+static int texts_take(struct parquet_leaf *leaf, const struct weir_column *column, uint32_t count, bool is_first,
+		      bool *taken, struct weir_error *err)
+{
+	struct parquet_hold *hold = leaf->hold;
+	size_t size = 0, share = leaf->reader->hold_bytes;
+
+	*taken = false;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_view *view = value_at(column, sizeof(*view), i);
+
+		size += 4 + (view ? view->size : 0);
+	}
+	if (is_first && parquet_memory_reserve(leaf->reader->account, &hold->values, size > share ? size : share, err))
+		return err->code;
+	if (hold->bytes_size + size + PARQUET_PAD > hold->values.capacity)
+		return WEIR_OK;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_view *view = value_at(column, sizeof(*view), i);
+		uint8_t *to = hold->values.data + hold->bytes_size;
+		uint32_t length = view ? view->size : 0;
+
+		memcpy(to, &length, 4);
+		if (length)
+			memcpy(to + 4, weir_view_bytes(view), length);
+		hold->bytes_size += 4 + length;
+	}
+	*taken = true;
+	return WEIR_OK;
 }
 
 /* Takes over `count` decoded rows. False when their form or their size does not go with what is held already. */
@@ -120,13 +140,13 @@ static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint
 		hold->form = form;
 		hold->dictionary = form == WEIR_DICTIONARY ? column->dictionary : NULL;
 		hold->width = form_width(leaf, hold->form);
-		if (is_views(hold, leaf))
-			share /= 2; /* as much for the texts */
-		hold->rows_max = share / hold->width > leaf->reader->rows_cap ? share / hold->width
-									      : leaf->reader->rows_cap;
-		if (parquet_memory_reserve(account, &hold->values, (hold->rows_max + PARQUET_SLACK) * hold->width,
-					   err) ||
-		    parquet_memory_reserve(account, &hold->valid, hold->rows_max / 8 + 16, err))
+		hold->rows_max = share / (is_views(hold, leaf) ? 4 : hold->width);
+		if (hold->rows_max < leaf->reader->rows_cap)
+			hold->rows_max = leaf->reader->rows_cap;
+		if (parquet_memory_reserve(account, &hold->valid, hold->rows_max / 8 + 16, err))
+			return err->code;
+		if (!is_views(hold, leaf) &&
+		    parquet_memory_reserve(account, &hold->values, (hold->rows_max + PARQUET_SLACK) * hold->width, err))
 			return err->code;
 	} else if (hold->form != form || (form == WEIR_DICTIONARY && hold->dictionary != column->dictionary)) {
 		return WEIR_OK;
@@ -146,25 +166,12 @@ static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint
 		*taken = true;
 		return WEIR_OK;
 	}
+	if (is_views(hold, leaf))
+		return texts_take(leaf, column, count, is_first, taken, err);
 	if (is_flattened)
 		gather(hold, column, count, hold->values.data + at * hold->width);
 	else
 		memcpy(hold->values.data + at * hold->width, column->values, count * hold->width);
-	if (is_views(hold, leaf)) {
-		struct weir_view *views = (struct weir_view *)hold->values.data + at;
-		size_t size = texts_size(views, column->validity, count);
-
-		/* Views point into `bytes`, so it cannot grow once something is in it. */
-		if (hold->bytes_size + size + PARQUET_PAD > hold->bytes.capacity) {
-			size_t wanted = size > leaf->reader->hold_bytes / 2 ? size : leaf->reader->hold_bytes / 2;
-
-			if (!is_first)
-				return WEIR_OK;
-			if (parquet_memory_reserve(account, &hold->bytes, wanted, err))
-				return err->code;
-		}
-		texts_copy(hold, views, count);
-	}
 	*taken = true;
 	return WEIR_OK;
 }
@@ -181,7 +188,8 @@ static int fill(struct parquet_leaf *leaf, int64_t row, uint32_t row_count, stru
 		row_end = group->row_count;
 	hold->row_begin = hold->row_end = row;
 	hold->has_nulls = false;
-	hold->bytes_size = 0;
+	hold->bytes_size = hold->served = 0;
+	hold->served_row = row;
 	while (hold->row_end < row_end) {
 		struct weir_column column = {.type = leaf->info->type};
 		struct weir_selection all = {0};
@@ -212,6 +220,29 @@ static int fill(struct parquet_leaf *leaf, int64_t row, uint32_t row_count, stru
 	return WEIR_OK;
 }
 
+/* Views of the rows' texts. Vectors come in order, so the place of the last one leads to the next. */
+static int texts_serve(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count, struct weir_error *err)
+{
+	const struct parquet_kernels *kernels = leaf->reader->kernels;
+	struct parquet_hold *hold = leaf->hold;
+	const uint8_t *bytes = hold->values.data, *end = bytes + hold->bytes_size, *at;
+
+	if (parquet_memory_reserve(leaf->reader->account, &leaf->out,
+				   (row_count + PARQUET_SLACK) * sizeof(struct weir_view), err))
+		return err->code;
+	if (row_first < hold->served_row) {
+		hold->served_row = hold->row_begin;
+		hold->served = 0;
+	}
+	at = kernels->views_skip(bytes + hold->served, end, (uint32_t)(row_first - hold->served_row));
+	WEIR_ASSERT(at);
+	at = kernels->views(at, end, row_count, (struct weir_view *)leaf->out.data);
+	WEIR_ASSERT(at);
+	hold->served_row = row_first + row_count;
+	hold->served = (size_t)(at - bytes);
+	return WEIR_OK;
+}
+
 int parquet_hold_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count, struct weir_column *column,
 		      struct weir_error *err)
 {
@@ -237,6 +268,10 @@ int parquet_hold_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row
 	if (is_bits(hold, leaf)) {
 		reader->kernels->copy_bits(hold->values.data, at, row_count, leaf->valid_page, 0);
 		column->values = leaf->valid_page;
+	} else if (is_views(hold, leaf)) {
+		if (texts_serve(leaf, row_first, row_count, err))
+			return err->code;
+		column->values = leaf->out.data;
 	} else {
 		column->values = hold->values.data + at * hold->width;
 	}
