@@ -201,7 +201,7 @@ static void test_codes_that_do_not_fit_are_refused(void **state)
 {
 	struct fixture *f = *state;
 	const struct weir_type *type = parse(f, "dictionary<values=string, indices=int8, ordered=0>");
-	char texts[100][4];
+	char texts[100][16];
 	const char *values[100];
 	struct weir_array *a, *b;
 	struct weir_builder builder;
