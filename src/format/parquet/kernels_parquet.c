@@ -46,19 +46,16 @@ static void unpack_shuffled(const uint8_t *in, uint32_t width, uint32_t count, u
 {
 	const __m256i mask = _mm256_set1_epi32((int)(((uint64_t)1 << width) - 1));
 	const uint32_t half = 4 * width >> 3; /* where the four upper values begin */
-	uint8_t places[32];
-	uint32_t shifts[8];
-	__m256i shuffle, shift;
+	/* Where each value begins, in bits from its half's first byte; the upper four may begin inside that byte. */
+	const __m256i number = _mm256_setr_epi32(0, 1, 2, 3, 0, 1, 2, 3);
+	const __m256i upper = _mm256_setr_epi32(0, 0, 0, 0, 7, 7, 7, 7);
+	const __m256i bit = _mm256_add_epi32(_mm256_mullo_epi32(number, _mm256_set1_epi32((int)width)),
+					     _mm256_and_si256(upper, _mm256_set1_epi32((int)(4 * width))));
+	const __m256i shift = _mm256_and_si256(bit, _mm256_set1_epi32(7));
+	const __m256i shuffle = _mm256_add_epi32(
+		_mm256_mullo_epi32(_mm256_srli_epi32(bit, 3), _mm256_set1_epi32(0x01010101)),
+		_mm256_set1_epi32(0x03020100));
 
-	for (uint32_t j = 0; j < 8; j++) {
-		uint32_t bit = j * width - (j < 4 ? 0 : half * 8);
-
-		for (uint32_t b = 0; b < 4; b++)
-			places[j * 4 + b] = (uint8_t)((bit >> 3) + b);
-		shifts[j] = bit & 7;
-	}
-	shuffle = _mm256_loadu_si256((const __m256i *)places);
-	shift = _mm256_loadu_si256((const __m256i *)shifts);
 	for (uint32_t i = 0; i < count; i += 8, in += width, out += 8) {
 		__m128i low = _mm_loadu_si128((const __m128i *)in);
 		__m128i high = _mm_loadu_si128((const __m128i *)(in + half));
@@ -89,9 +86,10 @@ static void unpack32(const uint8_t *in, uint32_t width, uint32_t count, uint32_t
 		return;
 #ifndef __AVX2__
 		WIDTH(1)
-		WIDTH(2) WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12)
-			WIDTH(13) WIDTH(14) WIDTH(15) WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21)
-				WIDTH(22) WIDTH(23) WIDTH(24) WIDTH(25)
+		WIDTH(2)
+		WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12) WIDTH(13)
+			WIDTH(14) WIDTH(15) WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21) WIDTH(22)
+				WIDTH(23) WIDTH(24) WIDTH(25)
 #endif
 					WIDTH(26) WIDTH(27) WIDTH(28) WIDTH(29) WIDTH(30) WIDTH(31)
 #undef WIDTH

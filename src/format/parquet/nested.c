@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+enum { SPARSE = 4 };
+
 struct make {
 	struct parquet_column *column;
 	struct weir_account *account;
@@ -335,12 +337,14 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 {
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
-	struct make make = {
-		.column = self, .account = reader->account, .err = err, .has_blanks = selection->rows != NULL};
+	/* Where many rows live, leaving out the others costs more than taking them along. */
+	bool is_sparse = selection->rows && selection->count * SPARSE < reader->vector_rows;
+	struct weir_selection rows = is_sparse ? *selection : (struct weir_selection){.count = reader->vector_rows};
+	struct make make = {.column = self, .account = reader->account, .err = err, .has_blanks = is_sparse};
 
 	for (uint32_t l = 0; l < self->leaf_count; l++)
 		if (parquet_levels_read(&self->leaves[l], &self->levels[l], reader->vector_row, reader->vector_rows,
-					selection, err))
+					&rows, err))
 			goto fail;
 	self->nested = make_array(&make, self->shape, (struct slots){0, 0});
 	if (!self->nested)
