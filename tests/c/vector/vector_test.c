@@ -140,7 +140,7 @@ static void gathered(struct fixture *f, bool nulls, bool as_dictionary_type, enu
 	struct weir_field fields[TYPES];
 	struct weir_array *arrays[TYPES];
 	const struct weir_type *types[TYPES], *outer[TYPES];
-	char names[TYPES][8];
+	char names[TYPES][16];
 	struct weir_schema *schema, *plain;
 	struct weir_batch *batch, *out;
 	struct weir_gather *gather;
