@@ -237,8 +237,11 @@ def test_more_random_tables_both_ways(tmp_path, seed):
     seeded_both_ways(tmp_path, seed)
 
 
-def _parquet_can(type):
-    """What pyarrow itself writes and reads."""
+def _parquet_can(type, inside=False):
+    """What pyarrow itself writes and reads. Of nulls inside other types it loses the rows; of dictionaries inside other
+    types weir gives the values."""
+    if inside and (pa.types.is_null(type) or pa.types.is_dictionary(type)):
+        return False
     if pa.types.is_interval(type) or pa.types.is_run_end_encoded(type):
         return False
     if pa.types.is_fixed_size_binary(type) and type.byte_width == 0:
@@ -252,7 +255,7 @@ def _parquet_can(type):
     if pa.types.is_dictionary(type):
         return type.value_type in (pa.string(),)
     if pa.types.is_nested(type):
-        return all(_parquet_can(type.field(i).type) for i in range(type.num_fields))
+        return all(_parquet_can(type.field(i).type, True) for i in range(type.num_fields))
     return True
 
 
@@ -273,7 +276,12 @@ def drawn_both_ways(folder, table, codec, version, dictionary, page):
         want = pq.read_table(path)
     except (pa.ArrowException, OSError):
         return  # pyarrow's own limits are not weir's
-    same(weir_read(path), want, "", table)
+    got = weir_read(path)
+    if want.num_rows != table.num_rows:
+        # pyarrow loses rows that are nothing but empty lists in pages of version 2; weir does not.
+        assert got.num_rows == table.num_rows
+        return
+    same(got, want, "", table)
     weir_chain.run(f"batches then write {quote(back)} --mode overwrite", table)
     same(pq.read_table(back), want)
 

@@ -207,8 +207,8 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held;
 	/* Large first grants, since writers size their row groups by them; a quarter is left for those who ask. */
 	stage.slot_memory = options.budget / 4 * 3 / stage.slots;
-	/* The promise is limit + 10 % for the process as the kernel sees it, the reserve included. */
-	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE - run->held;
+	/* The promise is limit + 10 % for the process as the kernel sees it, what the reserve is for included. */
+	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held;
 	if (options.overdraft > options.limit)
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
