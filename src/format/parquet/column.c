@@ -228,7 +228,7 @@ static int views_pick(struct flat *flat, uint32_t row, uint32_t count, uint32_t 
 		if (!at)
 			return parquet_leaf_damaged(leaf, err, "A text is longer than its page.");
 		passed = target + 1;
-		if (leaf->info->is_text && !values->is_ascii &&
+		if (leaf->info->is_text && !values->is_checked &&
 		    parquet_views_check(leaf, &out[row + local], 1, flat->row_first + row + local, err))
 			return err->code;
 	}
@@ -256,7 +256,7 @@ static int views_piece(struct flat *flat, uint32_t row, uint32_t count, uint32_t
 	}
 	if (parquet_values_read(leaf, present, packed, err))
 		return err->code;
-	if (leaf->info->is_text && !leaf->values.is_ascii &&
+	if (leaf->info->is_text && !leaf->values.is_checked &&
 	    parquet_views_check(leaf, packed, present, flat->row_first + row, err))
 		return err->code;
 	if (present < count)

@@ -32,10 +32,11 @@ static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct we
 		memcpy(&julian, in + 8, 4);
 		days = (int64_t)julian - JULIAN_1970;
 		if (__builtin_mul_overflow(days, NANOS_PER_DAY, &days) || __builtin_add_overflow(days, nanos, &out[i]))
-			return weir_error_set(err, WEIR_E_VALUE,
-					      "An INT96 timestamp (Julian day %u) lies outside the years 1677 to 2262 that "
-					      "nanoseconds can tell; leave the column out to read the others.",
-					      julian);
+			return weir_error_set(
+				err, WEIR_E_VALUE,
+				"An INT96 timestamp (Julian day %u) lies outside the years 1677 to 2262 that "
+				"nanoseconds can tell; leave the column out to read the others.",
+				julian);
 	}
 	return WEIR_OK;
 }
@@ -75,18 +76,27 @@ static int decimal_bytes(const uint8_t *in, uint32_t size, uint32_t width_arrow,
 	return WEIR_OK;
 }
 
+static int64_t load_be(const uint8_t *in)
+{
+	uint64_t value;
+
+	memcpy(&value, in, 8);
+	return (int64_t)__builtin_bswap64(value);
+}
+
+/* Up to 16 bytes, by loads of 8 that may reach past the value: pages and scratch memory are padded. */
 static void decimal_fixed16(const uint8_t *in, uint32_t count, uint32_t width, uint8_t *out)
 {
 	for (uint32_t i = 0; i < count; i++, in += width, out += 16) {
-		uint8_t bytes[16];
-		uint64_t high, low, halves[2];
+		int64_t halves[2];
 
-		memset(bytes, in[0] & 0x80 ? 0xff : 0, 16);
-		memcpy(bytes + 16 - width, in, width);
-		memcpy(&high, bytes, 8);
-		memcpy(&low, bytes + 8, 8);
-		halves[0] = __builtin_bswap64(low);
-		halves[1] = __builtin_bswap64(high);
+		if (width <= 8) {
+			halves[0] = load_be(in) >> (8 * (8 - width));
+			halves[1] = halves[0] >> 63;
+		} else {
+			halves[0] = load_be(in + width - 8);
+			halves[1] = load_be(in) >> (8 * (16 - width));
+		}
 		memcpy(out, halves, 16);
 	}
 }

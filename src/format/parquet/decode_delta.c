@@ -77,7 +77,7 @@ static int lengths_open(struct parquet_leaf *leaf, struct weir_error *err)
 	if (!values->at)
 		return broken(leaf, err);
 	if (leaf->info->is_text)
-		values->is_ascii = leaf->reader->kernels->is_ascii(values->at, (size_t)(values->end - values->at));
+		values->is_checked = leaf->reader->kernels->is_ascii(values->at, (size_t)(values->end - values->at));
 	return WEIR_OK;
 }
 
@@ -143,7 +143,7 @@ static int bytes_open(struct parquet_leaf *leaf, struct weir_error *err)
 	struct parquet_values *values = &leaf->values;
 	const uint8_t *suffixes;
 
-	values->is_ascii = false; /* texts are cut into pieces: each is looked at when it is whole */
+	values->is_checked = false; /* texts are cut into pieces: each is looked at when it is whole */
 	leaf->previous_size = 0;
 	if (values->at == values->end)
 		return WEIR_OK;

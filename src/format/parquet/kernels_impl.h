@@ -29,6 +29,8 @@ struct parquet_kernels {
 	const uint8_t *(*views)(const uint8_t *at, const uint8_t *end, uint32_t count, struct weir_view *out);
 	/* Passes over `count` such values. */
 	const uint8_t *(*views_skip)(const uint8_t *at, const uint8_t *end, uint32_t count);
+	/* The longest of the values that fill [at, end); UINT32_MAX when lengths do not lead to the end. */
+	uint32_t (*lengths_max)(const uint8_t *at, const uint8_t *end);
 	bool (*is_ascii)(const uint8_t *bytes, size_t size);
 	/* bits [from_bit, from_bit + count) of `in` to bit `to_bit` and on of `out`, whose later bits are lost up to the end of
 	 * the last word written. */

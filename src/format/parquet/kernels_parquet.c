@@ -87,9 +87,10 @@ static void unpack32(const uint8_t *in, uint32_t width, uint32_t count, uint32_t
 #ifndef __AVX2__
 		WIDTH(1)
 		WIDTH(2)
-		WIDTH(3) WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12) WIDTH(13)
-			WIDTH(14) WIDTH(15) WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21) WIDTH(22)
-				WIDTH(23) WIDTH(24) WIDTH(25)
+		WIDTH(3)
+		WIDTH(4) WIDTH(5) WIDTH(6) WIDTH(7) WIDTH(8) WIDTH(9) WIDTH(10) WIDTH(11) WIDTH(12) WIDTH(13) WIDTH(14)
+			WIDTH(15) WIDTH(16) WIDTH(17) WIDTH(18) WIDTH(19) WIDTH(20) WIDTH(21) WIDTH(22) WIDTH(23)
+				WIDTH(24) WIDTH(25)
 #endif
 					WIDTH(26) WIDTH(27) WIDTH(28) WIDTH(29) WIDTH(30) WIDTH(31)
 #undef WIDTH
@@ -250,6 +251,24 @@ static const uint8_t *views_skip(const uint8_t *at, const uint8_t *end, uint32_t
 	return at;
 }
 
+static uint32_t lengths_max(const uint8_t *at, const uint8_t *end)
+{
+	uint32_t max = 0;
+
+	while (at < end) {
+		uint64_t size;
+
+		if (end - at < 4)
+			return UINT32_MAX;
+		size = load32(at);
+		if (size > (uint64_t)(end - at) - 4)
+			return UINT32_MAX;
+		max = size > max ? (uint32_t)size : max;
+		at += 4 + size;
+	}
+	return max;
+}
+
 static bool is_ascii(const uint8_t *bytes, size_t size)
 {
 	size_t i = 0;
@@ -361,6 +380,7 @@ const struct parquet_kernels WEIR_KERNEL(parquet_kernels) = {
 	.spread_bits = spread_bits,
 	.views = views,
 	.views_skip = views_skip,
+	.lengths_max = lengths_max,
 	.is_ascii = is_ascii,
 	.copy_bits = copy_bits,
 	.count_bits = count_bits,

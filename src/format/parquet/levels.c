@@ -163,7 +163,7 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 			return err->code;
 		}
 		read = leaf->packed.data;
-	} else if (info->is_text && !leaf->values.is_ascii &&
+	} else if (info->is_text && !leaf->values.is_checked &&
 		   parquet_views_check(leaf, read, count, WEIR_NO_ROW, err)) {
 		return err->code;
 	}

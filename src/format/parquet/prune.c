@@ -126,7 +126,7 @@ static bool bound_set(const struct parquet_leaf_info *info, struct parquet_bytes
 {
 	struct weir_error ignored = {0};
 	struct weir_view view;
-	uint8_t value[32];
+	uint8_t value[32], padded[32 + 8] = {0};
 
 	*out = (struct weir_scalar){.type = info->type};
 	if (!bytes.data)
@@ -148,9 +148,13 @@ static bool bound_set(const struct parquet_leaf_info *info, struct parquet_bytes
 	}
 	if (bytes.size != info->width)
 		return false;
+	if (bytes.size > sizeof(value))
+		return false;
+	/* Conversion may load past the value. */
+	memcpy(padded, bytes.data, bytes.size);
 	if (info->convert == PARQUET_KEEP)
 		memcpy(value, bytes.data, bytes.size);
-	else if (parquet_convert(info, bytes.data, 1, value, &ignored))
+	else if (parquet_convert(info, padded, 1, value, &ignored))
 		return false;
 	return scalar_set(info->type, value, out);
 }

@@ -123,7 +123,7 @@ struct parquet_values {
 	struct parquet_delta delta; /* numbers, lengths, prefix lengths */
 	struct parquet_delta delta_suffix;
 	size_t stride, stride_at; /* BYTE_STREAM_SPLIT */
-	bool is_ascii;            /* the whole page: no text in it needs a look */
+	bool is_checked;          /* the page is UTF-8 as a whole: no text in it needs a look */
 	bool is_codes;            /* values are codes of the chunk's dictionary */
 };
 

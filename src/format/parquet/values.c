@@ -70,14 +70,22 @@ const struct parquet_decoder parquet_plain_bits = {
 
 /* ── plain texts: each after its length ── */
 
+/* Is all of the page UTF-8, and with it each of its texts? Lengths below 128 are ASCII, so no character can reach over one
+ * into the next text, and one look at the whole page spares one at each text. A page with longer texts passes if all of
+ * it is ASCII; else its texts are looked at one by one. */
+static bool is_text_page(const struct parquet_kernels *kernels, const uint8_t *at, const uint8_t *end)
+{
+	return kernels->is_ascii(at, (size_t)(end - at)) ||
+	       (kernels->lengths_max(at, end) < 128 && weir_utf8_valid(at, (size_t)(end - at)));
+}
+
 static int plain_bytes_open(struct parquet_leaf *leaf, struct weir_error *err)
 {
 	struct parquet_values *values = &leaf->values;
 
 	(void)err;
-	/* Lengths below 128 are ASCII too, so one look at the whole page spares one at each short text. */
 	if (leaf->info->is_text)
-		values->is_ascii = leaf->reader->kernels->is_ascii(values->at, (size_t)(values->end - values->at));
+		values->is_checked = is_text_page(leaf->reader->kernels, values->at, values->end);
 	return WEIR_OK;
 }
 
@@ -219,7 +227,7 @@ int parquet_values_open(struct parquet_leaf *leaf, struct weir_error *err)
 		return parquet_leaf_damaged(leaf, err, "A page in an encoding (%d) that its type cannot have.",
 					    leaf->page.header.encoding);
 	leaf->values = (struct parquet_values){
-		.decoder = decoder, .at = leaf->page.values, .end = leaf->page.values_end, .is_ascii = true};
+		.decoder = decoder, .at = leaf->page.values, .end = leaf->page.values_end, .is_checked = true};
 	return leaf->info->convert == PARQUET_ALL_NULL ? WEIR_OK : decoder->open(leaf, err);
 }
 

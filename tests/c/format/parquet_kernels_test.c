@@ -153,6 +153,8 @@ static void test_views(void **state)
 			assert_memory_equal(&views[i], &same, sizeof(same));
 			place += 4 + size;
 		}
+		assert_true(kernels->lengths_max(page, page + at) <= 46);
+		assert_int_equal(kernels->lengths_max(page, page + at - 1), UINT32_MAX);
 		/* A page one byte short. */
 		assert_null(kernels->views(page, page + at - 1, count, views));
 		assert_null(kernels->views_skip(page, page + at - 1, count));
