@@ -43,55 +43,6 @@ int parquet_leaf_damaged(const struct parquet_leaf *leaf, struct weir_error *err
 	return WEIR_E_DATA;
 }
 
-/* A little more than asked for, in steps of a quarter (a sixteenth of what is large), so that pages of about one size
- * share one buffer. */
-static size_t capacity_for(size_t size)
-{
-	int below = size < (4 << 20) ? 2 : 4;
-	size_t step = (size_t)1 << (size < 512 ? 6 : 63 - __builtin_clzll(size) - below);
-
-	return weir_round_up(size, step);
-}
-
-int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
-			   struct weir_error *err)
-{
-	size_t capacity = capacity_for(size + PARQUET_PAD);
-
-	if (buffer->data && buffer->capacity >= size + PARQUET_PAD)
-		return WEIR_OK;
-	parquet_memory_release(account, buffer);
-	buffer->data = weir_alloc(account, capacity, err);
-	if (!buffer->data)
-		return err->code;
-	buffer->capacity = capacity;
-	return WEIR_OK;
-}
-
-void parquet_memory_release(struct weir_account *account, struct parquet_memory *buffer)
-{
-	if (buffer->data)
-		weir_free(account, buffer->data, buffer->capacity);
-	*buffer = (struct parquet_memory){0};
-}
-
-/* Lets go of a buffer: at once, or when the vector that may point into it is gone. */
-static int buffer_retire(struct parquet_leaf *leaf, struct parquet_memory *buffer, bool handed, struct weir_error *err)
-{
-	struct parquet_reader *reader = leaf->reader;
-
-	if (!buffer->data)
-		return WEIR_OK;
-	if (!handed) {
-		parquet_memory_release(reader->account, buffer);
-		return WEIR_OK;
-	}
-	if (weir_list_push(&reader->retired, reader->account, err, *buffer))
-		return err->code;
-	*buffer = (struct parquet_memory){0};
-	return WEIR_OK;
-}
-
 /* parquet-mr before 1.2.9, or one that does not say. */
 static bool is_old_mr(const struct parquet_bytes *created_by)
 {
@@ -178,55 +129,6 @@ void parquet_leaf_release(struct parquet_leaf *leaf)
 		parquet_memory_release(account, buffers[i]);
 }
 
-/* Bytes [offset, offset + size) of the file, contiguous. `size` lies inside the chunk. */
-static int fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size, const uint8_t **out, struct weir_error *err)
-{
-	struct parquet_reader *reader = leaf->reader;
-	struct weir_file *file = reader->file->base.file;
-	size_t kept = 0, want = size;
-	const uint8_t *kept_at = NULL;
-	struct parquet_memory fresh = {0};
-
-	if (leaf->window_size && offset >= leaf->window_offset &&
-	    !weir_range_outside(offset - leaf->window_offset, size, leaf->window_size)) {
-		*out = leaf->window.data + (offset - leaf->window_offset);
-		return WEIR_OK;
-	}
-	if (want < leaf->readahead)
-		want = leaf->readahead;
-	if (want > leaf->chunk_end - offset)
-		want = leaf->chunk_end - offset;
-	if (leaf->window_size && offset >= leaf->window_offset && offset < leaf->window_offset + leaf->window_size) {
-		kept_at = leaf->window.data + (offset - leaf->window_offset);
-		kept = leaf->window_size - (size_t)(offset - leaf->window_offset);
-	}
-	if (leaf->handed_window || leaf->window.capacity < want + PARQUET_PAD) {
-		if (parquet_memory_reserve(reader->account, &fresh, want, err))
-			return err->code;
-		if (kept)
-			memcpy(fresh.data, kept_at, kept);
-		if (buffer_retire(leaf, &leaf->window, leaf->handed_window, err)) {
-			parquet_memory_release(reader->account, &fresh);
-			return err->code;
-		}
-		leaf->window = fresh;
-		leaf->handed_window = false;
-	} else if (kept) {
-		memmove(leaf->window.data, kept_at, kept);
-	}
-	leaf->window_offset = offset;
-	leaf->window_size = kept;
-	if (weir_file_read(file, offset + kept, leaf->window.data + kept, want - kept, err)) {
-		weir_error_at_column(err, leaf->info->path);
-		return err->code;
-	}
-	reader->stats.bytes_read += want - kept;
-	leaf->window_size = want;
-	memset(leaf->window.data + want, 0, PARQUET_PAD);
-	*out = leaf->window.data;
-	return WEIR_OK;
-}
-
 /* The header at `offset`; body_offset and sizes are checked against the chunk. */
 static int header_at(struct parquet_leaf *leaf, uint64_t offset, struct parquet_page_header *header,
 		     uint64_t *body_offset, struct weir_error *err)
@@ -241,7 +143,7 @@ static int header_at(struct parquet_leaf *leaf, uint64_t offset, struct parquet_
 		const uint8_t *bytes = NULL;
 		size_t used = 0, there;
 
-		if (fetch(leaf, offset, size, &bytes, err))
+		if (parquet_window_fetch(leaf, offset, size, &bytes, err))
 			return err->code;
 		there = leaf->window_size - (size_t)(offset - leaf->window_offset);
 		if (parquet_page_header_parse(bytes, there, header, &used, err)) {
@@ -489,7 +391,7 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 		leaf->readahead *= 4;
 	if (leaf->readahead > reader->window_bytes_max)
 		leaf->readahead = reader->window_bytes_max;
-	if (fetch(leaf, leaf->page.body_offset, size_in, &in, err) || checksum(leaf, header, in, err))
+	if (parquet_window_fetch(leaf, leaf->page.body_offset, size_in, &in, err) || checksum(leaf, header, in, err))
 		return err->code;
 	if (header->type == PARQUET_PAGE_DATA_V2) {
 		raw = (size_t)header->definition_size + (size_t)header->repetition_size; /* levels are not compressed */
@@ -505,7 +407,7 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 	shift = inflate_shift(leaf);
 	if (raw)
 		shift = -raw & 15;
-	if (leaf->handed && buffer_retire(leaf, &leaf->inflated, true, err))
+	if (leaf->handed && parquet_memory_retire(leaf, &leaf->inflated, true, err))
 		return err->code;
 	leaf->handed = false;
 	if (parquet_memory_reserve(reader->account, &leaf->inflated, size + shift, err))

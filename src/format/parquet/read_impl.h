@@ -135,6 +135,7 @@ struct parquet_leaf {
 
 	/* The chunk's bytes: [window_offset, + window_size) of the file are in `window`. */
 	uint64_t chunk_begin, chunk_end, next_offset;
+	uint64_t run_end; /* of the scanned chunks that follow without a gap */
 	struct parquet_memory window;
 	uint64_t window_offset;
 	size_t window_size, readahead;
@@ -208,15 +209,28 @@ struct parquet_reader {
 	struct spans WEIR_LIST(struct parquet_row_span) spans; /* of the row group, alive by the page index */
 	size_t span;
 	bool has_spans;
-	size_t window_bytes_max; /* of a leaf */
-	bool is_tight;           /* there is not memory for a page of every column */
-	size_t hold_bytes;       /* of a leaf, when it is */
+	size_t window_bytes_max;       /* of a leaf */
+	struct parquet_memory run;     /* bytes [run_offset, + run_size) of the file: small chunks, read together */
+	uint64_t run_offset, run_next; /* run_next: the end of the chunk that was begun last */
+	size_t run_size;
+	bool is_tight;     /* there is not memory for a page of every column */
+	size_t hold_bytes; /* of a leaf, when it is */
 	struct weir_format_stats stats;
 };
 
 int parquet_memory_reserve(struct weir_account *account, struct parquet_memory *buffer, size_t size,
 			   struct weir_error *err); /* contents are lost */
 void parquet_memory_release(struct weir_account *account, struct parquet_memory *buffer);
+
+/* ── window.c ── */
+/* Lets go of a buffer: at once, or when the vector that may point into it is gone. */
+int parquet_memory_retire(struct parquet_leaf *leaf, struct parquet_memory *buffer, bool handed,
+			  struct weir_error *err);
+/* Bytes [offset, offset + size) of the file, contiguous. `size` lies inside the chunk. */
+int parquet_window_fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size, const uint8_t **out,
+			 struct weir_error *err);
+/* The leaves of a row group are open: which lie next to each other, and what the kernel may read ahead. */
+void parquet_windows_plan(struct parquet_reader *reader);
 
 /* Begins a chunk; nothing is read yet. */
 int parquet_leaf_open(struct parquet_leaf *leaf, const struct parquet_chunk *chunk, struct weir_error *err);

@@ -174,6 +174,7 @@ void parquet_reader_free(struct weir_format_reader *base)
 	columns_free(self);
 	weir_list_release(&self->retired, self->account);
 	weir_list_release(&self->spans, self->account);
+	parquet_memory_release(self->account, &self->run);
 	weir_arena_release(&self->arena);
 	weir_codecs_free(self->codecs);
 	weir_free(self->account, self, sizeof(*self));
@@ -322,6 +323,7 @@ static int row_group_open(struct parquet_reader *self, uint32_t group, struct we
 		for (uint32_t l = 0; column->levels && l < column->leaf_count; l++)
 			parquet_levels_rewind(&column->levels[l]);
 	}
+	parquet_windows_plan(self);
 	return WEIR_OK;
 }
 
