@@ -283,6 +283,22 @@ def test_random_nested_tables(read, tmp_path, table, options, every):
     same(got, table.take(numpy.arange(0, len(table), every)))
 
 
+@settings(max_examples=int(os.environ.get("WEIR_EXAMPLES", 60)), deadline=None, print_blob=True,
+          suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(table=tables(), options=OPTIONS, every=st.sampled_from([1, 1, 3]), grant=st.sampled_from([150, 250, 400, 800]))
+def test_random_nested_tables_with_little_memory(read, tmp_path, table, options, every, grant):
+    """So little that pages are given back after every vector. It is enough, or that is what the error says."""
+    path = tmp_path / "nested.parquet"
+    pyarrow.parquet.write_table(table, path, **options)
+    note(f"{table.schema} {options}")
+    try:
+        got = read(path, every=every, grant=grant << 10)
+    except ReadError as error:
+        assert "granted" in str(error)
+        return
+    same(got, table.take(numpy.arange(0, len(table), every)))
+
+
 def test_rows_that_span_pages(read, tmp_path):
     """A list of 30,000 values in pages of 1,000 bytes: old pages do not stop at the ends of rows."""
     lists = [list(range(30_000)), [], None, [1, None, 3], list(range(5_000))] * 3

@@ -342,10 +342,18 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 	struct weir_selection rows = is_sparse ? *selection : (struct weir_selection){.count = reader->vector_rows};
 	struct make make = {.column = self, .account = reader->account, .err = err, .has_blanks = is_sparse};
 
-	for (uint32_t l = 0; l < self->leaf_count; l++)
-		if (parquet_levels_read(&self->leaves[l], &self->levels[l], reader->vector_row, reader->vector_rows,
-					&rows, err))
+	for (uint32_t l = 0; l < self->leaf_count; l++) {
+		struct parquet_leaf *leaf = &self->leaves[l];
+
+		if (parquet_levels_read(leaf, &self->levels[l], reader->vector_row, reader->vector_rows, &rows, err))
 			goto fail;
+		/* Everything is copied: when memory is short the page goes before the next leaf's comes. */
+		if (reader->is_tight) {
+			parquet_page_drop(leaf);
+			parquet_memory_release(reader->account, &leaf->scratch);
+			parquet_memory_release(reader->account, &leaf->packed);
+		}
+	}
 	self->nested = make_array(&make, self->shape, (struct slots){0, 0});
 	if (!self->nested)
 		goto fail;

@@ -117,11 +117,8 @@ static void vector_end(struct parquet_reader *self)
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
-		for (uint32_t l = 0; l < column->leaf_count; l++) {
+		for (uint32_t l = 0; l < column->leaf_count; l++)
 			column->leaves[l].handed = column->leaves[l].handed_window = false;
-			if (self->is_tight && column->levels)
-				parquet_page_drop(&column->leaves[l]);
-		}
 		if (column->nested)
 			weir_array_unref(column->nested);
 		column->nested = NULL;
