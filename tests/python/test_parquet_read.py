@@ -391,6 +391,24 @@ def test_a_page_of_64_mib(read, tmp_path):
         read(path, grant=20 << 20)
 
 
+def test_large_pages_of_several_columns(read, tmp_path):
+    """Six pages of 16 MiB and lists of one: more than the grant together, so that they take turns."""
+    random = numpy.random.default_rng(8)
+    texts = [random.bytes(256).hex() for _ in range(1000)]
+    rows = 32_000
+    columns = {f"t{n}": pyarrow.array([texts[(i + n) % 1000] for i in range(rows)]) for n in range(5)}
+    columns["l"] = pyarrow.array([[texts[i % 1000]] for i in range(rows)])
+    columns["n"] = pyarrow.array(numpy.arange(rows))
+    table = pyarrow.table(columns)
+    path = tmp_path / "large.parquet"
+    pyarrow.parquet.write_table(table, path, data_page_size=1 << 30, use_dictionary=False, write_batch_size=1 << 20,
+                                max_rows_per_page=1 << 30)
+    for every in (1, 9):
+        got = read(path, grant=96 << 20, every=every)
+        same(got, table.take(numpy.arange(0, rows, every)))
+        assert read.peak <= 96 << 20
+
+
 def test_int96_beyond_nanoseconds_is_refused(tmp_path, weir_command):
     """A time that nanoseconds cannot tell must not come back as another one."""
     table = pyarrow.table(

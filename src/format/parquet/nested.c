@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { SPARSE = 4 };
+enum { SPARSE = 4, PAGE_LARGE = 16 << 20 };
 
 struct make {
 	struct parquet_column *column;
@@ -347,6 +347,9 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 
 		if (parquet_levels_read(leaf, &self->levels[l], reader->vector_row, reader->vector_rows, &rows, err))
 			goto fail;
+		if (leaf->page.header.size_uncompressed > PAGE_LARGE &&
+		    parquet_pages_bytes(reader) > reader->page_budget / 2)
+			reader->is_tight = true;
 		/* Everything is copied: when memory is short the page goes before the next leaf's comes. */
 		if (reader->is_tight) {
 			parquet_page_drop(leaf);

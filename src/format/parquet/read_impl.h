@@ -213,8 +213,9 @@ struct parquet_reader {
 	struct parquet_memory run;     /* bytes [run_offset, + run_size) of the file: small chunks, read together */
 	uint64_t run_offset, run_next; /* run_next: the end of the chunk that was begun last */
 	size_t run_size;
-	bool is_tight;     /* there is not memory for a page of every column */
-	size_t hold_bytes; /* of a leaf, when it is */
+	bool is_tight;        /* there is not memory for a page of every column */
+	size_t hold_bytes;    /* of a leaf, when it is */
+	uint64_t page_budget; /* of all pages and windows */
 	struct weir_format_stats stats;
 };
 
@@ -321,6 +322,10 @@ int parquet_pages_prune(struct parquet_reader *reader, uint32_t row_group, struc
 uint64_t parquet_column_bytes(const struct parquet_file *file, uint32_t row_group, uint32_t column);
 
 /* ── reader.c: the reading half of weir_parquet_format ── */
+/* What windows and inflated pages take now. */
+uint64_t parquet_pages_bytes(const struct parquet_reader *reader);
+/* The current page is large, not yet inflated, and with those that are would pass what pages may take. */
+bool parquet_page_is_too_much(struct parquet_leaf *leaf);
 int parquet_reader_new(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
 		       struct weir_error *err);
 int parquet_reader_open(struct weir_format_reader *base, struct weir_format_file *file, const struct weir_scan *scan,

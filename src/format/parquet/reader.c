@@ -268,21 +268,21 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 	uint64_t budget, need = 0, leaves = 0;
 
 	self->is_tight = false;
-	self->hold_bytes = 0;
 	if (weir_add_overflows(room, used, &room))
 		room = INT64_MAX;
-	budget = (uint64_t)room / 2;
+	budget = self->page_budget = (uint64_t)room / 2;
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		const struct parquet_shape *shape = self->columns[i].shape;
 
 		for (uint32_t leaf = shape->leaf_begin; leaf < shape->leaf_end; leaf++, leaves++)
 			need += leaf_need(self, &group->chunks[leaf], &self->file->leaves[leaf]);
 	}
+	leaves = leaves ? leaves : 1;
+	self->hold_bytes = budget / leaves > HOLD_MIN ? (size_t)(budget / leaves) : HOLD_MIN;
 	if (need > budget) {
 		uint64_t rows = budget / 2 / row_need(self, group);
 
 		self->is_tight = true;
-		self->hold_bytes = budget / leaves > HOLD_MIN ? (size_t)(budget / leaves) : HOLD_MIN;
 		rows = rows < 64 ? 64 : rows & ~(uint64_t)63;
 		self->rows_cap = rows < self->rows_cap ? (uint32_t)rows : self->rows_cap;
 	}
@@ -297,6 +297,36 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 							    self->hold_bytes;
 		}
 	}
+}
+
+uint64_t parquet_pages_bytes(const struct parquet_reader *self)
+{
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < self->column_count; i++)
+		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++)
+			size += self->columns[i].leaves[l].inflated.capacity +
+				self->columns[i].leaves[l].window.capacity;
+	return size;
+}
+
+/* Pages may be larger than turns_plan guessed, which shows only when one is met. Then the leaf takes turns too, with less
+ * to hold, since a page that large lies beside what is held while it is decoded. */
+bool parquet_page_is_too_much(struct parquet_leaf *leaf)
+{
+	struct parquet_reader *self = leaf->reader;
+	uint64_t size = (uint64_t)leaf->page.header.size_uncompressed, share;
+	uint32_t leaves = 0;
+
+	if (!leaf->has_page || leaf->page.bytes || size <= PAGE_LARGE ||
+	    size + parquet_pages_bytes(self) <= self->page_budget / 4 * 3)
+		return false;
+	for (uint32_t i = 0; i < self->column_count; i++)
+		leaves += self->columns[i].leaf_count;
+	share = self->page_budget / 4 / leaves;
+	if (share < self->hold_bytes)
+		self->hold_bytes = share > HOLD_MIN ? (size_t)share : HOLD_MIN;
+	return true;
 }
 
 static int row_group_open(struct parquet_reader *self, uint32_t group, struct weir_error *err)
