@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	feed_begin(&feed);
 	feed_run(&feed, bytes, size, 1);
 	feed_run(&feed, bytes, size, 3);
+	feed_run(&feed, bytes, size, FEED_SMALL);
 	feed_end(&feed);
 	return 0;
 }

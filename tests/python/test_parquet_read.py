@@ -342,8 +342,9 @@ def test_deep_nesting(read, tmp_path):
 
 # ── memory ──
 
+@pytest.mark.parametrize("options", [{}, {"dictionary_pagesize_limit": 20_000, "data_page_size": 30_000}], ids=str)
 @pytest.mark.parametrize("count, grant", [(300, 24 << 20), pytest.param(1000, 100 << 20, marks=pytest.mark.full)])
-def test_many_columns_within_a_grant(read, tmp_path, count, grant):
+def test_many_columns_within_a_grant(read, tmp_path, count, grant, options):
     """Pages of all columns would need several times the grant: columns take turns, pages are inflated again."""
     rows, random = 20_000, numpy.random.default_rng(3)
     words = numpy.array([f"a word of the dictionary, number {i}" for i in range(3000)])
@@ -363,7 +364,8 @@ def test_many_columns_within_a_grant(read, tmp_path, count, grant):
         columns[f"c{number}"] = values
     table = pyarrow.table(columns)
     path = tmp_path / "wide.parquet"
-    pyarrow.parquet.write_table(table, path, use_dictionary=[f"c{i}" for i in range(2, count, 5)])
+    dictionaries = [f"c{i}" for i in range(count) if i % 5 == 2 or (options and i % 5 != 4)]
+    pyarrow.parquet.write_table(table, path, use_dictionary=dictionaries, **options)
     got = read(path)
     assert got.equals(table)
     unlimited, inflated = read.peak, read.stats.bytes_decompressed

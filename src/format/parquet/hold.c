@@ -12,6 +12,7 @@
  * Tried and dropped: re-inflating for every vector (a page of 50,000 rows 50 times over); holding views beside the texts
  * (half as many rows, twice the time for 1,000 columns at 256M).
  */
+#include "base/checked.h"
 #include "format/parquet/read_impl.h"
 
 #include <string.h>
@@ -19,6 +20,7 @@
 struct parquet_hold {
 	int64_t row_begin, row_end;
 	enum weir_form form;
+	bool is_flat; /* codes are not kept as codes: they and plain values meet in one vector */
 	bool has_nulls;
 	size_t width, rows_max;
 	struct parquet_memory values, valid; /* valid: a bit a row, kept also without nulls */
@@ -91,7 +93,7 @@ static void gather(const struct parquet_hold *hold, const struct weir_column *co
 }
 
 /* Texts lie as in a plain page, each after its length, nulls as empty ones: views are made when a vector is served. */
-static int texts_take(struct parquet_leaf *leaf, const struct weir_column *column, uint32_t count, bool is_first,
+static int texts_take(struct parquet_leaf *leaf, const struct weir_column *column, uint32_t count, bool must,
 		      bool *taken, struct weir_error *err)
 {
 	struct parquet_hold *hold = leaf->hold;
@@ -103,10 +105,20 @@ static int texts_take(struct parquet_leaf *leaf, const struct weir_column *colum
 
 		size += 4 + (view ? view->size : 0);
 	}
-	if (is_first && parquet_memory_reserve(leaf->reader->account, &hold->values, size > share ? size : share, err))
-		return err->code;
-	if (hold->bytes_size + size + PARQUET_PAD > hold->values.capacity)
-		return WEIR_OK;
+	if (hold->bytes_size == 0) {
+		if (parquet_memory_reserve(leaf->reader->account, &hold->values, size > share ? size : share, err))
+			return err->code;
+	} else if (hold->bytes_size + size + PARQUET_PAD > hold->values.capacity) {
+		size_t capacity = weir_round_up(hold->bytes_size + size + PARQUET_PAD, 4096);
+		uint8_t *larger;
+
+		if (!must)
+			return WEIR_OK;
+		larger = weir_realloc(leaf->reader->account, hold->values.data, hold->values.capacity, capacity, err);
+		if (!larger)
+			return err->code;
+		hold->values = (struct parquet_memory){.data = larger, .capacity = capacity};
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_view *view = value_at(column, sizeof(*view), i);
 		uint8_t *to = hold->values.data + hold->bytes_size;
@@ -122,13 +134,13 @@ static int texts_take(struct parquet_leaf *leaf, const struct weir_column *colum
 }
 
 /* Takes over `count` decoded rows. False when their form or their size does not go with what is held already. */
-static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint32_t count, bool *taken,
+static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint32_t count, bool must, bool *taken,
 		     struct weir_error *err)
 {
 	const struct parquet_kernels *kernels = leaf->reader->kernels;
 	struct weir_account *account = leaf->reader->account;
 	struct parquet_hold *hold = leaf->hold;
-	bool is_flattened = column->form == WEIR_DICTIONARY && is_large_dictionary(leaf);
+	bool is_flattened = column->form == WEIR_DICTIONARY && (hold->is_flat || is_large_dictionary(leaf));
 	enum weir_form form = is_flattened ? WEIR_FLAT : column->form;
 	uint32_t at = (uint32_t)(hold->row_end - hold->row_begin);
 	bool is_first = at == 0;
@@ -167,7 +179,7 @@ static int rows_take(struct parquet_leaf *leaf, struct weir_column *column, uint
 		return WEIR_OK;
 	}
 	if (is_views(hold, leaf))
-		return texts_take(leaf, column, count, is_first, taken, err);
+		return texts_take(leaf, column, count, must, taken, err);
 	if (is_flattened)
 		gather(hold, column, count, hold->values.data + at * hold->width);
 	else
@@ -187,27 +199,45 @@ static int fill(struct parquet_leaf *leaf, int64_t row, uint32_t row_count, stru
 	if (row_end > group->row_count)
 		row_end = group->row_count;
 	hold->row_begin = hold->row_end = row;
+	hold->is_flat = false;
 	hold->has_nulls = false;
 	hold->bytes_size = hold->served = 0;
 	hold->served_row = row;
 	while (hold->row_end < row_end) {
 		struct weir_column column = {.type = leaf->info->type};
 		struct weir_selection all = {0};
-		bool taken;
+		uint32_t done = (uint32_t)(hold->row_end - row);
+		bool taken, must = done < row_count; /* the vector that is waited for */
 
-		all.count = row_end - hold->row_end < row_count ? (uint32_t)(row_end - hold->row_end) : row_count;
-		if (hold->row_end > row && (size_t)(hold->row_end - row) + all.count > hold->rows_max)
+		all.count = must ? row_count - done : row_count;
+		if (row_end - hold->row_end < all.count)
+			all.count = (uint32_t)(row_end - hold->row_end);
+		if (!must && (size_t)done + all.count > hold->rows_max)
 			break;
-		if (parquet_flat_rows(leaf, hold->row_end, all.count, &all, &column, err) ||
-		    rows_take(leaf, &column, all.count, &taken, err))
+		/* Never two pages at a time: what points into one is copied before the next is inflated. */
+		if (parquet_page_seek(leaf, hold->row_end, err))
 			return err->code;
-		if (!taken)
-			break;
-		hold->row_end += all.count;
+		if (leaf->page.row_end - hold->row_end < all.count)
+			all.count = (uint32_t)(leaf->page.row_end - hold->row_end);
+		if (parquet_flat_rows(leaf, hold->row_end, all.count, &all, &column, err) ||
+		    rows_take(leaf, &column, all.count, must, &taken, err))
+			return err->code;
 		/* Copied: nothing points into the page. */
 		leaf->handed = leaf->handed_window = false;
+		if (taken) {
+			hold->row_end += all.count;
+			continue;
+		}
+		if (!must)
+			break;
+		/* From codes to values in the middle of the vector: again, all of it as values. */
+		WEIR_ASSERT(!hold->is_flat);
+		hold->is_flat = true;
+		hold->row_end = row;
+		hold->has_nulls = false;
+		hold->bytes_size = 0;
 	}
-	leaf->handed = leaf->handed_window = false;
+	WEIR_ASSERT(hold->row_end - row >= row_count);
 	parquet_page_drop(leaf);
 	if (is_large_dictionary(leaf)) {
 		parquet_dictionary_free(reader->account, leaf->dictionary);

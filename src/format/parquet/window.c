@@ -128,6 +128,10 @@ int parquet_window_fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size
 		kept = leaf->window_size - (size_t)(offset - leaf->window_offset);
 	}
 	if (leaf->handed_window || leaf->window.capacity < want + PARQUET_PAD) {
+		if (!leaf->handed_window && !kept) {
+			leaf->window_size = 0;
+			parquet_memory_release(reader->account, &leaf->window);
+		}
 		if (parquet_memory_reserve(reader->account, &fresh, want, err))
 			return err->code;
 		if (kept)

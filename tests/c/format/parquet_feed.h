@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #define FEED_GRANT ((int64_t)64 << 20)
-#define FEED_ROWS_MAX 200000 /* a footer may promise more rows than a test has time for */
+#define FEED_GRANT_SMALL ((int64_t)300 << 10) /* so little that columns take turns */
+#define FEED_SMALL 5                          /* `every` for a run with it */
+#define FEED_ROWS_MAX 200000                  /* a footer may promise more rows than a test has time for */
 
 struct feed {
 	struct weir_mem *mem;
@@ -139,6 +141,14 @@ static inline int feed_run(struct feed *feed, const void *bytes, size_t size, ui
 
 	feed->rows = 0;
 	weir_error_clear(&feed->error);
+	/* Buffers that are kept from run to run would take all of the small grant. */
+	weir_parquet_format.reader_free(feed->reader);
+	feed->reader = NULL;
+	atomic_store(&feed->account.grant, every == FEED_SMALL ? FEED_GRANT_SMALL : FEED_GRANT);
+	code = weir_parquet_format.reader_new(&feed->account, feed->io, &feed->reader, &feed->error);
+	if (code && feed->may_fail)
+		return code;
+	feed_must(code, &feed->error);
 	if (ftruncate(feed->fd, 0) || pwrite(feed->fd, bytes, size, 0) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", feed->fd);
