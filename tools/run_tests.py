@@ -123,7 +123,8 @@ def step_sanitized(tally, folder, sanitize, suites, env):
 
 def step_asan(tally, _options):
     env = {
-        "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=1",
+        # Not detect_stack_use_after_return: GCC 12 then misaligns 64-byte vectors that it keeps on the stack.
+        "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=0",
         "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
     }
     step_sanitized(tally, "build-asan", "address,undefined", (), env)
