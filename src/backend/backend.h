@@ -27,7 +27,7 @@ struct weir_run_stats {
 	uint64_t started_ns, ended_ns; /* monotonic; ended 0 while running */
 	uint64_t splits_done, splits_known;
 	bool splits_all_known;
-	uint64_t rows_in, rows_out, bytes_in, bytes_est_done, bytes_est_known;
+	uint64_t rows_in, rows_out, bytes_est_done, bytes_est_known;
 	int64_t memory_used, memory_peak, memory_limit;
 	uint32_t lanes;
 	struct weir_core_stats core;

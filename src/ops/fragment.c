@@ -2,7 +2,7 @@
 
 void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account)
 {
-	*fragment = (struct weir_fragment){.account = account, .row_limit = -1};
+	*fragment = (struct weir_fragment){.account = account};
 }
 
 int weir_fragment_source(struct weir_fragment *fragment, const struct weir_source_ops *ops, void *state)

@@ -21,7 +21,6 @@ struct weir_fragment {
 	void *sink;
 	struct weir_schema *schema; /* of the vectors that reach the sink; a reference */
 	bool ordered;               /* the sink writes in split order */
-	int64_t row_limit;          /* −1: none; how many rows will ever be wanted */
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
 };
 

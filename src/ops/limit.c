@@ -258,8 +258,6 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	step->rows = config->rows;
 	step->schema = weir_schema_ref(node->schema);
 	atomic_init(&step->remaining, config->rows);
-	if (fragment->row_limit < 0 || config->rows < fragment->row_limit)
-		fragment->row_limit = config->rows;
 	return weir_fragment_step(fragment, &step_ops, step, err);
 }
 

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "all_types.h"
+
 static struct weir_mem *mem;
 static struct weir_account *account;
 
@@ -92,72 +94,6 @@ static void append_random(struct weir_builder *b, uint64_t *seed, bool nullable)
 	}
 }
 
-static const char *const type_texts[] = {
-	"null",
-	"bool",
-	"int8",
-	"int16",
-	"int32",
-	"int64",
-	"uint8",
-	"uint16",
-	"uint32",
-	"uint64",
-	"halffloat",
-	"float",
-	"double",
-	"decimal128(20, 3)",
-	"decimal256(50, -2)",
-	"date32[day]",
-	"date64[ms]",
-	"time32[s]",
-	"time32[ms]",
-	"time64[us]",
-	"time64[ns]",
-	"timestamp[s]",
-	"timestamp[us, tz=Europe/Zurich]",
-	"duration[ns]",
-	"month_day_nano_interval",
-	"binary",
-	"large_binary",
-	"string",
-	"large_string",
-	"fixed_size_binary[5]",
-	"list<item: int16>",
-	"large_list<item: string>",
-	"fixed_size_list<item: bool>[3]",
-	"struct<a: int32, b: string, c: struct<d: bool>>",
-	"map<string, list<item: double>>",
-	"list<item: list<item: struct<x: fixed_size_list<item: large_string>[2], y: map<int32, bool>>>>",
-};
-enum { TYPE_COUNT = sizeof(type_texts) / sizeof(type_texts[0]) };
-
-static struct weir_schema *schema_of_all(void)
-{
-	struct weir_metadata_entry entry = {"ARROW:extension:name", "wei\0r", 5};
-	struct weir_field fields[TYPE_COUNT] = {{0}};
-	struct weir_metadata metadata = {.count = 1, .entries = &entry};
-	struct weir_error err = {0};
-	struct weir_schema *schema;
-	char names[TYPE_COUNT][16];
-
-	for (int i = 0; i < TYPE_COUNT; i++) {
-		snprintf(names[i], sizeof(names[i]), "c%d", i);
-		fields[i].name = names[i];
-		fields[i].nullable = i % 5 != 0;
-		fields[i].type = weir_type_parse(account, type_texts[i], &err);
-		if (!fields[i].type)
-			fail_msg("%s: %s", type_texts[i], err.message);
-		if (i % 3 == 0)
-			fields[i].metadata = metadata;
-	}
-	schema = weir_schema_new(account, fields, TYPE_COUNT, &metadata, &err);
-	assert_non_null(schema);
-	for (int i = 0; i < TYPE_COUNT; i++)
-		weir_type_unref(fields[i].type);
-	return schema;
-}
-
 static struct weir_batch *random_batch(const struct weir_schema *schema, int64_t rows, uint64_t seed)
 {
 	struct weir_array *columns[TYPE_COUNT];
@@ -225,7 +161,7 @@ static uint8_t *chunk_of(const struct weir_batch *batch, struct weir_chunk_plan 
 static void slices_come_back_equal(void **state)
 {
 	static const int64_t ranges[][2] = {{0, 100}, {0, 0}, {100, 0}, {1, 99}, {7, 64}, {8, 65}, {63, 1}, {33, 40}};
-	struct weir_schema *schema = schema_of_all();
+	struct weir_schema *schema = schema_of_all(account);
 	struct weir_batch *all = random_batch(schema, 100, 4711);
 	struct weir_error err = {0};
 
@@ -317,7 +253,7 @@ static struct weir_schema *schema_small(void)
 
 static void streams_and_files_are_read(void **state)
 {
-	struct weir_schema *schema = schema_of_all();
+	struct weir_schema *schema = schema_of_all(account);
 	struct weir_error err = {0};
 	int code;
 
@@ -418,7 +354,7 @@ static void owners_live_as_long_as_arrays(void **state)
 /* A chunk at an odd address is still read: what needs a boundary is copied. */
 static void misaligned_bytes_are_copied(void **state)
 {
-	struct weir_schema *schema = schema_of_all();
+	struct weir_schema *schema = schema_of_all(account);
 	struct weir_batch *batch = random_batch(schema, 20, 99), *back;
 	struct weir_chunk_plan plan;
 	struct weir_error err = {0};
