@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 		struct weir_file *bytes;
 
 		must(weir_file_open(&account, argv[i], &bytes, &err));
-		must(weir_parquet_format.open(&account, bytes, &file, &err));
+		must(weir_parquet_format.open(&account, NULL, bytes, &file, &err));
 		must(weir_parquet_format.reader_new(&account, io, &reader, &err));
 		printf("%s: %" PRId64 " rows\n", argv[i], file->row_count);
 		for (uint32_t column = 0; column < file->schema->field_count; column++)

@@ -115,7 +115,7 @@ int main(int argc, char **argv)
 
 		must(weir_io_new(root, 1, &io, &err));
 		must(weir_file_open(root, argv[i], &bytes, &err));
-		must(weir_parquet_format.open(root, bytes, &file, &err));
+		must(weir_parquet_format.open(root, NULL, bytes, &file, &err));
 		must(weir_parquet_format.reader_new(root, io, &reader, &err));
 		for (uint32_t column = 0; column < file->schema->field_count; column++)
 			if (!only || strcmp(only, file->schema->fields[column].name) == 0)

@@ -136,6 +136,14 @@ void weir_error_at_row(struct weir_error *err, int64_t row)
 	err->has_row = 1;
 }
 
+void weir_error_at_line(struct weir_error *err, int64_t line)
+{
+	if (err->code == WEIR_OK || err->has_line)
+		return;
+	err->line = line;
+	err->has_line = 1;
+}
+
 void weir_error_clear(struct weir_error *err)
 {
 	*err = (struct weir_error){0};
@@ -177,6 +185,10 @@ const char *weir_error_format(const struct weir_error *err, char *buffer, size_t
 	}
 	if (err->has_row) {
 		put(buffer, size, &used, "%srow %lld", comma, (long long)err->row);
+		comma = ", ";
+	}
+	if (err->has_line) {
+		put(buffer, size, &used, "%sline %lld", comma, (long long)err->line);
 		comma = ", ";
 	}
 	if (err->has_offset) {

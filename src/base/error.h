@@ -33,7 +33,9 @@
 	X(E_CANCELLED, "cancelled", "KeyboardInterrupt")                                                               \
 	X(E_WORKER, "worker process died", "weir.WorkerError")                                                         \
 	X(E_SPILL_CORRUPT, "spilled data came back changed", "weir.DataError")                                         \
-	X(E_INTERNAL, "internal error", "RuntimeError")
+	X(E_INTERNAL, "internal error", "RuntimeError")                                                                \
+	X(E_MISFIT, "value does not fit the inferred type", "weir.DataError")                                          \
+	X(E_AGAIN, "split read again from another place", "RuntimeError")
 
 enum weir_code {
 #define X(name, text, python) WEIR_##name,
@@ -51,7 +53,9 @@ struct weir_error {
 	int errno_value;    /* 0 unless the system refused */
 	uint64_t offset;    /* byte in `source`; meaningful when has_offset */
 	int64_t row;        /* row in `source`, from 0; meaningful when has_row */
-	uint8_t has_offset, has_row;
+	int64_t line;       /* line of a text file, from 1; meaningful when has_line */
+	/* line_in_range: counted from the beginning of a byte range; the source adds the lines before it (op.h: confirm). */
+	uint8_t has_offset, has_row, has_line, line_in_range;
 	char source[256];   /* file, directory, "expression", …; empty when unknown */
 	char column[128];
 	char operator_name[64];
@@ -70,12 +74,13 @@ int weir_error_set_errno(struct weir_error *err, int errno_value, const char *fo
 void weir_error_at_source(struct weir_error *err, const char *source);
 void weir_error_at_offset(struct weir_error *err, uint64_t offset);
 void weir_error_at_row(struct weir_error *err, int64_t row);
+void weir_error_at_line(struct weir_error *err, int64_t line);
 void weir_error_at_column(struct weir_error *err, const char *column);
 void weir_error_at_operator(struct weir_error *err, const char *operator_name);
 
 void weir_error_clear(struct weir_error *err);
 
-/* One line for people: "data/a.parquet: column price, row 17, byte 4096: message". Returns `buffer`. */
+/* One line for people: "data/a.parquet: column price, row 17, line 18, byte 4096: message". Returns `buffer`. */
 const char *weir_error_format(const struct weir_error *err, char *buffer, size_t size);
 
 const char *weir_code_name(int code);   /* "WEIR_E_DATA" */

@@ -70,7 +70,7 @@ static bool wants_table(const struct cli *cli)
 /* A chain without an end: a table for people, CSV for programs. */
 static int show_or_pipe(const struct cli *cli, struct weir_job *job, int64_t rows, struct weir_error *err)
 {
-	struct weir_option format = {.name = "format", .value = cli->output};
+	struct weir_setting format = {.name = "format", .value = cli->output};
 	struct weir_words target = {.count = 1,
 				    .words = (const char *const[]){"-"},
 				    .option_count = cli->output ? 1 : 0,

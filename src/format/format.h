@@ -1,6 +1,10 @@
 /* format: what every file format offers to the read and write operators. One folder per format, one table each way, one
  * line in format/formats.c.
  *
+ * Formats are of two kinds. Some files say their schema and know their rows (Parquet, Arrow): ranges are rows. Of others
+ * (CSV, JSON, text) the types are inferred from samples or given, and ranges are bytes: a range stands for the records
+ * whose first byte lies in it, and where that is may be a guess (format/cuts.h) until the range before it has been read.
+ *
  * Reading is in two parts. A struct weir_format_file is an opened file's metadata: immutable, counted, shared by lanes,
  * small (no data). A struct weir_format_reader belongs to one lane and walks row ranges of one file after another; it
  * hands out vectors whose columns are UNDECODED, so that what no filter lets through is never decoded.
@@ -8,12 +12,33 @@
 #ifndef WEIR_FORMAT_FORMAT_H
 #define WEIR_FORMAT_FORMAT_H
 
+#include "base/arena.h"
 #include "expr/expr.h"
 #include "io/codec.h"
 #include "io/file.h"
 #include "io/output.h"
 
 struct weir_format_ops;
+struct weir_cuts;
+
+/* An option of a verb or a format, as it was given. */
+struct weir_setting {
+	const char *name;  /* without "--" */
+	const char *value; /* NULL for a bare flag */
+};
+
+/* What all files of one read have in common. Borrowed, immutable, outlives every file and reader that was given it. */
+struct weir_read_setup {
+	struct weir_io *io;
+	const void *options; /* made by the format's options_parse; NULL: the format has none */
+	/* Of formats whose files do not say their types: the dataset's schema, inferred or given; a file's columns get their
+	 * types from it by name. NULL while it is being inferred. */
+	const struct weir_schema *schema;
+	/* A reader met a value that its column's inferred type cannot hold, and says which type would; it then returns
+	 * WEIR_E_MISFIT. Any thread. NULL: nobody wants to know. */
+	void (*misfit)(void *misfit_context, const char *column, const struct weir_type *wider);
+	void *misfit_context;
+};
 
 /* Embedded first in each format's own struct. */
 struct weir_format_file {
@@ -23,10 +48,12 @@ struct weir_format_file {
 	struct weir_schema *schema;
 	int64_t row_count;          /* −1: not known without reading */
 	uint64_t bytes_decoded_est; /* of all columns */
+	struct weir_cuts *cuts;     /* of files whose ranges begin at guesses; NULL: ranges are certain */
 };
 
 /* A piece of one file: rows [row_begin, row_end) of it, in formats that count rows; else bytes. */
 struct weir_range {
+	uint32_t number; /* of this file's ranges, from 0, without gaps in formats that have cuts */
 	uint64_t begin, end;
 	uint64_t bytes_decoded_est; /* of the columns scanned */
 };
@@ -51,9 +78,18 @@ struct weir_format_stats {
 struct weir_format_ops {
 	const char *name;
 	const char *const *extensions; /* NULL-terminated: ".parquet", … */
-	/* `file` is referenced. Errors name the file and offset. */
-	int (*open)(struct weir_account *account, struct weir_file *file, struct weir_format_file **out,
-		    struct weir_error *err);
+	/* Options of its own, in the form of struct weir_op.options ("delimiter=", "header"); NULL: none. */
+	const char *const *option_names;
+	/* Made once per read, in the plan's arena; only settings named in option_names are passed. NULL with option_names. */
+	int (*options_parse)(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count,
+			     const void **out, struct weir_error *err);
+	/* The schema that fits samples of these files, or all of them (which is the format's option to know). NULL: files
+	 * say their schema. */
+	int (*infer)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
+		     uint32_t count, struct weir_schema **out, struct weir_error *err);
+	/* `file` is referenced, `setup` borrowed. Errors name the file and offset. */
+	int (*open)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
+		    struct weir_format_file **out, struct weir_error *err);
 	void (*close)(struct weir_format_file *file); /* when refs reaches 0 */
 	/* Cuts the rows into pieces of about bytes_target decoded bytes (0: do not cut inside the file), in order, without
 	 * gaps except where statistics prove that the predicate cannot match. A function of file and scan alone. */
@@ -62,11 +98,14 @@ struct weir_format_ops {
 		      struct weir_error *err);
 	int (*reader_new)(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,
 			  struct weir_error *err);
-	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free. */
+	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free. Where the
+	 * file has cuts, the reader asks them where to begin and tells them where it ended. */
 	int (*reader_open)(struct weir_format_reader *reader, struct weir_format_file *file, const struct weir_scan *scan,
 			   const struct weir_range *range, struct weir_error *err);
 	/* row_count 0 at the end of the range. Rows that statistics prove dead may be left out. source_row is set. */
 	int (*reader_next)(struct weir_format_reader *reader, struct weir_vector *out, struct weir_error *err);
+	/* Where the open range's first record was taken to begin, in files with cuts. NULL in formats without. */
+	uint64_t (*reader_start)(const struct weir_format_reader *reader);
 	void (*reader_stats)(const struct weir_format_reader *reader, struct weir_format_stats *out);
 	void (*reader_free)(struct weir_format_reader *reader);
 };

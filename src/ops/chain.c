@@ -195,6 +195,16 @@ int weir_chain_next(struct weir_chain *chain, struct weir_vector *out, struct we
 	}
 }
 
+bool weir_chain_needs_confirm(const struct weir_chain *chain)
+{
+	return chain->source_ops->needs_confirm && chain->source_ops->needs_confirm(chain->source_lane);
+}
+
+int weir_chain_confirm(struct weir_chain *chain, struct weir_error *failure, struct weir_error *err)
+{
+	return chain->source_ops->confirm ? chain->source_ops->confirm(chain->source_lane, failure, err) : WEIR_OK;
+}
+
 void weir_chain_abort(struct weir_chain *chain)
 {
 	if (!chain->split_open)

@@ -51,10 +51,7 @@ struct weir_words {
 	uint32_t count;
 	const char *const *words;
 	uint32_t option_count;
-	const struct weir_option {
-		const char *name;  /* without "--" */
-		const char *value; /* NULL for a bare flag */
-	} *options;
+	const struct weir_setting *options;
 };
 
 struct weir_fragment; /* plan/plan.h: receives sources, steps and sinks */

@@ -51,6 +51,13 @@ struct weir_source_ops {
 	int (*lane_new)(void *source, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_open)(void *lane, void *split, struct weir_error *err);
 	int (*next)(void *lane, struct weir_vector *out, struct weir_error *err); /* row_count 0: the split is at its end */
+	/* Called when every earlier split has ended, before anything of this split leaves the lane and once more after its
+	 * last row: WEIR_E_AGAIN when the split was read from a place that turned out wrong (it is then opened again, and
+	 * what was made of it is dropped). `failure`, when not NULL, is the error that ended the split: if the split stands,
+	 * its place is completed (lines are counted from the file's beginning). NULL: a split needs no confirming. */
+	int (*confirm)(void *lane, struct weir_error *failure, struct weir_error *err);
+	/* Whether the open split began at a guess, or its failure lacks a place: then confirm has to be called. */
+	bool (*needs_confirm)(void *lane);
 	void (*split_abort)(void *lane);
 	void (*lane_free)(void *lane);
 	void (*free)(void *source);

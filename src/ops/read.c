@@ -122,7 +122,7 @@ int weir_read_open(struct weir_account *account, const struct read_config *confi
 
 	if (code)
 		return code;
-	code = config->format->open(account, file, out, err);
+	code = config->format->open(account, &config->setup, file, out, err);
 	weir_error_at_source(err, path);
 	weir_file_unref(file);
 	return code;

@@ -35,6 +35,7 @@ struct read_config {
 	bool narrowed;
 	struct weir_expr *predicate; /* for pruning; in names */
 	int64_t limit;
+	struct weir_read_setup setup;
 };
 
 int weir_read_listing(struct weir_account *account, const struct read_config *config, struct weir_listing **out,

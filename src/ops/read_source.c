@@ -10,6 +10,7 @@
  * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes.
  */
 #include "base/log.h"
+#include "format/cuts.h"
 #include "ops/read_impl.h"
 
 #include <stdlib.h>
@@ -73,6 +74,11 @@ struct read_lane {
 	struct WEIR_LIST(struct weir_range) ranges; /* of a file that the lane opened itself */
 	size_t range_next;
 	bool range_open;
+	uint32_t range_number; /* of the open range */
+	/* The split's first range, if it began at a guess: which one, and where. A reference; NULL: nothing was guessed. */
+	struct weir_format_file *guessed;
+	uint32_t guessed_range;
+	uint64_t guessed_start;
 	/* Per scanned column, for the match in use. */
 	struct weir_evaluator **evaluators;
 	struct cast_pending *casts;
@@ -347,6 +353,12 @@ static void piece_close(struct read_lane *lane)
 	lane->ranges.count = lane->range_next = 0;
 }
 
+static void forget_guess(struct read_lane *lane)
+{
+	weir_format_file_unref(lane->guessed);
+	lane->guessed = NULL;
+}
+
 static void lane_free(void *state)
 {
 	struct read_lane *lane = state;
@@ -359,6 +371,7 @@ static void lane_free(void *state)
 	if (lane->evaluators && lane->nulls && lane->promoted)
 		match_release(lane);
 	piece_close(lane);
+	forget_guess(lane);
 	weir_list_release(&lane->ranges, &lane->account);
 	weir_free(&lane->account, lane->evaluators, count * sizeof(*lane->evaluators));
 	weir_free(&lane->account, lane->casts, count * sizeof(*lane->casts));
@@ -412,6 +425,7 @@ static int split_open(void *state, void *split, struct weir_error *err)
 
 	(void)err;
 	piece_close(lane);
+	forget_guess(lane);
 	lane->split = split;
 	lane->piece_next = 0;
 	return WEIR_OK;
@@ -423,6 +437,42 @@ static void split_abort(void *state)
 
 	piece_close(lane);
 	lane->split = NULL;
+}
+
+/* Only a split's first range can begin at a guess: those behind it begin where it ended. */
+static void note_guess(struct read_lane *lane, const struct weir_range *range)
+{
+	if (!lane->file->cuts || lane->guessed)
+		return;
+	lane->guessed = weir_format_file_ref(lane->file);
+	lane->guessed_range = range->number;
+	lane->guessed_start = lane->source->config->format->reader_start(lane->reader);
+}
+
+static bool needs_confirm(void *state)
+{
+	const struct read_lane *lane = state;
+
+	return lane->guessed != NULL;
+}
+
+static int confirm(void *state, struct weir_error *failure, struct weir_error *err)
+{
+	const struct read_lane *lane = state;
+
+	if (!lane->guessed)
+		return WEIR_OK;
+	if (!weir_cuts_confirm(lane->guessed->cuts, lane->guessed_range, lane->guessed_start))
+		return weir_error_set(err, WEIR_E_AGAIN, "range %u does not begin at byte %llu", lane->guessed_range,
+				      (unsigned long long)lane->guessed_start);
+	if (failure && failure->line_in_range && lane->file && lane->file->cuts) {
+		uint64_t line = weir_cuts_line(lane->file->cuts, lane->range_number);
+
+		failure->has_line = line > 0;
+		failure->line += (int64_t)line - 1;
+		failure->line_in_range = 0;
+	}
+	return WEIR_OK;
 }
 
 /* A column of another type, when somebody asks for it. */
@@ -585,6 +635,7 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 {
 	struct read_lane *lane = state;
 	const struct weir_format_ops *format = lane->source->config->format;
+	const struct weir_range *range;
 	int code;
 
 	for (;;) {
@@ -602,11 +653,13 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 				piece_close(lane);
 				continue;
 			}
-			code = format->reader_open(lane->reader, lane->file, &lane->match->scan,
-						   &lane->ranges.items[lane->range_next++], err);
+			range = &lane->ranges.items[lane->range_next++];
+			lane->range_number = range->number;
+			code = format->reader_open(lane->reader, lane->file, &lane->match->scan, range, err);
 			if (code)
 				break;
 			lane->range_open = true;
+			note_guess(lane, range);
 		}
 		code = format->reader_next(lane->reader, out, err);
 		if (code)
@@ -642,6 +695,8 @@ static const struct weir_source_ops source_ops = {
 	.lane_new = lane_new,
 	.split_open = split_open,
 	.next = next,
+	.confirm = confirm,
+	.needs_confirm = needs_confirm,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
 	.free = source_free,

@@ -311,6 +311,20 @@ static int split_open(void *state, void *split_state, struct weir_error *err)
 	return weir_chain_open(lane->chains[split->side], &split->info, split->split, err);
 }
 
+static bool needs_confirm(void *state)
+{
+	const struct union_lane *lane = state;
+
+	return weir_chain_needs_confirm(lane->chains[lane->side]);
+}
+
+static int confirm(void *state, struct weir_error *failure, struct weir_error *err)
+{
+	struct union_lane *lane = state;
+
+	return weir_chain_confirm(lane->chains[lane->side], failure, err);
+}
+
 static void split_abort(void *state)
 {
 	struct union_lane *lane = state;
@@ -405,6 +419,8 @@ static const struct weir_source_ops source_ops = {
 	.lane_new = lane_new,
 	.split_open = split_open,
 	.next = next,
+	.confirm = confirm,
+	.needs_confirm = needs_confirm,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
 	.free = source_free,

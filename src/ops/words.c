@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool option_known(const char *const *options, const struct weir_option *option, bool *takes_value)
+static bool option_known(const char *const *options, const struct weir_setting *option, bool *takes_value)
 {
 	for (; options && *options; options++) {
 		size_t length = strcspn(*options, "=");
@@ -22,7 +22,7 @@ int weir_words_expect(const struct weir_words *words, const char *usage, uint32_
 		      const char *const *options, struct weir_error *err)
 {
 	for (uint32_t i = 0; i < words->option_count; i++) {
-		const struct weir_option *option = &words->options[i];
+		const struct weir_setting *option = &words->options[i];
 		bool takes_value = false;
 
 		if (!option_known(options, option, &takes_value))

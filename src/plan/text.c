@@ -94,14 +94,14 @@ static int verb_words(struct weir_plan *plan, const struct weir_op *op, const ch
 		      struct weir_words *out, struct weir_error *err)
 {
 	const char **plain = weir_arena_alloc(&plan->arena, (count + 1) * sizeof(*plain), err);
-	struct weir_option *options = plain ? weir_arena_alloc_zero(&plan->arena, (count + 1) * sizeof(*options), err) : NULL;
+	struct weir_setting *options = plain ? weir_arena_alloc_zero(&plan->arena, (count + 1) * sizeof(*options), err) : NULL;
 
 	if (!options)
 		return err->code;
 	*out = (struct weir_words){.words = plain, .options = options};
 	for (uint32_t i = 0; i < count; i++) {
 		const char *word = words[i], *equal;
-		struct weir_option *option;
+		struct weir_setting *option;
 
 		if (strncmp(word, "--", 2) != 0 || !word[2]) {
 			plain[out->count++] = word;

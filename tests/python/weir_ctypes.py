@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # The order of WEIR_ERROR_LIST in src/base/error.h.
 CODES = ["OK", "E_INVALID", "E_SYNTAX", "E_NAME", "E_TYPE", "E_VALUE", "E_OVERFLOW", "E_ZERO_DIVISION", "E_CAST",
          "E_DATA", "E_UNSUPPORTED", "E_IO", "E_NOT_FOUND", "E_EXISTS", "E_NO_SPACE", "E_MEMORY", "E_LIMIT", "E_GIVE_UP",
-         "E_CANCELLED", "E_WORKER", "E_SPILL_CORRUPT", "E_INTERNAL"]
+         "E_CANCELLED", "E_WORKER", "E_SPILL_CORRUPT", "E_INTERNAL", "E_MISFIT",
+         "E_AGAIN"]
 
 
 def library_path(name="weir"):
@@ -33,7 +34,8 @@ class Error(Structure):
     """struct weir_error."""
 
     _fields_ = [("code", c_int), ("errno_value", c_int), ("offset", c_uint64), ("row", c_int64),
-                ("has_offset", c_uint8), ("has_row", c_uint8), ("source", c_char * 256), ("column", c_char * 128),
+                ("line", c_int64), ("has_offset", c_uint8), ("has_row", c_uint8), ("has_line", c_uint8),
+                ("line_in_range", c_uint8), ("source", c_char * 256), ("column", c_char * 128),
                 ("operator_name", c_char * 64), ("message", c_char * 1024)]
 
     @property

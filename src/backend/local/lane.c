@@ -52,7 +52,7 @@ static int ask(void *asked, struct weir_account *account, int64_t more, struct w
 	return code;
 }
 
-static int wait_turn(struct weir_lane_context *context, struct weir_error *err)
+static int wait_for_turn(struct weir_lane_context *context, struct weir_error *err)
 {
 	struct lane *lane = context->backend;
 	struct weir_local_run *run = lane->run;
@@ -70,16 +70,33 @@ static int wait_turn(struct weir_lane_context *context, struct weir_error *err)
 	return code;
 }
 
+/* In turn, what the split is made of is certain: whoever is told that it is its turn may let rows go. */
+static int wait_turn(struct weir_lane_context *context, struct weir_error *err)
+{
+	struct lane *lane = context->backend;
+	int code = wait_for_turn(context, err);
+
+	if (!code && !lane->confirmed && weir_chain_needs_confirm(lane->chain)) {
+		code = weir_chain_confirm(lane->chain, NULL, err);
+		lane->confirmed = !code;
+	}
+	return code;
+}
+
 static bool is_turn(struct weir_lane_context *context)
 {
 	struct lane *lane = context->backend;
 	struct weir_local_run *run = lane->run;
+	struct weir_error err = {0};
 	bool turn = true;
 
 	pthread_mutex_lock(&run->lock);
 	for (uint64_t task = run->first_task; task < lane->task.task && turn; task++)
 		turn = run->tasks.items[task - run->first_task].done;
 	pthread_mutex_unlock(&run->lock);
+	/* A split that turns out to be read from the wrong place never says that it is its turn: it ends in wait_turn. */
+	if (turn && !lane->confirmed && weir_chain_needs_confirm(lane->chain))
+		turn = lane->confirmed = weir_chain_confirm(lane->chain, NULL, &err) == WEIR_OK;
 	return turn;
 }
 
@@ -132,6 +149,7 @@ static int run_split(struct lane *lane, const struct local_task *task, struct we
 	int code;
 
 	lane->task_rows_out = 0;
+	lane->confirmed = false;
 	code = weir_chain_open(lane->chain, &task->info, task->split, err);
 	if (!code) {
 		code = sink->split_begin(lane->sink_lane, &task->info, err);
@@ -145,6 +163,11 @@ static int run_split(struct lane *lane, const struct local_task *task, struct we
 		lane->task_rows_out += vector.selection.count;
 		atomic_fetch_add_explicit(&lane->rows_out_live, vector.selection.count, memory_order_relaxed);
 	}
+	/* What a guess made of the split is nothing before the guess is known to be right; that includes its errors. */
+	if (!code && weir_chain_needs_confirm(lane->chain)) {
+		lane->confirmed = false;
+		code = wait_turn(&lane->context, err);
+	}
 	if (!code)
 		code = sink->split_end(lane->sink_lane, err);
 	if (!code)
@@ -152,6 +175,23 @@ static int run_split(struct lane *lane, const struct local_task *task, struct we
 	else
 		weir_error_at_operator(err, sink->name);
 	return code;
+}
+
+/* The split failed. In turn it is known whether it was read from the right place, and how many lines are before it. */
+static int judge_failure(struct lane *lane, int code, struct weir_error *err)
+{
+	struct weir_error judgement = {0};
+	int verdict;
+
+	if (code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED || code == WEIR_E_AGAIN || !lane->chain ||
+	    !weir_chain_needs_confirm(lane->chain))
+		return code;
+	verdict = wait_for_turn(&lane->context, &judgement);
+	if (!verdict)
+		verdict = weir_chain_confirm(lane->chain, err, &judgement);
+	if (verdict)
+		*err = judgement;
+	return verdict ? verdict : code;
 }
 
 static void abandon_split(struct lane *lane)
@@ -204,13 +244,20 @@ static void run_task(struct lane *lane)
 	/* A copy: the list may move while we run. */
 	struct local_task task = run->tasks.items[lane->task.task - run->first_task];
 	struct weir_error err = {0};
-	int code;
+	int code = WEIR_OK;
 
 	lane->refused = false;
 	pthread_mutex_unlock(&run->lock);
-	code = prepare(lane, lane->task_grant, &err);
-	if (!code)
-		code = run_split(lane, &task, &err);
+	do {
+		if (code == WEIR_E_AGAIN) {
+			abandon_split(lane);
+			release_operators(lane);
+			weir_error_clear(&err);
+		}
+		code = prepare(lane, lane->task_grant, &err);
+		if (!code)
+			code = judge_failure(lane, run_split(lane, &task, &err), &err);
+	} while (code == WEIR_E_AGAIN);
 	if (code) {
 		abandon_split(lane);
 		release_operators(lane);

@@ -36,6 +36,7 @@ struct lane {
 	struct weir_chain *chain;
 	void *sink_lane;
 	bool refused;   /* its last request for memory */
+	bool confirmed; /* the split is in turn and was read from the right place */
 	bool sink_open; /* split_begin succeeded, neither end nor abort was called */
 	uint64_t task_rows_out;
 	_Atomic uint64_t rows_out_live;       /* relaxed: for progress only */

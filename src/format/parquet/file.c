@@ -142,11 +142,12 @@ static void file_close(struct weir_format_file *base)
 	weir_free(self->account, self, sizeof(*self));
 }
 
-static int file_open(struct weir_account *account, struct weir_file *file, struct weir_format_file **out,
-		     struct weir_error *err)
+static int file_open(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
+		     struct weir_format_file **out, struct weir_error *err)
 {
 	struct parquet_file *self = weir_alloc_zero(account, sizeof(*self), err);
 
+	(void)setup; /* the footer says everything */
 	if (!self)
 		return err->code;
 	self->account = account;

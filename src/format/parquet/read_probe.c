@@ -176,7 +176,7 @@ int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *
 		probe->lane.ask = ask_in_vain;
 	}
 	if (weir_io_new(account, 1, &probe->io, err) || weir_file_open(account, what->path, &file, err) ||
-	    weir_parquet_format.open(account, file, &probe->file, err) || scan_begin(probe, err) ||
+	    weir_parquet_format.open(account, NULL, file, &probe->file, err) || scan_begin(probe, err) ||
 	    predicate_bind(probe, err) || weir_parquet_format.reader_new(&probe->lane, probe->io, &probe->reader, err))
 		goto fail;
 	if (what->row_end) {

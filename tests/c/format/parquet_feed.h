@@ -115,7 +115,7 @@ static int feed_file(struct feed *feed, struct weir_file *bytes, uint32_t every,
 	uint32_t *columns;
 	int code;
 
-	if (weir_parquet_format.open(&feed->account, bytes, &file, err))
+	if (weir_parquet_format.open(&feed->account, NULL, bytes, &file, err))
 		return err->code;
 	scan.column_count = file->schema->field_count;
 	columns = weir_alloc(&feed->account, scan.column_count * sizeof(*columns), err);
