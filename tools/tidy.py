@@ -21,7 +21,8 @@ LAYERS = [["base"], ["arrow"], ["vector"], ["expr"], ["store", "io"], ["format",
           ["backend"], ["observe"], ["api"], ["cli", "pyext"]]
 RANK = {folder: rank for rank, group in enumerate(LAYERS) for folder in group}
 RANK["weir"] = -1  # the public header
-ACROSS = {("ops", "format/format.h")}  # the read and write operators know formats by their table alone
+# The read and write operators know formats by their table, and where a range begins.
+ACROSS = {("ops", "format/format.h"), ("ops", "format/cuts.h")}
 
 LINES_MAX = 1000
 SOURCE_ENDS = (".c", ".h", ".py")
