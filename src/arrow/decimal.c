@@ -1,9 +1,10 @@
 /* Long arithmetic by words of 64 bits; division only by powers of ten, nineteen digits at a time. */
 #include "arrow/decimal.h"
 
+#include "base/number.h"
+
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEP_DIGITS = 19 };
@@ -238,17 +239,27 @@ double weir_decimal_to_double(const struct weir_int256 *a, int32_t scale)
 	double value = 0;
 	char text[96];
 
-	/* One rounding when both fit a double exactly, else by way of the digits, which strtod rounds once. */
+	/* One rounding when both fit a double exactly, else by way of the digits, which are rounded once. */
 	if (!size.words[3] && !size.words[2] && !size.words[1] && size.words[0] < (uint64_t)1 << 53 && scale >= 0 &&
 	    scale <= 22) {
-		static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-						1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-		value = (double)size.words[0] / powers[scale];
+		value = (double)size.words[0] / weir_pow10_exact[scale];
 		return weir_int256_negative(a) ? -value : value;
 	}
-	weir_decimal_format(a, scale, text);
-	return strtod(text, NULL);
+	weir_parse_double(text, weir_decimal_format(a, scale, text), WEIR_NUMBER_PYTHON, &value);
+	return value;
+}
+
+/* What printf writes between the digits is the locale's, of any number of bytes. */
+static void use_point(char *text)
+{
+	char *point = text + (*text == '-'), *rest;
+
+	point += strspn(point, "0123456789");
+	rest = point + strcspn(point, "0123456789");
+	if (rest > point) {
+		*point = '.';
+		memmove(point + 1, rest, strlen(rest) + 1);
+	}
 }
 
 bool weir_decimal_from_double(double value, int32_t precision, int32_t scale, struct weir_int256 *out)
@@ -258,6 +269,7 @@ bool weir_decimal_from_double(double value, int32_t precision, int32_t scale, st
 	if (!isfinite(value) || fabs(value) >= 1e77)
 		return false;
 	snprintf(text, sizeof(text), "%.*f", scale > 0 ? scale : 0, value);
+	use_point(text);
 	if (scale >= 0)
 		return weir_decimal_parse(text, strlen(text), precision, scale, out);
 	if (!weir_decimal_parse(text, strlen(text), WEIR_DECIMAL256_PRECISION_MAX, 0, out))

@@ -1,11 +1,10 @@
 /* Text is what ISO 8601 and Python write: 2024-02-29, 2024-02-29 12:30:00.125, 12:30, 1.5, 1e-07, True. */
 #include "arrow/value.h"
 
+#include "base/number.h"
 #include "arrow/decimal.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool weir_timezone_is_utc(const char *timezone)
@@ -70,120 +69,6 @@ uint16_t weir_float_to_half(float value)
 	return (uint16_t)(sign | whole);
 }
 
-/* The digits of "[-]d.ddde±xx" as Python writes them: with a point, or with an exponent below 1e-4 and from 1e16 on. */
-static size_t layout(const char *text, char *buffer, size_t size)
-{
-	char digits[24];
-	const char *e = strchr(text, 'e');
-	int count = 0, exponent = (int)strtol(e + 1, NULL, 10);
-	size_t at = 0;
-
-	WEIR_ASSERT(size >= 48);
-	if (*text == '-')
-		buffer[at++] = '-';
-	for (const char *c = text; c < e; c++) {
-		if (*c >= '0' && *c <= '9')
-			digits[count++] = *c;
-	}
-	while (count > 1 && digits[count - 1] == '0')
-		count--;
-	if (exponent < -4 || exponent >= 16) {
-		buffer[at++] = digits[0];
-		if (count > 1)
-			buffer[at++] = '.';
-		memcpy(buffer + at, digits + 1, (size_t)count - 1);
-		at += (size_t)count - 1;
-		return at +
-		       (size_t)snprintf(buffer + at, size - at, "e%c%02d", exponent < 0 ? '-' : '+', abs(exponent));
-	}
-	if (exponent < 0) {
-		buffer[at++] = '0';
-		buffer[at++] = '.';
-		for (int i = -1; i > exponent; i--)
-			buffer[at++] = '0';
-	}
-	for (int i = 0; i < count || i <= exponent; i++) {
-		if (i == exponent + 1 && exponent >= 0)
-			buffer[at++] = '.';
-		buffer[at++] = i < count ? digits[i] : '0';
-	}
-	if (exponent >= 0 && count <= exponent + 1) {
-		buffer[at++] = '.';
-		buffer[at++] = '0';
-	}
-	buffer[at] = 0;
-	return at;
-}
-
-/* The next larger number of as many digits; false when that would take one more. */
-static bool bump(char *text)
-{
-	for (char *c = strchr(text, 'e') - 1; c >= text; c--) {
-		if (*c == '.' || *c == '-')
-			continue;
-		if (*c != '9') {
-			++*c;
-			return true;
-		}
-		*c = '0';
-	}
-	return false;
-}
-
-static size_t format_special(double value, char *buffer, size_t size)
-{
-	return (size_t)snprintf(buffer, size, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-}
-
-size_t weir_format_double(double value, char *buffer, size_t size)
-{
-	char text[40];
-
-	if (!isfinite(value))
-		return format_special(value, buffer, size);
-	/* Fifteen digits always survive in a normal double; only a subnormal may need fewer. */
-	for (int digits = fabs(value) < 0x1p-1022 ? 1 : 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*e", digits - 1, value);
-		if (strtod(text, NULL) == value)
-			break;
-		/* A tie is printed to even, which may be the side that does not read back. */
-		if (bump(text) && strtod(text, NULL) == value)
-			break;
-	}
-	return layout(text, buffer, size);
-}
-
-size_t weir_format_float(float value, char *buffer, size_t size)
-{
-	char text[40];
-
-	if (!isfinite(value))
-		return format_special(value, buffer, size);
-	for (int digits = fabsf(value) < 0x1p-126f ? 1 : 6; digits <= 9; digits++) {
-		snprintf(text, sizeof(text), "%.*e", digits - 1, value);
-		if (strtof(text, NULL) == value)
-			break;
-		if (bump(text) && strtof(text, NULL) == value)
-			break;
-	}
-	return layout(text, buffer, size);
-}
-
-static bool parse_magnitude(const char *text, size_t size, uint64_t *out)
-{
-	uint64_t value = 0;
-
-	if (!size)
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, (uint64_t)10, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
-			return false;
-	}
-	*out = value;
-	return true;
-}
-
 static bool parse_integer(const struct weir_type *type, const char *text, size_t size, void *out)
 {
 	bool negative = size && text[0] == '-';
@@ -194,7 +79,7 @@ static bool parse_integer(const struct weir_type *type, const char *text, size_t
 		text++;
 		size--;
 	}
-	if (!parse_magnitude(text, size, &value))
+	if (!weir_parse_u64(text, size, &value))
 		return false;
 	if (weir_type_is_signed(type)) {
 		uint64_t limit = ((uint64_t)1 << (bits - 1)) - !negative;
@@ -208,19 +93,6 @@ static bool parse_integer(const struct weir_type *type, const char *text, size_t
 		value = -value;
 	memcpy(out, &value, type->byte_width);
 	return true;
-}
-
-static bool parse_double(const char *text, size_t size, double *out)
-{
-	char buffer[400], *end;
-
-	/* strtod takes blanks and hexadecimal, we do not. */
-	if (!size || size >= sizeof(buffer) || memchr(text, 'x', size) || memchr(text, 'X', size) || text[0] <= ' ')
-		return false;
-	memcpy(buffer, text, size);
-	buffer[size] = 0;
-	*out = strtod(buffer, &end);
-	return end == buffer + size;
 }
 
 static bool digits(const char **text, const char *end, uint32_t count, uint32_t *out)
@@ -362,7 +234,8 @@ bool weir_value_parse(const struct weir_type *type, const char *text, size_t siz
 	const char *end = text + size;
 	struct weir_int256 decimal;
 	int64_t whole;
-	double real;
+	float narrow;
+	uint16_t half;
 
 	switch (type->id) {
 	case WEIR_BOOL:
@@ -379,22 +252,15 @@ bool weir_value_parse(const struct weir_type *type, const char *text, size_t siz
 	case WEIR_DURATION:
 		return parse_integer(weir_type_of(WEIR_INT64), text, size, out);
 	case WEIR_DOUBLE:
-		return parse_double(text, size, out);
+		return size && weir_parse_double(text, size, WEIR_NUMBER_PYTHON, out) == size;
 	case WEIR_FLOAT:
-	case WEIR_HALF: {
-		char buffer[400];
-		float narrow;
-
-		if (!parse_double(text, size, &real))
+		return size && weir_parse_float(text, size, WEIR_NUMBER_PYTHON, out) == size;
+	case WEIR_HALF:
+		if (!size || weir_parse_float(text, size, WEIR_NUMBER_PYTHON, &narrow) != size)
 			return false;
-		/* Rounded once, from the digits. */
-		memcpy(buffer, text, size);
-		buffer[size] = 0;
-		narrow = strtof(buffer, NULL);
-		uint16_t half = weir_float_to_half(narrow);
-		memcpy(out, type->id == WEIR_FLOAT ? (void *)&narrow : (void *)&half, type->byte_width);
+		half = weir_float_to_half(narrow);
+		memcpy(out, &half, 2);
 		return true;
-	}
 	case WEIR_DECIMAL128:
 	case WEIR_DECIMAL256:
 		return weir_decimal_parse(text, size, type->precision, type->scale, &decimal) &&
@@ -469,25 +335,32 @@ size_t weir_value_format(const struct weir_type *type, const void *value, char *
 
 	switch (type->id) {
 	case WEIR_BOOL:
-		return (size_t)snprintf(buffer, WEIR_VALUE_TEXT_MAX, "%s", *(const uint8_t *)value ? "true" : "false");
+		size = *(const uint8_t *)value ? 4 : 5;
+		memcpy(buffer, *(const uint8_t *)value ? "true" : "false", size);
+		break;
 	case WEIR_INT8:
 	case WEIR_INT16:
 	case WEIR_INT32:
 	case WEIR_INT64:
 	case WEIR_DURATION:
-		return (size_t)snprintf(buffer, WEIR_VALUE_TEXT_MAX, "%lld", (long long)load_integer(type, value));
+		size = weir_format_i64(load_integer(type, value), buffer);
+		break;
 	case WEIR_UINT8:
 	case WEIR_UINT16:
 	case WEIR_UINT32:
 	case WEIR_UINT64:
 		memcpy(&natural, value, type->byte_width);
-		return (size_t)snprintf(buffer, WEIR_VALUE_TEXT_MAX, "%llu", (unsigned long long)natural);
+		size = weir_format_u64(natural, buffer);
+		break;
 	case WEIR_HALF:
-		return weir_format_float(weir_half_to_float(*(const uint16_t *)value), buffer, WEIR_VALUE_TEXT_MAX);
+		size = weir_format_float(weir_half_to_float(*(const uint16_t *)value), buffer);
+		break;
 	case WEIR_FLOAT:
-		return weir_format_float(*(const float *)value, buffer, WEIR_VALUE_TEXT_MAX);
+		size = weir_format_float(*(const float *)value, buffer);
+		break;
 	case WEIR_DOUBLE:
-		return weir_format_double(*(const double *)value, buffer, WEIR_VALUE_TEXT_MAX);
+		size = weir_format_double(*(const double *)value, buffer);
+		break;
 	case WEIR_DECIMAL128:
 	case WEIR_DECIMAL256:
 		decimal = weir_int256_load(value, type->byte_width);
@@ -508,9 +381,12 @@ size_t weir_value_format(const struct weir_type *type, const void *value, char *
 		/* With a zone the number counts from UTC, and so does the text. */
 		if (type->timezone)
 			buffer[size++] = 'Z';
-		buffer[size] = 0;
-		return size;
+		break;
 	default:
-		return (size_t)snprintf(buffer, WEIR_VALUE_TEXT_MAX, "?");
+		buffer[0] = '?';
+		size = 1;
+		break;
 	}
+	buffer[size] = 0;
+	return size;
 }

@@ -1,9 +1,9 @@
 #include "expr/adapt.h"
 
+#include "base/number.h"
 #include "arrow/decimal.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static __int128 integer_min(const struct weir_type *type)
@@ -86,17 +86,18 @@ static enum weir_adapted adapt_to_float(const struct weir_type *type, struct wei
 static enum weir_adapted adapt_to_decimal(const struct weir_type *type, struct weir_scalar *value)
 {
 	struct weir_int256 decimal;
-	char text[WEIR_VALUE_TEXT_MAX];
+	char text[WEIR_NUMBER_TEXT_MAX];
+	size_t size;
 
 	if (value->type->id == WEIR_UINT64)
-		snprintf(text, sizeof(text), "%llu", (unsigned long long)value->unsigned_);
+		size = weir_format_u64(value->unsigned_, text);
 	else if (weir_type_is_integer(value->type))
-		snprintf(text, sizeof(text), "%lld", (long long)value->integer);
+		size = weir_format_i64(value->integer, text);
 	else if (weir_type_is_float(value->type) && isfinite(value->real))
-		weir_format_double(value->real, text, sizeof(text));
+		size = weir_format_double(value->real, text);
 	else
 		return WEIR_NOT_ADAPTED;
-	if (!weir_decimal_parse(text, strlen(text), type->precision, type->scale, &decimal))
+	if (!weir_decimal_parse(text, size, type->precision, type->scale, &decimal))
 		return WEIR_NOT_ADAPTED;
 	*value = (struct weir_scalar){.type = type};
 	memcpy(value->decimal, &decimal, sizeof(decimal));

@@ -2,10 +2,10 @@
  * (plain, raw, bytes) and operators. */
 #include "expr/lex.h"
 
-#include <errno.h>
+#include "base/number.h"
+
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 int weir_lex_fail(const struct weir_lexer *lexer, const char *at, struct weir_error *err, const char *format, ...)
@@ -104,10 +104,9 @@ enum { NUMBER_SIZE_MAX = 400 };
 static int lex_number(struct weir_lexer *lexer, struct weir_token *out, struct weir_error *err)
 {
 	const char *c = out->begin;
-	char buffer[NUMBER_SIZE_MAX + 1];
+	char buffer[NUMBER_SIZE_MAX];
 	size_t size = 0;
 	bool is_real = false;
-	char *end;
 
 	if (*c == '0' && (c[1] == 'x' || c[1] == 'X'))
 		return lex_integer(lexer, out, c + 2, 16, err);
@@ -128,9 +127,7 @@ static int lex_number(struct weir_lexer *lexer, struct weir_token *out, struct w
 	}
 	if (!is_real)
 		return lex_integer(lexer, out, out->begin, 10, err);
-	buffer[size] = 0;
-	out->real = strtod(buffer, &end);
-	if (*end || end == buffer || is_name_part(*c))
+	if (weir_parse_double(buffer, size, WEIR_NUMBER_PYTHON, &out->real) != size || is_name_part(*c))
 		return weir_lex_fail(lexer, out->begin, err, "not a number");
 	out->kind = WEIR_TOKEN_REAL;
 	lexer->next = c;

@@ -1,4 +1,5 @@
 /* A tree as text that parses to the same tree: operators where they have a symbol, parentheses where binding asks. */
+#include "base/number.h"
 #include "expr/lex.h"
 #include "expr/scalar.h"
 #include "expr/tree.h"
@@ -60,10 +61,9 @@ static int print_quoted(struct printer *printer, const uint8_t *bytes, size_t si
 
 static int print_real(struct printer *printer, double value)
 {
-	char buffer[WEIR_VALUE_TEXT_MAX];
+	char buffer[WEIR_NUMBER_TEXT_MAX];
 
-	weir_format_double(value, buffer, sizeof(buffer));
-	return puts_(printer, buffer);
+	return weir_text_append(printer->out, buffer, weir_format_double(value, buffer), printer->err);
 }
 
 static int print_literal(struct printer *printer, const struct weir_scalar *value, enum weir_binding binding)
