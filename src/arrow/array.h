@@ -89,6 +89,10 @@ bool weir_array_equal(const struct weir_array *a, const struct weir_array *b, bo
  * dictionary → values). */
 struct weir_array *weir_array_promote(struct weir_account *account, const struct weir_array *array,
 				      const struct weir_type *type, struct weir_error *err);
+/* The rows as codes of `type`, a dictionary of the array's own type: values in order of first appearance, nulls as null
+ * rows. Values of nested types are refused. */
+struct weir_array *weir_array_encode(struct weir_account *account, const struct weir_array *array,
+				     const struct weir_type *type, struct weir_error *err);
 
 /* A table slice: columns of one length. Counted like arrays. */
 struct weir_batch {
@@ -135,6 +139,9 @@ int weir_builder_dictionary(struct weir_builder *builder, const struct weir_arra
 /* Appends rows of an array of the same type. Dictionaries that differ are united and the codes translated. */
 int weir_builder_array(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count,
 		       struct weir_error *err);
+/* Dictionaries of the arrays appended so far are shared until this is called: afterwards the builder has its own, and the
+ * arrays may go together with the account they came from. */
+int weir_builder_settle(struct weir_builder *builder, struct weir_error *err);
 struct weir_array *weir_builder_finish(struct weir_builder *builder, struct weir_error *err);
 
 #endif

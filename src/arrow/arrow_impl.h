@@ -77,12 +77,15 @@ int builder_reserve(struct weir_builder *builder, struct weir_error *err);
 int builder_refuse_size(const struct weir_type *type, struct weir_error *err);
 
 /* dictionary.c: the union of several dictionaries' values, in order of first appearance. */
-int dictionary_table_new(struct weir_account *account, const struct weir_array *first, struct dictionary_table **out,
+int dictionary_table_new(struct weir_account *account, const struct weir_type *type, const struct weir_array *first,
+			 struct dictionary_table **out,
 			 struct weir_error *err); /* keeps the positions of `first`, doubles too */
 void dictionary_table_free(struct dictionary_table *table);
 /* (*map)[i] is the code of values[i] in the union, until the next call. */
 int dictionary_table_add(struct dictionary_table *table, const struct weir_array *values, const int64_t **map,
 			 struct weir_error *err);
+/* Holds no array that was added. */
+int dictionary_table_settle(struct dictionary_table *table, struct weir_error *err);
 struct weir_array *dictionary_table_finish(struct dictionary_table *table, struct weir_error *err);
 int64_t dictionary_table_count(const struct dictionary_table *table);
 /* Codes of `type` (an index type) translated by `map`; rows that `validity` (NULL: none) calls null get 0. */

@@ -345,11 +345,11 @@ static void append_offsets(struct weir_builder *builder, const struct weir_array
 static int append_codes(struct weir_builder *builder, const struct weir_array *array, int64_t first_row, int64_t count,
 			struct weir_error *err)
 {
-	const struct weir_type *index = builder->type->dictionary_index;
+	const struct weir_type *index = builder->type->dictionary_index, *value = builder->type->dictionary_value;
 	uint8_t *to = builder->values + (uint64_t)builder->length * index->byte_width;
 	const int64_t *map;
 
-	if (!builder->dictionary)
+	if (!builder->dictionary && !builder->table)
 		builder->dictionary = weir_array_ref(array->dictionary);
 	if (!builder->table && (array->dictionary == builder->dictionary ||
 				weir_array_equal(array->dictionary, builder->dictionary, true))) {
@@ -357,7 +357,7 @@ static int append_codes(struct weir_builder *builder, const struct weir_array *a
 		       (uint64_t)count * index->byte_width);
 		return WEIR_OK;
 	}
-	if (!builder->table && dictionary_table_new(builder->account, builder->dictionary, &builder->table, err))
+	if (!builder->table && dictionary_table_new(builder->account, value, builder->dictionary, &builder->table, err))
 		return err->code;
 	if (dictionary_table_add(builder->table, array->dictionary, &map, err) ||
 	    dictionary_check_codes(index, dictionary_table_count(builder->table), err))
@@ -454,6 +454,20 @@ int weir_builder_array(struct weir_builder *builder, const struct weir_array *ar
 	builder->length += count;
 	builder->null_count += nulls;
 	return WEIR_OK;
+}
+
+int weir_builder_settle(struct weir_builder *builder, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < builder->child_count; i++)
+		if (weir_builder_settle(&builder->children[i], err))
+			return err->code;
+	if (builder->dictionary && !builder->table &&
+	    dictionary_table_new(builder->account, builder->type->dictionary_value, builder->dictionary,
+				 &builder->table, err))
+		return err->code;
+	weir_array_unref(builder->dictionary);
+	builder->dictionary = NULL;
+	return builder->table ? dictionary_table_settle(builder->table, err) : WEIR_OK;
 }
 
 void builder_measure(struct weir_builder *builder, const struct weir_array *array, int64_t offset, int64_t count)

@@ -1,4 +1,5 @@
-/* Several dictionaries made one: a hash table from value to code over a builder that holds the values.
+/* Several dictionaries made one, and values made codes: a hash table from value to code over a builder that holds the
+ * values.
  *
  * Codes only ever grow, so those already written stay right. Values of nested types are not compared, only appended:
  * such dictionaries are rare, and a double in a dictionary is legal.
@@ -25,7 +26,7 @@ static bool compares(const struct dictionary_table *table)
 {
 	enum weir_layout layout = table->values.type->layout;
 
-	return layout == WEIR_LAYOUT_FIXED || layout == WEIR_LAYOUT_BYTES;
+	return layout == WEIR_LAYOUT_FIXED || layout == WEIR_LAYOUT_BYTES || layout == WEIR_LAYOUT_BITS;
 }
 
 static int64_t *find_slot(const struct dictionary_table *table, uint64_t hash, const uint8_t *bytes, size_t size)
@@ -37,12 +38,17 @@ static int64_t *find_slot(const struct dictionary_table *table, uint64_t hash, c
 		int64_t code = table->slots[at];
 		const uint8_t *there;
 		size_t there_size;
+		uint8_t bit;
 
 		if (code < 0)
 			return &table->slots[at];
 		if (table->hashes.items[code] != hash)
 			continue;
-		if (values->type->layout == WEIR_LAYOUT_FIXED) {
+		if (values->type->layout == WEIR_LAYOUT_BITS) {
+			bit = weir_bit_get(values->values, code);
+			there = &bit;
+			there_size = 1;
+		} else if (values->type->layout == WEIR_LAYOUT_FIXED) {
 			there = values->values + (size_t)code * size;
 			there_size = size;
 		} else if (type_offset_width(values->type) == 4) {
@@ -96,8 +102,8 @@ static int append(struct dictionary_table *table, const uint8_t *bytes, size_t s
 
 	if (weir_list_push(&table->hashes, table->account, err, hash))
 		return err->code;
-	if (values->type->layout == WEIR_LAYOUT_FIXED ? weir_builder_fixed(values, bytes, 1, err)
-						      : weir_builder_bytes(values, bytes, size, err))
+	if (values->type->layout == WEIR_LAYOUT_BYTES ? weir_builder_bytes(values, bytes, size, err)
+						      : weir_builder_fixed(values, bytes, 1, err))
 		return err->code;
 	/* A double of the first dictionary keeps its position; the first of them is the one found. */
 	if (*slot < 0) {
@@ -116,12 +122,41 @@ static int add_null(struct dictionary_table *table, struct weir_error *err)
 	return weir_builder_null(&table->values, 1, err);
 }
 
+/* One value that is not null; `row` counts from the buffers' begin. `keep_double`: appended even when it is there. */
+static int add_value(struct dictionary_table *table, const struct weir_array *values, int64_t row, bool keep_double,
+		     int64_t *code, struct weir_error *err)
+{
+	const uint8_t *data = values->buffers[1].data, *bytes;
+	size_t size = values->type->byte_width;
+	uint64_t hash;
+	int64_t *slot;
+	uint8_t bit;
+
+	switch (values->type->layout) {
+	case WEIR_LAYOUT_BITS:
+		bit = weir_bit_get(data, row);
+		bytes = &bit;
+		size = 1;
+		break;
+	case WEIR_LAYOUT_FIXED:
+		bytes = data + (size_t)row * size;
+		break;
+	default:
+		bytes = values->buffers[2].data + offset_at(values, row);
+		size = (size_t)(offset_at(values, row + 1) - offset_at(values, row));
+	}
+	if (widen(table, err))
+		return err->code;
+	hash = weir_hash_bytes(bytes, size, 0);
+	slot = find_slot(table, hash, bytes, size);
+	*code = *slot < 0 || keep_double ? table->values.length : *slot;
+	return *code == table->values.length ? append(table, bytes, size, hash, slot, err) : WEIR_OK;
+}
+
 /* `map` NULL: every value is appended, whether it is there or not. */
 static int add(struct dictionary_table *table, const struct weir_array *values, int64_t *map, struct weir_error *err)
 {
-	const uint8_t *validity = values->buffers[0].data, *data = values->buffers[1].data;
-	size_t width = values->type->byte_width;
-	bool fixed = values->type->layout == WEIR_LAYOUT_FIXED;
+	const uint8_t *validity = values->buffers[0].data;
 
 	if (!compares(table)) {
 		for (int64_t i = 0; map && i < values->length; i++)
@@ -129,10 +164,7 @@ static int add(struct dictionary_table *table, const struct weir_array *values, 
 		return weir_builder_array(&table->values, values, 0, values->length, err);
 	}
 	for (int64_t i = 0; i < values->length; i++) {
-		int64_t row = values->offset + i, *slot;
-		const uint8_t *bytes;
-		size_t size = width;
-		uint64_t hash;
+		int64_t row = values->offset + i, code;
 
 		if (validity && !weir_bit_get(validity, row)) {
 			if (map && table->null_code >= 0) {
@@ -145,46 +177,38 @@ static int add(struct dictionary_table *table, const struct weir_array *values, 
 				return err->code;
 			continue;
 		}
-		if (fixed) {
-			bytes = data + (size_t)row * width;
-		} else {
-			int64_t begin = offset_at(values, row);
-
-			bytes = values->buffers[2].data + begin;
-			size = (size_t)(offset_at(values, row + 1) - begin);
-		}
-		if (widen(table, err))
+		if (add_value(table, values, row, !map, &code, err))
 			return err->code;
-		hash = weir_hash_bytes(bytes, size, 0);
-		slot = find_slot(table, hash, bytes, size);
-		if (*slot < 0 || !map) {
-			if (map)
-				map[i] = table->values.length;
-			if (append(table, bytes, size, hash, slot, err))
-				return err->code;
-		} else {
-			map[i] = *slot;
-		}
+		if (map)
+			map[i] = code;
 	}
 	return WEIR_OK;
 }
 
-int dictionary_table_new(struct weir_account *account, const struct weir_array *first, struct dictionary_table **out,
-			 struct weir_error *err)
+static struct dictionary_table *table_new(struct weir_account *account, const struct weir_type *type,
+					  struct weir_error *err)
 {
 	struct dictionary_table *table = weir_alloc_zero(account, sizeof(*table), err);
 
-	*out = NULL;
 	if (!table)
-		return err->code;
+		return NULL;
 	table->account = account;
 	table->null_code = -1;
-	if (weir_builder_init(&table->values, first->type, account, err) || add(table, first, NULL, err)) {
-		dictionary_table_free(table);
-		return err->code;
-	}
-	*out = table;
-	return WEIR_OK;
+	if (!weir_builder_init(&table->values, type, account, err))
+		return table;
+	dictionary_table_free(table);
+	return NULL;
+}
+
+int dictionary_table_new(struct weir_account *account, const struct weir_type *type, const struct weir_array *first,
+			 struct dictionary_table **out, struct weir_error *err)
+{
+	*out = table_new(account, type, err);
+	if (*out && !add(*out, first, NULL, err))
+		return WEIR_OK;
+	dictionary_table_free(*out);
+	*out = NULL;
+	return err->code;
 }
 
 static void forget_last(struct dictionary_table *table)
@@ -220,6 +244,12 @@ int dictionary_table_add(struct dictionary_table *table, const struct weir_array
 	}
 	*map = table->last_map;
 	return WEIR_OK;
+}
+
+int dictionary_table_settle(struct dictionary_table *table, struct weir_error *err)
+{
+	forget_last(table);
+	return weir_builder_settle(&table->values, err);
 }
 
 struct weir_array *dictionary_table_finish(struct dictionary_table *table, struct weir_error *err)
@@ -268,4 +298,67 @@ int dictionary_check_codes(const struct weir_type *type, int64_t value_count, st
 		return WEIR_OK;
 	return weir_error_set(err, WEIR_E_OVERFLOW, "a dictionary of %lld values does not fit codes of type %s",
 			      (long long)value_count, type_words[type->id]);
+}
+
+/* ── values to codes ── */
+
+static void put_code(uint8_t *codes, uint32_t width, int64_t at, int64_t code)
+{
+	/* Little endian: the low bytes come first. */
+	memcpy(codes + at * width, &code, width);
+}
+
+struct weir_array *weir_array_encode(struct weir_account *account, const struct weir_array *array,
+				     const struct weir_type *type, struct weir_error *err)
+{
+	const struct weir_type *index = type->dictionary_index;
+	const uint8_t *validity = array->buffers[0].data;
+	bool is_null = array->type->layout == WEIR_LAYOUT_NULL;
+	struct dictionary_table *table = NULL;
+	struct weir_array *out = weir_array_new(account, type, err);
+	int64_t end = array->offset + array->length;
+	uint8_t *codes;
+
+	if (!out)
+		return NULL;
+	WEIR_ASSERT(type->id == WEIR_DICTIONARY_TYPE && weir_type_equal(type->dictionary_value, array->type, false));
+	table = table_new(account, array->type, err);
+	if (!table || weir_buffer_new(account, (uint64_t)end * index->byte_width, &out->buffers[1], &codes, err))
+		goto fail;
+	if (!compares(table) && !is_null) {
+		weir_error_set(err, WEIR_E_UNSUPPORTED, "values of type %s made a dictionary",
+			       type_words[array->type->id]);
+		goto fail;
+	}
+	out->length = array->length;
+	out->offset = array->offset;
+	out->null_count = is_null ? array->length : array->null_count;
+	if (is_null) {
+		uint8_t *none;
+
+		if (weir_buffer_new(account, weir_bits_size(end), &out->buffers[0], &none, err))
+			goto fail;
+		memset(none, 0, weir_bits_size(end));
+	} else if (validity) {
+		out->buffers[0] = weir_buffer_ref(&array->buffers[0]);
+	}
+	for (int64_t row = array->offset; row < end; row++) {
+		int64_t code = 0;
+
+		if (!is_null && (!validity || weir_bit_get(validity, row)) &&
+		    add_value(table, array, row, false, &code, err))
+			goto fail;
+		put_code(codes, index->byte_width, row, code);
+	}
+	if (dictionary_check_codes(index, table->values.length, err))
+		goto fail;
+	out->dictionary = dictionary_table_finish(table, err);
+	if (!out->dictionary)
+		goto fail;
+	dictionary_table_free(table);
+	return out;
+fail:
+	dictionary_table_free(table);
+	weir_array_unref(out);
+	return NULL;
 }

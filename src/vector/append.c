@@ -316,7 +316,7 @@ static int push_nested(struct gather_column *it, const struct weir_column *colum
 		}
 		k += run;
 	}
-	return code;
+	return code ? code : weir_builder_settle(&it->nested, err);
 }
 
 static int slots_grow(struct weir_gather *gather, struct distinct *distinct, struct weir_error *err)
@@ -481,7 +481,7 @@ static int push_dictionary(struct weir_gather *gather, struct gather_column *it,
 			*mapped = out[k] + 1;
 	}
 	it->values.size += selection->count * sizeof(*out);
-	return WEIR_OK;
+	return is_nested ? weir_builder_settle(&distinct->values, err) : WEIR_OK;
 }
 
 static int push_column(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,

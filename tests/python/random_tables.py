@@ -35,6 +35,16 @@ NESTED = [
 DICTIONARIES = [pa.dictionary(pa.int32(), pa.string()), pa.dictionary(pa.int8(), pa.int64()),
                 pa.dictionary(pa.int16(), pa.decimal128(9, 2))]
 
+INSIDE = [
+    pa.list_(pa.dictionary(pa.int32(), pa.string())), pa.large_list(pa.dictionary(pa.uint8(), pa.large_string(), True)),
+    pa.list_(pa.dictionary(pa.int8(), pa.string()), 2), pa.map_(pa.string(), pa.dictionary(pa.int16(), pa.binary())),
+    pa.struct([("a", pa.dictionary(pa.int8(), pa.string(), True)), ("b", pa.dictionary(pa.int64(), pa.float64())),
+               ("c", pa.list_(pa.struct([("d", pa.dictionary(pa.uint16(), pa.date32())), ("e", pa.int8())])))]),
+    pa.list_(pa.dictionary(pa.int8(), pa.bool_())), pa.list_(pa.dictionary(pa.int32(), pa.decimal128(9, 2))),
+    pa.list_(pa.dictionary(pa.int32(), pa.timestamp("s", "UTC"))),
+    pa.list_(pa.null()), pa.struct([("n", pa.null()), ("i", pa.int32())]), pa.map_(pa.string(), pa.list_(pa.null())),
+]
+
 
 def _integers(rng, count, low, high):
     """Python ints in [low, high]: constant, rising, few, or anything."""
@@ -104,7 +114,7 @@ def column(rng, type, count, nullable=True):
         size = int(rng.integers(1, 20))
         values = column(rng, type.value_type, size, False)
         codes = pa.array(rng.integers(0, size, count), type.index_type, mask=mask)
-        return pa.DictionaryArray.from_arrays(codes, values)
+        return pa.DictionaryArray.from_arrays(codes, values, ordered=type.ordered)
     if pa.types.is_struct(type):
         children = [column(rng, f.type, count, f.nullable) for f in type]
         return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array(mask))
@@ -153,11 +163,11 @@ def table(rng, types, count):
 
 def random_type(rng, depth=3):
     pick = int(rng.integers(0, 10))
-    if depth == 0 or pick < 6:
+    if depth == 0 or pick < 5:
         return LEAVES[rng.integers(0, len(LEAVES))]
+    if pick == 5:
+        return DICTIONARIES[rng.integers(0, len(DICTIONARIES))]
     child = random_type(rng, depth - 1)
-    if pa.types.is_null(child):
-        child = pa.int32()
     if pick == 6:
         return pa.list_(child)
     if pick == 7:

@@ -152,8 +152,8 @@ static int leaf_bits(const struct make *make, const struct parquet_levels *level
 	return WEIR_OK;
 }
 
-static int make_leaf(const struct make *make, const struct parquet_shape *shape, struct slots slots,
-		     struct weir_array *array)
+static int make_values(const struct make *make, const struct parquet_shape *shape, struct slots slots,
+		       struct weir_array *array)
 {
 	const struct parquet_levels *levels = levels_of(make, shape);
 	const uint8_t *bits;
@@ -178,6 +178,25 @@ static int make_leaf(const struct make *make, const struct parquet_shape *shape,
 	default:
 		return leaf_fixed(make, levels, array, bits);
 	}
+}
+
+/* A new array, or NULL with err set. A dictionary has the values of this vector's rows: pages may be coded or not, and the
+ * file's own dictionary may have far more than these rows use. */
+static struct weir_array *make_leaf(const struct make *make, const struct parquet_shape *shape, struct slots slots)
+{
+	struct weir_array *values = weir_array_new(make->account, weir_type_values(shape->type), make->err), *codes;
+
+	if (!values)
+		return NULL;
+	if (make_values(make, shape, slots, values)) {
+		weir_array_unref(values);
+		return NULL;
+	}
+	if (shape->type->id != WEIR_DICTIONARY_TYPE)
+		return values;
+	codes = weir_array_encode(make->account, values, shape->type, make->err);
+	weir_array_unref(values);
+	return codes;
 }
 
 /* ── groups ── */
@@ -310,22 +329,20 @@ static int make_list(const struct make *make, const struct parquet_shape *shape,
 /* A new array, or NULL with err set. */
 static struct weir_array *make_array(const struct make *make, const struct parquet_shape *shape, struct slots slots)
 {
-	struct weir_array *array = weir_array_new(make->account, shape->type, make->err);
+	struct weir_array *array;
 	int code;
 
+	if (shape->kind == PARQUET_SHAPE_LEAF)
+		return make_leaf(make, shape, slots);
+	array = weir_array_new(make->account, shape->type, make->err);
 	if (!array)
 		return NULL;
-	switch (shape->kind) {
-	case PARQUET_SHAPE_LEAF:
-		code = make_leaf(make, shape, slots, array);
-		break;
-	case PARQUET_SHAPE_STRUCT:
+	if (shape->kind == PARQUET_SHAPE_STRUCT)
 		code = make_struct(make, shape, slots, array);
-		break;
-	default:
-		code = array->type->id == WEIR_FIXED_LIST ? make_fixed_list(make, shape, slots, array)
-							  : make_list(make, shape, slots, array);
-	}
+	else if (array->type->id == WEIR_FIXED_LIST)
+		code = make_fixed_list(make, shape, slots, array);
+	else
+		code = make_list(make, shape, slots, array);
 	if (!code)
 		return array;
 	weir_array_unref(array);

@@ -84,7 +84,7 @@ static struct parquet_shape *leaf_shape(struct parquet_schema_build *build, stru
 	shape->def_present = (uint16_t)(place.def + (element->repetition != PARQUET_REQUIRED));
 	shape->leaf_begin = build->leaf++;
 	shape->leaf_end = build->leaf;
-	shape->type = parquet_leaf_type(build, element, place.hint, place.depth == 0 && info->rep_max == 0);
+	shape->type = parquet_leaf_type(build, element, place.hint);
 	if (!shape->type)
 		return NULL;
 	info->element = element;

@@ -16,9 +16,9 @@ struct parquet_schema_build {
 int parquet_schema_refuse(struct parquet_schema_build *build, int code, const char *what);
 
 /* A new reference, or NULL with err set. `hint` is what ARROW:schema says (NULL: nothing): where it fits what is stored,
- * the type comes back as it went in. DICTIONARY_TYPE only when `may_be_dictionary`. */
+ * the type comes back as it went in. */
 const struct weir_type *parquet_leaf_type(struct parquet_schema_build *build, const struct parquet_element *element,
-					  const struct weir_type *hint, bool may_be_dictionary);
+					  const struct weir_type *hint);
 /* info->type is set: how to get there from the physical values. */
 int parquet_leaf_convert(struct parquet_schema_build *build, const struct parquet_element *element,
 			 struct parquet_leaf_info *info);

@@ -229,7 +229,7 @@ static const struct weir_type *restored(struct parquet_schema_build *build, cons
 }
 
 const struct weir_type *parquet_leaf_type(struct parquet_schema_build *build, const struct parquet_element *element,
-					  const struct weir_type *hint, bool may_be_dictionary)
+					  const struct weir_type *hint)
 {
 	const struct weir_type *type = stored_type(build, element), *dictionary;
 
@@ -238,7 +238,7 @@ const struct weir_type *parquet_leaf_type(struct parquet_schema_build *build, co
 	if (hint->id != WEIR_DICTIONARY_TYPE)
 		return restored(build, type, hint);
 	type = restored(build, type, hint->dictionary_value);
-	if (!may_be_dictionary || !weir_type_equal(type, hint->dictionary_value, false))
+	if (!weir_type_equal(type, hint->dictionary_value, false))
 		return type;
 	dictionary = weir_type_dictionary(build->file->account, hint->dictionary_index, type, hint->ordered,
 					  build->err);

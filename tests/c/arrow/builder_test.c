@@ -226,6 +226,57 @@ static void test_codes_that_do_not_fit_are_refused(void **state)
 	weir_type_unref(type);
 }
 
+static void test_settled_dictionaries_belong_to_the_builder(void **state)
+{
+	static const char *const values[] = {"x", "y"}, *const others[] = {"y", "z"};
+	struct fixture *f = *state;
+	const struct weir_type *type = parse(f, "dictionary<values=string, indices=int8, ordered=0>");
+	struct weir_array *a = coded(f, type, values, 2, "\1\0", 2), *b = coded(f, type, others, 2, "\0\1", 2), *both;
+	struct weir_builder builder;
+
+	assert_int_equal(weir_builder_init(&builder, type, f->account, &f->err), 0);
+	assert_int_equal(weir_builder_settle(&builder, &f->err), 0);
+	assert_int_equal(weir_builder_array(&builder, a, 0, 2, &f->err), 0);
+	assert_int_equal(weir_builder_settle(&builder, &f->err), 0);
+	assert_int_equal(a->dictionary->refs, 1);
+	weir_array_unref(a);
+	assert_int_equal(weir_builder_array(&builder, b, 0, 2, &f->err), 0);
+	assert_int_equal(weir_builder_settle(&builder, &f->err), 0);
+	assert_int_equal(b->dictionary->refs, 1);
+	weir_array_unref(b);
+	both = finish(f, &builder);
+	assert_memory_equal(both->buffers[1].data, "\1\0\1\2", 4);
+	assert_int_equal(both->dictionary->length, 3);
+	weir_array_unref(both);
+	weir_type_unref(type);
+}
+
+static void test_values_become_codes(void **state)
+{
+	static const char *const texts[] = {"b", NULL, "a", "b", ""};
+	struct fixture *f = *state;
+	const struct weir_type *type = parse(f, "dictionary<values=string, indices=int16, ordered=1>");
+	struct weir_array *plain = strings(f, texts, 5), *part, *codes;
+
+	codes = weir_array_encode(f->account, plain, type, &f->err);
+	assert_non_null(codes);
+	assert_memory_equal(codes->buffers[1].data, ((const int16_t[]){0, 0, 1, 0, 2}), 10);
+	assert_int_equal(codes->dictionary->length, 3);
+	assert_int_equal(weir_array_null_count(codes), 1);
+	assert_int_equal(weir_array_validate(codes, true, &f->err), 0);
+	weir_array_unref(codes);
+	part = weir_array_slice(plain, 2, 2, &f->err);
+	codes = weir_array_encode(f->account, part, type, &f->err);
+	assert_non_null(codes);
+	assert_int_equal(codes->length, 2);
+	assert_int_equal(codes->dictionary->length, 2);
+	assert_int_equal(((const int16_t *)codes->buffers[1].data)[codes->offset + 1], 1);
+	weir_array_unref(codes);
+	weir_array_unref(part);
+	weir_array_unref(plain);
+	weir_type_unref(type);
+}
+
 static void test_buffers(void **state)
 {
 	struct fixture *f = *state;
@@ -257,6 +308,8 @@ int main(void)
 		arrow_test(test_a_fixed_list_of_the_wrong_length_is_refused),
 		arrow_test(test_dictionaries_unite),
 		arrow_test(test_codes_that_do_not_fit_are_refused),
+		arrow_test(test_settled_dictionaries_belong_to_the_builder),
+		arrow_test(test_values_become_codes),
 		arrow_test(test_buffers),
 	};
 
