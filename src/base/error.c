@@ -16,6 +16,11 @@ static const struct {
 #undef X
 };
 
+#define X(name, text, python)                                                                                          \
+	_Static_assert((int)WEIR_PLACE_##name == (int)WEIR_##name, "WEIR_" #name " has this number in weir/base.h");
+WEIR_ERROR_LIST(X)
+#undef X
+
 size_t weir_text_cut(const char *text, size_t size)
 {
 	size_t start = size;
@@ -144,6 +149,20 @@ void weir_error_at_line(struct weir_error *err, int64_t line)
 	err->has_line = 1;
 }
 
+void weir_error_at_rows(struct weir_error *err, int64_t row, int64_t row_count)
+{
+	if (err->code == WEIR_OK || err->has_row || row == WEIR_NO_ROW)
+		return;
+	weir_error_at_row(err, row);
+	err->row_count = row_count > 1 ? row_count : 0;
+}
+
+void weir_error_at_value(struct weir_error *err, const char *value, size_t size)
+{
+	if (err->code != WEIR_OK && !err->value[0] && value)
+		copy_cut(err->value, sizeof(err->value), value, size);
+}
+
 void weir_error_clear(struct weir_error *err)
 {
 	*err = (struct weir_error){0};
@@ -183,7 +202,11 @@ const char *weir_error_format(const struct weir_error *err, char *buffer, size_t
 		put(buffer, size, &used, "%scolumn %s", comma, err->column);
 		comma = ", ";
 	}
-	if (err->has_row) {
+	if (err->has_row && err->row_count > 1) {
+		put(buffer, size, &used, "%srows %lld to %lld", comma, (long long)err->row,
+		    (long long)(err->row + err->row_count - 1));
+		comma = ", ";
+	} else if (err->has_row) {
 		put(buffer, size, &used, "%srow %lld", comma, (long long)err->row);
 		comma = ", ";
 	}

@@ -7,10 +7,13 @@
 #ifndef WEIR_BASE_ERROR_H
 #define WEIR_BASE_ERROR_H
 
+#include "weir/base.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-/* code, text for people, exception raised in Python. The order is the numbering: new codes go to the end. */
+/* code, text for people, exception raised in Python. The order is the numbering: new codes go to the end, here and in
+ * enum weir_code of weir/base.h (error.c asserts that they agree). */
 #define WEIR_ERROR_LIST(X)                                                                                             \
 	X(OK, "no error", "")                                                                                          \
 	X(E_INVALID, "invalid argument", "ValueError")                                                                 \
@@ -37,8 +40,8 @@
 	X(E_MISFIT, "value does not fit the inferred type", "weir.DataError")                                          \
 	X(E_AGAIN, "split read again from another place", "RuntimeError")
 
-enum weir_code {
-#define X(name, text, python) WEIR_##name,
+enum {
+#define X(name, text, python) WEIR_PLACE_##name,
 	WEIR_ERROR_LIST(X)
 #undef X
 	WEIR_CODE_COUNT
@@ -53,12 +56,14 @@ struct weir_error {
 	int errno_value;    /* 0 unless the system refused */
 	uint64_t offset;    /* byte in `source`; meaningful when has_offset */
 	int64_t row;        /* row in `source`, from 0; meaningful when has_row */
+	int64_t row_count;  /* rows it is about, from `row` on, when they are known to be more than one */
 	int64_t line;       /* line of a text file, from 1; meaningful when has_line */
 	/* line_in_range: counted from the beginning of a byte range; the source adds the lines before it (op.h: confirm). */
 	uint8_t has_offset, has_row, has_line, line_in_range;
 	char source[256];   /* file, directory, "expression", …; empty when unknown */
 	char column[128];
 	char operator_name[64];
+	char value[128];    /* the value it is about, as text; the message has it too where it helps */
 	char message[1024]; /* complete sentence without the context above */
 };
 
@@ -77,6 +82,8 @@ void weir_error_at_row(struct weir_error *err, int64_t row);
 void weir_error_at_line(struct weir_error *err, int64_t line);
 void weir_error_at_column(struct weir_error *err, const char *column);
 void weir_error_at_operator(struct weir_error *err, const char *operator_name);
+void weir_error_at_rows(struct weir_error *err, int64_t row, int64_t row_count);
+void weir_error_at_value(struct weir_error *err, const char *value, size_t size);
 
 void weir_error_clear(struct weir_error *err);
 

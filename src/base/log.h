@@ -3,9 +3,9 @@
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
 
-#include <stddef.h>
+#include "weir/base.h"
 
-enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG, WEIR_LOG_TRACE };
+#include <stddef.h>
 
 int weir_log_level(void);
 void weir_log_level_set(enum weir_log_level level);
