@@ -2,9 +2,9 @@
 #include "arrow/value.h"
 
 #include "base/number.h"
+#include "base/timetext.h"
 #include "arrow/decimal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 bool weir_timezone_is_utc(const char *timezone)
@@ -95,125 +95,23 @@ static bool parse_integer(const struct weir_type *type, const char *text, size_t
 	return true;
 }
 
-static bool digits(const char **text, const char *end, uint32_t count, uint32_t *out)
+static uint32_t unit_digits(const struct weir_type *type)
 {
-	*out = 0;
-	if (end - *text < (ptrdiff_t)count)
-		return false;
-	for (; count; count--, ++*text) {
-		if (**text < '0' || **text > '9')
-			return false;
-		*out = *out * 10 + (uint32_t)(**text - '0');
-	}
-	return true;
-}
+	static const uint8_t digits[] = {[WEIR_SECOND] = 0, [WEIR_MILLI] = 3, [WEIR_MICRO] = 6, [WEIR_NANO] = 9};
 
-static bool symbol(const char **text, const char *end, char wanted)
-{
-	if (*text == end || **text != wanted)
-		return false;
-	++*text;
-	return true;
-}
-
-static bool parse_date(const char **text, const char *end, int64_t *days)
-{
-	static const uint8_t lengths[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-	uint32_t year, month, day;
-	bool negative = symbol(text, end, '-'), leap;
-
-	if (!digits(text, end, 4, &year) || !symbol(text, end, '-') || !digits(text, end, 2, &month) ||
-	    !symbol(text, end, '-') || !digits(text, end, 2, &day) || month < 1 || month > 12 || day < 1)
-		return false;
-	leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-	if (day > lengths[month - 1] + (uint32_t)(leap && month == 2))
-		return false;
-	*days = weir_calendar_number(negative ? -(int64_t)year : (int64_t)year, month, day);
-	return true;
-}
-
-/* hh:mm[:ss[.fraction]] in units since midnight. */
-static bool parse_clock(const char **text, const char *end, enum weir_time_unit unit, int64_t *out)
-{
-	uint32_t hour, minute, second = 0;
-	int64_t fraction = 0, weight = weir_unit_per_second(unit);
-
-	if (!digits(text, end, 2, &hour) || !symbol(text, end, ':') || !digits(text, end, 2, &minute))
-		return false;
-	if (symbol(text, end, ':')) {
-		if (!digits(text, end, 2, &second))
-			return false;
-		if (symbol(text, end, '.')) {
-			const char *begin = *text;
-
-			for (; *text < end && **text >= '0' && **text <= '9'; ++*text) {
-				weight /= 10;
-				/* A digit that the unit cannot hold. */
-				if (!weight && **text != '0')
-					return false;
-				fraction += weight * (**text - '0');
-			}
-			if (*text == begin)
-				return false;
-		}
-	}
-	if (hour > 23 || minute > 59 || second > 59)
-		return false;
-	*out = ((int64_t)hour * 3600 + minute * 60 + second) * weir_unit_per_second(unit) + fraction;
-	return true;
-}
-
-/* Z, +hh:mm, +hhmm, +hh: seconds east. */
-static bool parse_zone(const char **text, const char *end, int64_t *seconds, bool *found)
-{
-	uint32_t hours, minutes = 0;
-	bool negative;
-
-	*seconds = 0;
-	*found = *text < end;
-	if (!*found || symbol(text, end, 'Z'))
-		return true;
-	negative = **text == '-';
-	if (!negative && **text != '+')
-		return false;
-	++*text;
-	if (!digits(text, end, 2, &hours))
-		return false;
-	symbol(text, end, ':');
-	if (*text < end && !digits(text, end, 2, &minutes))
-		return false;
-	if (hours > 23 || minutes > 59)
-		return false;
-	*seconds = (int64_t)hours * 3600 + minutes * 60;
-	if (negative)
-		*seconds = -*seconds;
-	return true;
+	return digits[type->unit];
 }
 
 static bool parse_timestamp(const struct weir_type *type, const char *text, size_t size, int64_t *out)
 {
-	const char *end = text + size;
-	int64_t days, clock = 0, zone = 0, seconds, per_second = weir_unit_per_second(type->unit);
-	bool has_zone = false;
+	struct weir_timestamp_text found;
 
-	if (!parse_date(&text, end, &days))
+	if (!weir_scan_timestamp_signed(text, size, &found))
 		return false;
-	if (text < end) {
-		if (*text != ' ' && *text != 'T')
-			return false;
-		text++;
-		if (!parse_clock(&text, end, type->unit, &clock) || !parse_zone(&text, end, &zone, &has_zone) ||
-		    text != end)
-			return false;
-	}
 	/* A zone in the text needs one in the type; text without one is taken as UTC only where the type is UTC. */
-	if (has_zone != (type->timezone != NULL) && (has_zone || !weir_timezone_is_utc(type->timezone)))
+	if (found.has_zone != (type->timezone != NULL) && (found.has_zone || !weir_timezone_is_utc(type->timezone)))
 		return false;
-	if (__builtin_mul_overflow(days, (int64_t)86400, &seconds) || __builtin_sub_overflow(seconds, zone, &seconds) ||
-	    __builtin_mul_overflow(seconds, per_second, &seconds) || __builtin_add_overflow(seconds, clock, &seconds))
-		return false;
-	*out = seconds;
-	return true;
+	return weir_timestamp_units(&found, unit_digits(type), out);
 }
 
 static bool parse_bool(const char *text, size_t size, uint8_t *out)
@@ -231,9 +129,9 @@ static bool parse_bool(const char *text, size_t size, uint8_t *out)
 
 bool weir_value_parse(const struct weir_type *type, const char *text, size_t size, void *out)
 {
-	const char *end = text + size;
 	struct weir_int256 decimal;
 	int64_t whole;
+	int32_t days;
 	float narrow;
 	uint16_t half;
 
@@ -266,55 +164,24 @@ bool weir_value_parse(const struct weir_type *type, const char *text, size_t siz
 		return weir_decimal_parse(text, size, type->precision, type->scale, &decimal) &&
 		       weir_int256_store(&decimal, out, type->byte_width);
 	case WEIR_DATE32:
+		return weir_parse_date_signed(text, size, out);
 	case WEIR_DATE64:
-		if (!parse_date(&text, end, &whole) || text != end)
+		if (!weir_parse_date_signed(text, size, &days))
 			return false;
-		if (type->id == WEIR_DATE64) {
-			whole *= 86400000;
-			memcpy(out, &whole, 8);
-		} else {
-			int32_t days = (int32_t)whole;
-
-			memcpy(out, &days, 4);
-		}
+		whole = (int64_t)days * 86400000;
+		memcpy(out, &whole, 8);
 		return true;
 	case WEIR_TIME32:
 	case WEIR_TIME64:
-		if (!parse_clock(&text, end, type->unit, &whole) || text != end)
+		if (!weir_parse_time(text, size, unit_digits(type), &whole))
 			return false;
-		if (type->id == WEIR_TIME64) {
-			memcpy(out, &whole, 8);
-		} else {
-			int32_t narrow = (int32_t)whole;
-
-			memcpy(out, &narrow, 4);
-		}
+		memcpy(out, &whole, type->byte_width);
 		return true;
 	case WEIR_TIMESTAMP:
 		return parse_timestamp(type, text, size, out);
 	default:
 		return false;
 	}
-}
-
-static size_t format_date(int64_t days, char *buffer)
-{
-	struct weir_calendar_day civil = weir_calendar_day(days);
-
-	return (size_t)snprintf(buffer, 32, "%s%04lld-%02u-%02u", civil.year < 0 ? "-" : "",
-				(long long)(civil.year < 0 ? -civil.year : civil.year), civil.month, civil.day);
-}
-
-static size_t format_clock(int64_t units, enum weir_time_unit unit, char *buffer)
-{
-	static const int widths[] = {0, 3, 6, 9};
-	int64_t per_second = weir_unit_per_second(unit), seconds = units / per_second;
-	size_t size = (size_t)snprintf(buffer, 32, "%02lld:%02lld:%02lld", (long long)(seconds / 3600),
-				       (long long)(seconds / 60 % 60), (long long)(seconds % 60));
-
-	if (widths[unit])
-		size += (size_t)snprintf(buffer + size, 16, ".%0*lld", widths[unit], (long long)(units % per_second));
-	return size;
 }
 
 static int64_t load_integer(const struct weir_type *type, const void *value)
@@ -328,7 +195,6 @@ static int64_t load_integer(const struct weir_type *type, const void *value)
 
 size_t weir_value_format(const struct weir_type *type, const void *value, char *buffer)
 {
-	int64_t whole, day_units;
 	struct weir_int256 decimal;
 	uint64_t natural = 0;
 	size_t size;
@@ -366,18 +232,17 @@ size_t weir_value_format(const struct weir_type *type, const void *value, char *
 		decimal = weir_int256_load(value, type->byte_width);
 		return weir_decimal_format(&decimal, type->scale, buffer);
 	case WEIR_DATE32:
-		return format_date(load_integer(type, value), buffer);
+		size = weir_format_date(load_integer(type, value), buffer);
+		break;
 	case WEIR_DATE64:
-		return format_date(weir_floor_div(load_integer(type, value), 86400000), buffer);
+		size = weir_format_date(weir_floor_div(load_integer(type, value), 86400000), buffer);
+		break;
 	case WEIR_TIME32:
 	case WEIR_TIME64:
-		return format_clock(load_integer(type, value), type->unit, buffer);
+		size = weir_format_time(load_integer(type, value), unit_digits(type), buffer);
+		break;
 	case WEIR_TIMESTAMP:
-		whole = load_integer(type, value);
-		day_units = 86400 * weir_unit_per_second(type->unit);
-		size = format_date(weir_floor_div(whole, day_units), buffer);
-		buffer[size++] = ' ';
-		size += format_clock(weir_floor_mod(whole, day_units), type->unit, buffer + size);
+		size = weir_format_timestamp(load_integer(type, value), unit_digits(type), ' ', buffer);
 		/* With a zone the number counts from UTC, and so does the text. */
 		if (type->timezone)
 			buffer[size++] = 'Z';

@@ -35,9 +35,8 @@ struct weir_number_grammar {
 	char point;
 };
 
-/* Python's float() without blanks and underscores; what pyarrow takes in CSV; RFC 8259. */
+/* Python's float() without blanks and underscores, which is also what pyarrow takes in CSV; RFC 8259. */
 #define WEIR_NUMBER_PYTHON ((struct weir_number_grammar){31, '.'})
-#define WEIR_NUMBER_CSV ((struct weir_number_grammar){30, '.'})
 #define WEIR_NUMBER_JSON ((struct weir_number_grammar){WEIR_NUMBER_EXPONENT, '.'})
 
 /* A number's digits, not yet rounded to a type. Borrows the text. */
