@@ -29,6 +29,8 @@ int cli_usage_fail(const struct weir_error *err);
 int cli_run(const struct cli *cli, struct weir_job *job, struct weir_error *err);
 /* The rows of the plan as a table, at most `rows_max`; says when there are more. */
 int cli_show(const struct cli *cli, struct weir_job *job, int64_t rows_max, struct weir_error *err);
+/* Of the terminal; UINT32_MAX when there is none. */
+uint32_t cli_terminal_columns(void);
 
 /* table.c */
 int cli_table_print(const struct weir_schema *schema, struct weir_batch *const *batches, size_t batch_count,
@@ -52,11 +54,26 @@ int cli_completion(const struct cli *cli);
 int cli_man(const struct cli *cli);
 
 /* commands.c */
+/* read PATH … from the command's words (without the command itself). */
+int cli_read_paths(struct weir_job *job, const struct cli *cli, struct weir_error *err);
+/* Ends a command: frees the job, reports the error, gives the exit code. */
+int cli_finish(struct weir_job *job, int code, const struct weir_error *err);
+bool cli_wants_table(const struct cli *cli);
+void cli_print_safe(const char *text, size_t size);
 int cli_chain(const struct cli *cli);
 int cli_schema(const struct cli *cli);
 int cli_head(const struct cli *cli);
 int cli_count(const struct cli *cli);
 int cli_explain(const struct cli *cli);
+int cli_cat(const struct cli *cli);
+int cli_convert(const struct cli *cli);
+
+/* inspect.c */
+/* Runs a plan that ends in sample or profile, and shows its result. */
+int cli_result(const struct cli *cli, struct weir_job *job, struct weir_error *err);
+int cli_sample(const struct cli *cli);
+int cli_stats(const struct cli *cli);
+int cli_validate(const struct cli *cli);
 
 struct cli_command {
 	const char *name;

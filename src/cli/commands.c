@@ -1,4 +1,4 @@
-/* The commands beside chains: schema, head, count, explain. */
+/* The commands beside chains: schema, head, cat, count, convert, explain. inspect.c has those that look into data. */
 #include "base/log.h"
 #include "cli/cli_impl.h"
 
@@ -10,7 +10,7 @@
 enum { HEAD_ROWS = 10, SHOW_ROWS = 20 };
 
 /* read PATH … from the command's words (without the command itself). */
-static int read_paths(struct weir_job *job, const struct cli *cli, struct weir_error *err)
+int cli_read_paths(struct weir_job *job, const struct cli *cli, struct weir_error *err)
 {
 	if (cli->count < 2)
 		return weir_error_set(err, WEIR_E_INVALID, "which file or folder? (weir help %s)", cli->words[0]);
@@ -18,7 +18,7 @@ static int read_paths(struct weir_job *job, const struct cli *cli, struct weir_e
 	return weir_plan_parse_words(job->plan, cli->words, cli->count, err);
 }
 
-static int finish(struct weir_job *job, int code, const struct weir_error *err)
+int cli_finish(struct weir_job *job, int code, const struct weir_error *err)
 {
 	weir_job_release(job);
 	if (!code && fflush(stdout)) {
@@ -29,7 +29,7 @@ static int finish(struct weir_job *job, int code, const struct weir_error *err)
 }
 
 /* Lines that hold names: what could move the cursor is escaped, between characters only. */
-static void print_safe(const char *text, size_t size)
+void cli_print_safe(const char *text, size_t size)
 {
 	enum { PIECE = 256 };
 	char safe[4 * PIECE];
@@ -54,6 +54,14 @@ static bool ends_in_sink(const struct weir_plan *plan)
 	return weir_plan_root(plan)->op->ends;
 }
 
+/* A sink whose result is rows to be shown. */
+static bool gives_result(const struct weir_plan *plan)
+{
+	const char *verb = weir_plan_root(plan)->op->verb;
+
+	return strcmp(verb, "sample") == 0 || strcmp(verb, "profile") == 0;
+}
+
 static void print_count(struct weir_job *job)
 {
 	struct weir_run_stats stats;
@@ -62,7 +70,7 @@ static void print_count(struct weir_job *job)
 	printf("%llu\n", (unsigned long long)stats.rows_out);
 }
 
-static bool wants_table(const struct cli *cli)
+bool cli_wants_table(const struct cli *cli)
 {
 	return cli->output ? strcmp(cli->output, "table") == 0 : isatty(STDOUT_FILENO) != 0;
 }
@@ -77,7 +85,7 @@ static int show_or_pipe(const struct cli *cli, struct weir_job *job, int64_t row
 				    .options = &format};
 	int code;
 
-	if (wants_table(cli))
+	if (cli_wants_table(cli))
 		return cli_show(cli, job, rows, err);
 	code = weir_plan_add(job->plan, "write", &target, err);
 	return code ? code : cli_run(cli, job, err);
@@ -91,16 +99,18 @@ int cli_chain(const struct cli *cli)
 
 	if (!code)
 		code = weir_plan_parse_words(job.plan, cli->words, cli->count, &err);
-	if (!code && cli->output && ends_in_sink(job.plan))
+	if (!code && cli->output && ends_in_sink(job.plan) && !gives_result(job.plan))
 		code = weir_error_set(&err, WEIR_E_INVALID,
 				      "--output is for chains that are shown; this one ends in %s",
 				      weir_plan_root(job.plan)->op->verb);
+	if (!code && gives_result(job.plan))
+		return cli_finish(&job, cli_result(cli, &job, &err), &err);
 	if (!code)
 		code = ends_in_sink(job.plan) ? cli_run(cli, &job, &err)
 					      : show_or_pipe(cli, &job, cli->rows >= 0 ? cli->rows : SHOW_ROWS, &err);
 	if (!code && strcmp(weir_plan_root(job.plan)->op->verb, "count") == 0)
 		print_count(&job);
-	return finish(&job, code, &err);
+	return cli_finish(&job, code, &err);
 }
 
 int cli_schema(const struct cli *cli)
@@ -111,20 +121,20 @@ int cli_schema(const struct cli *cli)
 	int code = weir_job_init(&job, &cli->session, &err);
 
 	if (code)
-		return finish(&job, code, &err);
+		return cli_finish(&job, code, &err);
 	weir_text_init(&text, weir_session_account(job.session));
-	code = read_paths(&job, cli, &err);
+	code = cli_read_paths(&job, cli, &err);
 	if (!code)
 		code = weir_plan_bind(job.plan, &err);
 	if (!code)
 		code = weir_schema_print(weir_plan_root(job.plan)->schema, &text, &err);
 	if (!code && text.size) {
-		print_safe(text.data, text.size);
+		cli_print_safe(text.data, text.size);
 		if (text.data[text.size - 1] != '\n')
 			putchar('\n');
 	}
 	weir_text_release(&text);
-	return finish(&job, code, &err);
+	return cli_finish(&job, code, &err);
 }
 
 int cli_head(const struct cli *cli)
@@ -138,12 +148,88 @@ int cli_head(const struct cli *cli)
 
 	snprintf(limit, sizeof(limit), "%lld", (long long)rows);
 	if (!code)
-		code = read_paths(&job, cli, &err);
-	if (!code && !wants_table(cli))
+		code = cli_read_paths(&job, cli, &err);
+	if (!code && !cli_wants_table(cli))
 		code = weir_plan_add(job.plan, "limit", &one, &err);
 	if (!code)
 		code = show_or_pipe(cli, &job, rows, &err);
-	return finish(&job, code, &err);
+	return cli_finish(&job, code, &err);
+}
+
+/* Everything, to standard output. */
+int cli_cat(const struct cli *cli)
+{
+	struct weir_setting format = {.name = "format", .value = cli->output};
+	struct weir_words target = {.count = 1,
+				    .words = (const char *const[]){"-"},
+				    .option_count = cli->output ? 1 : 0,
+				    .options = &format};
+	struct weir_error err = {0};
+	struct weir_job job = {0};
+	int code = weir_job_init(&job, &cli->session, &err);
+
+	if (!code && cli->output && strcmp(cli->output, "table") == 0)
+		code = weir_error_set(&err, WEIR_E_INVALID, "cat passes rows on as they come; head shows tables");
+	if (!code)
+		code = cli_read_paths(&job, cli, &err);
+	if (!code)
+		code = weir_plan_add(job.plan, "write", &target, &err);
+	if (!code)
+		code = cli_run(cli, &job, &err);
+	return cli_finish(&job, code, &err);
+}
+
+/* The place of the target: the last word that is neither an option nor the value of one. Options of read may stand in front
+ * of it, options of write behind it. 0: there is none. */
+static uint32_t find_target(const struct cli *cli)
+{
+	const struct weir_op *read = weir_op_find("read"), *write = weir_op_find("write");
+	uint32_t target = 0, names = 0;
+
+	for (uint32_t i = 1; i < cli->count; i++) {
+		const char *word = cli->words[i];
+
+		if (strncmp(word, "--", 2) != 0) {
+			names++;
+			target = i;
+		} else if (!strchr(word, '=') && (weir_op_option_takes_value(names > 1 ? write : read, word + 2) ||
+						  weir_op_option_takes_value(write, word + 2))) {
+			i++;
+		}
+	}
+	return names > 1 ? target : 0;
+}
+
+/* convert A … [options of read] B [options of write]  is  read A … [options] then write B [options]. */
+int cli_convert(const struct cli *cli)
+{
+	struct weir_error err = {0};
+	struct weir_job job = {0};
+	uint32_t target = find_target(cli), count = 0;
+	const char **words = NULL;
+	int code = weir_job_init(&job, &cli->session, &err);
+
+	if (!code && cli->output)
+		code = weir_error_set(&err, WEIR_E_INVALID, "--output is for chains that are shown; say convert A B --format %s",
+				      cli->output);
+	if (!code && target == 0)
+		code = weir_error_set(&err, WEIR_E_INVALID, "convert what into what? weir convert a.csv b.parquet");
+	if (!code && !(words = weir_plain_alloc((cli->count + 3) * sizeof(*words))))
+		code = weir_error_set(&err, WEIR_E_MEMORY, "there is no memory for the words of the command");
+	if (!code) {
+		words[count++] = "read";
+		for (uint32_t i = 1; i < target; i++)
+			words[count++] = cli->words[i];
+		words[count++] = "then";
+		words[count++] = "write";
+		for (uint32_t i = target; i < cli->count; i++)
+			words[count++] = cli->words[i];
+		code = weir_plan_parse_words(job.plan, words, count, &err);
+	}
+	if (!code)
+		code = cli_run(cli, &job, &err);
+	weir_plain_free(words);
+	return cli_finish(&job, code, &err);
 }
 
 int cli_count(const struct cli *cli)
@@ -153,14 +239,14 @@ int cli_count(const struct cli *cli)
 	int code = weir_job_init(&job, &cli->session, &err);
 
 	if (!code)
-		code = read_paths(&job, cli, &err);
+		code = cli_read_paths(&job, cli, &err);
 	if (!code)
 		code = weir_plan_add(job.plan, "count", &(struct weir_words){0}, &err);
 	if (!code)
 		code = cli_run(cli, &job, &err);
 	if (!code)
 		print_count(&job);
-	return finish(&job, code, &err);
+	return cli_finish(&job, code, &err);
 }
 
 /* Both plans, and how the run would be set up. */
@@ -196,7 +282,7 @@ int cli_explain(const struct cli *cli)
 	int code = weir_job_init(&job, &cli->session, &err);
 
 	if (code)
-		return finish(&job, code, &err);
+		return cli_finish(&job, code, &err);
 	weir_text_init(&text, weir_session_account(job.session));
 	if (cli->count == 2)
 		code = weir_plan_parse_text(job.plan, cli->words[1], &err);
@@ -207,9 +293,9 @@ int cli_explain(const struct cli *cli)
 	if (!code)
 		code = explain(&job, &text, &err);
 	if (!code)
-		print_safe(text.data, text.size);
+		cli_print_safe(text.data, text.size);
 	weir_text_release(&text);
-	return finish(&job, code, &err);
+	return cli_finish(&job, code, &err);
 }
 
 const struct cli_command cli_commands[] = {
@@ -217,6 +303,27 @@ const struct cli_command cli_commands[] = {
 	{"head", "head PATH … [-n ROWS] [-o FORMAT]",
 	 "Shows the first rows: a table on a terminal, CSV into a pipe.\n\n  weir head data/ -n 5\n  weir head data/ -o table | less\n",
 	 cli_head},
+	{"cat", "cat PATH … [-o FORMAT]",
+	 "All rows to standard output, as CSV or as -o says (csv, jsonl, arrow).\n\n  weir cat data/ -o jsonl | jq .price\n", cli_cat},
+	{"sample", "sample PATH … [-n ROWS] [--seed N]",
+	 "Shows rows drawn at random (10, or ROWS), in input order; every choice is equally likely. The same seed gives the same\n"
+	 "rows.\n\n  weir sample data/ -n 20 --seed 7\n",
+	 cli_sample},
+	{"stats", "stats PATH …",
+	 "Of each column: type, rows, nulls, the least and the greatest value, and about how many different ones (within 2 %).\n\n"
+	 "  weir stats data/\n  weir stats sales.csv -o jsonl\n",
+	 cli_stats},
+	{"validate", "validate PATH …",
+	 "Reads every file from end to end and says of each whether it is good, or what is wrong and where. The exit status is 1\n"
+	 "when one is bad. Folders: what a killed run left behind is finished or removed first.\n\n"
+	 "  weir validate data/\n  weir validate sales.txt --format csv --delimiter ';'\n",
+	 cli_validate},
+	{"convert", "convert PATH … TARGET",
+	 "Reads and writes again, in the format of the target's name. Options in front of TARGET are those of read, options\n"
+	 "behind it those of write.\n\n"
+	 "  weir convert sales.csv sales.parquet\n  weir convert 'logs/*.jsonl.gz' logs.parquet --compression zstd\n"
+	 "  weir convert in.csv --delimiter ';' out.csv --mode overwrite\n",
+	 cli_convert},
 	{"count", "count PATH …", "Counts rows, from footers where they tell.\n\n  weir count data/\n", cli_count},
 	{"explain", "explain 'read … then …'",
 	 "Shows what would be done: the plan as written and as it will run, with what was pushed where.\n\n"

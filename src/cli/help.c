@@ -18,7 +18,7 @@ const struct cli_option cli_option_list[] = {
 
 bool cli_is_internal(const struct weir_op *op)
 {
-	return strcmp(op->verb, "collect") == 0 || strcmp(op->verb, "batches") == 0;
+	return strcmp(op->verb, "collect") == 0 || strcmp(op->verb, "batches") == 0 || strcmp(op->verb, "check") == 0;
 }
 
 static void print_options(void)

@@ -120,12 +120,18 @@ static int keep_batch(void *state, struct weir_batch *batch, struct weir_error *
 	return code;
 }
 
+uint32_t cli_terminal_columns(void)
+{
+	struct winsize window = {0};
+
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0 ? UINT32_MAX : window.ws_col;
+}
+
 int cli_show(const struct cli *cli, struct weir_job *job, int64_t rows_max, struct weir_error *err)
 {
 	struct shown shown = {.account = weir_session_account(job->session)};
 	struct weir_consumer consumer = {.deliver = keep_batch, .state = &shown};
 	struct weir_words one = {.count = 1, .words = (const char *const[]){NULL}};
-	struct winsize window = {0};
 	struct weir_text text;
 	char limit[24];
 	int code;
@@ -141,12 +147,9 @@ int cli_show(const struct cli *cli, struct weir_job *job, int64_t rows_max, stru
 		weir_collect_set(weir_plan_root(job->plan), &consumer);
 		code = cli_run(cli, job, err);
 	}
-	if (!code) {
-		bool wide = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0;
-
+	if (!code)
 		code = cli_table_print(job->fragment.schema, shown.batches.items, shown.batches.count, rows_max,
-				       wide ? UINT32_MAX : window.ws_col, &text, err);
-	}
+				       cli_terminal_columns(), &text, err);
 	if (!code && text.size && fwrite(text.data, 1, text.size, stdout) != text.size)
 		code = weir_error_set_errno(err, errno, "cannot write to standard output");
 	for (size_t i = 0; i < shown.batches.count; i++)

@@ -17,6 +17,10 @@ struct weir_consumer {
 /* On a node of the verb "collect". The consumer must outlive the run. */
 void weir_collect_set(struct weir_node *node, const struct weir_consumer *consumer);
 
+/* On a node of the verb "sample" or "profile": the result goes there when the run has ended, as one batch. */
+void weir_sample_set(struct weir_node *node, const struct weir_consumer *consumer);
+void weir_profile_set(struct weir_node *node, const struct weir_consumer *consumer);
+
 /* On a node of the verb "batches": takes the source over; its batches must have the schema (referenced). */
 int weir_batches_set(struct weir_op_env *env, struct weir_node *node, const struct weir_schema *schema,
 		     struct weir_batch_source source, struct weir_error *err);

@@ -25,23 +25,6 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	return weir_text_puts(out, "count", err);
 }
 
-static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
-{
-	(void)node;
-	(void)save;
-	(void)err;
-	return WEIR_OK;
-}
-
-static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
-{
-	(void)env;
-	(void)node;
-	(void)load;
-	(void)err;
-	return WEIR_OK;
-}
-
 static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
@@ -123,8 +106,8 @@ const struct weir_op weir_op_count = {
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = save,
-	.load = load,
+	.save = weir_op_save_nothing,
+	.load = weir_op_load_nothing,
 	.build = build,
 	.rules = {.needs = needs, .narrow = weir_op_narrow_same},
 };

@@ -1,4 +1,4 @@
-/* Rules of operators whose output columns are those of their input. */
+/* Rules of operators whose output columns are those of their input, and the saved form of those that have none. */
 #include "ops/ops_impl.h"
 
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
@@ -21,5 +21,22 @@ int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const s
 	for (uint32_t i = 0; i < kept->count; i++)
 		kept->wanted[i] = narrowing->kept[0].wanted[i];
 	node->schema = node->inputs[0]->schema;
+	return WEIR_OK;
+}
+
+int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	(void)node;
+	(void)save;
+	(void)err;
+	return WEIR_OK;
+}
+
+int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	(void)env;
+	(void)node;
+	(void)load;
+	(void)err;
 	return WEIR_OK;
 }

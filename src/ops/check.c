@@ -1,0 +1,93 @@
+/* check: decodes every value and keeps none. What is wrong with a file shows itself. */
+#include "ops/ops_impl.h"
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	(void)env;
+	return weir_words_expect(words, node->op->usage, 0, 0, NULL, err);
+}
+
+static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	(void)env;
+	(void)err;
+	node->schema = node->inputs[0]->schema;
+	node->rows_est = 0;
+	node->bytes_est = 0;
+	return WEIR_OK;
+}
+
+static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	(void)node;
+	return weir_text_puts(out, "check", err);
+}
+
+static int lane_new(void *sink, struct weir_lane_context *context, void **lane, struct weir_error *err)
+{
+	(void)context;
+	(void)err;
+	*lane = sink;
+	return WEIR_OK;
+}
+
+static int split_begin(void *lane, const struct weir_split_info *split, struct weir_error *err)
+{
+	(void)lane;
+	(void)split;
+	(void)err;
+	return WEIR_OK;
+}
+
+static int push(void *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	(void)lane;
+	return weir_vector_decode_all(vector, err);
+}
+
+static int nothing(void *state, struct weir_error *err)
+{
+	(void)state;
+	(void)err;
+	return WEIR_OK;
+}
+
+static void nothing_left(void *state)
+{
+	(void)state;
+}
+
+static const struct weir_sink_ops sink_ops = {
+	.name = "check",
+	.lane_new = lane_new,
+	.split_begin = split_begin,
+	.push = push,
+	.split_end = nothing,
+	.split_abort = nothing_left,
+	.lane_free = nothing_left,
+	.commit = nothing,
+	.free = nothing_left,
+};
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+{
+	(void)env;
+	(void)err;
+	return weir_fragment_sink(fragment, &sink_ops, node);
+}
+
+const struct weir_op weir_op_check = {
+	.verb = "check",
+	.usage = "check",
+	.help = "Reads and decodes everything, and keeps nothing.\n",
+	.inputs_min = 1,
+	.inputs_max = 1,
+	.ends = true,
+	.parse = parse,
+	.bind = bind,
+	.describe = describe,
+	.save = weir_op_save_nothing,
+	.load = weir_op_load_nothing,
+	.build = build,
+	.rules = {.needs = weir_op_needs_same},
+};
