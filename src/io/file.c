@@ -18,6 +18,7 @@
 #include "io/file.h"
 
 #include "base/fault.h"
+#include "io/pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,7 +51,8 @@ struct weir_file {
 	struct weir_account *account;
 	char *path; /* owned */
 	uint64_t size;
-	int fd;
+	int fd;                 /* −1 where there is a pipe */
+	struct weir_pipe *pipe; /* NULL: a regular file */
 	/* Relaxed: an answer of the file system, the same whoever asks and however often. */
 	_Atomic int cache_answer;
 	_Atomic uint32_t references;
@@ -70,9 +72,26 @@ struct weir_io {
 
 /* ---- files ---- */
 
+static int file_new(struct weir_account *account, const char *path, struct weir_file **out, struct weir_error *err)
+{
+	struct weir_file *file = weir_alloc_zero(account, sizeof(*file), err);
+
+	if (!file)
+		return err->code;
+	file->path = weir_strdup(account, path, err);
+	if (!file->path) {
+		weir_free(account, file, sizeof(*file));
+		return err->code;
+	}
+	file->account = account;
+	file->fd = -1;
+	atomic_init(&file->references, 1);
+	*out = file;
+	return WEIR_OK;
+}
+
 int weir_file_open(struct weir_account *account, const char *path, struct weir_file **out, struct weir_error *err)
 {
-	struct weir_file *file;
 	struct stat stat;
 	int fd, code;
 
@@ -95,27 +114,54 @@ int weir_file_open(struct weir_account *account, const char *path, struct weir_f
 							       : "a device or socket");
 		goto fail;
 	}
-	file = weir_alloc_zero(account, sizeof(*file), err);
-	if (!file) {
-		code = err->code;
+	code = file_new(account, path, out, err);
+	if (code)
 		goto fail;
-	}
-	file->path = weir_strdup(account, path, err);
-	if (!file->path) {
-		code = err->code;
-		weir_free(account, file, sizeof(*file));
-		goto fail;
-	}
-	file->account = account;
-	file->fd = fd;
-	file->size = (uint64_t)stat.st_size;
-	atomic_init(&file->references, 1);
-	*out = file;
+	(*out)->fd = fd;
+	(*out)->size = (uint64_t)stat.st_size;
 	return WEIR_OK;
 fail:
 	if (fd >= 0)
 		close(fd);
 	weir_error_at_source(err, path);
+	return code;
+}
+
+int weir_file_open_pipe(struct weir_account *account, int fd, const char *name, struct weir_file **out,
+			struct weir_error *err)
+{
+	struct stat stat;
+	int own = weir_fault(WEIR_FAULT_OPEN) ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	int code;
+
+	*out = NULL;
+	if (own < 0 || fstat(own, &stat) < 0) {
+		code = weir_error_set_errno(err, errno, "cannot read from it");
+		goto fail;
+	}
+	if (S_ISDIR(stat.st_mode)) {
+		code = weir_error_set(err, WEIR_E_INVALID, "it is a directory, not a file");
+		goto fail;
+	}
+	code = file_new(account, name, out, err);
+	if (code)
+		goto fail;
+	/* One that somebody has read the front of goes on from there, which is what a pipe does. */
+	if (S_ISREG(stat.st_mode) && lseek(own, 0, SEEK_CUR) == 0) {
+		(*out)->fd = own;
+		(*out)->size = (uint64_t)stat.st_size;
+		return WEIR_OK;
+	}
+	code = weir_pipe_new(account, own, &(*out)->pipe, err);
+	if (!code)
+		return WEIR_OK;
+	own = -1;
+	weir_file_unref(*out);
+	*out = NULL;
+fail:
+	if (own >= 0)
+		close(own);
+	weir_error_at_source(err, name);
 	return code;
 }
 
@@ -130,7 +176,9 @@ void weir_file_unref(struct weir_file *file)
 	/* Release: what this thread did with the file comes before the close of whoever is last; acquire: for the last. */
 	if (!file || atomic_fetch_sub_explicit(&file->references, 1, memory_order_acq_rel) != 1)
 		return;
-	close(file->fd);
+	if (file->fd >= 0)
+		close(file->fd);
+	weir_pipe_free(file->pipe);
 	weir_strfree(file->account, file->path);
 	weir_free(file->account, file, sizeof(*file));
 }
@@ -143,6 +191,41 @@ const char *weir_file_path(const struct weir_file *file)
 uint64_t weir_file_size(const struct weir_file *file)
 {
 	return file->size;
+}
+
+bool weir_file_is_pipe(const struct weir_file *file)
+{
+	return file->pipe != NULL;
+}
+
+int weir_file_head(struct weir_file *file, size_t want, const void **bytes, size_t *got, struct weir_error *err)
+{
+	int code = weir_pipe_head(file->pipe, want, bytes, got, err);
+
+	if (code)
+		weir_error_at_source(err, file->path);
+	return code;
+}
+
+int weir_file_begin_pipe(struct weir_file *file, const _Atomic bool *cancelled, struct weir_error *err)
+{
+	int code = weir_pipe_begin(file->pipe, cancelled, err);
+
+	if (code)
+		weir_error_at_source(err, file->path);
+	return code;
+}
+
+int weir_file_read_pipe(struct weir_file *file, uint64_t position, void *buffer, size_t size, size_t *got,
+			struct weir_error *err)
+{
+	int code = weir_pipe_read(file->pipe, position, buffer, size, got, err);
+
+	if (code) {
+		weir_error_at_source(err, file->path);
+		weir_error_at_offset(err, position);
+	}
+	return code;
 }
 
 void weir_file_advise(struct weir_file *file, uint64_t offset, uint64_t size)

@@ -28,6 +28,21 @@ const char *weir_file_path(const struct weir_file *file);
 uint64_t weir_file_size(const struct weir_file *file);
 /* Exactly `size` bytes, or an error with path and offset. */
 int weir_file_read(struct weir_file *file, uint64_t offset, void *buffer, uint64_t size, struct weir_error *err);
+/* A pipe as a file: read once, from the front, by one stream (io/stream.h). `fd` is duplicated; `name` is its path in
+ * messages. A regular file that stands at its first byte (weir < data.csv) becomes an ordinary file instead. */
+int weir_file_open_pipe(struct weir_account *account, int fd, const char *name, struct weir_file **out,
+			struct weir_error *err);
+bool weir_file_is_pipe(const struct weir_file *file); /* then its size is 0 and it cannot be read by position */
+/* The first `want` bytes of a pipe, fewer only if it ends before; waits for them. They are kept (io/pipe.h) until
+ * the pipe is read. *bytes is valid until the next call. */
+int weir_file_head(struct weir_file *file, size_t want, const void **bytes, size_t *got, struct weir_error *err);
+/* From here on nothing more is kept: the next stream reads the pipe, what was kept first. A wait for bytes ends with
+ * WEIR_E_CANCELLED soon after *cancelled (borrowed until the file is gone or begun anew; NULL: never). */
+int weir_file_begin_pipe(struct weir_file *file, const _Atomic bool *cancelled, struct weir_error *err);
+/* What a stream does with a pipe: byte `position` and those behind it, 1 to `size` of them; 0 at the end only. */
+int weir_file_read_pipe(struct weir_file *file, uint64_t position, void *buffer, size_t size, size_t *got,
+			struct weir_error *err);
+
 /* The kernel may read this range ahead. Never fails. */
 void weir_file_advise(struct weir_file *file, uint64_t offset, uint64_t size);
 

@@ -3,8 +3,9 @@
  *
  *     file or pipe ─▶ decompress (gzip, zstd, bz2, xz, lz4; members and frames one after another) ─▶ UTF-8 ─▶ caller's buffer
  *
- * A pipe (standard input) can be read once; what was looked at to infer a schema (weir_file_head) is kept in front of it,
- * so a stream over it begins at its first byte all the same. A second stream over the rest of a pipe is an error.
+ * A pipe (standard input) can be read once. Until the run begins it keeps what is read of it: streams that look for types
+ * (infer) all begin at its first byte, and so does the one that reads it in the end (io/file.h: weir_file_begin_pipe). A
+ * second stream after that is an error.
  *
  * Threads: a stream belongs to one lane.
  */
@@ -24,12 +25,16 @@ enum weir_compression {
 };
 
 enum weir_encoding {
-	WEIR_ENCODING_UTF8, /* passed on as it is: whoever cares for validity checks it; a byte order mark is dropped */
+	/* Passed on as it is: whoever cares for validity checks it. A byte order mark is dropped, except in plain streams,
+	 * whose bytes are the file's own: there the reader of byte 0 steps over it (WEIR_BYTE_ORDER_MARK). */
+	WEIR_ENCODING_UTF8,
 	WEIR_ENCODING_LATIN1,
 	WEIR_ENCODING_UTF16, /* the byte order mark decides, little endian without one */
 	WEIR_ENCODING_UTF16LE,
 	WEIR_ENCODING_UTF16BE,
 };
+
+#define WEIR_BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8 */
 
 struct weir_stream_options {
 	enum weir_compression compression;
