@@ -251,7 +251,8 @@ static int read_raw(struct weir_stream *stream, void *buffer, size_t size, size_
 		return code;
 	}
 	stream->next += *got;
-	stream->consumed = stream->next;
+	if (!stream->inflate) /* else it is once it has been decompressed */
+		stream->consumed += *got;
 	return WEIR_OK;
 }
 
@@ -279,10 +280,7 @@ static int fill(struct weir_stream *stream, struct weir_error *err)
 	int code;
 
 	if (!stream->input[1]) { /* a pipe, or a file that one buffer holds */
-		uint64_t consumed = stream->consumed;
-
 		code = read_raw(stream, stream->input[0], stream->input_capacity, &got, err);
-		stream->consumed = consumed;
 		stream->in = stream->input[0];
 		stream->in_size = got;
 		stream->in_ended = got == 0;
@@ -429,13 +427,11 @@ static int recode_some(struct weir_stream *stream, char *buffer, size_t size, si
 	}
 }
 
-int weir_stream_read(struct weir_stream *stream, void *buffer, size_t size, size_t *got, struct weir_error *err)
+static int read_text(struct weir_stream *stream, void *buffer, size_t size, size_t *got, struct weir_error *err)
 {
 	size_t made;
 	int code;
 
-	WEIR_ASSERT(size > 0);
-	*got = 0;
 	if (!stream->is_recoded && !stream->is_begun) {
 		code = look_for_mark(stream, err);
 		if (code)
@@ -455,4 +451,16 @@ int weir_stream_read(struct weir_stream *stream, void *buffer, size_t size, size
 	stream->stash_size = (uint32_t)made;
 	*got = take_stash(stream, buffer, size);
 	return WEIR_OK;
+}
+
+int weir_stream_read(struct weir_stream *stream, void *buffer, size_t size, size_t *got, struct weir_error *err)
+{
+	int code;
+
+	WEIR_ASSERT(size > 0);
+	*got = 0;
+	code = read_text(stream, buffer, size, got, err);
+	if (code)
+		*got = 0;
+	return code;
 }
