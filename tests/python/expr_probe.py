@@ -4,16 +4,10 @@ import os
 from pathlib import Path
 
 import pyarrow as pa
+from weir_ctypes import Error
 
 SELECTION, DICTIONARY, PENDING, CONSTANTS, SMALL, FILTER = 1, 2, 4, 8, 16, 32
 ROOT = Path(__file__).resolve().parents[2]
-
-
-class Error(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_int), ("errno_value", ctypes.c_int), ("offset", ctypes.c_uint64),
-                ("row", ctypes.c_int64), ("has_offset", ctypes.c_uint8), ("has_row", ctypes.c_uint8),
-                ("source", ctypes.c_char * 256), ("column", ctypes.c_char * 128), ("operator_name", ctypes.c_char * 64),
-                ("message", ctypes.c_char * 1024)]
 
 
 class ExprError(Exception):

@@ -34,9 +34,9 @@ class Error(Structure):
     """struct weir_error."""
 
     _fields_ = [("code", c_int), ("errno_value", c_int), ("offset", c_uint64), ("row", c_int64),
-                ("line", c_int64), ("has_offset", c_uint8), ("has_row", c_uint8), ("has_line", c_uint8),
-                ("line_in_range", c_uint8), ("source", c_char * 256), ("column", c_char * 128),
-                ("operator_name", c_char * 64), ("message", c_char * 1024)]
+                ("row_count", c_int64), ("line", c_int64), ("has_offset", c_uint8), ("has_row", c_uint8),
+                ("has_line", c_uint8), ("line_in_range", c_uint8), ("source", c_char * 256), ("column", c_char * 128),
+                ("operator_name", c_char * 64), ("value", c_char * 128), ("message", c_char * 1024)]
 
     @property
     def name(self):
