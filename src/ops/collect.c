@@ -187,14 +187,17 @@ static const struct weir_sink_ops sink_ops = {
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
-	struct collect_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
+	const struct weir_consumer *consumer = node->config;
+	struct collect_sink *sink;
 
+	if (!consumer->deliver)
+		return weir_op_no_consumer(node, err);
+	sink = weir_alloc_zero(env->account, sizeof(*sink), err);
 	if (!sink)
 		return err->code;
-	WEIR_ASSERT(((struct weir_consumer *)node->config)->deliver);
 	sink->account = env->account;
 	sink->schema = weir_schema_ref(node->schema);
-	sink->consumer = *(struct weir_consumer *)node->config;
+	sink->consumer = *consumer;
 	fragment->ordered = true;
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }

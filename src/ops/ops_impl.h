@@ -27,6 +27,9 @@ int weir_words_split(struct weir_op_env *env, const char *text, const char *cons
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
 int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 
+/* The error of a sink that hands its result to the program, when nobody takes it. */
+int weir_op_no_consumer(const struct weir_node *node, struct weir_error *err);
+
 /* columns.c: expressions that the plan keeps. */
 int weir_op_keep_expr(struct weir_op_env *env, struct weir_expr *expr,
 		      struct weir_error *err); /* frees it on failure */

@@ -674,15 +674,18 @@ static const struct weir_sink_ops sink_ops = {
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
-	struct profile_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
+	const struct weir_consumer *consumer = node->config;
+	struct profile_sink *sink;
 
+	if (!consumer->deliver)
+		return weir_op_no_consumer(node, err);
+	sink = weir_alloc_zero(env->account, sizeof(*sink), err);
 	if (!sink)
 		return err->code;
 	sink->account = env->account;
 	sink->input = weir_schema_ref(node->inputs[0]->schema);
 	sink->output = node->schema;
-	sink->consumer = *(struct weir_consumer *)node->config;
-	WEIR_ASSERT(sink->consumer.deliver);
+	sink->consumer = *consumer;
 	pthread_mutex_init(&sink->lock, NULL);
 	if (profile_init(&sink->total, env->account, sink->input, err)) {
 		sink_free(sink);

@@ -40,3 +40,9 @@ int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct
 	(void)err;
 	return WEIR_OK;
 }
+
+int weir_op_no_consumer(const struct weir_node *node, struct weir_error *err)
+{
+	return weir_error_set(err, WEIR_E_INVALID, "%s gives its rows to the program, and this program takes none",
+			      node->op->verb);
+}

@@ -422,14 +422,17 @@ static const struct weir_sink_ops sink_ops = {
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
-	struct sample_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
+	const struct sample_config *config = node->config;
+	struct sample_sink *sink;
 
+	if (!config->consumer.deliver)
+		return weir_op_no_consumer(node, err);
+	sink = weir_alloc_zero(env->account, sizeof(*sink), err);
 	if (!sink)
 		return err->code;
 	sink->account = env->account;
 	sink->schema = weir_schema_ref(node->schema);
-	sink->config = node->config;
-	WEIR_ASSERT(sink->config->consumer.deliver);
+	sink->config = config;
 	pthread_mutex_init(&sink->lock, NULL);
 	atomic_init(&sink->bound, UINT64_MAX);
 	return weir_fragment_sink(fragment, &sink_ops, sink);
