@@ -173,7 +173,7 @@ static bool scan_timestamp(const char *text, size_t size, bool before_zero, stru
 	if (text[10] != ' ' && text[10] != 'T')
 		return false;
 	out->has_time = true;
-	if (size >= 19 && text[16] == ':') {
+	if (size >= 19 && text[13] == ':' && text[16] == ':') {
 		/* "DD hh:mm", of which the days are known to be digits. */
 		uint64_t word = load8(text + 8) ^ ((uint64_t)(uint8_t)text[10] << 16 | 0x30303a3030003030);
 		uint32_t tens = (uint8_t)(text[17] - '0'), ones = (uint8_t)(text[18] - '0');
