@@ -135,6 +135,58 @@ bool weir_int256_mul(const struct weir_int256 *a, const struct weir_int256 *b, s
 	return lost;
 }
 
+static bool is_zero(const struct weir_int256 *a)
+{
+	return !(a->words[0] | a->words[1] | a->words[2] | a->words[3]);
+}
+
+/* Of magnitudes below 2^255, bit by bit where a word of 128 does not hold both. */
+static void divide_magnitudes(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *quotient,
+			      struct weir_int256 *rest)
+{
+	*quotient = *rest = (struct weir_int256){{0}};
+	if (!(a->words[2] | a->words[3] | b->words[2] | b->words[3])) {
+		unsigned __int128 x = (unsigned __int128)a->words[1] << 64 | a->words[0];
+		unsigned __int128 y = (unsigned __int128)b->words[1] << 64 | b->words[0], q = x / y, r = x % y;
+
+		quotient->words[0] = (uint64_t)q;
+		quotient->words[1] = (uint64_t)(q >> 64);
+		rest->words[0] = (uint64_t)r;
+		rest->words[1] = (uint64_t)(r >> 64);
+		return;
+	}
+	for (int bit = 255; bit >= 0; bit--) {
+		for (int i = 3; i > 0; i--)
+			rest->words[i] = rest->words[i] << 1 | rest->words[i - 1] >> 63;
+		rest->words[0] = rest->words[0] << 1 | (a->words[bit / 64] >> bit % 64 & 1);
+		if (weir_int256_compare(rest, b) >= 0) {
+			weir_int256_sub(rest, b, rest);
+			quotient->words[bit / 64] |= (uint64_t)1 << bit % 64;
+		}
+	}
+}
+
+bool weir_int256_divide(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *quotient,
+			struct weir_int256 *rest)
+{
+	static const struct weir_int256 one = {{1}};
+	bool negative_a = weir_int256_negative(a), negative_b = weir_int256_negative(b);
+	struct weir_int256 x = magnitude(a), y = magnitude(b);
+	bool lost = weir_int256_negative(&x) || weir_int256_negative(&y); /* −2^255 is its own magnitude */
+
+	divide_magnitudes(&x, &y, quotient, rest);
+	if (negative_a)
+		*rest = weir_int256_negate(rest);
+	if (negative_a != negative_b) {
+		*quotient = weir_int256_negate(quotient);
+		if (!is_zero(rest)) {
+			weir_int256_sub(quotient, &one, quotient);
+			weir_int256_add(rest, b, rest);
+		}
+	}
+	return lost;
+}
+
 int weir_int256_compare(const struct weir_int256 *a, const struct weir_int256 *b)
 {
 	int64_t high_a = (int64_t)a->words[3], high_b = (int64_t)b->words[3];

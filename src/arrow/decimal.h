@@ -31,6 +31,9 @@ struct weir_int256 weir_int256_negate(const struct weir_int256 *a);
 bool weir_int256_add(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *out);
 bool weir_int256_sub(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *out);
 bool weir_int256_mul(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *out);
+/* b ≠ 0. The quotient rounded down, as in Python: the rest has b's sign. True when the quotient does not fit. */
+bool weir_int256_divide(const struct weir_int256 *a, const struct weir_int256 *b, struct weir_int256 *quotient,
+			struct weir_int256 *rest);
 int weir_int256_compare(const struct weir_int256 *a, const struct weir_int256 *b);
 /* |a| < 10^precision */
 bool weir_int256_fits(const struct weir_int256 *a, int32_t precision);

@@ -6,6 +6,7 @@
  *     decimal ↔ number          digits past the scale are an error, except from floats, which are rounded
  *     date, time, timestamp     units finer or coarser, whole only; a timestamp's date is the day it lies in
  *     int ↔ temporal            the number itself
+ *     list, struct, map         to a wider one of the same kind
  */
 #include "base/utf8.h"
 #include "arrow/decimal.h"
@@ -385,6 +386,32 @@ static int bind_decimal(struct weir_program *program, struct weir_node *node, co
 	return WEIR_OK;
 }
 
+/* Lists, structs and maps: child by child, as between files (arrow/unify.c); the rows of the vector alone. */
+static int kernel_nested(struct weir_call *call, struct weir_error *err)
+{
+	const struct weir_column *column = &call->arguments[0];
+	struct weir_array *rows = weir_array_slice(column->nested, column->nested_offset, call->row_count, err);
+
+	if (!rows)
+		return err->code;
+	call->nested = weir_array_promote(call->eval->evaluator->account, rows, call->node->type, err);
+	weir_array_unref(rows);
+	return call->nested ? WEIR_OK : err->code;
+}
+
+static int bind_nested(struct weir_program *program, struct weir_node *node, const struct weir_type *type,
+		       struct weir_error *err)
+{
+	const struct weir_type *both = weir_type_unify(program->account, node->arguments[0]->type, type, err);
+	bool leads_there = both && weir_type_equal(both, type, false);
+
+	weir_type_unref(both);
+	if (!leads_there)
+		return weir_code_is_memory(err->code) ? err->code : refuse(program, node, type, err);
+	weir_bind_kernel(node, type, kernel_nested);
+	return WEIR_OK;
+}
+
 int weir_cast_bind(struct weir_program *program, struct weir_node *node, const struct weir_type *type, bool checked,
 		   struct weir_error *err)
 {
@@ -394,6 +421,8 @@ int weir_cast_bind(struct weir_program *program, struct weir_node *node, const s
 
 	node->needs_rows = true;
 	node->may_fail = true;
+	if (from->layout == WEIR_LAYOUT_NESTED && type->layout == WEIR_LAYOUT_NESTED)
+		return bind_nested(program, node, type, err);
 	if (weir_type_is_text(from) && !to_bytes && type->layout != WEIR_LAYOUT_NESTED &&
 	    type->id != WEIR_FIXED_BINARY) {
 		weir_bind_kernel(node, type, kernel_parse);

@@ -243,6 +243,31 @@ static int kernel_decimal256(struct weir_call *call, struct weir_error *err)
 	return WEIR_OK;
 }
 
+/* Decimals of one scale: the quotient is a whole number, the rest has their scale. Rounded down, as everywhere. */
+static int kernel_decimal_division(struct weir_call *call, struct weir_error *err)
+{
+	uint32_t mask_a = weir_call_mask(call, 0), mask_b = weir_call_mask(call, 1);
+	uint32_t width = call->arguments[0].type->byte_width, width_out = call->node->type->byte_width;
+	const uint8_t *a = call->arguments[0].values, *b = call->arguments[1].values;
+	bool wants_mod = call->node->op == OP_MOD;
+
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		struct weir_int256 x = weir_int256_load(a + (size_t)(row & mask_a) * width, width);
+		struct weir_int256 y = weir_int256_load(b + (size_t)(row & mask_b) * width, width), quotient, rest;
+		const struct weir_int256 *out = wants_mod ? &rest : &quotient;
+		static const struct weir_int256 zero;
+
+		if (!weir_int256_compare(&y, &zero))
+			return fail_at(call, row, WEIR_E_ZERO_DIVISION, "divides by zero", err);
+		if (weir_int256_divide(&x, &y, &quotient, &rest) ||
+		    !weir_int256_fits(out, call->node->type->precision) ||
+		    !weir_int256_store(out, (uint8_t *)call->values + (size_t)row * width_out, width_out))
+			return fail_at(call, row, WEIR_E_OVERFLOW, "does not fit ", err);
+	}
+	return WEIR_OK;
+}
+
 /* An integer among decimals: a literal needs only its own digits. */
 static int decimal_argument(struct weir_program *program, struct weir_node **argument, struct weir_error *err)
 {
@@ -262,6 +287,44 @@ static int decimal_argument(struct weir_program *program, struct weir_node **arg
 	}
 	type = weir_program_keep(program, weir_type_decimal(program->account, WEIR_DECIMAL128, precision, 0, err), err);
 	return type ? weir_bind_cast(program, argument, type, true, err) : err->code;
+}
+
+/* x // y is at most x's largest value by y's smallest step, one more when it is rounded down. */
+static int bind_decimal_division(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_type *a, *b, *both, *type;
+	int32_t precision;
+	int code = decimal_argument(program, &node->arguments[0], err);
+
+	if (!code)
+		code = decimal_argument(program, &node->arguments[1], err);
+	if (code)
+		return code;
+	a = node->arguments[0]->type;
+	b = node->arguments[1]->type;
+	type = both = weir_promote(program, a, b, err);
+	if (both && node->op == OP_FLOOR_DIVIDE) {
+		precision = a->precision - a->scale + b->scale + 1;
+		if (precision < 1)
+			precision = 1;
+		if (precision > WEIR_DECIMAL256_PRECISION_MAX)
+			precision = WEIR_DECIMAL256_PRECISION_MAX;
+		type = weir_program_keep(
+			program,
+			weir_type_decimal(program->account,
+					  precision > WEIR_DECIMAL128_PRECISION_MAX ? WEIR_DECIMAL256 : WEIR_DECIMAL128,
+					  precision, 0, err),
+			err);
+	}
+	if (!both || !type)
+		return err->code;
+	code = weir_bind_cast(program, &node->arguments[0], both, true, err);
+	if (!code)
+		code = weir_bind_cast(program, &node->arguments[1], both, true, err);
+	weir_bind_kernel(node, type, kernel_decimal_division);
+	node->needs_rows = true;
+	node->may_fail = true;
+	return code;
 }
 
 static int bind_decimals(struct weir_program *program, struct weir_node *node, struct weir_error *err)
@@ -475,7 +538,7 @@ static int bind_arith(struct weir_program *program, struct weir_node *node, stru
 	if (weir_type_is_decimal(type) && op <= OP_MULTIPLY)
 		return bind_decimals(program, node, err);
 	if (weir_type_is_decimal(type) && (op == OP_FLOOR_DIVIDE || op == OP_MOD))
-		return refuse(program, node, err);
+		return bind_decimal_division(program, node, err);
 	if (op == OP_DIVIDE || weir_type_is_decimal(type) || (op == OP_POWER && weir_type_is_float(type)))
 		type = weir_type_of(WEIR_DOUBLE);
 	else if (op == OP_POWER)

@@ -4,6 +4,7 @@
  * it may raise an error: a guard guards.
  */
 #include "expr/adapt.h"
+#include "expr/functions_nested.h"
 
 #include <string.h>
 
@@ -301,6 +302,75 @@ static int merged_new(const struct weir_eval *eval, const struct weir_node *node
 	return WEIR_OK;
 }
 
+/* Nested results: which argument each row comes from, UINT32_MAX for null, and the arguments' columns. */
+struct chosen {
+	struct weir_column *columns;
+	uint32_t *from;
+};
+
+static int chosen_new(const struct weir_eval *eval, const struct weir_node *node, struct chosen *out,
+		      struct weir_error *err)
+{
+	out->columns = weir_arena_alloc_zero(eval->arena, node->count * sizeof(*out->columns), err);
+	out->from = weir_arena_alloc(eval->arena, (eval->row_count + 1) * sizeof(*out->from), err);
+	if (!out->columns || !out->from)
+		return err->code;
+	memset(out->from, 0xff, eval->row_count * sizeof(*out->from));
+	return WEIR_OK;
+}
+
+/* Argument `number` of the node for these rows. */
+static int choose(const struct weir_eval *eval, const struct weir_node *node, uint32_t number, struct chosen *chosen,
+		  struct weir_error *err)
+{
+	struct weir_column *column = &chosen->columns[number];
+	int code = weir_node_evaluate_flat(eval, node->arguments[number], column, err);
+
+	for (uint32_t k = 0; !code && k < eval->selection.count; k++) {
+		uint32_t row = eval->selection.rows ? eval->selection.rows[k] : k;
+
+		if (weir_nested_row_valid(column, row))
+			chosen->from[row] = number;
+	}
+	return code;
+}
+
+static int merge(const struct weir_eval *eval, const struct weir_node *node, const struct chosen *chosen,
+		 struct weir_column *out, struct weir_error *err)
+{
+	struct weir_array *array = NULL;
+	struct weir_builder builder;
+	int code = weir_builder_init(&builder, node->type, eval->evaluator->account, err);
+
+	for (uint32_t row = 0, run; !code && row < eval->row_count; row += run) {
+		uint32_t from = chosen->from[row];
+		const struct weir_column *column = &chosen->columns[from == UINT32_MAX ? 0 : from];
+
+		for (run = 1; row + run < eval->row_count && chosen->from[row + run] == from;)
+			run++;
+		if (from == UINT32_MAX) {
+			code = weir_builder_null(&builder, run, err);
+		} else if (column->form == WEIR_CONSTANT) {
+			run = 1;
+			code = weir_builder_array(&builder, column->nested, column->nested_offset, 1, err);
+		} else {
+			code = weir_builder_array(&builder, column->nested, column->nested_offset + row, run, err);
+		}
+	}
+	if (!code) {
+		array = weir_builder_finish(&builder, err);
+		code = array ? WEIR_OK : err->code;
+	}
+	weir_builder_release(&builder);
+	if (code)
+		return code;
+	*out = (struct weir_column){.type = node->type,
+				    .form = WEIR_FLAT,
+				    .nested = array,
+				    .validity = (const uint64_t *)array->buffers[0].data};
+	return weir_evaluator_hold(eval->evaluator, array, err);
+}
+
 static int eval_if(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
 		   struct weir_error *err)
 {
@@ -309,9 +379,11 @@ static int eval_if(const struct weir_eval *eval, const struct weir_node *node, s
 	struct weir_column condition, column;
 	struct weir_eval inner = *eval;
 	uint64_t bits[WEIR_VECTOR_ROWS / 64];
-	uint64_t *validity;
+	bool is_nested = node->type->layout == WEIR_LAYOUT_NESTED;
+	struct chosen chosen;
+	uint64_t *validity = NULL;
 	uint16_t *rows;
-	void *values;
+	void *values = NULL;
 	int code = weir_node_evaluate_flat(eval, node->arguments[0], &condition, err);
 
 	if (code)
@@ -326,7 +398,7 @@ static int eval_if(const struct weir_eval *eval, const struct weir_node *node, s
 		out->type = node->type;
 		return code;
 	}
-	code = merged_new(eval, node, &values, &validity, out, err);
+	code = is_nested ? chosen_new(eval, node, &chosen, err) : merged_new(eval, node, &values, &validity, out, err);
 	if (code)
 		return code;
 	rows = weir_arena_alloc(eval->arena, WEIR_VECTOR_ROWS * sizeof(*rows), err);
@@ -341,12 +413,14 @@ static int eval_if(const struct weir_eval *eval, const struct weir_node *node, s
 		inner.selection.rows = rows;
 		if (!inner.selection.count)
 			continue;
-		code = weir_node_evaluate_flat(&inner, node->arguments[1 + side], &column, err);
+		code = is_nested ? choose(&inner, node, 1 + side, &chosen, err)
+				 : weir_node_evaluate_flat(&inner, node->arguments[1 + side], &column, err);
 		if (code)
 			return code;
-		copy_rows(node->type, &column, &inner.selection, values, validity);
+		if (!is_nested)
+			copy_rows(node->type, &column, &inner.selection, values, validity);
 	}
-	return WEIR_OK;
+	return is_nested ? merge(eval, node, &chosen, out, err) : WEIR_OK;
 }
 
 static int refuse_pair(struct weir_program *program, const struct weir_node *node, const struct weir_node *a,
@@ -357,6 +431,20 @@ static int refuse_pair(struct weir_program *program, const struct weir_node *nod
 	return weir_bind_fail(program, node, err, WEIR_E_TYPE, "%s (%s) and %s (%s) have no common type",
 			      weir_type_name(a->type, name_a, sizeof(name_a)), a->text,
 			      weir_type_name(b->type, name_b, sizeof(name_b)), b->text);
+}
+
+/* Lists, structs and maps meet field by field, as they do between files; NULL with *err untouched when they do not. */
+static const struct weir_type *meet(struct weir_program *program, const struct weir_type *a, const struct weir_type *b,
+				    struct weir_error *err)
+{
+	const struct weir_type *both;
+
+	if (a->layout != WEIR_LAYOUT_NESTED || b->layout != WEIR_LAYOUT_NESTED)
+		return weir_promote(program, a, b, err);
+	both = weir_type_unify(program->account, a, b, err);
+	if (!both && !weir_code_is_memory(err->code))
+		weir_error_clear(err);
+	return weir_program_keep(program, both, err);
 }
 
 /* Gives arguments [from, count) one type; literals take the type of what stands beside them where they fit. */
@@ -384,7 +472,7 @@ static int unify(struct weir_program *program, struct weir_node *node, uint32_t 
 			if (pass == 1 && weir_adapt(type, &value, &op, err) == WEIR_ADAPTED && op == WEIR_EQ)
 				continue;
 			weir_error_clear(err);
-			both = weir_promote(program, type, argument->type, err);
+			both = meet(program, type, argument->type, err);
 			if (!both)
 				return err->code ? err->code
 						 : refuse_pair(program, node, node->arguments[from], argument, err);
@@ -406,7 +494,6 @@ static int unify(struct weir_program *program, struct weir_node *node, uint32_t 
 
 static int bind_if(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	char name[96];
 	int code;
 
 	if (weir_node_is_none(node->arguments[0]))
@@ -416,10 +503,6 @@ static int bind_if(struct weir_program *program, struct weir_node *node, struct 
 								 : refuse_bool(program, node, node->arguments[0], err);
 	if (!code)
 		code = unify(program, node, 1, err);
-	if (!code && node->type->layout == WEIR_LAYOUT_NESTED)
-		return weir_bind_fail(program, node, err, WEIR_E_UNSUPPORTED,
-				      "if … else cannot choose among values of type %s",
-				      weir_type_name(node->type, name, sizeof(name)));
 	if (!code && node->type->id == WEIR_NULL)
 		return weir_bind_constant(program, node, node->type, NULL, err);
 	node->eval = eval_if;
@@ -447,18 +530,33 @@ static int eval_coalesce(const struct weir_eval *eval, const struct weir_node *n
 	return code;
 }
 
+/* Rows that the arguments so far left null go on to the next. */
+static int eval_coalesce_nested(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+				struct weir_error *err)
+{
+	struct weir_eval inner = *eval;
+	struct chosen chosen;
+	uint64_t *found = weir_arena_alloc_zero(eval->arena, WEIR_BIT_WORDS(eval->row_count) * 8 + 8, err);
+	int code = found ? chosen_new(eval, node, &chosen, err) : err->code;
+
+	for (uint32_t i = 0; !code && i < node->count && inner.selection.count; i++) {
+		code = choose(&inner, node, i, &chosen, err);
+		for (uint32_t row = 0; !code && row < eval->row_count; row++)
+			if (chosen.from[row] != UINT32_MAX)
+				weir_bit_set(found, row);
+		if (!code && i + 1 < node->count)
+			code = open_rows(&inner, found, &inner.selection, err);
+	}
+	return code ? code : merge(eval, node, &chosen, out, err);
+}
+
 static int bind_coalesce(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	char name[96];
 	int code = unify(program, node, 0, err);
 
-	if (!code && node->type->layout == WEIR_LAYOUT_NESTED)
-		return weir_bind_fail(program, node, err, WEIR_E_UNSUPPORTED,
-				      "coalesce cannot choose among values of type %s",
-				      weir_type_name(node->type, name, sizeof(name)));
 	if (!code && node->type->id == WEIR_NULL)
 		return weir_bind_constant(program, node, node->type, NULL, err);
-	node->eval = eval_coalesce;
+	node->eval = !code && node->type->layout == WEIR_LAYOUT_NESTED ? eval_coalesce_nested : eval_coalesce;
 	return code;
 }
 

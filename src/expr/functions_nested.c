@@ -1,20 +1,21 @@
-/* Lists and structs: length, element, field; split, which makes lists; and the forms that text shares with them.
+/* Lists and structs: length, element, slice, field; split, which makes lists; and the forms that text shares with them.
  *
  * Nested columns are Arrow arrays. An element or a field becomes a column of its own: fields point into the struct's
  * child, elements are taken from the list's child at the places that the offsets and the index give.
  */
+#include "expr/functions_nested.h"
 #include "expr/functions_text.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static bool is_list(const struct weir_type *type)
+bool weir_nested_is_list(const struct weir_type *type)
 {
 	return type->id == WEIR_LIST_TYPE || type->id == WEIR_LARGE_LIST || type->id == WEIR_FIXED_LIST ||
 	       type->id == WEIR_MAP;
 }
 
-static int refuse(struct weir_program *program, const struct weir_node *node, struct weir_error *err)
+int weir_nested_refuse(struct weir_program *program, const struct weir_node *node, struct weir_error *err)
 {
 	char name[96];
 
@@ -22,8 +23,7 @@ static int refuse(struct weir_program *program, const struct weir_node *node, st
 			      weir_type_name(node->arguments[0]->type, name, sizeof(name)), node->arguments[0]->text);
 }
 
-/* Where the items of a row lie in the child. */
-static void list_range(const struct weir_array *array, int64_t row, int64_t *begin, int64_t *length)
+void weir_nested_range(const struct weir_array *array, int64_t row, int64_t *begin, int64_t *length)
 {
 	int64_t at = array->offset + row;
 
@@ -52,26 +52,50 @@ static int kernel_length(struct weir_call *call, struct weir_error *err)
 		uint32_t row = weir_call_row(call, k);
 		int64_t begin;
 
-		list_range(column->nested, column->nested_offset + (row & weir_call_mask(call, 0)), &begin,
-			   (int64_t *)call->values + row);
+		weir_nested_range(column->nested, column->nested_offset + (row & weir_call_mask(call, 0)), &begin,
+				  (int64_t *)call->values + row);
 	}
 	return WEIR_OK;
 }
 
 static int bind_length(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	if (!is_list(node->arguments[0]->type))
+	if (!weir_nested_is_list(node->arguments[0]->type))
 		return weir_text_bind_length(program, node, err);
 	weir_bind_kernel(node, weir_type_of(WEIR_INT64), kernel_length);
 	node->needs_rows = true;
 	return WEIR_OK;
 }
 
-static bool row_is_valid(const struct weir_column *column, uint32_t row)
+bool weir_nested_row_valid(const struct weir_column *column, uint32_t row)
 {
 	uint32_t at = column->form == WEIR_CONSTANT ? 0 : row;
 
 	return weir_column_valid(column, row) && weir_array_is_valid(column->nested, column->nested_offset + at);
+}
+
+int64_t *weir_nested_rows(const struct weir_eval *eval, struct weir_error *err)
+{
+	int64_t *rows = weir_arena_alloc(eval->arena, ((size_t)eval->row_count + 1) * sizeof(*rows), err);
+
+	for (uint32_t i = 0; rows && i < eval->row_count; i++)
+		rows[i] = -1;
+	return rows;
+}
+
+int weir_nested_take(const struct weir_eval *eval, const struct weir_node *node, const struct weir_array *array,
+		     const int64_t *rows, struct weir_column *out, struct weir_error *err)
+{
+	struct weir_array *taken = weir_array_take(eval->evaluator->account, array, rows, eval->row_count, err);
+	int code;
+
+	if (!taken)
+		return err->code;
+	code = weir_evaluator_hold(eval->evaluator, taken, err);
+	if (!code)
+		code = weir_column_from_array(taken, 0, eval->row_count, eval->arena, out, err);
+	out->type = node->type;
+	return code;
 }
 
 static int eval_element(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
@@ -79,7 +103,6 @@ static int eval_element(const struct weir_eval *eval, const struct weir_node *no
 {
 	struct weir_call call = {.eval = eval, .node = node, .row_count = eval->row_count};
 	struct weir_column list, index;
-	struct weir_array *taken;
 	int64_t *rows;
 	int code = weir_node_evaluate_flat(eval, node->arguments[0], &list, err);
 
@@ -91,19 +114,17 @@ static int eval_element(const struct weir_eval *eval, const struct weir_node *no
 		*out = weir_column_null(node->type);
 		return WEIR_OK;
 	}
-	rows = weir_arena_alloc(eval->arena, ((size_t)eval->row_count + 1) * sizeof(*rows), err);
+	rows = weir_nested_rows(eval, err);
 	if (!rows)
 		return err->code;
-	for (uint32_t i = 0; i < eval->row_count; i++)
-		rows[i] = -1;
 	for (uint32_t k = 0; k < eval->selection.count; k++) {
 		uint32_t row = eval->selection.rows ? eval->selection.rows[k] : k;
 		uint32_t from = list.form == WEIR_CONSTANT ? 0 : row;
 		int64_t begin, length, wanted, at;
 
-		if (!row_is_valid(&list, row) || !weir_column_valid(&index, row))
+		if (!weir_nested_row_valid(&list, row) || !weir_column_valid(&index, row))
 			continue;
-		list_range(list.nested, list.nested_offset + from, &begin, &length);
+		weir_nested_range(list.nested, list.nested_offset + from, &begin, &length);
 		wanted = ((const int64_t *)index.values)[index.form == WEIR_CONSTANT ? 0 : row];
 		at = wanted < 0 ? wanted + length : wanted;
 		if (at < 0 || at >= length)
@@ -112,14 +133,7 @@ static int eval_element(const struct weir_eval *eval, const struct weir_node *no
 					      (long long)length);
 		rows[row] = begin + at;
 	}
-	taken = weir_array_take(eval->evaluator->account, list.nested->children[0], rows, eval->row_count, err);
-	if (!taken)
-		return err->code;
-	code = weir_evaluator_hold(eval->evaluator, taken, err);
-	if (!code)
-		code = weir_column_from_array(taken, 0, eval->row_count, eval->arena, out, err);
-	out->type = node->type;
-	return code;
+	return weir_nested_take(eval, node, list.nested->children[0], rows, out, err);
 }
 
 static int bind_element(struct weir_program *program, struct weir_node *node, struct weir_error *err)
@@ -130,8 +144,10 @@ static int bind_element(struct weir_program *program, struct weir_node *node, st
 
 	if (weir_type_is_bytes(type) && !weir_node_is_none(node->arguments[0]))
 		return weir_text_bind_element(program, node, err);
-	if (!is_list(type) || type->id == WEIR_MAP)
-		return refuse(program, node, err);
+	if (type->id == WEIR_MAP)
+		return weir_find_bind_lookup(program, node, err);
+	if (!weir_nested_is_list(type))
+		return weir_nested_refuse(program, node, err);
 	if (!weir_type_is_integer(node->arguments[1]->type))
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "the index is %s, not an integer",
 				      weir_type_name(node->arguments[1]->type, name, sizeof(name)));
@@ -175,7 +191,7 @@ static int eval_field(const struct weir_eval *eval, const struct weir_node *node
 	for (uint32_t row = 0; row < count; row++) {
 		bool present = !out->validity || weir_bit_at(out->validity, row);
 
-		if (present && row_is_valid(&column, row))
+		if (present && weir_nested_row_valid(&column, row))
 			weir_bit_set(validity, row);
 	}
 	out->validity = validity;
@@ -189,6 +205,8 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 	const struct weir_function *function;
 	char wanted[128];
 
+	if (type->id == WEIR_MAP)
+		return weir_find_bind_lookup(program, node, err);
 	if (!weir_node_is_constant(name) || !weir_type_is_text(name->type) || name->value.is_null)
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "a field is named by a text literal");
 	snprintf(wanted, sizeof(wanted), "%.*s", (int)(name->value.bytes.size < 127 ? name->value.bytes.size : 127),
@@ -214,28 +232,124 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 		node->op = function->op;
 		return function->bind(program, node, err);
 	}
-	return refuse(program, node, err);
+	return weir_nested_refuse(program, node, err);
+}
+
+/* slice(x, begin, end) of lists; OPEN, ENDLESS: None stood there. */
+enum { OPEN = 1, ENDLESS = 2 };
+
+/* Python's place in a list of `length`: from the end when negative, never outside. */
+static int64_t place(int64_t at, int64_t length)
+{
+	at = at < 0 ? at + length : at;
+	return at < 0 ? 0 : at > length ? length : at;
+}
+
+static int kernel_slice(struct weir_call *call, struct weir_error *err)
+{
+	const struct weir_column *list = &call->arguments[0];
+	const int64_t *froms = call->arguments[1].values, *tos = call->arguments[2].values;
+	struct weir_builder builder;
+	uint32_t next = 0;
+	int code = weir_builder_init(&builder, call->node->type, call->eval->evaluator->account, err);
+
+	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		int64_t begin, length, from, to;
+
+		if (row > next)
+			code = weir_builder_null(&builder, row - next, err);
+		next = row + 1;
+		if (code)
+			break;
+		weir_nested_range(list->nested, list->nested_offset + (row & weir_call_mask(call, 0)), &begin, &length);
+		from = call->node->op & OPEN ? 0 : place(froms[row & weir_call_mask(call, 1)], length);
+		to = call->node->op & ENDLESS ? length : place(tos[row & weir_call_mask(call, 2)], length);
+		if (to > from)
+			code = weir_builder_array(&builder.children[0], list->nested->children[0], begin + from,
+						  to - from, err);
+		if (!code)
+			code = weir_builder_list_end(&builder, err);
+	}
+	if (!code && next < call->row_count)
+		code = weir_builder_null(&builder, call->row_count - next, err);
+	if (!code) {
+		call->nested = weir_builder_finish(&builder, err);
+		code = call->nested ? WEIR_OK : err->code;
+	}
+	weir_builder_release(&builder);
+	return code;
+}
+
+/* Both bounds are there, or zero and a bit of `op`. */
+static int bind_bounds(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	struct weir_scalar zero = {.type = weir_type_of(WEIR_INT64)};
+	struct weir_node **arguments = weir_arena_alloc(&program->arena, 3 * sizeof(*arguments), err);
+	char name[96];
+
+	if (!arguments)
+		return err->code;
+	memcpy(arguments, node->arguments, node->count * sizeof(*arguments));
+	node->op = 0;
+	for (uint32_t i = 1; i < 3; i++) {
+		if (i < node->count && !weir_node_is_none(arguments[i])) {
+			if (!weir_type_is_integer(arguments[i]->type))
+				return weir_bind_fail(program, node, err, WEIR_E_TYPE, "a bound is %s, not an integer",
+						      weir_type_name(arguments[i]->type, name, sizeof(name)));
+			if (weir_bind_cast(program, &arguments[i], zero.type, true, err))
+				return err->code;
+			continue;
+		}
+		node->op |= i == 1 ? OPEN : ENDLESS;
+		arguments[i] = weir_bind_new(program, err);
+		if (!arguments[i] || weir_bind_constant(program, arguments[i], zero.type, &zero, err))
+			return err->code;
+	}
+	node->arguments = arguments;
+	node->count = 3;
+	return WEIR_OK;
 }
 
 static int bind_slice(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	if (weir_node_is_none(node->arguments[0]))
-		return weir_bind_constant(program, node, node->arguments[0]->type, NULL, err);
-	if (!weir_type_is_bytes(node->arguments[0]->type))
-		return refuse(program, node, err);
-	if (node->count == 2) {
-		struct weir_node **arguments = weir_arena_alloc(&program->arena, 3 * sizeof(*arguments), err);
-		struct weir_node *end = weir_bind_new(program, err);
+	const struct weir_type *type = node->arguments[0]->type;
 
-		if (!arguments || !end || weir_bind_constant(program, end, weir_type_of(WEIR_NULL), NULL, err))
-			return err->code;
-		arguments[0] = node->arguments[0];
-		arguments[1] = node->arguments[1];
-		arguments[2] = end;
-		node->arguments = arguments;
-		node->count = 3;
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, type, NULL, err);
+	if (weir_type_is_bytes(type)) {
+		if (node->count == 2) {
+			struct weir_node **arguments = weir_arena_alloc(&program->arena, 3 * sizeof(*arguments), err);
+			struct weir_node *end = weir_bind_new(program, err);
+
+			if (!arguments || !end || weir_bind_constant(program, end, weir_type_of(WEIR_NULL), NULL, err))
+				return err->code;
+			memcpy(arguments, node->arguments, 2 * sizeof(*arguments));
+			arguments[2] = end;
+			node->arguments = arguments;
+			node->count = 3;
+		}
+		return weir_text_bind_slice(program, node, err);
 	}
-	return weir_text_bind_slice(program, node, err);
+	if (!weir_nested_is_list(type) || type->id == WEIR_MAP)
+		return weir_nested_refuse(program, node, err);
+	/* A part of a list of fixed size has any size. */
+	if (type->id == WEIR_FIXED_LIST)
+		type = weir_program_keep(
+			program, weir_type_list(program->account, WEIR_LIST_TYPE, &type->fields[0], 0, false, err),
+			err);
+	if (!type || bind_bounds(program, node, err))
+		return err->code;
+	weir_bind_kernel(node, type, kernel_slice);
+	node->needs_rows = true;
+	return WEIR_OK;
+}
+
+/* Of text: a part; of a list or a map: an element or a key. */
+static int bind_contains(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	return weir_nested_is_list(node->arguments[0]->type) ? weir_find_bind_contains(program, node, err)
+							     : weir_text_bind_contains(program, node, err);
 }
 
 /* Blanks as Python's split() without a separator sees them, but ASCII ones only. */
@@ -338,10 +452,10 @@ static int bind_split(struct weir_program *program, struct weir_node *node, stru
 	}
 	if (!weir_type_is_text(node->arguments[0]->type) ||
 	    (node->count > 1 && !weir_type_is_text(node->arguments[1]->type)))
-		return refuse(program, node, err);
+		return weir_nested_refuse(program, node, err);
 	if (node->count > 2) {
 		if (!weir_type_is_integer(node->arguments[2]->type))
-			return refuse(program, node, err);
+			return weir_nested_refuse(program, node, err);
 		code = weir_bind_cast(program, &node->arguments[2], weir_type_of(WEIR_INT64), true, err);
 		if (code)
 			return code;
@@ -353,11 +467,8 @@ static int bind_split(struct weir_program *program, struct weir_node *node, stru
 }
 
 const struct weir_function weir_functions_nested[] = {
-	{"length", 1, 1, bind_length, 0},
-	{"len", 1, 1, bind_length, 0},
-	{"element", 2, 2, bind_element, 0},
-	{"field", 2, 2, bind_field, 0},
-	{"slice", 2, 3, bind_slice, 0},
-	{"split", 1, 3, bind_split, 0},
-	{0},
+	{"length", 1, 1, bind_length, 0},   {"len", 1, 1, bind_length, 0},
+	{"element", 2, 2, bind_element, 0}, {"field", 2, 2, bind_field, 0},
+	{"slice", 2, 3, bind_slice, 0},     {"contains", 2, 2, bind_contains, 0},
+	{"split", 1, 3, bind_split, 0},     {0},
 };

@@ -420,6 +420,12 @@ static int bind_search(struct weir_program *program, struct weir_node *node, str
 	return WEIR_OK;
 }
 
+int weir_text_bind_contains(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	node->op = OP_CONTAINS;
+	return bind_search(program, node, err);
+}
+
 static int kernel_find(struct weir_call *call, struct weir_error *err)
 {
 	int64_t *out = call->values;
@@ -630,7 +636,6 @@ const struct weir_function weir_functions_text[] = {
 	{"strip", 1, 2, bind_strip, OP_STRIP},
 	{"lstrip", 1, 2, bind_strip, OP_LSTRIP},
 	{"rstrip", 1, 2, bind_strip, OP_RSTRIP},
-	{"contains", 2, 2, bind_search, OP_CONTAINS},
 	{"startswith", 2, 2, bind_search, OP_STARTSWITH},
 	{"starts_with", 2, 2, bind_search, OP_STARTSWITH},
 	{"endswith", 2, 2, bind_search, OP_ENDSWITH},

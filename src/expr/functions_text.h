@@ -6,6 +6,7 @@
 
 int weir_text_bind_length(struct weir_program *program, struct weir_node *node, struct weir_error *err);
 int weir_text_bind_slice(struct weir_program *program, struct weir_node *node, struct weir_error *err);
+int weir_text_bind_contains(struct weir_program *program, struct weir_node *node, struct weir_error *err);
 int weir_text_bind_element(struct weir_program *program, struct weir_node *node, struct weir_error *err);
 
 #endif

@@ -168,13 +168,23 @@ static unsigned call_can_be(const struct weir_node *node, const struct weir_boun
 	return CAN_ANYTHING;
 }
 
+/* A column of booleans that is itself the condition. */
+static unsigned column_can_be(const struct weir_node *node, const struct weir_bounds *bounds)
+{
+	struct weir_scalar yes = {.type = weir_type_of(WEIR_BOOL), .boolean = true};
+
+	if (node->type->id != WEIR_BOOL)
+		return CAN_ANYTHING;
+	return all_null(bounds) ? CAN_NULL : compare_bounds(bounds, &yes, WEIR_EQ) | null_part(bounds);
+}
+
 static unsigned can_be(const struct weir_node *node, const struct weir_bounds *bounds)
 {
 	switch (node->kind) {
 	case WEIR_NODE_CONSTANT:
 		return node->value.is_null ? CAN_NULL : node->value.boolean ? CAN_TRUE : CAN_FALSE;
 	case WEIR_NODE_COLUMN:
-		return CAN_ANYTHING;
+		return column_can_be(node, &bounds[node->column]);
 	case WEIR_NODE_CALL:
 		break;
 	}

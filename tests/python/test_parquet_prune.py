@@ -50,6 +50,8 @@ PREDICATES = {
     "text == 'key 020000'": lambda t: pyarrow.compute.equal(t["text"], "key 020000"),
     "text >= 'key 0399'": lambda t: pyarrow.compute.greater_equal(t["text"], "key 0399"),
     "bool == True": lambda t: t["bool"],
+    "bool": lambda t: t["bool"],
+    "not bool": lambda t: pyarrow.compute.invert(t["bool"]),
     "bool == False and row > 29000": lambda t: pyarrow.compute.and_(pyarrow.compute.invert(t["bool"]),
                                                                    pyarrow.compute.greater(t["row"], 29000)),
     "some is not None and some < 20100": lambda t: pyarrow.compute.fill_null(pyarrow.compute.less(t["some"], 20100), False),

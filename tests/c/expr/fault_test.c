@@ -14,6 +14,9 @@ static const char *const texts[] = {
 	"s.split(',')[0] + cast(n, 'string')",
 	"regex_replace(s, '[a-c]+', r'<\\0>') if n > 3 else coalesce(s.strip(), 'none')",
 	"cast(cast(n, 'decimal128(20, 2)') * 3, 'string')",
+	"cast(n, 'decimal128(20, 2)') // cast(7, 'decimal128(5, 1)')",
+	"coalesce(s.split(',')[1:], s.split('x')) if n > 3 else s.split()",
+	"s[1] in s.split(',')",
 	"hour(cast(n, \"timestamp[s, tz=Europe/Berlin]\")) + d.year",
 };
 

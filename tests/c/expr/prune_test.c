@@ -3,13 +3,14 @@
 
 #include <math.h>
 
-enum { ROWS = 64, COLUMNS = 3 };
+enum { ROWS = 64, COLUMNS = 4 };
 
 struct data {
 	int32_t numbers[ROWS];
 	double reals[ROWS];
 	struct weir_view texts[ROWS];
 	char bytes[ROWS][24];
+	uint64_t flags;
 	uint64_t validity[COLUMNS];
 	struct weir_column columns[COLUMNS];
 	struct weir_bounds bounds[COLUMNS];
@@ -47,6 +48,7 @@ static void fill(struct data *data)
 {
 	int32_t base = (int32_t)random_below(20) - 10;
 	uint32_t null_share = random_below(3) ? random_below(3) * 4 : 10;
+	uint32_t true_share = random_below(3) * 32;
 
 	memset(data, 0, sizeof(*data));
 	for (uint32_t i = 0; i < ROWS; i++) {
@@ -57,12 +59,14 @@ static void fill(struct data *data)
 		snprintf(data->bytes[i], sizeof(data->bytes[i]), "%c%s", 'k' + n,
 			 random_below(2) ? "" : "-a longer text");
 		data->texts[i] = weir_view_make(data->bytes[i], (uint32_t)strlen(data->bytes[i]));
+		data->flags |= (uint64_t)(random_below(64) < true_share) << i;
 		for (int c = 0; c < COLUMNS; c++)
 			data->validity[c] |= (uint64_t)(random_below(10) >= null_share) << i;
 	}
 	data->columns[0] = (struct weir_column){.type = weir_type_of(WEIR_INT32), .values = data->numbers};
 	data->columns[1] = (struct weir_column){.type = weir_type_of(WEIR_DOUBLE), .values = data->reals};
 	data->columns[2] = (struct weir_column){.type = weir_type_of(WEIR_STRING), .values = data->texts};
+	data->columns[3] = (struct weir_column){.type = weir_type_of(WEIR_BOOL), .values = &data->flags};
 	for (int c = 0; c < COLUMNS; c++) {
 		struct weir_bounds *bounds = &data->bounds[c];
 
@@ -84,6 +88,9 @@ static void fill(struct data *data)
 				if (!isnan(value.real))
 					bound(bounds, &value, bounds->has_min && value.real < bounds->min.real ? -1 : 1,
 					      bounds->has_max && value.real > bounds->max.real ? 1 : -1);
+			} else if (c == 3) {
+				value.boolean = data->flags >> i & 1;
+				bound(bounds, &value, value.boolean ? 1 : -1, value.boolean ? 1 : -1);
 			} else {
 				value.bytes = data->texts[i];
 				bound(bounds, &value,
@@ -102,7 +109,8 @@ static struct weir_schema *schema_new(struct fixture *f)
 {
 	struct weir_field fields[COLUMNS] = {{.name = "n", .type = weir_type_of(WEIR_INT32), .nullable = true},
 					     {.name = "x", .type = weir_type_of(WEIR_DOUBLE), .nullable = true},
-					     {.name = "s", .type = weir_type_of(WEIR_STRING), .nullable = true}};
+					     {.name = "s", .type = weir_type_of(WEIR_STRING), .nullable = true},
+					     {.name = "b", .type = weir_type_of(WEIR_BOOL), .nullable = true}};
 
 	return weir_schema_new(f->account, fields, COLUMNS, NULL, &f->err);
 }
@@ -128,7 +136,7 @@ static void predicate(char *out, size_t size, int depth)
 	char a[400], b[400];
 	int number = (int)random_below(24) - 12;
 
-	switch (depth > 0 ? random_below(10) : 3 + random_below(7)) {
+	switch (depth > 0 ? random_below(11) : 3 + random_below(8)) {
 	case 0:
 		predicate(a, sizeof(a), depth - 1);
 		predicate(b, sizeof(b), depth - 1);
@@ -160,6 +168,9 @@ static void predicate(char *out, size_t size, int depth)
 		break;
 	case 8:
 		snprintf(out, size, "s.startswith('%c')", 'k' + number);
+		break;
+	case 9:
+		snprintf(out, size, "%sb", random_below(2) ? "" : "not ");
 		break;
 	default:
 		snprintf(out, size, "n + 1 %s %.1f", symbol, number + 0.5);
@@ -220,7 +231,7 @@ static void test_what_is_pruned(void **state)
 		const char *text;
 		bool may;
 	} cases[] = {
-		/* n is 10 … 20, x is 1.0 … 2.0 or NaN, s is "b" … "d"; one null in s, none in n and x. */
+		/* n is 10 … 20, x is 1.0 … 2.0 or NaN, s is "b" … "d", b is false; one null in s and b, none in n and x. */
 		{"n > 20", false},
 		{"n >= 20", true},
 		{"n < 10", false},
@@ -252,6 +263,11 @@ static void test_what_is_pruned(void **state)
 		{"n < 10.5 and n > 20.5", false},
 		{"n > 1000000000000", false},
 		{"n + 1 > 100", true},
+		{"b", false},
+		{"not b", true},
+		{"b or n > 20", false},
+		{"not b and n > 10", true},
+		{"not (b or n > 5)", false},
 		{"False", false},
 		{"None", false},
 		{"n == 15 and False", false},
@@ -261,6 +277,7 @@ static void test_what_is_pruned(void **state)
 	struct weir_bounds bounds[COLUMNS] = {
 		{.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
 		{.has_min = true, .has_max = true, .has_null_count = true, .row_count = 100},
+		{.has_min = true, .has_max = true, .has_null_count = true, .null_count = 1, .row_count = 100},
 		{.has_min = true, .has_max = true, .has_null_count = true, .null_count = 1, .row_count = 100}};
 	const struct weir_scalar *values;
 	uint32_t count;
@@ -272,6 +289,7 @@ static void test_what_is_pruned(void **state)
 	bounds[1].max = (struct weir_scalar){.type = weir_type_of(WEIR_DOUBLE), .real = 2};
 	bounds[2].min = (struct weir_scalar){.type = weir_type_of(WEIR_STRING), .bytes = weir_view_make("b", 1)};
 	bounds[2].max = (struct weir_scalar){.type = weir_type_of(WEIR_STRING), .bytes = weir_view_make("d", 1)};
+	bounds[3].min = bounds[3].max = (struct weir_scalar){.type = weir_type_of(WEIR_BOOL)};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		program = program_new(f, schema, cases[i].text);
 		if (weir_program_may_match(program, bounds) != cases[i].may)
