@@ -3,6 +3,7 @@
 #include "weir/weir.h"
 #include "arrow/cdata.h"
 #include "expr/program.h"
+#include "expr/timezone.h"
 
 #include <string.h>
 
@@ -20,6 +21,8 @@ WEIR_API int weir_probe_expr(struct weir_mem *mem, const char *text, struct Arro
 			     struct ArrowArray *out, int64_t *rows, int64_t *row_count, struct weir_error *err);
 WEIR_API int weir_probe_expr_print(struct weir_mem *mem, const char *text, char *buffer, size_t size,
 				   struct weir_error *err);
+WEIR_API int weir_probe_timezone(struct weir_mem *mem, const char *name, const int64_t *seconds, size_t count,
+				 int64_t *offsets, struct weir_error *err);
 
 struct probe {
 	struct weir_arena arena;
@@ -261,4 +264,19 @@ int weir_probe_expr_print(struct weir_mem *mem, const char *text, char *buffer, 
 	weir_text_release(&printed);
 	weir_expr_free(expr);
 	return err->code;
+}
+
+/* The offset of each instant. */
+int weir_probe_timezone(struct weir_mem *mem, const char *name, const int64_t *seconds, size_t count, int64_t *offsets,
+			struct weir_error *err)
+{
+	struct weir_timezone *zone = NULL;
+
+	weir_error_clear(err);
+	if (weir_timezone_new(weir_mem_root(mem), name, &zone, err))
+		return err->code;
+	for (size_t i = 0; i < count; i++)
+		offsets[i] = weir_timezone_offset(zone, seconds[i]);
+	weir_timezone_free(zone);
+	return WEIR_OK;
 }

@@ -3,13 +3,18 @@
  *     "TZif" header ─ data in 32 bits, skipped ─ "TZif" header ─ instants (8 bytes each) ─ types (1 each)
  *     ─ type: offset, is_dst, name ─ … ─ "\nCET-1CEST,M3.5.0,M10.5.0/3\n"
  *
- * Files are read whole, once while binding, and at most ZONE_BYTES_MAX of them.
+ * A file of version 1 ends after the data in 32 bits and has no rule. Files are read whole, once while binding, and at
+ * most ZONE_BYTES_MAX of them. They are looked for in $TZDIR, where systems keep them, and in the tzdata package of the
+ * Python that is in use, for systems that have none.
  */
 #include "expr/timezone.h"
 
+#include "base/number.h"
 #include "arrow/value.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +201,7 @@ int64_t weir_timezone_offset(const struct weir_timezone *zone, int64_t seconds)
 
 	/* Thirty million years; further out nothing is to be told apart, and nothing overflows. */
 	seconds = seconds > SECONDS_MAX ? SECONDS_MAX : seconds < -SECONDS_MAX ? -SECONDS_MAX : seconds;
-	if (zone->has_rule && (!zone->count || seconds >= zone->instants[zone->count - 1]))
+	if (zone->has_rule && (!zone->count || seconds > zone->instants[zone->count - 1]))
 		return rule_offset(zone, seconds);
 	while (low < high) {
 		uint32_t middle = (low + high) / 2;
@@ -224,17 +229,21 @@ int64_t weir_timezone_to_utc(const struct weir_timezone *zone, int64_t units, in
 	return __builtin_sub_overflow(units, offset * per_second, &whole) ? units : whole;
 }
 
-/* The file's 64-bit part. False: damaged. */
+/* The file's 64-bit part, or the only one. False: damaged. */
 static bool parse_file(struct weir_timezone *zone, const uint8_t *bytes, size_t size, struct weir_error *err)
 {
 	size_t at = 0, need;
 	uint32_t times, types, characters, leaps, standards, universals;
 	const uint8_t *kinds, *infos;
+	bool is_first_version;
 
 	for (int block = 0; block < 2; block++) {
 		uint32_t width = block ? 8 : 4;
 
-		if (size - at < HEADER || memcmp(bytes + at, "TZif", 4) || bytes[at + 4] < '2')
+		if (size - at < HEADER || memcmp(bytes + at, "TZif", 4))
+			return false;
+		is_first_version = bytes[at + 4] < '2';
+		if (block && is_first_version)
 			return false;
 		universals = big32(bytes + at + 20);
 		standards = big32(bytes + at + 24);
@@ -249,11 +258,11 @@ static bool parse_file(struct weir_timezone *zone, const uint8_t *bytes, size_t 
 		       standards + universals;
 		if (size - at < need)
 			return false;
-		if (!block) {
+		if (!block && !is_first_version) {
 			at += need;
 			continue;
 		}
-		kinds = bytes + at + (size_t)times * 8;
+		kinds = bytes + at + (size_t)times * width;
 		infos = kinds + times;
 		zone->first_offset = (int32_t)big32(infos);
 		zone->count = times;
@@ -268,10 +277,15 @@ static bool parse_file(struct weir_timezone *zone, const uint8_t *bytes, size_t 
 		for (uint32_t i = 0; i < times; i++) {
 			if (kinds[i] >= types)
 				return false;
-			zone->instants[i] = big64(bytes + at + (size_t)i * 8);
+			zone->instants[i] = width == 8 ? big64(bytes + at + (size_t)i * 8)
+						       : (int32_t)big32(bytes + at + (size_t)i * 4);
 			zone->offsets[i] = (int32_t)big32(infos + (size_t)kinds[i] * 6);
+			if (i && zone->instants[i] <= zone->instants[i - 1])
+				return false;
 		}
 		at += need;
+		if (is_first_version)
+			return true;
 	}
 	if (at < size && bytes[at] == '\n') {
 		char rule[128];
@@ -299,18 +313,71 @@ static bool is_plain_name(const char *name)
 /* "+02:00", "-0530", "+02" */
 static bool parse_fixed(const char *name, int64_t *out)
 {
-	unsigned hours = 0, minutes = 0;
-	int end = 0;
+	size_t size = strlen(name);
+	uint64_t hours, minutes = 0;
 
-	if ((*name != '+' && *name != '-') ||
-	    !((sscanf(name + 1, "%2u:%2u%n", &hours, &minutes, &end) == 2 && !name[1 + end]) ||
-	      (sscanf(name + 1, "%2u%2u%n", &hours, &minutes, &end) == 2 && !name[1 + end]) ||
-	      (sscanf(name + 1, "%2u%n", &hours, &end) == 1 && !name[1 + end])))
+	if ((*name != '+' && *name != '-') || size < 3 || !weir_parse_u64(name + 1, 2, &hours))
 		return false;
-	*out = (int64_t)hours * 3600 + minutes * 60;
+	if (size == 6 ? name[3] != ':' || !weir_parse_u64(name + 4, 2, &minutes)
+		      : size != 3 && (size != 5 || !weir_parse_u64(name + 3, 2, &minutes)))
+		return false;
+	*out = (int64_t)(hours * 3600 + minutes * 60);
 	if (*name == '-')
 		*out = -*out;
 	return hours < 24 && minutes < 60;
+}
+
+/* ---- files ---- */
+
+/* Where Python, too, looks; and the folders of Python's packages. */
+static const char *const system_folders[] = {"/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/usr/share/lib/zoneinfo",
+					     "/etc/zoneinfo"};
+static const char *const package_patterns[] = {"/usr/local/lib/python3*/site-packages/tzdata/zoneinfo",
+					       "/usr/local/lib/python3*/dist-packages/tzdata/zoneinfo",
+					       "/usr/lib/python3*/site-packages/tzdata/zoneinfo",
+					       "/usr/lib/python3*/dist-packages/tzdata/zoneinfo"};
+
+static FILE *open_in(const char *folder, const char *name)
+{
+	char path[512];
+
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, name) >= sizeof(path))
+		return NULL;
+	return fopen(path, "rbe");
+}
+
+/* In the newest of the folders that match. */
+static FILE *open_matching(const char *pattern, const char *name)
+{
+	glob_t found = {0};
+	FILE *file = NULL;
+
+	if (glob(pattern, 0, NULL, &found) == 0) {
+		for (size_t i = found.gl_pathc; !file && i-- > 0;)
+			file = open_in(found.gl_pathv[i], name);
+	}
+	globfree(&found);
+	return file;
+}
+
+static FILE *open_zone(const char *name)
+{
+	const char *folder = getenv("TZDIR"), *environment = getenv("VIRTUAL_ENV");
+	char pattern[512];
+	FILE *file = folder && *folder ? open_in(folder, name) : NULL;
+
+	for (size_t i = 0; !file && i < sizeof(system_folders) / sizeof(*system_folders); i++)
+		file = open_in(system_folders[i], name);
+	folder = getenv("WEIR_TZDATA"); /* the package's folder, from a program that knows it */
+	if (!file && folder && *folder)
+		file = open_in(folder, name);
+	if (!file && environment && *environment &&
+	    (size_t)snprintf(pattern, sizeof(pattern), "%s/lib/python3*/site-packages/tzdata/zoneinfo", environment) <
+		    sizeof(pattern))
+		file = open_matching(pattern, name);
+	for (size_t i = 0; !file && i < sizeof(package_patterns) / sizeof(*package_patterns); i++)
+		file = open_matching(package_patterns[i], name);
+	return file;
 }
 
 int weir_timezone_new(struct weir_account *account, const char *name, struct weir_timezone **out,
@@ -319,7 +386,6 @@ int weir_timezone_new(struct weir_account *account, const char *name, struct wei
 	struct weir_timezone *zone = weir_alloc_zero(account, sizeof(*zone), err);
 	uint8_t *bytes = NULL;
 	FILE *file = NULL;
-	char path[128];
 	size_t size;
 	int code = WEIR_OK;
 
@@ -332,11 +398,13 @@ int weir_timezone_new(struct weir_account *account, const char *name, struct wei
 		*out = zone;
 		return WEIR_OK;
 	}
-	snprintf(path, sizeof(path), "/usr/share/zoneinfo/%.64s", name);
-	file = is_plain_name(name) ? fopen(path, "rb") : NULL;
+	file = is_plain_name(name) ? open_zone(name) : NULL;
 	if (!file) {
-		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "the time zone '%.64s' is not known to this system",
-				      name);
+		code = weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"the time zone '%.64s' is not known to this system; TZDIR may name a folder of zoneinfo "
+			"files",
+			name);
 		goto fail;
 	}
 	bytes = weir_alloc(account, ZONE_BYTES_MAX, err);
@@ -346,10 +414,14 @@ int weir_timezone_new(struct weir_account *account, const char *name, struct wei
 	}
 	weir_error_clear(err);
 	size = fread(bytes, 1, ZONE_BYTES_MAX, file);
+	if (ferror(file)) {
+		code = weir_error_set_errno(err, errno, "cannot read the zoneinfo file of '%s'", name);
+		goto fail;
+	}
 	if (!parse_file(zone, bytes, size, err)) {
-		code = err->code ? err->code
-				 : weir_error_set(err, WEIR_E_UNSUPPORTED,
-						  "%s is not a zoneinfo file of version 2 or later", path);
+		code = err->code
+			       ? err->code
+			       : weir_error_set(err, WEIR_E_UNSUPPORTED, "the zoneinfo file of '%s' is damaged", name);
 		goto fail;
 	}
 	fclose(file);
