@@ -5,6 +5,7 @@
 #include "base/list.h"
 #include "arrow/flatbuffer_impl.h"
 #include "arrow/ipc.h"
+#include "arrow/ipc_layout.h"
 
 enum {
 	IPC_ALIGN = 64,      /* of messages and of each buffer, as written */
@@ -119,7 +120,9 @@ struct ipc_message {
 	uint64_t body_size;
 };
 
-/* At bytes[0]. Ends, in `out`, with metadata_size 0 at the end-of-stream mark. Tables point into *out: do not move it. */
+/* At bytes[0]. Ends, in `out`, with metadata_size 0 at the end-of-stream mark. Tables point into *out: do not move it.
+ * `metadata_open` needs no body. */
+int ipc_metadata_open(const uint8_t *bytes, uint64_t size, struct ipc_message *out, struct weir_error *err);
 int ipc_message_open(const uint8_t *bytes, uint64_t size, struct ipc_message *out, struct weir_error *err);
 
 /* Contexts of the codecs, made when first needed. All-zero plus an account is empty. */
@@ -135,21 +138,71 @@ int ipc_decompress(struct ipc_codec *codec, int kind, const struct weir_buffer *
 		   struct weir_error *err);
 void ipc_codec_release(struct ipc_codec *codec);
 
-/* What the arrays of a record batch are read with. */
-struct ipc_source {
-	struct weir_account *account;
-	struct weir_owner *owner;
-	struct ipc_codec *codec; /* NULL: compressed bodies are refused */
-	const uint8_t *wires;    /* of the first field to be read; NULL: all plain */
-	/* Values by number of dictionary, from that of the first field to be read on; NULL entries are empty ones. */
-	struct weir_array *const *dictionaries;
-	bool deep;
+/* One field of a record batch, parents before children. Its buffers are those from `buffer` on: validity (but NULL and runs
+ * have none), then values, offsets, views, or offsets and sizes; then bytes, `variadic` of them in a view. */
+struct ipc_node {
+	const struct weir_type *type; /* as it will be in memory; borrowed from the schema */
+	enum ipc_wire wire;
+	int64_t length, null_count;
+	uint32_t buffer, variadic;
+	uint32_t end;        /* the node after its last child */
+	uint32_t dictionary; /* its number, in the source's dictionaries */
 };
 
-/* The columns of table RecordBatch, validated. `out` gets `field_count` references. */
-int ipc_columns_read(const struct ipc_source *source, const struct ipc_message *message,
-		     const struct flat_table *record, const struct weir_field *fields, uint32_t field_count,
-		     struct weir_array **out, int64_t *row_count, struct weir_error *err);
+struct weir_ipc_layout {
+	struct weir_account *account;
+	const struct weir_field *fields;
+	uint32_t field_count;
+	const uint8_t *wires; /* of the first field; NULL: all plain */
+	bool is_chunk;        /* compressed bodies are refused */
+	int64_t row_count;
+	uint64_t body_size;
+	int codec_kind;
+	struct ipc_codec codec;
+	struct WEIR_LIST(struct ipc_node) nodes;
+	struct WEIR_LIST(struct ipc_pair) buffers;
+	struct WEIR_LIST(struct weir_buffer) inflated; /* by number of the buffer; only of compressed bodies */
+	struct WEIR_LIST(uint32_t) roots;              /* the node of each field */
+};
+
+void ipc_layout_init(struct weir_ipc_layout *layout, struct weir_account *account, const struct weir_field *fields,
+		     uint32_t field_count, const uint8_t *wires);
+void ipc_layout_release(struct weir_ipc_layout *layout);
+/* Table RecordBatch of a message. */
+int ipc_layout_read(struct weir_ipc_layout *layout, const struct ipc_message *message, const struct flat_table *record,
+		    struct weir_error *err);
+
+/* Rows of a field, validated. `dictionaries`: values by number, from that of the layout's first field on; NULL entries are
+ * empty ones. */
+int ipc_rows_read(struct weir_ipc_layout *layout, uint32_t field, int64_t begin, int64_t end,
+		  const struct weir_ipc_body *body, struct weir_array *const *dictionaries, bool deep,
+		  struct weir_array **out, struct weir_error *err);
+
+/* A body that lies in memory. */
+struct ipc_memory {
+	const uint8_t *bytes;
+	struct weir_owner *owner;
+};
+struct weir_ipc_body ipc_memory_body(struct ipc_memory *memory);
+
+struct weir_ipc_schema {
+	struct weir_account *account;
+	struct ipc_schema parsed;
+};
+
+/* A set of dictionaries. All-zero is empty. */
+struct weir_ipc_dictionaries {
+	struct weir_account *account;
+	const struct ipc_schema *schema; /* borrowed */
+	bool is_stream;
+	struct weir_array **values; /* by number; NULL: not seen yet */
+	bool *wanted;               /* by number */
+};
+int ipc_dictionaries_init(struct weir_ipc_dictionaries *dictionaries, struct weir_account *account,
+			  const struct ipc_schema *schema, bool is_stream, struct weir_error *err); /* none wanted */
+void ipc_dictionaries_release(struct weir_ipc_dictionaries *dictionaries);
+int ipc_dictionaries_read(struct weir_ipc_dictionaries *dictionaries, const struct ipc_message *message,
+			  const struct weir_ipc_body *body, struct weir_error *err);
 
 /* Dictionary types in a type, itself included. */
 uint32_t ipc_type_dictionaries(const struct weir_type *type);

@@ -20,9 +20,9 @@ struct weir_ipc_reader {
 	uint64_t size, position; /* position: in a stream, of the next message */
 	struct weir_owner *owner;
 	struct ipc_schema schema;
-	struct weir_array **dictionaries; /* by number; NULL: not seen yet */
-	struct weir_array **columns;      /* room for one batch */
-	struct ipc_codec codec;
+	struct weir_ipc_dictionaries dictionaries;
+	struct weir_ipc_layout layout; /* of the batch at hand */
+	struct weir_array **columns;   /* room for one batch */
 	bool is_file, at_end;
 	struct flat_vector blocks; /* of a file: its record batches */
 	uint32_t block;
@@ -39,82 +39,76 @@ static int message_at(struct weir_ipc_reader *reader, uint64_t offset, uint64_t 
 	return code;
 }
 
-/* Values for the dictionary with a number, as the message has them. */
-static int dictionary_values(struct weir_ipc_reader *reader, const struct ipc_message *message,
-			     const struct flat_table *record, uint32_t number, struct weir_array **out,
-			     struct weir_error *err)
-{
-	const struct ipc_dictionary *dictionary = &reader->schema.dictionaries.items[number];
-	struct ipc_source source = {.account = reader->account,
-				    .owner = reader->owner,
-				    .codec = &reader->codec,
-				    .wires = reader->schema.wires.items + dictionary->wire,
-				    .dictionaries = reader->dictionaries + number + 1,
-				    .deep = true};
-	struct weir_field field = {.name = "dictionary", .type = dictionary->value};
-	int64_t row_count;
-
-	return ipc_columns_read(&source, message, record, &field, 1, out, &row_count, err);
-}
-
 static int read_dictionary(struct weir_ipc_reader *reader, const struct ipc_message *message, struct weir_error *err)
 {
-	int64_t id = flat_i64(&message->header, DICTIONARY_ID, 0);
-	bool is_delta = flat_u8(&message->header, DICTIONARY_IS_DELTA, 0), found = false;
-	struct flat_table record;
-	int code;
+	struct ipc_memory memory = {.bytes = message->body, .owner = reader->owner};
+	struct weir_ipc_body body = ipc_memory_body(&memory);
 
-	flat_child(&message->header, DICTIONARY_DATA, &record);
-	code = flat_check(&message->flat, "dictionary batch", err);
-	if (code)
-		return code;
-	/* Fields that share an id may still see its values as different types (a name inside, a view): one array each. */
-	for (uint32_t number = 0; number < reader->schema.dictionaries.count; number++) {
-		struct weir_array **slot = &reader->dictionaries[number], *values, *joined;
+	return ipc_dictionaries_read(&reader->dictionaries, message, &body, err);
+}
 
-		if (reader->schema.dictionaries.items[number].id != id)
-			continue;
-		found = true;
-		if (reader->is_file && *slot && !is_delta)
-			return weir_error_set(err, WEIR_E_DATA, "dictionary %lld comes twice in a file", (long long)id);
-		code = dictionary_values(reader, message, &record, number, &values, err);
-		if (code)
-			return code;
-		if (is_delta && *slot) {
-			joined = weir_array_concat(reader->account, (struct weir_array *[]){*slot, values}, 2, err);
-			weir_array_unref(values);
-			if (!joined)
-				return err->code;
-			values = joined;
-		}
-		weir_array_unref(*slot);
-		*slot = values;
-	}
-	if (!found)
-		return weir_error_set(err, WEIR_E_DATA, "dictionary %lld does not belong to any field", (long long)id);
-	return WEIR_OK;
+/* All columns of a record batch. */
+static int read_columns(struct weir_ipc_layout *layout, const struct ipc_message *message, struct weir_owner *owner,
+			struct weir_array *const *dictionaries, bool deep, struct weir_array **out,
+			struct weir_error *err)
+{
+	struct ipc_memory memory = {.bytes = message->body, .owner = owner};
+	struct weir_ipc_body body = ipc_memory_body(&memory);
+	uint32_t done = 0;
+	int code = ipc_layout_read(layout, message, &message->header, err);
+
+	for (; !code && done < layout->field_count; done += !code)
+		code = ipc_rows_read(layout, done, 0, layout->row_count, &body, dictionaries, deep, &out[done], err);
+	while (code && done > 0)
+		weir_array_unref(out[--done]);
+	return code;
 }
 
 static int read_batch(struct weir_ipc_reader *reader, const struct ipc_message *message, struct weir_batch **out,
 		      struct weir_error *err)
 {
 	const struct weir_schema *schema = reader->schema.schema;
-	struct ipc_source source = {.account = reader->account,
-				    .owner = reader->owner,
-				    .codec = &reader->codec,
-				    .wires = reader->schema.wires.items,
-				    .dictionaries = reader->dictionaries,
-				    .deep = true};
-	int64_t row_count;
-	int code = ipc_columns_read(&source, message, &message->header, schema->fields, schema->field_count,
-				    reader->columns, &row_count, err);
+	int code = read_columns(&reader->layout, message, reader->owner, reader->dictionaries.values, true,
+				reader->columns, err);
 
 	if (code)
 		return code;
-	*out = weir_batch_new(reader->account, schema, row_count, reader->columns, err);
+	*out = weir_batch_new(reader->account, schema, reader->layout.row_count, reader->columns, err);
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		weir_array_unref(reader->columns[i]);
 	return *out ? WEIR_OK : err->code;
+}
+
+int weir_chunk_open(struct weir_account *account, const struct weir_schema *schema, const uint8_t *bytes, uint64_t size,
+		    struct weir_owner *owner, struct weir_array *const *dictionaries, bool deep,
+		    struct weir_batch **out, struct weir_error *err)
+{
+	size_t columns_size = sizeof(struct weir_array *) * schema->field_count;
+	struct weir_array **columns;
+	struct weir_ipc_layout layout;
+	struct ipc_message message;
+	int code = ipc_message_open(bytes, size, &message, err);
+
+	*out = NULL;
+	if (code)
+		return code;
+	if (message.metadata_size == 0 || message.header_type != HEADER_RECORD_BATCH)
+		return weir_error_set(err, WEIR_E_DATA, "the chunk is not a record batch");
+	columns = weir_alloc(account, columns_size, err);
+	if (!columns)
+		return err->code;
+	ipc_layout_init(&layout, account, schema->fields, schema->field_count, NULL);
+	layout.is_chunk = true;
+	code = read_columns(&layout, &message, owner, dictionaries, deep, columns, err);
+	if (!code) {
+		*out = weir_batch_new(account, schema, layout.row_count, columns, err);
+		code = *out ? WEIR_OK : err->code;
+		for (uint32_t i = 0; i < schema->field_count; i++)
+			weir_array_unref(columns[i]);
+	}
+	ipc_layout_release(&layout);
+	weir_free(account, columns, columns_size);
+	return code;
 }
 
 /* One message of a block that the footer names. */
@@ -150,10 +144,13 @@ static int open_schema(struct weir_ipc_reader *reader, struct flat *flat, const 
 
 	if (code)
 		return code;
-	reader->dictionaries = weir_alloc_zero(reader->account,
-					       reader->schema.dictionaries.count * sizeof(*reader->dictionaries), err);
-	if (!reader->dictionaries)
-		return err->code;
+	code = ipc_dictionaries_init(&reader->dictionaries, reader->account, &reader->schema, !reader->is_file, err);
+	if (code)
+		return code;
+	for (uint32_t i = 0; i < reader->schema.schema->field_count; i++)
+		weir_ipc_dictionaries_want(&reader->dictionaries, i);
+	ipc_layout_init(&reader->layout, reader->account, reader->schema.schema->fields,
+			reader->schema.schema->field_count, reader->schema.wires.items);
 	reader->columns = weir_alloc_zero(reader->account,
 					  reader->schema.schema->field_count * sizeof(*reader->columns), err);
 	return reader->columns ? WEIR_OK : err->code;
@@ -218,7 +215,7 @@ int weir_ipc_reader_new(struct weir_account *account, const uint8_t *bytes, uint
 	*out = NULL;
 	if (!reader)
 		return err->code;
-	reader->account = reader->codec.account = account;
+	reader->account = account;
 	reader->bytes = bytes;
 	reader->size = size;
 	reader->owner = weir_owner_ref(owner);
@@ -301,15 +298,11 @@ void weir_ipc_reader_free(struct weir_ipc_reader *reader)
 {
 	if (!reader)
 		return;
-	if (reader->dictionaries)
-		for (size_t i = 0; i < reader->schema.dictionaries.count; i++)
-			weir_array_unref(reader->dictionaries[i]);
-	weir_free(reader->account, reader->dictionaries,
-		  reader->schema.dictionaries.count * sizeof(*reader->dictionaries));
+	ipc_layout_release(&reader->layout);
+	ipc_dictionaries_release(&reader->dictionaries);
 	if (reader->columns)
 		weir_free(reader->account, reader->columns,
 			  reader->schema.schema->field_count * sizeof(*reader->columns));
-	ipc_codec_release(&reader->codec);
 	ipc_schema_release(&reader->schema);
 	weir_owner_unref(reader->owner);
 	weir_free(reader->account, reader, sizeof(*reader));
