@@ -11,6 +11,9 @@ static const struct {
 	const char *magic; /* NULL: none */
 } formats[] = {
 	{&weir_parquet_format, "PAR1"},
+	{&weir_arrow_format, "ARROW1"},
+	{&weir_arrow_format, "FEA1"},             /* Feather's first version: refused with a word about it */
+	{&weir_arrow_format, "\xff\xff\xff\xff"}, /* a stream */
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
 
