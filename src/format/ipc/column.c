@@ -81,6 +81,7 @@ static int window_read(struct ipc_column *column, struct weir_error *err)
 	window_drop(column);
 	if (weir_ipc_column_rows(reader->layout, column->number, begin, end, &body, reader->dictionaries,
 				 &column->window, err)) {
+		weir_error_at_source(err, weir_file_path(reader->file->base.file));
 		weir_error_at_offset(err, reader->source.offset);
 		/* Rows are counted in the window by whoever found the fault; of children they stay theirs. */
 		if (err->has_row && !weir_type_is_nested(weir_type_values(column->type)))
