@@ -8,6 +8,8 @@
  *
  * Everything is copied out, so that the metadata may go while the body is read piece by piece.
  */
+#include "arrow/ipc_layout.h"
+
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
 #include "arrow/ipc_impl.h"
