@@ -309,8 +309,9 @@ const struct cli_command cli_commands[] = {
 	 "Shows rows drawn at random (10, or ROWS), in input order; every choice is equally likely. The same seed gives the same\n"
 	 "rows.\n\n  weir sample data/ -n 20 --seed 7\n",
 	 cli_sample},
-	{"stats", "stats PATH …",
-	 "Of each column: type, rows, nulls, the least and the greatest value, and about how many different ones (within 2 %).\n\n"
+	{"stats", "stats PATH … [--quick]",
+	 "Of each column: type, rows, nulls, the least and the greatest value, and about how many different ones (within 2 %).\n"
+	 "--quick asks footers alone where they tell, and leaves out the number of different values.\n\n"
 	 "  weir stats data/\n  weir stats sales.csv -o jsonl\n",
 	 cli_stats},
 	{"validate", "validate PATH …",

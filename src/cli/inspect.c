@@ -94,29 +94,32 @@ int cli_result(const struct cli *cli, struct weir_job *job, struct weir_error *e
 	return code;
 }
 
-/* Takes --seed out of the words: the others are for read. NULL: it is not there. */
-static const char *take_seed(struct cli *cli)
+/* Takes an option out of the words: the others are for read. Its value ("" of a flag), or NULL when it is not there. */
+static const char *take_option(struct cli *cli, const char *option, bool has_value)
 {
-	const char *seed = NULL;
+	size_t length = strlen(option);
+	const char *value = NULL;
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < cli->count; i++) {
-		if (strncmp(cli->words[i], "--seed=", 7) == 0)
-			seed = cli->words[i] + 7;
-		else if (strcmp(cli->words[i], "--seed") == 0)
-			seed = i + 1 < cli->count ? cli->words[++i] : "";
+		const char *word = cli->words[i];
+
+		if (has_value && strncmp(word, option, length) == 0 && word[length] == '=')
+			value = word + length + 1;
+		else if (strcmp(word, option) == 0)
+			value = has_value && i + 1 < cli->count ? cli->words[++i] : "";
 		else
-			cli->words[kept++] = cli->words[i];
+			cli->words[kept++] = word;
 	}
 	cli->count = kept;
-	return seed;
+	return value;
 }
 
 int cli_sample(const struct cli *cli)
 {
 	int64_t rows = cli->rows >= 0 ? cli->rows : SAMPLE_ROWS;
 	struct cli own = *cli;
-	struct weir_setting seed = {.name = "seed", .value = take_seed(&own)};
+	struct weir_setting seed = {.name = "seed", .value = take_option(&own, "--seed", true)};
 	struct weir_words words = {.count = 1, .option_count = seed.value ? 1 : 0, .options = &seed};
 	struct weir_error err = {0};
 	struct weir_job job = {0};
@@ -136,14 +139,17 @@ int cli_sample(const struct cli *cli)
 
 int cli_stats(const struct cli *cli)
 {
+	struct cli own = *cli;
+	struct weir_setting quick = {.name = "quick"};
+	struct weir_words words = {.options = &quick, .option_count = take_option(&own, "--quick", false) != NULL};
 	struct weir_error err = {0};
 	struct weir_job job = {0};
 	int code = weir_job_init(&job, &cli->session, &err);
 
 	if (!code)
-		code = cli_read_paths(&job, cli, &err);
+		code = cli_read_paths(&job, &own, &err);
 	if (!code)
-		code = weir_plan_add(job.plan, "profile", &(struct weir_words){0}, &err);
+		code = weir_plan_add(job.plan, "profile", &words, &err);
 	if (!code)
 		code = cli_result(cli, &job, &err);
 	return cli_finish(&job, code, &err);

@@ -91,6 +91,9 @@ struct weir_format_ops {
 	int (*open)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
 		    struct weir_format_file **out, struct weir_error *err);
 	void (*close)(struct weir_format_file *file); /* when refs reaches 0 */
+	/* What is known of a column over the whole file without reading data: nulls, and the least and the greatest value,
+	 * exactly (a bound that was shortened is none). Bytes are borrowed from the file. NULL: files know nothing. */
+	void (*column_bounds)(struct weir_format_file *file, uint32_t column, struct weir_bounds *out);
 	/* Cuts the rows into pieces of about bytes_target decoded bytes (0: do not cut inside the file), in order, without
 	 * gaps except where statistics prove that the predicate cannot match. A function of file and scan alone. */
 	int (*ranges)(struct weir_format_file *file, const struct weir_scan *scan, uint64_t bytes_target,

@@ -48,6 +48,12 @@ int weir_op_cast_program(struct weir_account *account, const struct weir_schema 
 int weir_op_null_array(struct weir_account *account, const struct weir_type *type, struct weir_array **out,
 		       struct weir_error *err);
 
+/* read_bounds.c: of the columns of a bound read, as many as its schema has, what all footers together say; bytes are in the
+ * plan's arena. Not known: some column's nulls or bounds would have to be looked for in the data (nested ones do not
+ * count). A column without values has no bounds. */
+int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, struct weir_bounds *bounds, bool *known,
+		     struct weir_error *err);
+
 /* rules.c: for operators whose columns are those of their input. */
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		       const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);

@@ -49,11 +49,17 @@ struct profile {
 	struct column_profile *columns;
 };
 
+struct profile_config {
+	struct weir_consumer consumer;
+	bool quick;
+	struct weir_bounds *bounds; /* of the input's columns, from footers; NULL: the rows are looked at */
+};
+
 struct profile_sink {
 	struct weir_account *account;
 	struct weir_schema *input;
 	const struct weir_schema *output; /* the plan's */
-	struct weir_consumer consumer;
+	const struct profile_config *config;
 	pthread_mutex_t lock;
 	struct profile total;
 };
@@ -69,21 +75,55 @@ struct profile_lane {
 void weir_profile_set(struct weir_node *node, const struct weir_consumer *consumer)
 {
 	WEIR_ASSERT(node->op == &weir_op_profile);
-	*(struct weir_consumer *)node->config = *consumer;
+	((struct profile_config *)node->config)->consumer = *consumer;
 }
 
 /* ---- the plan's half ---- */
 
+static const char *const option_names[] = {"quick", NULL};
+
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
-	node->config = weir_arena_alloc_zero(env->arena, sizeof(struct weir_consumer), err);
-	return node->config ? weir_words_expect(words, node->op->usage, 0, 0, NULL, err) : err->code;
+	struct profile_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+
+	if (!config)
+		return err->code;
+	node->config = config;
+	config->quick = weir_words_option(words, "quick") != NULL;
+	return weir_words_expect(words, node->op->usage, 0, 0, option_names, err);
+}
+
+static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	return weir_save_u32(save, ((const struct profile_config *)node->config)->quick, err);
 }
 
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
-	(void)load;
-	return parse(env, node, &(struct weir_words){0}, err);
+	struct profile_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+	uint32_t quick = 0;
+	int code = config ? weir_load_u32(load, &quick, err) : err->code;
+
+	if (!code)
+		config->quick = quick != 0;
+	node->config = config;
+	return code;
+}
+
+/* Where footers answer, the read need not begin: the sink says at once that it has enough. */
+static int ask_footers(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	struct profile_config *config = node->config;
+	struct weir_node *input = node->inputs[0];
+	struct weir_bounds *bounds =
+		weir_arena_alloc_zero(env->arena, (input->schema->field_count + 1) * sizeof(*bounds), err);
+	bool known = false;
+	int code = bounds ? weir_read_bounds(env, input, bounds, &known, err) : err->code;
+
+	if (code || !known)
+		return code;
+	config->bounds = bounds;
+	return input->op->rules.absorb_limit(env, input, 0, err);
 }
 
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
@@ -92,26 +132,31 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 		{.name = "column", .type = weir_type_of(WEIR_STRING)},
 		{.name = "type", .type = weir_type_of(WEIR_STRING)},
 		{.name = "rows", .type = weir_type_of(WEIR_INT64)},
-		{.name = "nulls", .type = weir_type_of(WEIR_INT64)},
+		{.name = "nulls", .type = weir_type_of(WEIR_INT64), .nullable = true},
 		{.name = "min", .type = weir_type_of(WEIR_STRING), .nullable = true},
 		{.name = "max", .type = weir_type_of(WEIR_STRING), .nullable = true},
 		{.name = "distinct", .type = weir_type_of(WEIR_INT64), .nullable = true},
 	};
 	struct weir_schema *schema =
 		weir_schema_new(env->account, fields, sizeof(fields) / sizeof(*fields), &(struct weir_metadata){0}, err);
+	struct profile_config *config = node->config;
+	int code;
 
 	if (!schema)
 		return err->code;
 	node->schema = schema;
 	node->rows_est = node->inputs[0]->schema->field_count;
 	node->bytes_est = -1;
-	return weir_op_keep_schema(env, schema, err);
+	code = weir_op_keep_schema(env, schema, err);
+	config->bounds = NULL;
+	return code || !config->quick ? code : ask_footers(env, node, err);
 }
 
 static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
 {
-	(void)node;
-	return weir_text_puts(out, "profile", err);
+	const struct profile_config *config = node->config;
+
+	return weir_text_puts(out, config->bounds ? "profile, from footers" : "profile", err);
 }
 
 /* ---- profiles ---- */
@@ -168,6 +213,7 @@ static void profile_reset(struct profile *profile)
 
 static bool has_bytes(const struct weir_type *type)
 {
+	type = weir_type_values(type);
 	return type->layout == WEIR_LAYOUT_BYTES || type->id == WEIR_FIXED_BINARY;
 }
 
@@ -185,6 +231,7 @@ static int bound_set(struct bound *bound, const struct weir_scalar *value, struc
 		bound->capacity = size;
 	}
 	bound->value = *value;
+	bound->value.type = weir_type_values(value->type);
 	bound->known = true;
 	if (has_bytes(value->type)) {
 		if (size)
@@ -520,6 +567,8 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	(void)split;
 	(void)err;
 	profile_reset(&lane->profile);
+	if (lane->sink->config->bounds)
+		lane->context->enough(lane->context);
 	return WEIR_OK;
 }
 
@@ -528,6 +577,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	struct profile_lane *lane = state;
 	int code = WEIR_OK;
 
+	if (lane->sink->config->bounds)
+		return WEIR_OK;
 	for (uint32_t i = 0; !code && i < vector->column_count; i++) {
 		code = weir_column_decode(vector, i, err);
 		if (!code)
@@ -542,6 +593,8 @@ static int split_end(void *state, struct weir_error *err)
 	struct profile_lane *lane = state;
 	int code;
 
+	if (lane->sink->config->bounds)
+		return WEIR_OK;
 	pthread_mutex_lock(&lane->sink->lock);
 	code = profile_merge(&lane->sink->total, &lane->profile, err);
 	pthread_mutex_unlock(&lane->sink->lock);
@@ -589,11 +642,25 @@ static int put_bound(struct weir_builder *out, const struct bound *bound, struct
 
 enum { OUT_COLUMN, OUT_TYPE, OUT_ROWS, OUT_NULLS, OUT_MIN, OUT_MAX, OUT_DISTINCT, OUT_COUNT };
 
+/* What the footers said, as if the rows had been looked at. */
+static int take_footers(struct profile_sink *sink, uint32_t number, struct weir_error *err)
+{
+	const struct weir_bounds *bounds = &sink->config->bounds[number];
+	struct column_profile *column = &sink->total.columns[number];
+
+	sink->total.rows = (uint64_t)bounds->row_count;
+	column->nulls = (uint64_t)bounds->null_count;
+	return bounds->has_min && bounds->min.type
+		       ? bounds_take(column, &bounds->min, &bounds->max, sink->total.account, err)
+		       : WEIR_OK;
+}
+
 static int put_row(struct profile_sink *sink, uint32_t number, struct weir_builder *out, struct weir_error *err)
 {
 	const struct weir_field *field = &sink->input->fields[number];
 	const struct column_profile *column = &sink->total.columns[number];
 	int64_t rows = (int64_t)sink->total.rows, nulls = (int64_t)column->nulls, distinct;
+	bool quick = sink->config->bounds, nulls_known = !quick || sink->config->bounds[number].has_null_count;
 	struct weir_text type;
 	int code;
 
@@ -606,12 +673,13 @@ static int put_row(struct profile_sink *sink, uint32_t number, struct weir_build
 	if (!code)
 		code = weir_builder_fixed(&out[OUT_ROWS], &rows, 1, err);
 	if (!code)
-		code = weir_builder_fixed(&out[OUT_NULLS], &nulls, 1, err);
+		code = nulls_known ? weir_builder_fixed(&out[OUT_NULLS], &nulls, 1, err)
+				   : weir_builder_null(&out[OUT_NULLS], 1, err);
 	if (!code)
 		code = put_bound(&out[OUT_MIN], &column->least, sink->account, err);
 	if (!code)
 		code = put_bound(&out[OUT_MAX], &column->greatest, sink->account, err);
-	if (!code && column->registers) {
+	if (!code && column->registers && !quick) {
 		distinct = llround(distinct_estimate(column->registers, sink->total.register_bits));
 		if (distinct > rows - nulls)
 			distinct = rows - nulls;
@@ -633,15 +701,19 @@ static int commit(void *state, struct weir_error *err)
 
 	for (uint32_t i = 0; !code && i < OUT_COUNT; i++)
 		code = weir_builder_init(&out[i], sink->output->fields[i].type, sink->account, err);
-	for (uint32_t i = 0; !code && i < sink->input->field_count; i++)
-		code = put_row(sink, i, out, err);
+	for (uint32_t i = 0; !code && i < sink->input->field_count; i++) {
+		if (sink->config->bounds)
+			code = take_footers(sink, i, err);
+		if (!code)
+			code = put_row(sink, i, out, err);
+	}
 	for (uint32_t i = 0; !code && i < OUT_COUNT; i++) {
 		columns[i] = weir_builder_finish(&out[i], err);
 		code = columns[i] ? WEIR_OK : err->code;
 	}
 	if (!code) {
 		batch = weir_batch_new(sink->account, sink->output, sink->input->field_count, columns, err);
-		code = batch ? sink->consumer.deliver(sink->consumer.state, batch, err) : err->code;
+		code = batch ? sink->config->consumer.deliver(sink->config->consumer.state, batch, err) : err->code;
 	}
 	for (uint32_t i = 0; i < OUT_COUNT; i++) {
 		weir_array_unref(columns[i]);
@@ -674,10 +746,10 @@ static const struct weir_sink_ops sink_ops = {
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
-	const struct weir_consumer *consumer = node->config;
+	const struct profile_config *config = node->config;
 	struct profile_sink *sink;
 
-	if (!consumer->deliver)
+	if (!config->consumer.deliver)
 		return weir_op_no_consumer(node, err);
 	sink = weir_alloc_zero(env->account, sizeof(*sink), err);
 	if (!sink)
@@ -685,7 +757,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	sink->account = env->account;
 	sink->input = weir_schema_ref(node->inputs[0]->schema);
 	sink->output = node->schema;
-	sink->consumer = *consumer;
+	sink->config = config;
 	pthread_mutex_init(&sink->lock, NULL);
 	if (profile_init(&sink->total, env->account, sink->input, err)) {
 		sink_free(sink);
@@ -696,17 +768,20 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 const struct weir_op weir_op_profile = {
 	.verb = "profile",
-	.usage = "profile",
+	.usage = "profile [--quick]",
 	.help = "Of each column: rows, nulls, the least and the greatest value, and about how many different ones.\n"
 		"\n"
+		"  --quick   from footers alone where they tell (then without the number of different values)\n"
+		"\n"
 		"  weir read data/ then filter 'price > 100' then profile\n",
+	.options = option_names,
 	.inputs_min = 1,
 	.inputs_max = 1,
 	.ends = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,
-	.save = weir_op_save_nothing,
+	.save = save,
 	.load = load,
 	.build = build,
 };

@@ -104,6 +104,21 @@ def test_stats_agree_with_pyarrow(weir, table, folder, threads):
             assert as_python(row["max"], values.type) == max(kept)
 
 
+def test_quick_stats_are_those_of_a_pass(weir, table, folder, tmp_path):
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=999)
+    pq.write_table(table, tmp_path / "b.parquet", write_statistics=False)
+    for path in (folder, folder / "part-1.parquet", tmp_path / "a.parquet"):
+        slow, quick = stats(weir, "stats", path), stats(weir, "stats", path, "--quick")
+        for name, row in slow.items():
+            if name != "list":
+                assert quick[name] == {**row, "distinct": None}, name
+        assert quick["list"]["nulls"] is None
+    # Without statistics everything is looked at.
+    assert stats(weir, "stats", tmp_path / "b.parquet") == stats(weir, "stats", tmp_path / "b.parquet", "--quick")
+    lines = weir("explain", f"read {tmp_path}/a.parquet then profile --quick").stdout.decode()
+    assert "profile, from footers" in lines and "stops after 0 rows" in lines
+
+
 def test_profile_ends_a_chain(weir, table, folder):
     found = stats(weir, "read", folder, "then", "filter", "key < 700 and flag", "then", "select", "key,text", "then", "profile")
     kept = table.filter(pc.and_(pc.less(table["key"], 700), table["flag"]))

@@ -293,6 +293,7 @@ const struct weir_format_ops weir_parquet_format = {
 	.extensions = extensions,
 	.open = file_open,
 	.close = file_close,
+	.column_bounds = parquet_column_bounds,
 	.ranges = file_ranges,
 	.reader_new = parquet_reader_new,
 	.reader_open = parquet_reader_open,

@@ -12,6 +12,7 @@
  */
 #define XXH_INLINE_ALL
 #include "base/checked.h"
+#include "expr/scalar.h"
 #include "format/parquet/read_impl.h"
 
 #include <math.h>
@@ -202,6 +203,40 @@ static void chunk_bounds(const struct parquet_file *file, const struct weir_scan
 	}
 	if (is_ordered(file, info, statistics->deprecated))
 		bounds_set(info, statistics->min, statistics->max, out);
+}
+
+void parquet_column_bounds(struct weir_format_file *base, uint32_t column, struct weir_bounds *out)
+{
+	const struct parquet_file *file = (const struct parquet_file *)base;
+	const struct weir_scan scan = {.columns = &column, .column_count = 1};
+	bool has_values = false;
+	uint32_t leaf = 0;
+
+	*out = (struct weir_bounds){.has_null_count = true, .has_min = true, .has_max = true};
+	if (!leaf_of(file, &scan, 0, &leaf)) {
+		*out = (struct weir_bounds){.row_count = base->row_count};
+		return;
+	}
+	for (uint32_t i = 0; i < file->metadata.row_group_count; i++) {
+		const struct parquet_statistics *statistics = &file->metadata.row_groups[i].chunks[leaf].statistics;
+		struct weir_bounds chunk;
+
+		chunk_bounds(file, &scan, i, 0, &chunk);
+		out->row_count += chunk.row_count;
+		out->null_count += chunk.null_count;
+		out->has_null_count &= chunk.has_null_count;
+		if (chunk.has_null_count && chunk.null_count == chunk.row_count)
+			continue; /* without a value there is no bound to know */
+		out->has_min &= chunk.has_min && !statistics->min_inexact;
+		out->has_max &= chunk.has_max && !statistics->max_inexact;
+		if (out->has_min && (!has_values || weir_scalar_compare(&chunk.min, &out->min) < 0))
+			out->min = chunk.min;
+		if (out->has_max && (!has_values || weir_scalar_compare(&chunk.max, &out->max) > 0))
+			out->max = chunk.max;
+		has_values = true;
+	}
+	out->has_min &= has_values;
+	out->has_max &= has_values;
 }
 
 /* ── bloom filters ── */

@@ -310,6 +310,8 @@ int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view 
 			int64_t row_first, struct weir_error *err);
 
 /* ── prune.c ── */
+
+void parquet_column_bounds(struct weir_format_file *file, uint32_t column, struct weir_bounds *out);
 /* False when statistics or bloom filters prove that no row of the row group can match. `bounds` is room for one per column
  * of the scan. */
 int parquet_row_group_may_match(const struct parquet_file *file, const struct weir_scan *scan, uint32_t row_group,
