@@ -1,14 +1,40 @@
 /* weir: a streaming data engine.
  *
- * The one public header. Every symbol that libweir exports is declared here with WEIR_API. A plan is a chain of verbs, as
- * the command takes them:  read 'data/' then filter 'price > 100' then write out/
+ * The one header to include. A program opens a session, builds a flow and lets it run:
  *
- * Threads: every function may be called from any thread; a stream is used by one thread at a time.
+ *     struct weir_session *session;                             memory limit, threads
+ *     struct weir_flow *flow;                                   read ─▶ filter ─▶ … : a recipe, nothing runs yet
+ *
+ *     weir_session_open(NULL, &session, &error);
+ *     flow = weir_flow_new(session);
+ *     weir_flow_read(flow, "orders.parquet", NULL);
+ *     weir_flow_filter(flow, "price > 100");
+ *     weir_flow_write(flow, "dear.parquet", NULL);
+ *     if (weir_flow_run(flow, NULL, &error))
+ *             fprintf(stderr, "%s\n", weir_error_text(error));
+ *
+ * Instead of writing, a flow can be counted (weir_flow_count), read row by row (weir_flow_rows) or batch by batch
+ * (weir_flow_stream), or started in the background (weir_flow_start).
+ *
+ * Rules for all functions:
+ *   - Functions that can fail return 0 (WEIR_OK) or an enum weir_code. `error`, always the last parameter, may be NULL; on
+ *     failure it is set to an error that the caller frees with weir_error_free, on success it is left alone.
+ *   - Handles are freed with the function named after them, in any order: what still needs a session keeps it.
+ *     All of those functions take NULL.
+ *   - Text given to a function is copied, text that a function returns as const char * belongs to the handle it came from.
+ *     All text is UTF-8.
+ *   - Structs that a program fills or gives room for begin with struct_size = sizeof(struct …), set by the program; what
+ *     a newer library has beyond it is left at its default. All-zero is the default of everything else.
+ *
+ * Threads: there are no globals. Sessions may be used by any number of threads at the same time. Every other handle is used
+ * by one thread at a time, but for the functions of weir_task that say otherwise. Different handles never disturb each
+ * other. Functions are safe to call with signals arriving; only weir_task_cancel may be called from a signal handler.
  */
 #ifndef WEIR_WEIR_H
 #define WEIR_WEIR_H
 
 #include "weir/arrow_abi.h"
+#include "weir/base.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,16 +43,324 @@
 extern "C" {
 #endif
 
-#define WEIR_API __attribute__((visibility("default")))
+struct weir_error;
+struct weir_session;
+struct weir_flow;
+struct weir_expression;
+struct weir_task;
+struct weir_rows;
+struct weir_context;
 
-/* The version of the library that is loaded, such as "0.1.0". Static storage. */
+/* The version of the library that is loaded, such as "0.1.0". Static storage. Any thread. */
 WEIR_API const char *weir_version(void);
 
+/* ---- errors ---------------------------------------------------------------------------------------------------------
+ *
+ * An error is immutable and belongs to whoever received it. Accessors may be called from any thread; each takes NULL and
+ * then answers as for "no error". Texts are NULL, and numbers −1, where nothing is known. */
+
+/* One line for people, with everything below in it: "a.parquet: operator filter, row 17: message". Never NULL. */
+WEIR_API const char *weir_error_text(const struct weir_error *error);
+WEIR_API enum weir_code weir_error_code(const struct weir_error *error);
+WEIR_API const char *weir_error_message(const struct weir_error *error);  /* what went wrong, without where */
+WEIR_API const char *weir_error_operator(const struct weir_error *error); /* "filter"; a transform's or source's own name */
+WEIR_API const char *weir_error_file(const struct weir_error *error);     /* path, "expression", … */
+WEIR_API const char *weir_error_column(const struct weir_error *error);
+WEIR_API const char *weir_error_value(const struct weir_error *error);
+WEIR_API int64_t weir_error_row(const struct weir_error *error);       /* in the file, from 0 */
+WEIR_API int64_t weir_error_row_count(const struct weir_error *error); /* 1, or how many rows from there on it is about */
+WEIR_API int64_t weir_error_line(const struct weir_error *error);      /* of a text file, from 1 */
+WEIR_API int64_t weir_error_offset(const struct weir_error *error);    /* byte in the file */
+WEIR_API int weir_error_errno(const struct weir_error *error);         /* 0: the system did not refuse anything */
+WEIR_API void weir_error_free(struct weir_error *error);
+
+/* "WEIR_E_DATA". Static storage; a code from a newer library gives "unknown code". Any thread. */
+WEIR_API const char *weir_error_code_name(int code);
+
+/* ---- sessions -------------------------------------------------------------------------------------------------------
+ *
+ * A session is memory with a limit, and threads. It runs one flow at a time; starting a second one meanwhile is
+ * WEIR_E_INVALID. What is to run at the same time gets a session each: opening one costs less than a millisecond. */
+
 struct weir_options {
-	size_t struct_size;   /* sizeof(struct weir_options) of the program's header */
-	int64_t memory_limit; /* bytes; 0: 60 % of what the machine or its cgroup has */
+	size_t struct_size;
+	int64_t memory_limit; /* bytes, at least 64 MiB; 0: 60 % of what the machine or its cgroup has */
 	uint32_t threads;     /* 0: one a CPU */
+	/* Where operators that spill put their files: a folder that exists and can be written to. None of this version's
+	 * operators spills. NULL: TMPDIR, else /var/tmp. */
+	const char *spill_dir;
+	/* Takes the lines that the session would log to stderr, without a newline; called from any thread, also from several
+	 * at once. NULL: they go to stderr. */
+	void (*log)(void *log_data, enum weir_log_level level, const char *line);
+	void *log_data;
 };
+
+/* options may be NULL. *out is NULL on failure. Any thread. */
+WEIR_API int weir_session_open(const struct weir_options *options, struct weir_session **out, struct weir_error **error);
+/* Flows, tasks, rows and arrays of the session remain usable; the session ends with the last of them. Any thread. */
+WEIR_API void weir_session_close(struct weir_session *session);
+
+/* ---- expressions ----------------------------------------------------------------------------------------------------
+ *
+ * Most programs write expressions as text: weir_flow_filter(flow, "price > 100 and flag in ('A', 'R')"); docs/expressions.md
+ * has the language. Where values come from variables, expressions are built, so that nothing needs to be quoted:
+ *
+ *     weir_flow_filter_by(flow, weir_binary(">", weir_column("price"), weir_double(limit)));
+ *
+ * Functions that take expressions take them over, also when they fail. An expression that cannot be (a NULL name, a text
+ * with a mistake) carries its error to the flow that it is given to, so only that needs to be checked. NULL is an
+ * expression for which there was no memory. One thread at a time. */
+
+WEIR_API struct weir_expression *weir_parse(const char *text); /* the language of docs/expressions.md */
+WEIR_API struct weir_expression *weir_column(const char *name);
+WEIR_API struct weir_expression *weir_int(int64_t value);
+WEIR_API struct weir_expression *weir_double(double value);
+WEIR_API struct weir_expression *weir_bool(int value);
+WEIR_API struct weir_expression *weir_string(const char *value); /* NULL: null */
+WEIR_API struct weir_expression *weir_bytes(const void *value, size_t size);
+WEIR_API struct weir_expression *weir_null(void);
+/* Any value as text with its type: weir_literal("2024-02-29", "date32"), weir_literal("1.50", "decimal128(5, 2)"). */
+WEIR_API struct weir_expression *weir_literal(const char *value, const char *type);
+/* A function of the language by its name: weir_call("lower", &name, 1); also "in": the first argument is one of the others.
+ * The array itself stays the caller's. */
+WEIR_API struct weir_expression *weir_call(const char *function, struct weir_expression *const *arguments, size_t count);
+/* An operator, or a function of one or two arguments: "not", "-", "is None", "lower"; "+", "<=", "and", "startswith". */
+WEIR_API struct weir_expression *weir_unary(const char *operation, struct weir_expression *operand);
+WEIR_API struct weir_expression *weir_binary(const char *operation, struct weir_expression *left,
+					     struct weir_expression *right);
+WEIR_API void weir_expression_free(struct weir_expression *expression);
+
+/* ---- flows ----------------------------------------------------------------------------------------------------------
+ *
+ * A flow is a list of steps: first one that gives rows (read…), then steps that change them, perhaps last one that ends the
+ * flow (write). Building it runs nothing and opens nothing. It can be run any number of times (once, when it reads an
+ * ArrowArrayStream).
+ *
+ * A step that cannot be added leaves its error in the flow: later steps do nothing, and whatever would run the flow reports
+ * it. So a program need not check each step; one that wants to can: each returns its code. */
+
+/* An option of a step, as the command takes it: {"compression", "zstd"} is --compression zstd, {"fsync", NULL} is --fsync.
+ * Lists of them end with {NULL, NULL}; NULL is an empty list. This struct never changes. */
+struct weir_option {
+	const char *name;
+	const char *value;
+};
+
+/* NULL: no session, or no memory; the functions below then report that. */
+WEIR_API struct weir_flow *weir_flow_new(struct weir_session *session);
+/* The same steps again. A stream that the flow reads is shared: whichever runs first has it. NULL: no memory. */
+WEIR_API struct weir_flow *weir_flow_copy(const struct weir_flow *flow);
+WEIR_API void weir_flow_free(struct weir_flow *flow);
+/* The error of the first step that could not be added, or NULL. Belongs to the flow. */
+WEIR_API const struct weir_error *weir_flow_error(const struct weir_flow *flow);
+
+/* Files, folders or globs, in any format that weir reads. The options are those of the verb `read` (weir help read), with a
+ * format's own: {"columns", "a,b"}, {"format", "csv"}, … */
+WEIR_API int weir_flow_read(struct weir_flow *flow, const char *path, const struct weir_option *options);
+WEIR_API int weir_flow_read_list(struct weir_flow *flow, const char *const *paths, size_t count,
+				 const struct weir_option *options);
+/* Batches of an Arrow stream, which is taken over, also on failure; such a flow runs once. */
+WEIR_API int weir_flow_read_stream(struct weir_flow *flow, struct ArrowArrayStream *stream);
+
+/* Keeps rows for which the expression is true. */
+WEIR_API int weir_flow_filter(struct weir_flow *flow, const char *expression);
+WEIR_API int weir_flow_filter_by(struct weir_flow *flow, struct weir_expression *expression);
+/* Exactly these columns: "a, b, total = price * amount". */
+WEIR_API int weir_flow_select(struct weir_flow *flow, const char *columns);
+/* All columns and these: "total = price * amount"; one that exists is replaced in its place. */
+WEIR_API int weir_flow_with(struct weir_flow *flow, const char *columns);
+WEIR_API int weir_flow_with_by(struct weir_flow *flow, const char *column, struct weir_expression *expression);
+WEIR_API int weir_flow_rename(struct weir_flow *flow, const char *column, const char *new_name);
+WEIR_API int weir_flow_drop(struct weir_flow *flow, const char *columns); /* "a, b" */
+WEIR_API int weir_flow_limit(struct weir_flow *flow, int64_t row_count);  /* the first ones, in input order */
+/* The rows so far, then those of `other`, which is copied. Columns meet by name. */
+WEIR_API int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other);
+/* Into a file or a folder, by its ending; the options are those of the verb `write`: {"mode", "overwrite"},
+ * {"compression", "zstd"}, … The target appears complete, when the run has ended well, or not at all. */
+WEIR_API int weir_flow_write(struct weir_flow *flow, const char *target, const struct weir_option *options);
+
+/* Any verb of the command, also those that are younger than this header. words: NULL-terminated, or NULL. */
+WEIR_API int weir_flow_step(struct weir_flow *flow, const char *verb, const char *const *words,
+			    const struct weir_option *options);
+/* Steps as the command takes them: "filter 'price > 100' then limit 5". */
+WEIR_API int weir_flow_chain(struct weir_flow *flow, const char *text);
+
+/* What a running flow did so far, or a finished one altogether. */
+struct weir_stats {
+	size_t struct_size;
+	uint64_t rows_in, rows_out;
+	uint64_t splits_done;   /* pieces of input */
+	int64_t splits_total;   /* −1: not known yet */
+	uint64_t bytes_done;    /* of what is read, decoded; estimates */
+	int64_t bytes_total;    /* −1: not known yet */
+	uint64_t elapsed_ns;
+	int64_t memory_used, memory_peak, memory_limit;
+	uint32_t threads;
+	int32_t finished;       /* 0 while it runs */
+	uint64_t splits_redone; /* given up for memory and run again */
+	uint64_t wait_ns_memory, wait_ns_order; /* summed over threads */
+};
+
+/* The schema of what the flow gives, as a struct. Opens the first file. */
+WEIR_API int weir_flow_schema(const struct weir_flow *flow, struct ArrowSchema *out, struct weir_error **error);
+/* What would be done, as text: after optimisation, with estimates. Free it with weir_text_free. */
+WEIR_API int weir_flow_explain(const struct weir_flow *flow, char **out, struct weir_error **error);
+WEIR_API void weir_text_free(char *text);
+
+/* ---- running --------------------------------------------------------------------------------------------------------*/
+
+/* Runs a flow that ends in write (or count), to its end. stats may be NULL. */
+WEIR_API int weir_flow_run(const struct weir_flow *flow, struct weir_stats *stats, struct weir_error **error);
+/* The number of rows that the flow gives. From file footers where that is possible. */
+WEIR_API int weir_flow_count(const struct weir_flow *flow, int64_t *row_count, struct weir_error **error);
+/* The rows as batches, in input order, as they come: the run goes on in the background, a few batches ahead. Releasing the
+ * stream stops it. Its errors are texts; weir_flow_start gives whole ones. Batches outlive the stream and the session. */
+WEIR_API int weir_flow_stream(const struct weir_flow *flow, struct ArrowArrayStream *out, struct weir_error **error);
+/* The rows one by one, for simple loops. */
+WEIR_API int weir_flow_rows(const struct weir_flow *flow, struct weir_rows **out, struct weir_error **error);
+
+struct weir_start_options {
+	size_t struct_size;
+	/* Called every progress_ms (0: 100) while the flow runs, from a thread of its own, and once at the end. */
+	void (*progress)(void *progress_data, const struct weir_stats *stats);
+	void *progress_data;
+	uint32_t progress_ms;
+	int64_t batch_rows; /* at most so many rows in a batch of the stream; 0: about 65,536 */
+};
+
+/* Starts a flow in the background. One that ends in write or count needs nothing more than weir_task_wait; the rows of
+ * another are taken with weir_task_stream or weir_task_rows. Everything that can be found wrong without running (names,
+ * types, missing files, targets that exist) is reported here. options may be NULL. */
+WEIR_API int weir_flow_start(const struct weir_flow *flow, const struct weir_start_options *options,
+			     struct weir_task **out, struct weir_error **error);
+/* Waits for the end and reports how it was; again and again the same. Any thread, any number of them. */
+WEIR_API int weir_task_wait(struct weir_task *task, struct weir_error **error);
+/* Asks the run to stop; what waits for it then gets WEIR_E_CANCELLED, within about a tenth of a second. A target that was
+ * being written does not appear. After the end it does nothing. Any thread, and signal handlers. */
+WEIR_API void weir_task_cancel(struct weir_task *task);
+/* Any thread, at any time. */
+WEIR_API int weir_task_stats(struct weir_task *task, struct weir_stats *out);
+
+/* One operator of the running flow: 0 is what reads, then each step. WEIR_E_INVALID past the last one. Any thread. */
+struct weir_operator_stats {
+	size_t struct_size;
+	const char *name; /* belongs to the task */
+	uint64_t rows_out;
+	uint64_t time_ns; /* summed over threads */
+};
+WEIR_API int weir_task_operator(struct weir_task *task, uint32_t index, struct weir_operator_stats *out);
+
+/* Once a task, either. The stream and the rows keep what they need of the task, which may be freed before them. */
+WEIR_API int weir_task_stream(struct weir_task *task, struct ArrowArrayStream *out, struct weir_error **error);
+WEIR_API int weir_task_rows(struct weir_task *task, struct weir_rows **out, struct weir_error **error);
+/* Cancels what still runs, unless a stream or rows of it are in use, and waits for it. */
+WEIR_API void weir_task_free(struct weir_task *task);
+
+/* ---- rows -----------------------------------------------------------------------------------------------------------
+ *
+ *     while (weir_rows_next(rows))
+ *             printf("%s %.2f\n", weir_rows_text(rows, 0), weir_rows_double(rows, 1));
+ *     if (weir_rows_error(rows))
+ *             …
+ *
+ * Columns are numbered from 0. Asking for a column or a type that is not there ends the rows with an error that says what
+ * is. Text and bytes are valid until the next weir_rows_next. One thread at a time. */
+
+/* 1: there is a row. 0: there is none, because of an error or not. */
+WEIR_API int weir_rows_next(struct weir_rows *rows);
+/* NULL while all is well. Belongs to the rows. */
+WEIR_API const struct weir_error *weir_rows_error(const struct weir_rows *rows);
+
+WEIR_API uint32_t weir_rows_column_count(const struct weir_rows *rows);
+WEIR_API const char *weir_rows_column_name(const struct weir_rows *rows, uint32_t column); /* NULL: no such column */
+WEIR_API const char *weir_rows_column_type(const struct weir_rows *rows, uint32_t column); /* "int64", "list<item: string>" */
+WEIR_API int weir_rows_find(const struct weir_rows *rows, const char *name); /* the column's number, or −1 */
+
+WEIR_API int weir_rows_is_null(struct weir_rows *rows, uint32_t column);
+/* Integers and booleans; dates, times, timestamps and durations as Arrow counts them. A null is 0. */
+WEIR_API int64_t weir_rows_int64(struct weir_rows *rows, uint32_t column);
+WEIR_API double weir_rows_double(struct weir_rows *rows, uint32_t column); /* floats and integers. A null is 0. */
+/* The bytes of a string or binary, not zero-terminated; size may be NULL. A null is NULL. */
+WEIR_API const char *weir_rows_bytes(struct weir_rows *rows, uint32_t column, size_t *size);
+/* A value of any type as zero-terminated text: "1.5", "2024-02-29", [1, 2]. A null is "". */
+WEIR_API const char *weir_rows_text(struct weir_rows *rows, uint32_t column);
+WEIR_API void weir_rows_free(struct weir_rows *rows); /* stops the run */
+
+/* ---- functions of the program ---------------------------------------------------------------------------------------
+ *
+ * weir calls them from its own threads, several at the same time. Each call gets a context, which is valid during the call,
+ * in that thread. They return 0, or something else when they failed; weir_context_fail says why:
+ *
+ *     return weir_context_fail(context, "row %lld: %s is no date", row, text);
+ *
+ * They must not call functions of weir on the flow or task that they run in, but for weir_task_cancel. */
+
+/* Says why the call fails; returns 1. printf's formats. */
+WEIR_API int weir_context_fail(struct weir_context *context, const char *format, ...) WEIR_PRINTF(2, 3);
+/* Not 0: the run is being cancelled, and what the call returns is not wanted any more. For loops that take long. */
+WEIR_API int weir_context_cancelled(const struct weir_context *context);
+/* The number of the thread, from 0. */
+WEIR_API uint32_t weir_context_thread(const struct weir_context *context);
+
+/* A C function over batches of rows. */
+struct weir_transform {
+	size_t struct_size;
+	const char *name; /* for errors, stats and explain; NULL: "transform" */
+
+	/* Makes `output` of `input`, both Arrow struct arrays whose children are columns. The input is borrowed: it is neither
+	 * released nor moved, and its buffers may be shared by the output, which weir releases before them.
+	 * output_schema may be left alone when `columns_out` says it; else it is set in each call, and always the same. */
+	int (*apply)(void *state, struct weir_context *context, const struct ArrowSchema *input_schema,
+		     const struct ArrowArray *input, struct ArrowSchema *output_schema, struct ArrowArray *output);
+
+	/* Per-thread state: made before a thread's first call, destroyed after its last. A thread that has to wait for work
+	 * may be given a new one when it goes on. NULL: apply gets `data` itself. */
+	int (*create)(void *data, struct weir_context *context, void **state);
+	void (*destroy)(void *state);
+	void *data;
+	void (*release)(void *data); /* when the flow, its copies and its tasks need it no more; NULL: nothing to do */
+
+	/* The columns that the function gets, in this order: "a, b". NULL: all. Others are not even read, unless they are
+	 * wanted elsewhere. */
+	const char *columns_in;
+	/* The columns that it makes, with their types: "total: double, tags: list<item: string>". NULL: weir asks the function
+	 * with a batch of no rows, when the flow is started, and takes the schema from there. */
+	const char *columns_out;
+	/* Not 0: the output has a row for each row of the input, and its columns are added to those of the input (or replace
+	 * those of the same name). 0: the output is all there is, with any number of rows. */
+	int32_t adds_columns;
+	int64_t batch_rows;   /* so many rows in each call but the last of a split; 0: about 16,384 or 1 MiB */
+	uint32_t threads_max; /* calls at the same time; 0: any number */
+};
+
+/* Rows keep their order. A piece of input (split) may be given up for memory and run again later: the function then sees
+ * its rows twice, but the flow's results have them once. */
+WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_transform *transform);
+
+/* C functions that give batches of rows. Either a number of splits, which are read in parallel, each by one thread:
+ *
+ *     open(data, split) ─▶ next … ─▶ close
+ *
+ * in any order of splits; a split may be closed early, and opened again to run it once more from its beginning. Or one
+ * stream (split_count 0): opened once a run with split 0, read by one thread at a time; the flow's steps still run in
+ * parallel. Rows are in the order of splits and batches. */
+struct weir_source {
+	size_t struct_size;
+	const char *name;    /* for errors, stats and explain; NULL: "source" */
+	const char *columns; /* with their types: "id: int64 not null, name: string" */
+	int64_t split_count; /* 0: one stream */
+	int (*open)(void *data, struct weir_context *context, int64_t split, void **state); /* NULL: state is data */
+	/* Fills `out` with the next batch, a struct array with the columns above, or leaves it alone at the end. */
+	int (*next)(void *state, struct weir_context *context, struct ArrowArray *out);
+	void (*close)(void *state); /* NULL: nothing to do */
+	void *data;
+	void (*release)(void *data); /* when the flow, its copies and its tasks need it no more; NULL: nothing to do */
+};
+WEIR_API int weir_flow_read_source(struct weir_flow *flow, const struct weir_source *source);
+
+/* ---- chains: the command's verbs, in one call -----------------------------------------------------------------------
+ *
+ * Without handles, for scripts and bindings. Any thread. */
 
 /* What a run did. */
 struct weir_result {

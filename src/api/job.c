@@ -1,15 +1,26 @@
 #include "api/job.h"
 
-int weir_job_init(struct weir_job *job, const struct weir_session_options *options, struct weir_error *err)
+int weir_job_init_in(struct weir_job *job, struct weir_session *session, struct weir_error *err)
 {
 	int code;
 
-	*job = (struct weir_job){0};
-	code = weir_session_new(options, &job->session, err);
-	if (!code)
-		code = weir_plan_new(weir_session_account(job->session), weir_session_io(job->session), &job->plan, err);
+	*job = (struct weir_job){.session = weir_session_ref(session)};
+	code = weir_plan_new(weir_session_account(session), weir_session_io(session), &job->plan, err);
 	if (code)
 		weir_job_release(job);
+	return code;
+}
+
+int weir_job_init(struct weir_job *job, const struct weir_session_options *options, struct weir_error *err)
+{
+	struct weir_session *session = NULL;
+	int code;
+
+	*job = (struct weir_job){0};
+	code = weir_session_new(options, &session, err);
+	if (!code)
+		code = weir_job_init_in(job, session, err);
+	weir_session_free(session);
 	return code;
 }
 

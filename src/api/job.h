@@ -15,6 +15,8 @@ struct weir_job {
 
 /* All-zero is empty; release takes it, twice too. */
 int weir_job_init(struct weir_job *job, const struct weir_session_options *options, struct weir_error *err);
+/* In a session that is there already; references it. */
+int weir_job_init_in(struct weir_job *job, struct weir_session *session, struct weir_error *err);
 /* Binds, optimises, builds; the run then exists and may be cancelled and asked for stats from other threads. */
 int weir_job_prepare(struct weir_job *job, struct weir_error *err);
 int weir_job_run(struct weir_job *job, struct weir_error *err);

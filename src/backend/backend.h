@@ -4,6 +4,7 @@
 #define WEIR_BACKEND_BACKEND_H
 
 #include "base/list.h"
+#include "base/log.h"
 #include "ops/fragment.h"
 #include "exec/exec.h"
 
@@ -11,12 +12,15 @@ struct weir_session_options {
 	int64_t memory_limit;   /* 0: default (60 % of the machine or cgroup) */
 	uint32_t threads;       /* 0: the CPUs this process may use */
 	const char *const *spill_dirs;
+	struct weir_log_sink log; /* where its threads' lines go; all-zero: stderr */
 };
 
-/* One a process or user; owns memory, I/O threads. Thread-safe where several runs share it. */
+/* Owns memory and I/O threads. Counted; any thread. It has one run at a time, since grants are made of the whole limit. */
 struct weir_session;
 int weir_session_new(const struct weir_session_options *options, struct weir_session **out, struct weir_error *err);
-void weir_session_free(struct weir_session *session);
+struct weir_session *weir_session_ref(struct weir_session *session);
+void weir_session_free(struct weir_session *session); /* lets go of one reference */
+const struct weir_log_sink *weir_session_log(const struct weir_session *session); /* NULL: stderr */
 struct weir_account *weir_session_account(struct weir_session *session);
 struct weir_io *weir_session_io(struct weir_session *session);
 int64_t weir_session_memory_limit(const struct weir_session *session);

@@ -38,7 +38,8 @@
 	X(E_SPILL_CORRUPT, "spilled data came back changed", "weir.DataError")                                         \
 	X(E_INTERNAL, "internal error", "RuntimeError")                                                                \
 	X(E_MISFIT, "value does not fit the inferred type", "weir.DataError")                                          \
-	X(E_AGAIN, "split read again from another place", "RuntimeError")
+	X(E_AGAIN, "split read again from another place", "RuntimeError")                                              \
+	X(E_FUNCTION, "a function of the program failed", "RuntimeError")
 
 enum {
 #define X(name, text, python) WEIR_PLACE_##name,

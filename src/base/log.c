@@ -20,6 +20,8 @@ static const char *const names[] = {"error", "warn", "info", "debug", "trace"};
 static _Atomic int current = LEVEL_UNKNOWN;
 static void (*hook_before)(void *), (*hook_after)(void *);
 static void *hook_context;
+/* A thread works for one session at a time, and whoever logs knows of none. */
+static _Thread_local const struct weir_log_sink *thread_sink;
 
 int weir_log_level(void)
 {
@@ -47,6 +49,14 @@ void weir_log_hook(void (*before)(void *), void (*after)(void *), void *context)
 	hook_before = before;
 	hook_after = after;
 	hook_context = context;
+}
+
+const struct weir_log_sink *weir_log_use(const struct weir_log_sink *sink)
+{
+	const struct weir_log_sink *before = thread_sink;
+
+	thread_sink = sink;
+	return before;
 }
 
 size_t weir_log_escape(char *line, size_t used, const char *message, size_t size)
@@ -90,6 +100,12 @@ void weir_log_write(enum weir_log_level level, const char *format, ...)
 	size = length < 0 ? 0 : (size_t)length;
 	if (size >= sizeof(message))
 		size = weir_text_cut(message, sizeof(message) - 1);
+	if (thread_sink) {
+		line[weir_log_escape(line, 0, message, size)] = '\0';
+		thread_sink->write(thread_sink->data, level, line);
+		errno = errno_before;
+		return;
+	}
 	used = (size_t)snprintf(line, sizeof(line), "weir: %s: ", names[level]);
 	used = weir_log_escape(line, used, message, size);
 	line[used++] = '\n';

@@ -1,4 +1,4 @@
-/* log: lines for people on stderr. WEIR_LOG=error|warn|info|debug|trace sets the level (default warn). Control characters
+/* log: lines for people on stderr, or for whom the thread works for. WEIR_LOG=error|warn|info|debug|trace sets the level (default warn). Control characters
  * in messages are escaped. Safe from any thread: one write per line. */
 #ifndef WEIR_BASE_LOG_H
 #define WEIR_BASE_LOG_H
@@ -10,6 +10,13 @@
 int weir_log_level(void);
 void weir_log_level_set(enum weir_log_level level);
 void weir_log_write(enum weir_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Takes lines instead of stderr: without "weir: level: ", without a newline, escaped. From any thread. */
+struct weir_log_sink {
+	void (*write)(void *data, enum weir_log_level level, const char *line);
+	void *data;
+};
+/* For the calling thread, until it is called again; NULL: stderr. Borrowed. Returns what it was. */
+const struct weir_log_sink *weir_log_use(const struct weir_log_sink *sink);
 /* Called around each line, so that a progress display can step aside. NULL: none. Set before threads start. */
 void weir_log_hook(void (*before)(void *), void (*after)(void *), void *context);
 

@@ -18,7 +18,13 @@ const struct cli_option cli_option_list[] = {
 
 bool cli_is_internal(const struct weir_op *op)
 {
-	return strcmp(op->verb, "collect") == 0 || strcmp(op->verb, "batches") == 0 || strcmp(op->verb, "check") == 0;
+	static const char *const internal[] = {"collect", "batches", "check", "transform", "source"};
+
+	for (size_t i = 0; i < sizeof(internal) / sizeof(*internal); i++) {
+		if (strcmp(op->verb, internal[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 static void print_options(void)

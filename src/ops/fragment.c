@@ -32,6 +32,13 @@ int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_op
 	return WEIR_OK;
 }
 
+void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_max)
+{
+	if (!fragment->lanes_max || lanes_max < fragment->lanes_max)
+		fragment->lanes_max = lanes_max;
+	fragment->lanes_strict = true;
+}
+
 void weir_fragment_release(struct weir_fragment *fragment)
 {
 	if (!fragment->account)

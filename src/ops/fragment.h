@@ -22,6 +22,7 @@ struct weir_fragment {
 	struct weir_schema *schema; /* of the vectors that reach the sink; a reference */
 	bool ordered;               /* the sink writes in split order */
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
+	bool lanes_strict;          /* more lanes would be wrong, not only useless */
 };
 
 void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account);
@@ -30,6 +31,8 @@ int weir_fragment_source(struct weir_fragment *fragment, const struct weir_sourc
 int weir_fragment_step(struct weir_fragment *fragment, const struct weir_step_ops *ops, void *state,
 		       struct weir_error *err);
 int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_ops *ops, void *state);
+/* A step that only so many lanes may run at the same time. */
+void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_max);
 void weir_fragment_release(struct weir_fragment *fragment); /* a sink that was not committed aborts */
 
 /* The chain inside one lane, without the sink: source and steps as one thing that gives vectors. Used by lanes and by

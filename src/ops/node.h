@@ -106,6 +106,8 @@ int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct wei
 		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
 int64_t weir_limit_rows(const struct weir_node *node);      /* −1: not a limit */
 const char *weir_union_chain(const struct weir_node *node); /* text of the second input; NULL: none */
+/* The second input as nodes instead of text, for programs. */
+void weir_union_set(struct weir_node *node, struct weir_node *second);
 
 /* Builds a node's inputs, then the node. */
 int weir_node_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,

@@ -63,6 +63,13 @@ const char *weir_union_chain(const struct weir_node *node)
 	return node->op == &weir_op_union ? ((const struct union_config *)node->config)->chain : NULL;
 }
 
+void weir_union_set(struct weir_node *node, struct weir_node *second)
+{
+	WEIR_ASSERT(node->op == &weir_op_union);
+	((struct union_config *)node->config)->chain = NULL;
+	node->inputs[1] = second;
+}
+
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
 	struct union_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
@@ -464,6 +471,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		weir_fragment_init(&source->sides[s].fragment, env->account);
 	for (uint32_t s = 0; !code && s < SIDES; s++) {
 		code = weir_node_build(env, node->inputs[s], &source->sides[s].fragment, err);
+		if (source->sides[s].fragment.lanes_strict)
+			weir_fragment_limit_lanes(fragment, source->sides[s].fragment.lanes_max);
 		if (!code)
 			code = match_side(env, node, source, s, err);
 	}

@@ -45,6 +45,20 @@ struct weir_node *weir_plan_root(const struct weir_plan *plan)
 	return plan->root;
 }
 
+struct weir_node *weir_plan_take_root(struct weir_plan *plan)
+{
+	struct weir_node *root = plan->root;
+
+	weir_plan_set_root(plan, NULL);
+	return root;
+}
+
+void weir_plan_set_root(struct weir_plan *plan, struct weir_node *root)
+{
+	plan->root = root;
+	plan->bound = plan->optimised = false;
+}
+
 struct weir_op_env *weir_plan_env(struct weir_plan *plan)
 {
 	return &plan->env;

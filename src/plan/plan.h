@@ -22,6 +22,9 @@ int weir_plan_parse_words(struct weir_plan *plan, const char *const *words, uint
 int weir_plan_parse_text(struct weir_plan *plan, const char *text, struct weir_error *err);
 /* Puts one operator on top (what the words do, for programs). */
 int weir_plan_add(struct weir_plan *plan, const char *verb, const struct weir_words *words, struct weir_error *err);
+/* Takes the nodes off, to put others beside them (union); and puts them back. The plan keeps owning them. */
+struct weir_node *weir_plan_take_root(struct weir_plan *plan);
+void weir_plan_set_root(struct weir_plan *plan, struct weir_node *root);
 struct weir_node *weir_plan_root(const struct weir_plan *plan);
 struct weir_op_env *weir_plan_env(struct weir_plan *plan);
 

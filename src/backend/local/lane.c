@@ -273,6 +273,7 @@ void *weir_lane_main(void *argument)
 	struct lane *lane = argument;
 	struct weir_local_run *run = lane->run;
 
+	weir_log_use(weir_session_log(run->session));
 	weir_account_init(&lane->account, run->account, "lane");
 	lane->account.ask = ask;
 	lane->account.asked = lane;

@@ -16,6 +16,9 @@ struct weir_session {
 	int64_t memory_limit;
 	uint32_t threads;
 	int64_t rss_start;
+	struct weir_log_sink log;
+	_Atomic uint32_t refs;
+	_Atomic bool running; /* a run has it */
 };
 
 struct lane {
@@ -69,6 +72,7 @@ struct weir_local_run {
 	struct lane *lanes;
 	uint32_t lane_count, lanes_running;
 	int64_t held; /* charged to the session before the run, and so not in the budget */
+	bool claimed; /* the session is this run's */
 	bool ended;
 	int end_code;
 	struct weir_error error;   /* the first cause */

@@ -189,6 +189,12 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 
 	if (!run)
 		return err->code;
+	if (atomic_exchange_explicit(&session->running, true, memory_order_acquire)) {
+		weir_free(account, run, sizeof(*run));
+		return weir_error_set(err, WEIR_E_INVALID,
+				      "the session runs another flow already: wait for it, cancel it, or open another session");
+	}
+	run->claimed = true;
 	if (fragment->lanes_max && fragment->lanes_max < stage.slots)
 		stage.slots = fragment->lanes_max;
 	run->session = session;
@@ -232,10 +238,19 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	return WEIR_OK;
 }
 
+/* release: whoever claims the session next finds it as the run left it. */
+static void unclaim(struct weir_local_run *run)
+{
+	if (run->claimed)
+		atomic_store_explicit(&run->session->running, false, memory_order_release);
+	run->claimed = false;
+}
+
 void weir_local_run_free(struct weir_local_run *run)
 {
 	if (!run)
 		return;
+	unclaim(run);
 	for (size_t i = 0; i < run->tasks.count; i++)
 		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
 	for (uint32_t i = 0; i < run->lane_count; i++)
@@ -347,6 +362,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 		code = run->fragment->sink_ops->commit(run->fragment->sink, err);
 	run->ended_ns = weir_clock_ns();
 	weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
+	unclaim(run);
 	return code;
 }
 

@@ -50,7 +50,9 @@ int weir_session_new(const struct weir_session_options *options, struct weir_ses
 		weir_mem_free(mem);
 		return err->code;
 	}
+	atomic_init(&session->refs, 1);
 	session->mem = mem;
+	session->log = options->log;
 	session->memory_limit = limit;
 	session->threads = options->threads ? options->threads : cpu_count();
 	/* What the process had before us (a Python interpreter, say) is not ours. */
@@ -66,11 +68,23 @@ int weir_session_new(const struct weir_session_options *options, struct weir_ses
 	return WEIR_OK;
 }
 
+struct weir_session *weir_session_ref(struct weir_session *session)
+{
+	atomic_fetch_add_explicit(&session->refs, 1, memory_order_relaxed);
+	return session;
+}
+
+const struct weir_log_sink *weir_session_log(const struct weir_session *session)
+{
+	return session->log.write ? &session->log : NULL;
+}
+
 void weir_session_free(struct weir_session *session)
 {
 	struct weir_mem *mem;
 
-	if (!session)
+	/* acq_rel: the last one frees what the others used. */
+	if (!session || atomic_fetch_sub_explicit(&session->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	mem = session->mem;
 	weir_io_free(session->io);

@@ -1,0 +1,560 @@
+/* Tasks: jobs that run. The rows of one that gives them go through a queue of QUEUE_BATCHES places:
+ *
+ *     lanes ─▶ deliver ─▶ [ b b b · ] ─▶ api_task_next     (an Arrow stream, or rows)
+ *
+ * deliver waits while the queue is full (the run's backpressure), the consumer while it is empty. Releasing the consumer
+ * cancels the run, lets deliver go and joins the threads.
+ *
+ * References: the program's handle, the consumer, and every array that was given out, children included; whoever is last
+ * frees the job and with it the session. The threads have none: whoever stops the task joins them first.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "ops/collect.h"
+#include "api/api_impl.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
+
+struct weir_task {
+	_Atomic uint32_t refs;
+	struct weir_job job;
+	bool gives_rows;
+	_Atomic bool claimed;   /* a stream or rows have it; relaxed: the handle is used by one thread at a time */
+	_Atomic bool cancelled; /* relaxed: whoever waits looks again soon. Set in signal handlers */
+	struct weir_start_options options;
+	pthread_t thread, progress_thread;
+	bool thread_started, progress_started; /* changed by whoever starts or stops, one at a time */
+	pthread_mutex_t lock;                  /* guards what follows; rank: stream, nothing is taken inside it */
+	pthread_cond_t changed;
+	struct weir_batch *queue[QUEUE_BATCHES];
+	uint32_t head, count;
+	bool finished, abandoned, stopping, stopped;
+	bool progress_ended;
+	struct weir_error error;
+};
+
+/* ---- references ---- */
+
+struct weir_task *api_task_ref(struct weir_task *task)
+{
+	atomic_fetch_add_explicit(&task->refs, 1, memory_order_relaxed);
+	return task;
+}
+
+void api_task_unref(struct weir_task *task)
+{
+	/* acq_rel: the last one frees what the others used. */
+	if (atomic_fetch_sub_explicit(&task->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	weir_job_release(&task->job);
+	pthread_cond_destroy(&task->changed);
+	pthread_mutex_destroy(&task->lock);
+	weir_plain_free(task);
+}
+
+struct weir_account *api_task_account(const struct weir_task *task)
+{
+	return weir_session_account(task->job.session);
+}
+
+const struct weir_schema *api_task_schema(const struct weir_task *task)
+{
+	return task->job.fragment.schema;
+}
+
+/* ---- the queue ---- */
+
+static void wait_a_while(struct weir_task *task, uint32_t ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += ms % 1000 * 1000000L;
+	until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	pthread_cond_timedwait(&task->changed, &task->lock, &until);
+}
+
+static bool is_cancelled(const struct weir_task *task)
+{
+	return atomic_load_explicit(&task->cancelled, memory_order_relaxed);
+}
+
+static int deliver(void *state, struct weir_batch *batch, struct weir_error *err)
+{
+	struct weir_task *task = state;
+	int code = WEIR_OK;
+
+	pthread_mutex_lock(&task->lock);
+	/* A signal handler cannot wake anybody, so this looks by itself. */
+	while (task->count == QUEUE_BATCHES && !task->abandoned && !is_cancelled(task))
+		wait_a_while(task, LOOK_MS);
+	if (task->abandoned || is_cancelled(task)) {
+		weir_batch_unref(batch);
+		code = weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
+	} else {
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = batch;
+	}
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+	return code;
+}
+
+int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+{
+	*out = NULL;
+	pthread_mutex_lock(&task->lock);
+	while (task->count == 0 && !task->finished)
+		pthread_cond_wait(&task->changed, &task->lock);
+	if (task->count) {
+		*out = task->queue[task->head];
+		task->head = (task->head + 1) % QUEUE_BATCHES;
+		task->count--;
+		pthread_cond_broadcast(&task->changed);
+	} else {
+		*err = task->error;
+	}
+	pthread_mutex_unlock(&task->lock);
+	return err->code;
+}
+
+/* ---- starting and stopping ---- */
+
+static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *task, struct weir_error *err)
+{
+	struct weir_consumer consumer = {.deliver = deliver, .state = task, .batch_rows = task->options.batch_rows};
+	bool ends = weir_plan_root(plan) && weir_plan_root(plan)->op->ends;
+	int code;
+
+	if (end == API_END_NONE && !ends)
+		return weir_error_set(
+			err, WEIR_E_INVALID,
+			"nothing becomes of the rows: end the flow with weir_flow_write, or take them with "
+			"weir_flow_rows, weir_flow_stream or weir_flow_count");
+	if (end == API_END_NONE || end == API_END_CHAIN || (end == API_END_EITHER && ends))
+		return WEIR_OK;
+	code = weir_plan_add(plan, end == API_END_COUNT ? "count" : "collect", &(struct weir_words){0}, err);
+	if (!code && end != API_END_COUNT) {
+		weir_collect_set(weir_plan_root(plan), &consumer);
+		task->gives_rows = true;
+	}
+	return code;
+}
+
+int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start_options *options,
+		 struct weir_task **out, struct weir_error *err)
+{
+	struct weir_task *task = weir_plain_alloc(sizeof(*task));
+	const struct weir_log_sink *log = weir_log_use(weir_session_log(job->session));
+	pthread_condattr_t monotonic;
+	int code;
+
+	if (!task) {
+		weir_job_release(job);
+		weir_log_use(log);
+		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a task");
+	}
+	atomic_init(&task->refs, 1);
+	task->job = *job;
+	*job = (struct weir_job){0};
+	if (options)
+		task->options = *options;
+	pthread_mutex_init(&task->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&task->changed, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	code = add_end(task->job.plan, end, task, err);
+	if (!code)
+		code = weir_job_prepare(&task->job, err);
+	weir_log_use(log);
+	if (code) {
+		api_task_unref(task);
+		return code;
+	}
+	*out = task;
+	return WEIR_OK;
+}
+
+static void finish(struct weir_task *task, const struct weir_error *err)
+{
+	pthread_mutex_lock(&task->lock);
+	task->error = *err;
+	task->finished = true;
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+}
+
+int api_task_run(struct weir_task *task, struct weir_error *err)
+{
+	const struct weir_log_sink *log = weir_log_use(weir_session_log(task->job.session));
+	int code = weir_job_run(&task->job, err);
+
+	weir_log_use(log);
+	finish(task, err);
+	return code;
+}
+
+static void *task_main(void *argument)
+{
+	struct weir_error err = {0};
+
+	api_task_run(argument, &err);
+	return NULL;
+}
+
+static void *progress_main(void *argument)
+{
+	struct weir_task *task = argument;
+	uint32_t ms = task->options.progress_ms ? task->options.progress_ms : PROGRESS_MS;
+	bool finished = false;
+
+	while (!finished) {
+		uint64_t until_ns = weir_clock_ns() + (uint64_t)ms * 1000000;
+		struct weir_stats stats;
+
+		pthread_mutex_lock(&task->lock);
+		while (!task->finished && weir_clock_ns() < until_ns)
+			wait_a_while(task, (uint32_t)((until_ns - weir_clock_ns()) / 1000000) + 1);
+		finished = task->finished;
+		pthread_mutex_unlock(&task->lock);
+		api_task_stats(task, &stats);
+		task->options.progress(task->options.progress_data, &stats);
+	}
+	pthread_mutex_lock(&task->lock);
+	task->progress_ended = true;
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+	return NULL;
+}
+
+int api_task_start(struct weir_task *task, struct weir_error *err)
+{
+	int failed = pthread_create(&task->thread, NULL, task_main, task);
+
+	task->thread_started = !failed;
+	if (failed)
+		return weir_error_set_errno(err, failed, "cannot start a thread");
+	task->progress_ended = true;
+	if (task->options.progress) {
+		task->progress_ended = false;
+		failed = pthread_create(&task->progress_thread, NULL, progress_main, task);
+		task->progress_started = !failed;
+		if (failed) {
+			/* A run without progress is still a run. */
+			task->progress_ended = true;
+			weir_log(WEIR_LOG_WARN, "progress cannot be shown: no thread could be started");
+		}
+	}
+	return WEIR_OK;
+}
+
+/* Stops the run, joins the threads and drops what nobody took. Once; a second one waits for the first. */
+static void stop(struct weir_task *task)
+{
+	pthread_mutex_lock(&task->lock);
+	if (task->stopping) {
+		while (!task->stopped)
+			pthread_cond_wait(&task->changed, &task->lock);
+		pthread_mutex_unlock(&task->lock);
+		return;
+	}
+	task->stopping = true;
+	task->abandoned = true;
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+	weir_task_cancel(task);
+	if (task->thread_started)
+		pthread_join(task->thread, NULL);
+	if (task->progress_started)
+		pthread_join(task->progress_thread, NULL);
+	for (; task->count; task->count--, task->head = (task->head + 1) % QUEUE_BATCHES)
+		weir_batch_unref(task->queue[task->head]);
+	pthread_mutex_lock(&task->lock);
+	task->stopped = true;
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+}
+
+int api_task_claim(struct weir_task *task, struct weir_error *err)
+{
+	if (!task->gives_rows)
+		return weir_error_set(err, WEIR_E_INVALID, "the flow ends in '%s', so it gives no rows",
+				      weir_plan_root(task->job.plan)->op->verb);
+	if (atomic_exchange_explicit(&task->claimed, true, memory_order_relaxed))
+		return weir_error_set(err, WEIR_E_INVALID, "the rows of the task are taken already");
+	api_task_ref(task);
+	return WEIR_OK;
+}
+
+void api_task_unclaim(struct weir_task *task)
+{
+	stop(task);
+	api_task_unref(task);
+}
+
+/* ---- public ---- */
+
+static int task_of(const struct weir_flow *flow, enum api_end end, const struct weir_start_options *options,
+		   struct weir_task **out, struct weir_error *err)
+{
+	struct weir_job job = {0};
+	int code = api_flow_check(flow, err);
+
+	if (!code)
+		code = weir_job_init_in(&job, api_flow_session(flow), err);
+	if (!code)
+		code = api_flow_build(flow, job.plan, API_BUILD_RUN, err);
+	if (code) {
+		weir_job_release(&job);
+		return code;
+	}
+	return api_task_new(&job, end, options, out, err);
+}
+
+int weir_flow_start(const struct weir_flow *flow, const struct weir_start_options *options, struct weir_task **out,
+		    struct weir_error **error)
+{
+	struct weir_start_options own = {0};
+	struct weir_error err = {0};
+	struct weir_task *task = NULL;
+	int code = api_need(out, "`out` of weir_flow_start", error);
+
+	if (code)
+		return code;
+	*out = NULL;
+	if (options) {
+		code = api_check_size("weir_start_options", options->struct_size, &err);
+		if (!code)
+			API_COPY_IN(&own, options);
+	}
+	if (!code)
+		code = task_of(flow, API_END_EITHER, &own, &task, &err);
+	if (!code) {
+		code = api_task_start(task, &err);
+		if (code)
+			api_task_unref(task);
+	}
+	if (code)
+		return api_report(&err, error);
+	*out = task;
+	return WEIR_OK;
+}
+
+int weir_task_wait(struct weir_task *task, struct weir_error **error)
+{
+	struct weir_error err;
+	int code = api_need(task, "the task", error);
+
+	if (code)
+		return code;
+	pthread_mutex_lock(&task->lock);
+	while (!task->finished || !task->progress_ended)
+		pthread_cond_wait(&task->changed, &task->lock);
+	err = task->error;
+	pthread_mutex_unlock(&task->lock);
+	return err.code ? api_report(&err, error) : WEIR_OK;
+}
+
+void weir_task_cancel(struct weir_task *task)
+{
+	if (!task)
+		return;
+	atomic_store_explicit(&task->cancelled, true, memory_order_relaxed);
+	weir_local_run_cancel(task->job.run);
+}
+
+static uint64_t elapsed(const struct weir_run_stats *stats)
+{
+	uint64_t end = stats->ended_ns ? stats->ended_ns : weir_clock_ns();
+
+	return stats->started_ns && end > stats->started_ns ? end - stats->started_ns : 0;
+}
+
+void api_task_stats(struct weir_task *task, struct weir_stats *out)
+{
+	struct weir_run_stats run;
+
+	weir_local_run_stats(task->job.run, &run);
+	*out = (struct weir_stats){
+		.struct_size = sizeof(*out),
+		.rows_in = run.rows_in,
+		.rows_out = run.rows_out,
+		.splits_done = run.splits_done,
+		.splits_total = run.splits_all_known ? (int64_t)run.splits_known : -1,
+		.bytes_done = run.bytes_est_done,
+		.bytes_total = run.splits_all_known ? (int64_t)run.bytes_est_known : -1,
+		.elapsed_ns = elapsed(&run),
+		.memory_used = run.memory_used,
+		.memory_peak = run.memory_peak,
+		.memory_limit = run.memory_limit,
+		.threads = run.lanes,
+		.splits_redone = run.core.give_ups,
+		.wait_ns_memory = run.core.wait_ns_memory,
+		.wait_ns_order = run.core.wait_ns_turn,
+	};
+	pthread_mutex_lock(&task->lock);
+	out->finished = task->finished;
+	pthread_mutex_unlock(&task->lock);
+}
+
+int weir_task_stats(struct weir_task *task, struct weir_stats *out)
+{
+	struct weir_stats stats;
+	struct weir_error err = {0};
+
+	if (!task || !out || api_check_size("weir_stats", out->struct_size, &err))
+		return WEIR_E_INVALID;
+	api_task_stats(task, &stats);
+	API_COPY_OUT(out, &stats);
+	return WEIR_OK;
+}
+
+int weir_task_operator(struct weir_task *task, uint32_t index, struct weir_operator_stats *out)
+{
+	struct weir_run_stats run;
+	struct weir_operator_stats stats;
+	struct weir_error err = {0};
+
+	if (!task || !out || api_check_size("weir_operator_stats", out->struct_size, &err))
+		return WEIR_E_INVALID;
+	weir_local_run_stats(task->job.run, &run);
+	if (index >= run.op_count)
+		return WEIR_E_INVALID;
+	stats = (struct weir_operator_stats){
+		.name = run.ops[index].name, .rows_out = run.ops[index].rows_out, .time_ns = run.ops[index].time_ns};
+	API_COPY_OUT(out, &stats);
+	return WEIR_OK;
+}
+
+void weir_task_free(struct weir_task *task)
+{
+	if (!task)
+		return;
+	if (!atomic_load_explicit(&task->claimed, memory_order_relaxed))
+		stop(task);
+	api_task_unref(task);
+}
+
+/* ---- in one call ---- */
+
+int weir_flow_run(const struct weir_flow *flow, struct weir_stats *stats, struct weir_error **error)
+{
+	struct weir_error err = {0};
+	struct weir_task *task = NULL;
+	struct weir_stats all;
+	int code = stats ? api_check_size("weir_stats", stats->struct_size, &err) : WEIR_OK;
+
+	if (!code)
+		code = task_of(flow, API_END_NONE, NULL, &task, &err);
+	if (code)
+		return api_report(&err, error);
+	code = api_task_run(task, &err);
+	if (stats) {
+		api_task_stats(task, &all);
+		API_COPY_OUT(stats, &all);
+	}
+	api_task_unref(task);
+	return code ? api_report(&err, error) : WEIR_OK;
+}
+
+int weir_flow_count(const struct weir_flow *flow, int64_t *row_count, struct weir_error **error)
+{
+	struct weir_error err = {0};
+	struct weir_task *task = NULL;
+	struct weir_stats stats;
+	int code = api_need(row_count, "`row_count` of weir_flow_count", error);
+
+	if (code)
+		return code;
+	*row_count = -1;
+	code = task_of(flow, API_END_COUNT, NULL, &task, &err);
+	if (code)
+		return api_report(&err, error);
+	code = api_task_run(task, &err);
+	api_task_stats(task, &stats);
+	if (!code)
+		*row_count = (int64_t)stats.rows_out;
+	api_task_unref(task);
+	return code ? api_report(&err, error) : WEIR_OK;
+}
+
+int api_flow_claim(const struct weir_flow *flow, struct weir_task **out, struct weir_error *err)
+{
+	int code = task_of(flow, API_END_COLLECT, NULL, out, err);
+
+	if (code)
+		return code;
+	code = api_task_start(*out, err);
+	if (!code)
+		code = api_task_claim(*out, err);
+	api_task_unref(*out);
+	return code;
+}
+
+int weir_flow_schema(const struct weir_flow *flow, struct ArrowSchema *out, struct weir_error **error)
+{
+	struct weir_error err = {0};
+	struct weir_job job = {0};
+	int code = api_need(out, "`out` of weir_flow_schema", error);
+
+	if (code)
+		return code;
+	*out = (struct ArrowSchema){0};
+	code = api_flow_check(flow, &err);
+	if (!code)
+		code = weir_job_init_in(&job, api_flow_session(flow), &err);
+	if (!code)
+		code = api_flow_build(flow, job.plan, API_BUILD_LOOK, &err);
+	if (!code)
+		code = weir_plan_bind(job.plan, &err);
+	if (!code)
+		code = api_export_schema(weir_plan_root(job.plan)->schema, out, &err);
+	weir_job_release(&job);
+	return code ? api_report(&err, error) : WEIR_OK;
+}
+
+int weir_flow_explain(const struct weir_flow *flow, char **out, struct weir_error **error)
+{
+	struct weir_error err = {0};
+	struct weir_job job = {0};
+	struct weir_text text = {0};
+	int code = api_need(out, "`out` of weir_flow_explain", error);
+
+	if (code)
+		return code;
+	*out = NULL;
+	code = api_flow_check(flow, &err);
+	if (!code)
+		code = weir_job_init_in(&job, api_flow_session(flow), &err);
+	if (!code) {
+		weir_text_init(&text, weir_session_account(job.session));
+		code = api_flow_build(flow, job.plan, API_BUILD_LOOK, &err);
+	}
+	if (!code)
+		code = weir_plan_bind(job.plan, &err);
+	if (!code)
+		code = weir_plan_optimise(job.plan, &err);
+	if (!code)
+		code = weir_plan_explain(job.plan, &text, &err);
+	if (!code) {
+		*out = weir_plain_alloc(text.size + 1);
+		if (*out)
+			memcpy(*out, text.data, text.size);
+		else
+			code = weir_error_set(&err, WEIR_E_MEMORY, "no memory for a text of %zu bytes", text.size);
+	}
+	if (text.account)
+		weir_text_release(&text);
+	weir_job_release(&job);
+	return code ? api_report(&err, error) : WEIR_OK;
+}
+
+void weir_text_free(char *text)
+{
+	weir_plain_free(text);
+}
