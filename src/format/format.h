@@ -186,7 +186,7 @@ const struct weir_writer_ops *weir_writer_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_for_extension(const char *extension); /* ".parquet" */
 const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
 
-extern const struct weir_format_ops weir_parquet_format, weir_arrow_format;
+extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format;
 extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer;
 
 #endif

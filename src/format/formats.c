@@ -14,6 +14,7 @@ static const struct {
 	{&weir_arrow_format, "ARROW1"},
 	{&weir_arrow_format, "FEA1"},             /* Feather's first version: refused with a word about it */
 	{&weir_arrow_format, "\xff\xff\xff\xff"}, /* a stream */
+	{&weir_csv_format, NULL},
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
 
