@@ -498,6 +498,7 @@ static int header(struct weir_account *account, const struct weir_schema *schema
 const struct weir_writer_ops weir_parquet_writer = {
 	.name = "parquet",
 	.extension = ".parquet",
+	.codec = WEIR_CODEC_SNAPPY,
 	.writer_new = writer_new,
 	.part_begin = part_begin,
 	.push = push,
