@@ -511,19 +511,13 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		code = file_begin(lane, err);
 	if (!code && sink->rows_per_file && lane->file_rows + vector->selection.count > (uint64_t)sink->rows_per_file) {
 		/* The vector goes into two files (or more): cut by selection. */
-		uint16_t all[WEIR_VECTOR_ROWS];
-		struct weir_vector rest = *vector;
+		uint16_t numbers[WEIR_VECTOR_ROWS];
+		struct weir_vector rest;
 
-		code = weir_vector_decode_all(vector, err);
-		rest.columns = vector->columns;
-		if (!rest.selection.rows) {
-			for (uint32_t i = 0; i < rest.selection.count; i++)
-				all[i] = (uint16_t)i;
-			rest.selection.rows = all;
-		}
+		code = weir_vector_cut_begin(vector, numbers, &rest, err);
 		while (!code && rest.selection.count > 0) {
-			struct weir_vector head = rest;
 			uint64_t room = (uint64_t)sink->rows_per_file - lane->file_rows;
+			struct weir_vector head;
 
 			if (room == 0) {
 				code = file_end(lane, err);
@@ -531,12 +525,9 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 					code = file_begin(lane, err);
 				continue;
 			}
-			if (head.selection.count > room)
-				head.selection.count = (uint32_t)room;
+			head = weir_vector_cut(&rest, room);
 			code = sink->writer_ops->push(lane->writer, &head, err);
 			lane->file_rows += head.selection.count;
-			rest.selection.rows += head.selection.count;
-			rest.selection.count -= head.selection.count;
 		}
 		return code;
 	}
