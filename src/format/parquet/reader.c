@@ -264,7 +264,7 @@ static uint64_t row_need(const struct parquet_reader *self, const struct parquet
 static void turns_plan(struct parquet_reader *self, const struct parquet_row_group *group)
 {
 	int64_t room = weir_account_room(self->account);
-	int64_t used = atomic_load_explicit(&self->account->used, memory_order_relaxed);
+	int64_t used = weir_account_used(self->account);
 	uint64_t budget, need = 0, leaves = 0;
 
 	self->is_tight = false;
