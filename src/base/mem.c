@@ -74,7 +74,8 @@ size_t weir_spare_size(size_t size)
 
 static size_t class_size(int class)
 {
-	return class < 8 ? (size_t)(class + 1) * WEIR_ALIGN : (size_t)(4 + (class - 7) % 4) << (9 - 2 + (class - 7) / 4);
+	return class < 8 ? (size_t)(class + 1) * WEIR_ALIGN
+			 : (size_t)(4 + (class - 7) % 4) << (9 - 2 + (class - 7) / 4);
 }
 
 /* --- accounts --- */
@@ -420,7 +421,8 @@ static void *move(struct weir_account *account, void *memory, size_t size_old, s
 	if (!moved)
 		return NULL;
 	memcpy(moved, memory, size_old < size_new ? size_old : size_new);
-	if (account->spares && weir_account_room(account->spares->keeper) > account->spares->bytes + (int64_t)size_old &&
+	if (account->spares &&
+	    weir_account_room(account->spares->keeper) > account->spares->bytes + (int64_t)size_old &&
 	    spare_put(account, memory, size_old))
 		add(account->spares->keeper, (int64_t)size_old);
 	else
