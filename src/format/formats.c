@@ -15,6 +15,7 @@ static const struct {
 	{&weir_arrow_format, "FEA1"},             /* Feather's first version: refused with a word about it */
 	{&weir_arrow_format, "\xff\xff\xff\xff"}, /* a stream */
 	{&weir_csv_format, NULL},
+	{&weir_json_format, NULL},
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
 
@@ -23,19 +24,8 @@ static const struct weir_writer_ops *const writers[] = {
 	&weir_csv_writer,
 	&weir_jsonl_writer,
 	&weir_arrow_writer,
-	&weir_arrows_writer,
 };
 enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
-
-/* Other names for the same. */
-static const struct {
-	const char *name, *format, *writer;
-} aliases[] = {
-	{"feather", "arrow", "arrow"},
-	{"ipc", "arrow", "arrow"},
-	{"arrows", "arrow", "arrows"},
-};
-enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -70,9 +60,8 @@ const struct weir_format_ops *weir_format_for_path(const char *path)
 
 const struct weir_format_ops *weir_format_by_name(const char *name)
 {
-	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
-		if (strcmp(name, aliases[i].name) == 0)
-			name = aliases[i].format;
+	if (strcmp(name, "jsonl") == 0 || strcmp(name, "ndjson") == 0) /* one reader for all layouts */
+		name = "json";
 	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
 		if (strcmp(name, formats[i].ops->name) == 0)
 			return formats[i].ops;
@@ -81,9 +70,6 @@ const struct weir_format_ops *weir_format_by_name(const char *name)
 
 const struct weir_writer_ops *weir_writer_by_name(const char *name)
 {
-	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
-		if (strcmp(name, aliases[i].name) == 0)
-			name = aliases[i].writer;
 	for (uint32_t i = 0; i < WRITER_COUNT; i++)
 		if (strcmp(name, writers[i]->name) == 0)
 			return writers[i];
@@ -95,13 +81,10 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension)
 	for (uint32_t i = 0; i < WRITER_COUNT; i++)
 		if (strcasecmp(extension, writers[i]->extension) == 0)
 			return writers[i];
-	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
-		if (extension[0] == '.' && strcasecmp(extension + 1, aliases[i].name) == 0)
-			return weir_writer_by_name(aliases[i].writer);
 	return NULL;
 }
 
 const char *weir_writer_names(void)
 {
-	return "parquet, csv, jsonl, arrow, arrows";
+	return "parquet, csv, jsonl, arrow";
 }
