@@ -27,12 +27,9 @@ static bool field_is_good(const struct csv_reader *self, uint32_t field, const c
 	char buffer[64], *plain = buffer;
 	uint64_t value[4];
 
-	if (dialect->has_quote && size && (uint8_t)text[0] != dialect->quote)
-		return !memchr(text, dialect->quote, size) &&
-		       (weir_type_is_bytes(type) || type->id == WEIR_NULL || type->id == WEIR_FIXED_BINARY ||
-			csv_is_null(self->file->options, text, size) ||
-			csv_value_parse(type, dialect->point, text, size, value));
-	if (weir_type_is_bytes(type) || type->id == WEIR_NULL || size == 0)
+	if (dialect->has_quote && size && (uint8_t)text[0] != dialect->quote && memchr(text, dialect->quote, size))
+		return false;
+	if (weir_type_is_bytes(type) || type->id == WEIR_NULL || type->id == WEIR_FIXED_BINARY || size == 0)
 		return true;
 	if (size > sizeof(buffer))
 		return false;

@@ -118,6 +118,23 @@ static bool is_given(const struct csv_options *options, const char *name)
 	return false;
 }
 
+/* Whether decode.c's quick readings could take a null for a value. They take no names of numbers. */
+static bool null_looks_like_value(const struct csv_options *options, const struct weir_type *type, uint8_t point)
+{
+	uint64_t value[4];
+
+	if (weir_type_is_bytes(type) || type->id == WEIR_FIXED_BINARY)
+		return false;
+	for (uint32_t i = 0; i < options->null_count; i++) {
+		const struct csv_text *null = &options->nulls[i];
+		bool is_named = weir_type_is_float(type) && null->size && strpbrk(null->data, "nNiI");
+
+		if (!is_named && csv_value_parse(type, point, null->data, null->size, value))
+			return true;
+	}
+	return false;
+}
+
 static int columns_open(struct csv_reader *self, struct weir_error *err)
 {
 	uint32_t count = self->scan->column_count;
@@ -139,7 +156,6 @@ static int columns_open(struct csv_reader *self, struct weir_error *err)
 		struct csv_column *column = &self->columns[i];
 		const struct weir_field *field = &self->file->base.schema->fields[self->scan->columns[i]];
 		const struct csv_options *options = self->file->options;
-		uint64_t value[4];
 
 		column->pending.decode = csv_decode;
 		column->reader = self;
@@ -147,13 +163,7 @@ static int columns_open(struct csv_reader *self, struct weir_error *err)
 		column->name = field->name;
 		column->type = weir_type_values(field->type);
 		column->is_given = is_given(options, field->name);
-		column->null_first = false;
-		for (uint32_t n = 0; n < options->null_count && !weir_type_is_bytes(column->type); n++)
-			column->null_first |= column->type->id == WEIR_FIXED_BINARY ||
-					      ((options->nulls[n].size && (options->nulls[n].data[0] == '-' ||
-									  (uint8_t)(options->nulls[n].data[0] - '0') <= 9)) &&
-					       csv_value_parse(column->type, self->file->dialect.point,
-							       options->nulls[n].data, options->nulls[n].size, value));
+		column->null_first = null_looks_like_value(options, column->type, self->file->dialect.point);
 	}
 	return WEIR_OK;
 }
