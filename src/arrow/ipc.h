@@ -49,6 +49,15 @@ int weir_dictionary_measure(const struct weir_array *values, struct weir_chunk_p
 int weir_dictionary_write(int64_t dictionary_id, bool is_delta, const struct weir_array *values,
 			  const struct weir_chunk_plan *plan, uint8_t *out, struct weir_error *err);
 
+/* The same batch with each buffer compressed, as a message of its own (ipc_compress.c). Chunks never are; files may be. */
+enum weir_ipc_codec { WEIR_IPC_LZ4, WEIR_IPC_ZSTD };
+struct weir_ipc_compressor;
+int weir_ipc_compressor_new(struct weir_account *account, enum weir_ipc_codec codec, int level,
+			    struct weir_ipc_compressor **out, struct weir_error *err); /* level 0: the fast end */
+void weir_ipc_compressor_free(struct weir_ipc_compressor *compressor);
+int weir_ipc_compress(struct weir_ipc_compressor *compressor, const uint8_t *chunk, uint64_t size,
+		      struct weir_buffer *out, struct weir_chunk_plan *plan, struct weir_error *err);
+
 /* Dictionaries of a schema, also those inside nested types and inside the values of others, numbered in field order,
  * parents first. `out` gets the batch's values array for each, borrowed. A dictionary inside another's values has the
  * higher number and must be written before it. */

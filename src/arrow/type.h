@@ -164,6 +164,8 @@ void weir_schema_unref(const struct weir_schema *schema);
 bool weir_schema_equal(const struct weir_schema *a, const struct weir_schema *b, bool with_metadata);
 /* Unknown: WEIR_E_NAME with the nearest names ("no column 'prize'; did you mean 'price'?"). */
 int weir_schema_find(const struct weir_schema *schema, const char *name, uint32_t *out, struct weir_error *err);
+/* "name: type", with "not null" where it is. */
+int weir_field_print(const struct weir_field *field, struct weir_text *out, struct weir_error *err);
 int weir_schema_print(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err);
 
 const char *weir_metadata_get(const struct weir_metadata *metadata, const char *key, uint32_t *value_size);

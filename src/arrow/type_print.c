@@ -182,6 +182,14 @@ int weir_type_print(const struct weir_type *type, struct weir_text *out, struct 
 	return printer.code;
 }
 
+int weir_field_print(const struct weir_field *field, struct weir_text *out, struct weir_error *err)
+{
+	struct printer printer = {.text = out, .err = err};
+
+	put_field(&printer, field);
+	return printer.code;
+}
+
 int weir_schema_print(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err)
 {
 	struct printer printer = {.text = out, .err = err};

@@ -17,7 +17,9 @@
  * was asked for longest ago go first.
  *
  * Huge pages are neither asked for nor refused. A frame's pages never exceed what it is charged, so the kernel's choice
- * does no harm; asking would touch 2 MiB where 64 KiB are used.
+ * does no harm; asking would touch 2 MiB where 64 KiB are used. Tried and dropped: frames cut from regions of huge pages,
+ * and MADV_HUGEPAGE for those of 2 MiB and more. Where the host backs the guest's memory on demand, clearing a fresh huge
+ * page costs three times what as many recycled small ones do (1.2 s instead of 0.4 for 600 MB).
  *
  * Threads: everything may be called from any thread. Frames are unmapped under the lock, at most UNMAP_STEP bytes at a
  * time, so that `mapped` is exact when the limit is compared with it; fresh ones are mapped outside.

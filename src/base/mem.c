@@ -25,6 +25,59 @@ static int64_t load(const _Atomic int64_t *figure)
 	return atomic_load_explicit(figure, memory_order_relaxed);
 }
 
+/* --- spares ---
+ *
+ * What malloc does for memory of some KiB that comes and goes by the thousand (the leaves of a wide table) costs more than
+ * what is done with it: pieces split off for the alignment, merged again, pages given back and touched anew. So a lane
+ * keeps what it frees, on a list per size. Only sizes of a grid are kept, four to a doubling as for frames, which is what
+ * buffers that grow ask for:
+ *
+ *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 40K 48K 56K
+ *
+ * Spares stay charged to the account that keeps them and to those above it, and are no part of what it lacks: before it
+ * asks for more it frees them.
+ */
+
+enum { SPARE_CLASS_COUNT = 8 + 7 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
+
+struct weir_spare {
+	struct weir_spare *next;
+};
+
+struct weir_spares {
+	struct weir_account *keeper;
+	int64_t bytes;
+	struct weir_spare *classes[SPARE_CLASS_COUNT];
+};
+
+/* −1: not a size that is kept. */
+static int spare_class(size_t size)
+{
+	unsigned log2;
+
+	if (size < WEIR_ALIGN || size >= WEIR_FRAME_MIN || size % WEIR_ALIGN != 0)
+		return -1;
+	if (size <= 512)
+		return (int)(size / WEIR_ALIGN) - 1;
+	log2 = 63 - (unsigned)__builtin_clzll(size);
+	if (size & (((size_t)1 << (log2 - 2)) - 1))
+		return -1;
+	return (int)((log2 - 9) * 4 + (unsigned)(size >> (log2 - 2) & 3)) + 7;
+}
+
+size_t weir_spare_size(size_t size)
+{
+	size_t step = size <= 512 ? WEIR_ALIGN : (size_t)1 << (63 - __builtin_clzll(size) - 2);
+
+	return weir_round_up(size ? size : 1, step);
+}
+
+static size_t class_size(int class)
+{
+	return class < 8 ? (size_t)(class + 1) * WEIR_ALIGN
+			 : (size_t)(4 + (class - 7) % 4) << (9 - 2 + (class - 7) / 4);
+}
+
 /* --- accounts --- */
 
 void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name)
@@ -33,11 +86,17 @@ void weir_account_init(struct weir_account *account, struct weir_account *parent
 	account->mem = parent->mem;
 	account->parent = parent;
 	account->name = name;
+	account->spares = parent->spares;
 	atomic_init(&account->grant, INT64_MAX);
 }
 
 void weir_account_release(struct weir_account *account)
 {
+	if (account->spares && account->spares->keeper == account) {
+		weir_account_spares_free(account);
+		free(account->spares);
+	}
+	account->spares = NULL;
 	WEIR_ASSERT(load(&account->used) == 0);
 	account->mem = NULL;
 	account->parent = NULL;
@@ -56,6 +115,11 @@ static void log_refused(const struct weir_account *account, int64_t bytes, int c
 			 (long long)load(&account->used), (long long)load(&account->peak));
 }
 
+static int64_t spares_of(const struct weir_account *account)
+{
+	return account->spares && account->spares->keeper == account ? account->spares->bytes : 0;
+}
+
 /* An answer of WEIR_OK says that the grant was raised, but the governor may have lowered it again since. */
 static int ask(struct weir_account *account, int64_t bytes, struct weir_error *err)
 {
@@ -63,8 +127,13 @@ static int ask(struct weir_account *account, int64_t bytes, struct weir_error *e
 
 	for (; account; account = account->parent) {
 		while (account->ask && bytes > load(&account->grant) - load(&account->used)) {
-			int code = account->ask(account->asked, account, bytes, err);
+			int code;
 
+			if (spares_of(account) > 0) {
+				weir_account_spares_free(account);
+				continue;
+			}
+			code = account->ask(account->asked, account, bytes, err);
 			if (code) {
 				log_refused(asker, bytes, code);
 				return code;
@@ -75,9 +144,9 @@ static int ask(struct weir_account *account, int64_t bytes, struct weir_error *e
 }
 
 /* Relaxed throughout: the figures are compared with limits, they order no other memory. */
-static void add(struct weir_account *account, int64_t bytes)
+static void add_below(struct weir_account *account, const struct weir_account *end, int64_t bytes)
 {
-	for (; account; account = account->parent) {
+	for (; account != end; account = account->parent) {
 		int64_t used = atomic_fetch_add_explicit(&account->used, bytes, memory_order_relaxed) + bytes;
 		int64_t peak = load(&account->peak);
 
@@ -86,6 +155,11 @@ static void add(struct weir_account *account, int64_t bytes)
 					      &account->peak, &peak, used, memory_order_relaxed, memory_order_relaxed))
 			;
 	}
+}
+
+static void add(struct weir_account *account, int64_t bytes)
+{
+	add_below(account, NULL, bytes);
 }
 
 int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err)
@@ -111,12 +185,81 @@ void weir_account_discharge(struct weir_account *account, int64_t bytes)
 int64_t weir_account_room(const struct weir_account *account)
 {
 	for (; account; account = account->parent) {
-		int64_t room = load(&account->grant) - load(&account->used);
+		int64_t room = load(&account->grant) - load(&account->used) + spares_of(account);
 
 		if (account->ask)
 			return room > 0 ? room : 0;
 	}
 	return INT64_MAX;
+}
+
+int64_t weir_account_used(const struct weir_account *account)
+{
+	return load(&account->used) - spares_of(account);
+}
+
+void weir_account_spares_keep(struct weir_account *account)
+{
+	WEIR_ASSERT(!account->spares && account->ask);
+	/* Without them everything works as well, only slower. */
+	account->spares = weir_fault(WEIR_FAULT_ALLOC) ? NULL : calloc(1, sizeof(*account->spares));
+	if (account->spares)
+		account->spares->keeper = account;
+}
+
+void weir_account_spares_free(struct weir_account *account)
+{
+	struct weir_spares *spares = account->spares;
+
+	if (!spares || spares->keeper != account)
+		return;
+	for (int c = 0; c < SPARE_CLASS_COUNT; c++) {
+		struct weir_spare *spare;
+
+		while ((spare = spares->classes[c])) {
+			weir_unpoison(spare, class_size(c));
+			spares->classes[c] = spare->next;
+			free(spare);
+		}
+	}
+	add(account, -spares->bytes);
+	weir_frames_count(&account->mem->frames, -spares->bytes);
+	spares->bytes = 0;
+}
+
+/* True: kept. The keeper's charge for it is the caller's part. */
+static bool spare_put(struct weir_account *account, void *memory, size_t size)
+{
+	struct weir_spares *spares = account->spares;
+	struct weir_spare *spare = memory;
+	int64_t share;
+	int class;
+
+	if (!spares || (class = spare_class(size)) < 0)
+		return false;
+	share = load(&spares->keeper->grant) / SPARES_SHARE;
+	if (spares->bytes + (int64_t)size > (share < SPARES_MAX ? share : SPARES_MAX))
+		return false;
+	spare->next = spares->classes[class];
+	spares->classes[class] = spare;
+	spares->bytes += (int64_t)size;
+	weir_poison(memory, size);
+	return true;
+}
+
+static void *spare_take(struct weir_account *account, size_t size)
+{
+	struct weir_spares *spares = account->spares;
+	struct weir_spare *spare;
+	int class;
+
+	if (!spares || (class = spare_class(size)) < 0 || !(spare = spares->classes[class]))
+		return NULL;
+	weir_unpoison(spare, size);
+	spares->classes[class] = spare->next;
+	spares->bytes -= (int64_t)size;
+	add_below(account, spares->keeper, (int64_t)size);
+	return spare;
 }
 
 /* --- the session's memory --- */
@@ -247,6 +390,9 @@ static void *allocate(struct weir_account *account, size_t size, bool zero, stru
 		no_memory(account, size, err);
 		return NULL;
 	}
+	memory = spare_take(account, size);
+	if (memory)
+		return zero ? memset(memory, 0, size) : memory;
 	bytes = (int64_t)weir_alloc_size(size);
 	if (ask(account, bytes, err))
 		return NULL;
@@ -267,6 +413,23 @@ void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_err
 	return allocate(account, size, true, err);
 }
 
+/* Not charged. The old memory becomes a spare only where that needs no asking. */
+static void *move(struct weir_account *account, void *memory, size_t size_old, size_t size_new, struct weir_error *err)
+{
+	void *moved = obtain(account, size_new, false, err);
+
+	if (!moved)
+		return NULL;
+	memcpy(moved, memory, size_old < size_new ? size_old : size_new);
+	if (account->spares &&
+	    weir_account_room(account->spares->keeper) > account->spares->bytes + (int64_t)size_old &&
+	    spare_put(account, memory, size_old))
+		add(account->spares->keeper, (int64_t)size_old);
+	else
+		give_up(account, memory, size_old);
+	return moved;
+}
+
 static void *resize(struct weir_account *account, void *memory, size_t size_old, size_t size_new,
 		    struct weir_error *err)
 {
@@ -274,19 +437,13 @@ static void *resize(struct weir_account *account, void *memory, size_t size_old,
 
 	if (size_old >= WEIR_FRAME_MIN && size_new >= WEIR_FRAME_MIN)
 		return weir_frame_resize(&account->mem->frames, memory, size_old, size_new, err);
-	if (size_old < WEIR_ALIGN && size_new < WEIR_ALIGN) {
-		moved = realloc(memory, size_new);
-		if (!moved)
-			no_memory(account, size_new, err);
-		else
-			weir_frames_count(&account->mem->frames, (int64_t)size_new - (int64_t)size_old);
-		return moved;
-	}
-	moved = obtain(account, size_new, false, err);
+	if (size_old >= WEIR_ALIGN || size_new >= WEIR_ALIGN)
+		return move(account, memory, size_old, size_new, err);
+	moved = realloc(memory, size_new);
 	if (!moved)
-		return NULL;
-	memcpy(moved, memory, size_old < size_new ? size_old : size_new);
-	give_up(account, memory, size_old);
+		no_memory(account, size_new, err);
+	else
+		weir_frames_count(&account->mem->frames, (int64_t)size_new - (int64_t)size_old);
 	return moved;
 }
 
@@ -307,6 +464,12 @@ void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, 
 		no_memory(account, size_new, err);
 		return NULL;
 	}
+	moved = spare_take(account, size_new);
+	if (moved) {
+		memcpy(moved, memory, size_old < size_new ? size_old : size_new);
+		weir_free(account, memory, size_old);
+		return moved;
+	}
 	more = (int64_t)weir_alloc_size(size_new) - (int64_t)weir_alloc_size(size_old);
 	if (more > 0) {
 		if (ask(account, more, err))
@@ -323,6 +486,10 @@ void weir_free(struct weir_account *account, void *memory, size_t size)
 {
 	if (!memory || size == 0)
 		return;
+	if (spare_put(account, memory, size)) {
+		add_below(account, account->spares->keeper, -(int64_t)size);
+		return;
+	}
 	give_up(account, memory, size);
 	add(account, -(int64_t)weir_alloc_size(size));
 }

@@ -25,10 +25,12 @@
 #define WEIR_ALIGN 64                    /* every allocation ≥ 64 bytes is aligned to this */
 
 struct weir_mem;
+struct weir_spares;
 
 struct weir_account {
 	struct weir_mem *mem;
 	struct weir_account *parent;
+	struct weir_spares *spares; /* the account's own, or those of one above it; NULL: none are kept */
 	const char *name; /* borrowed, shown in stats */
 	_Atomic int64_t used, peak;
 	/* Only in a lane's account: bytes it may use before asking, and whom to ask. INT64_MAX: never asks. */
@@ -60,6 +62,15 @@ int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir
 void weir_account_discharge(struct weir_account *account, int64_t bytes);
 /* What is left of the nearest grant at or above this account, without asking; INT64_MAX where nobody asks. */
 int64_t weir_account_room(const struct weir_account *account);
+
+/* What is charged, without spares. */
+int64_t weir_account_used(const struct weir_account *account);
+/* A lane's account, and those made below it afterwards, keep some of the small memory that is freed, for the next to ask for
+ * as much: at most an eighth of the grant. It is freed before the account asks for more, and by spares_free. */
+void weir_account_spares_keep(struct weir_account *account);
+void weir_account_spares_free(struct weir_account *account);
+/* The size at or above `size`, up to 64 KiB, that spares are kept of. */
+size_t weir_spare_size(size_t size);
 
 /* What an allocation of `size` bytes is charged: `size` below 64 KiB, then the whole frame (64K, 80K, 96K, 112K, 128K …).
  * All of it may be used when the size is given as this on free. */

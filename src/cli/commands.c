@@ -28,24 +28,36 @@ int cli_finish(struct weir_job *job, int code, const struct weir_error *err)
 	return code ? cli_fail(err) : EXIT_OK;
 }
 
-/* Lines that hold names: what could move the cursor is escaped, between characters only. */
-void cli_print_safe(const char *text, size_t size)
+/* What could move the cursor is escaped, line breaks too, between characters only. */
+static void print_line(const char *text, size_t size)
 {
 	enum { PIECE = 256 };
 	char safe[4 * PIECE];
 
 	while (size > 0) {
-		size_t line = strcspn(text, "\n"), piece = line < PIECE ? line : PIECE;
+		size_t piece = size < PIECE ? size : PIECE;
 
-		while (piece < line && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
+		while (piece < size && piece > 1 && ((unsigned char)text[piece] & 0xc0) == 0x80)
 			piece--;
 		fwrite(safe, 1, weir_log_escape(safe, 0, text, piece), stdout);
-		if (piece == line && piece < size) {
-			putchar('\n');
-			piece++;
-		}
 		text += piece;
 		size -= piece;
+	}
+}
+
+/* Lines that hold names. */
+void cli_print_safe(const char *text, size_t size)
+{
+	while (size > 0) {
+		size_t line = strcspn(text, "\n");
+
+		print_line(text, line);
+		if (line < size) {
+			putchar('\n');
+			line++;
+		}
+		text += line;
+		size -= line;
 	}
 }
 
@@ -115,6 +127,7 @@ int cli_chain(const struct cli *cli)
 
 int cli_schema(const struct cli *cli)
 {
+	const struct weir_schema *schema;
 	struct weir_error err = {0};
 	struct weir_job job = {0};
 	struct weir_text text;
@@ -126,12 +139,14 @@ int cli_schema(const struct cli *cli)
 	code = cli_read_paths(&job, cli, &err);
 	if (!code)
 		code = weir_plan_bind(job.plan, &err);
-	if (!code)
-		code = weir_schema_print(weir_plan_root(job.plan)->schema, &text, &err);
-	if (!code && text.size) {
-		cli_print_safe(text.data, text.size);
-		if (text.data[text.size - 1] != '\n')
+	schema = code ? NULL : weir_plan_root(job.plan)->schema;
+	for (uint32_t i = 0; !code && i < schema->field_count; i++) {
+		weir_text_clear(&text);
+		code = weir_field_print(&schema->fields[i], &text, &err);
+		if (!code) {
+			print_line(text.data, text.size);
 			putchar('\n');
+		}
 	}
 	weir_text_release(&text);
 	return cli_finish(&job, code, &err);

@@ -157,6 +157,8 @@ struct weir_format_writer;
 struct weir_writer_ops {
 	const char *name;
 	const char *extension;
+	const struct weir_writer_ops *in_pipes; /* what is written into a pipe instead; NULL: the same */
+	enum weir_codec codec;                  /* unless somebody asks for another */
 	/* One a lane. */
 	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
 			  const struct weir_writer_options *options, struct weir_format_writer **out,
@@ -187,6 +189,7 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension); 
 const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format;
-extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer;
+extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer,
+	weir_arrows_writer;
 
 #endif

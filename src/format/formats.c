@@ -24,8 +24,21 @@ static const struct weir_writer_ops *const writers[] = {
 	&weir_csv_writer,
 	&weir_jsonl_writer,
 	&weir_arrow_writer,
+	&weir_arrows_writer,
 };
 enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
+
+/* Other names for the same. */
+static const struct {
+	const char *name, *format, *writer;
+} aliases[] = {
+	{"feather", "arrow", "arrow"},
+	{"ipc", "arrow", "arrow"},
+	{"arrows", "arrow", "arrows"},
+	{"jsonl", "json", "jsonl"}, /* one reader for all layouts */
+	{"ndjson", "json", "jsonl"},
+};
+enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
 
 static bool ends_with(const char *path, const char *end)
 {
@@ -60,8 +73,9 @@ const struct weir_format_ops *weir_format_for_path(const char *path)
 
 const struct weir_format_ops *weir_format_by_name(const char *name)
 {
-	if (strcmp(name, "jsonl") == 0 || strcmp(name, "ndjson") == 0) /* one reader for all layouts */
-		name = "json";
+	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
+		if (strcmp(name, aliases[i].name) == 0)
+			name = aliases[i].format;
 	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
 		if (strcmp(name, formats[i].ops->name) == 0)
 			return formats[i].ops;
@@ -70,6 +84,9 @@ const struct weir_format_ops *weir_format_by_name(const char *name)
 
 const struct weir_writer_ops *weir_writer_by_name(const char *name)
 {
+	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
+		if (strcmp(name, aliases[i].name) == 0)
+			name = aliases[i].writer;
 	for (uint32_t i = 0; i < WRITER_COUNT; i++)
 		if (strcmp(name, writers[i]->name) == 0)
 			return writers[i];
@@ -81,10 +98,13 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension)
 	for (uint32_t i = 0; i < WRITER_COUNT; i++)
 		if (strcasecmp(extension, writers[i]->extension) == 0)
 			return writers[i];
+	for (uint32_t i = 0; i < ALIAS_COUNT; i++)
+		if (extension[0] == '.' && strcasecmp(extension + 1, aliases[i].name) == 0)
+			return weir_writer_by_name(aliases[i].writer);
 	return NULL;
 }
 
 const char *weir_writer_names(void)
 {
-	return "parquet, csv, jsonl, arrow";
+	return "parquet, csv, jsonl, arrow, arrows";
 }

@@ -765,6 +765,9 @@ static int commit_folder(struct weir_output *output, bool last, bool *out_again,
 	impossible = true;
 	if (!output->inside && !is_fixed(target_fd) && (empty || mode == WEIR_MODE_OVERWRITE)) {
 		code = commit_over(output, target_fd, empty ? 0 : RENAME_EXCHANGE, &impossible, err);
+		/* No rows are no folder. Others may have put something there meanwhile: then it stays. */
+		if (!code && !output->kept_count)
+			(void)weir_unlink(place->parent_fd, place->name, AT_REMOVEDIR);
 		*out_again = code && !last &&
 			     (err->errno_value == ENOTEMPTY || err->errno_value == EEXIST ||
 			      err->errno_value == ENOENT);

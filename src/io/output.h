@@ -7,7 +7,7 @@
  * the old one last; append to a folder with files, mount points, the working directory and file systems without
  * rename-exchange rename file by file from a journal (io/journal.h) that the next begin on that folder, or
  * weir_output_recover, finishes or undoes. One file is written beside its place and renamed. Zero files committed create
- * nothing; with overwrite they leave an empty folder, or no file, where there was one. Nothing but data files is left in
+ * nothing; with overwrite they leave nothing where there was something, but an empty folder where that cannot be moved. Nothing but data files is left in
  * the folder. Leftovers of killed runs (their lock is free) are removed by the next begin beside them.
  * `durable`: fsync files and directories before and after the renames.
  *

@@ -20,8 +20,9 @@ struct weir_progress_line {
 	pthread_t thread;
 	pthread_mutex_t lock; /* guards stop and drawn; rank: alone, nothing is taken inside it */
 	pthread_cond_t wake;
-	bool stop, drawn;
-	bool terminal; /* of stderr; else lines are added */
+	bool stop;
+	uint32_t drawn; /* columns of the line that stands there, 0: none */
+	bool terminal;  /* of stderr; else lines are added */
 };
 
 const char *weir_format_count(uint64_t count, char *buffer, size_t size)
@@ -154,13 +155,27 @@ const char *weir_progress_format(const struct weir_run_stats *stats, int64_t byt
 	return buffer;
 }
 
-static uint32_t terminal_columns(void)
+/* 0: unknown. */
+static uint32_t terminal_width(void)
 {
 	struct winsize window;
 
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col > COLUMNS_FREE
-		       ? (uint32_t)window.ws_col - COLUMNS_FREE
-		       : COLUMNS_DEFAULT;
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
+}
+
+static uint32_t terminal_columns(void)
+{
+	uint32_t width = terminal_width();
+
+	return width > COLUMNS_FREE ? width - COLUMNS_FREE : COLUMNS_DEFAULT;
+}
+
+/* A terminal that has become narrower than the line has broken it: the cursor stands in its last part. */
+size_t weir_progress_erase(uint32_t drawn, uint32_t width, char *buffer, size_t size)
+{
+	uint32_t above = drawn && width ? (drawn - 1) / width : 0;
+
+	return (size_t)(above ? snprintf(buffer, size, "\r\033[%uA\033[J", above) : snprintf(buffer, size, "\r\033[K"));
 }
 
 static void write_all(const char *text, size_t size)
@@ -172,27 +187,30 @@ static void write_all(const char *text, size_t size)
 
 static void erase(struct weir_progress_line *line)
 {
+	char text[32];
+
 	if (line->drawn && line->terminal)
-		write_all("\r\033[K", 4);
-	line->drawn = false;
+		write_all(text, weir_progress_erase(line->drawn, terminal_width(), text, sizeof(text)));
+	line->drawn = 0;
 }
 
 static void draw(struct weir_progress_line *line)
 {
 	struct weir_run_stats stats;
-	char text[1024] = "\r\033[K";
-	size_t before = line->terminal ? 4 : 0, size;
+	char text[1024];
+	size_t before, size;
 
 	weir_local_run_stats(line->run, &stats);
+	pthread_mutex_lock(&line->lock);
+	before = line->terminal ? weir_progress_erase(line->drawn, terminal_width(), text, sizeof(text)) : 0;
 	weir_progress_format(&stats, line->bytes_total_est, weir_clock_ns(), terminal_columns(), text + before,
 			     sizeof(text) - before - 1);
-	size = strlen(text);
+	size = before + strlen(text + before);
 	if (!line->terminal)
 		text[size++] = '\n';
-	pthread_mutex_lock(&line->lock);
 	if (!line->stop) {
+		line->drawn = width_of(text + before);
 		write_all(text, size);
-		line->drawn = true;
 	}
 	pthread_mutex_unlock(&line->lock);
 }

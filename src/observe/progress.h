@@ -25,4 +25,7 @@ const char *weir_format_count(uint64_t count, char *buffer, size_t size);
 /* Seconds for people: "0.42 s", "1:05", "2:03:04". */
 const char *weir_format_duration(uint64_t ns, char *buffer, size_t size);
 
+/* What takes a line of `drawn` columns off a terminal that is `width` wide now (0: unknown); the size. For tests. */
+size_t weir_progress_erase(uint32_t drawn, uint32_t width, char *buffer, size_t size);
+
 #endif

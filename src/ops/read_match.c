@@ -72,9 +72,9 @@ static int match_column(struct weir_account *account, const struct read_config *
 	}
 	weir_type_unref(common);
 	weir_error_set(err, WEIR_E_TYPE,
-		       "the column is %s here and %s in %s; nothing converts one to the other without loss (try "
-		       "--unify-schemas)",
-		       weir_type_name(have, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)), config->first_path);
+		       "the column is %s here and %s in %s; nothing converts one to the other without loss%s",
+		       weir_type_name(have, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)), config->first_path,
+		       config->unify ? "" : " (try --unify-schemas)");
 	weir_error_at_source(err, path);
 	weir_error_at_column(err, want->name);
 	return err->code;

@@ -29,6 +29,7 @@ struct write_config {
 	const char *encoding;
 	enum weir_write_mode mode;
 	bool durable, no_dictionary, no_page_index, data_page_v2;
+	bool codec_given; /* else it is the writer's own */
 	enum weir_codec codec;
 	int64_t codec_level, rows_per_file, bytes_per_file, row_group_rows, row_group_bytes;
 };
@@ -96,7 +97,6 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	if (code)
 		return code;
 	node->config = config;
-	config->codec = WEIR_CODEC_SNAPPY;
 	config->target = weir_arena_strdup(env->arena, words->words[0], err);
 	if (!config->target)
 		return err->code;
@@ -106,8 +106,10 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		config->encoding = weir_arena_strdup(env->arena, value, err);
 	if ((value = weir_words_option(words, "mode")))
 		code = parse_mode(value, &config->mode, err);
-	if (!code && (value = weir_words_option(words, "compression")))
+	if (!code && (value = weir_words_option(words, "compression"))) {
 		code = weir_codec_parse(value, &config->codec, err);
+		config->codec_given = true;
+	}
 	if (!code && (value = weir_words_option(words, "level")))
 		code = weir_parse_count(value, &config->codec_level, err);
 	if (!code && (value = weir_words_option(words, "rows-per-file")))
@@ -131,7 +133,7 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	const int64_t numbers[] = {config->mode,           config->durable,        config->no_dictionary,
 				   config->no_page_index,  config->data_page_v2,   config->codec,
 				   config->codec_level,    config->rows_per_file,  config->bytes_per_file,
-				   config->row_group_rows, config->row_group_bytes};
+				   config->row_group_rows, config->row_group_bytes, config->codec_given};
 	int code = weir_save_string(save, config->target, err);
 
 	if (!code)
@@ -146,7 +148,7 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
 	struct write_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
-	int64_t numbers[11];
+	int64_t numbers[12];
 	int code = config ? weir_load_string(load, &config->target, err) : err->code;
 
 	if (!code)
@@ -172,6 +174,7 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	config->bytes_per_file = numbers[8];
 	config->row_group_rows = numbers[9];
 	config->row_group_bytes = numbers[10];
+	config->codec_given = numbers[11];
 	return WEIR_OK;
 }
 
@@ -202,6 +205,8 @@ static int choose_writer(const struct write_config *config, const struct weir_wr
 	} else {
 		*out = by_extension ? by_extension : weir_writer_by_name(is_pipe(config) ? "csv" : "parquet");
 	}
+	if (is_pipe(config) && (*out)->in_pipes)
+		*out = (*out)->in_pipes;
 	return WEIR_OK;
 }
 
@@ -230,7 +235,7 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	if (is_pipe(config))
 		return weir_text_printf(out, err, "write to standard output as %s, in order", writer->name);
 	return weir_text_printf(out, err, "write %s (%s, %s%s, %s)", config->target, writer->name,
-				weir_codec_name(config->codec),
+				weir_codec_name(config->codec_given ? config->codec : writer->codec),
 				one_file ? ", one file, in order" : ", a file per split", modes[config->mode]);
 }
 
@@ -506,19 +511,13 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		code = file_begin(lane, err);
 	if (!code && sink->rows_per_file && lane->file_rows + vector->selection.count > (uint64_t)sink->rows_per_file) {
 		/* The vector goes into two files (or more): cut by selection. */
-		uint16_t all[WEIR_VECTOR_ROWS];
-		struct weir_vector rest = *vector;
+		uint16_t numbers[WEIR_VECTOR_ROWS];
+		struct weir_vector rest;
 
-		code = weir_vector_decode_all(vector, err);
-		rest.columns = vector->columns;
-		if (!rest.selection.rows) {
-			for (uint32_t i = 0; i < rest.selection.count; i++)
-				all[i] = (uint16_t)i;
-			rest.selection.rows = all;
-		}
+		code = weir_vector_cut_begin(vector, numbers, &rest, err);
 		while (!code && rest.selection.count > 0) {
-			struct weir_vector head = rest;
 			uint64_t room = (uint64_t)sink->rows_per_file - lane->file_rows;
+			struct weir_vector head;
 
 			if (room == 0) {
 				code = file_end(lane, err);
@@ -526,12 +525,9 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 					code = file_begin(lane, err);
 				continue;
 			}
-			if (head.selection.count > room)
-				head.selection.count = (uint32_t)room;
+			head = weir_vector_cut(&rest, room);
 			code = sink->writer_ops->push(lane->writer, &head, err);
 			lane->file_rows += head.selection.count;
-			rest.selection.rows += head.selection.count;
-			rest.selection.count -= head.selection.count;
 		}
 		return code;
 	}
@@ -633,6 +629,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		.encoding = config->encoding,
 	};
 	code = choose_writer(config, &sink->writer_ops, &one_file, err);
+	if (!code && !config->codec_given)
+		sink->options.codec = sink->writer_ops->codec;
 	sink->ordered = one_file;
 	if (!code && one_file && (config->rows_per_file || config->bytes_per_file))
 		code = weir_error_set(err, WEIR_E_INVALID, "rows or bytes per file need a folder, '%s' is one file",
@@ -665,7 +663,7 @@ const struct weir_op weir_op_write = {
 		"TARGET is a folder, or one file when it has an extension that weir knows, or - for standard output.\n"
 		"\n"
 		"  --mode append|overwrite|error|ignore   what to do when TARGET exists (append)\n"
-		"  --format parquet|csv|jsonl|arrow       else by extension; Parquet in folders, CSV into pipes\n"
+		"  --format parquet|csv|jsonl|arrow|arrows  else by extension; Parquet in folders, CSV into pipes\n"
 		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
 		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
 		"  --fsync                                survive a power failure, not only a kill\n"

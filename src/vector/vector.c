@@ -64,8 +64,8 @@ int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_
 	if (it->form != WEIR_UNDECODED)
 		return WEIR_OK;
 	code = it->pending->decode(it->pending, &vector->selection, it, err);
-	/* Whoever asked first is not to blame for what a file holds. */
-	if (code && code != WEIR_E_GIVE_UP && code != WEIR_E_CANCELLED && vector->source) {
+	/* Whoever asked first is not to blame for what a file holds, nor for the memory that it takes. */
+	if (code && vector->source) {
 		weir_error_at_operator(err, "read");
 		weir_error_at_source(err, vector->source);
 	}
@@ -82,4 +82,29 @@ int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err)
 			return code;
 	}
 	return WEIR_OK;
+}
+
+int weir_vector_cut_begin(struct weir_vector *vector, uint16_t *numbers, struct weir_vector *rest,
+			  struct weir_error *err)
+{
+	int code = weir_vector_decode_all(vector, err);
+
+	*rest = *vector;
+	if (!rest->selection.rows) {
+		for (uint32_t i = 0; i < rest->selection.count; i++)
+			numbers[i] = (uint16_t)i;
+		rest->selection.rows = numbers;
+	}
+	return code;
+}
+
+struct weir_vector weir_vector_cut(struct weir_vector *rest, uint64_t count)
+{
+	struct weir_vector head = *rest;
+
+	if (head.selection.count > count)
+		head.selection.count = (uint32_t)count;
+	rest->selection.rows += head.selection.count;
+	rest->selection.count -= head.selection.count;
+	return head;
 }

@@ -110,6 +110,12 @@ struct weir_vector {
 int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err);
 int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
 
+/* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes pieces of
+ * at most `count` rows off the front of `rest` until none are left. `numbers` has room for a vector's rows. */
+int weir_vector_cut_begin(struct weir_vector *vector, uint16_t *numbers, struct weir_vector *rest,
+			  struct weir_error *err);
+struct weir_vector weir_vector_cut(struct weir_vector *rest, uint64_t count);
+
 static inline bool weir_column_valid(const struct weir_column *column, uint32_t row)
 {
 	if (column->form == WEIR_CONSTANT)

@@ -276,10 +276,10 @@ def test_a_batch_larger_than_the_limit(tmp_path, weir_command):
                       "v": pa.array(np.arange(count) % 1000).cast(pa.string()).cast(pa.string_view())})
     path = write(tmp_path / "t.arrow", table.combine_chunks(), file=True)
     assert os.path.getsize(path) > 200 << 20
-    done = limited(weir_command, [str(path), "then", "filter", "i % 2 == 0", "then", "write", str(tmp_path / "out.arrows")],
+    done = limited(weir_command, [str(path), "then", "filter", "i % 2 == 0", "then", "write", str(tmp_path / "out.arrow")],
                    "64M")
     assert done.returncode == 0, done.stderr
-    got = pa.ipc.open_stream(pa.memory_map(str(tmp_path / "out.arrows"))).read_all()
+    got = pa.ipc.open_file(pa.memory_map(str(tmp_path / "out.arrow"))).read_all()
     assert got.num_rows == count // 2 and got["v"][12345].as_py() == str(24690 % 1000)
 
 
@@ -366,3 +366,115 @@ def test_a_file_cut_short_says_where(tmp_path):
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ChainError, match=r"t\.arrow.*cut short"):
         read(path)
+
+
+# ---- what weir writes ----
+
+def written(path, table, options=""):
+    weir_chain.run(f"batches then write {quote(path)} {options}", table)
+    return path
+
+
+def pyarrow_reads(path):
+    with pa.memory_map(str(path)) as data:
+        magic = data.read(6)
+        data.seek(0)
+        table = (pa.ipc.open_file(data) if magic == b"ARROW1" else pa.ipc.open_stream(data)).read_all()
+        table.validate(full=True)
+        return table
+
+
+def values_type(type):
+    """The type as it is written: without dictionaries."""
+    type = arrow_strategies.plain_type(type)
+    if pa.types.is_dictionary(type):
+        return values_type(type.value_type)
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(values_type(field.type)) for field in type])
+    if pa.types.is_map(type):
+        return pa.map_(type.key_field.with_type(values_type(type.key_type)),
+                       type.item_field.with_type(values_type(type.item_type)), type.keys_sorted)
+    if pa.types.is_fixed_size_list(type):
+        return pa.list_(type.value_field.with_type(values_type(type.value_type)), type.list_size)
+    if pa.types.is_large_list(type):
+        return pa.large_list(type.value_field.with_type(values_type(type.value_type)))
+    if pa.types.is_list(type):
+        return pa.list_(type.value_field.with_type(values_type(type.value_type)))
+    return type
+
+
+@RANDOM
+@given(st.data())
+def test_random_types_written(tmp_path_factory, data):
+    type = data.draw(arrow_strategies.types(depth=3))
+    arrays = data.draw(st.lists(arrow_strategies.arrays(type), min_size=1, max_size=3))
+    end = data.draw(st.sampled_from([".arrow", ".arrows", ".feather", ".ipc"]))
+    codec = data.draw(st.sampled_from(["none", "lz4", "zstd"]))
+    note(f"{type} {end} {codec}")
+    path = tmp_path_factory.mktemp("ipc") / f"t{end}"
+    schema = pa.schema([pa.field("c", type, metadata={"m": "n"})], metadata={"key": "value"})
+    written(path, pa.Table.from_batches([pa.record_batch([array], schema=schema) for array in arrays]),
+            f"--compression {codec}")
+    got = pyarrow_reads(path)
+    assert (path.read_bytes()[:6] == b"ARROW1") == (end != ".arrows")
+    assert got.schema.field(0).type == values_type(type)
+    assert got.schema.metadata[b"key"] == b"value" and got.schema.field(0).metadata[b"m"] == b"n"
+    rows = [row for chunk in got.column(0).chunks for row in arrow_strategies.rows(chunk)]
+    assert rows == [row for array in arrays for row in arrow_strategies.rows(array)]
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+@pytest.mark.parametrize("end", [".arrow", ".arrows"])
+def test_large_tables_written(tmp_path, end, codec):
+    table = random_tables.table(np.random.default_rng(11), [pa.int64(), pa.string(), pa.bool_(), pa.float32(),
+                                                            pa.list_(pa.string()), pa.decimal128(9, 2)], 200_000)
+    path = written(tmp_path / f"t{end}", table, f"--compression {codec}")
+    same(pyarrow_reads(path), table)
+    same(read(path), table)
+    by_polars = polars.read_ipc(path) if end == ".arrow" else polars.read_ipc_stream(path)
+    assert by_polars["c0"].to_list() == table["c0"].to_pylist()
+    assert by_polars["c1"].to_list() == table["c1"].to_pylist()
+
+
+def test_several_files_and_parts(tmp_path):
+    table = pa.table({"i": range(300_000), "s": [f"text {i}" for i in range(300_000)]})
+    source = write(tmp_path / "in.arrow", table, file=True, batch_rows=10_000)
+    weir_chain.run(f"read {quote(source)} then write {quote(tmp_path / 'out')} --format arrow --rows-per-file 70000",
+                   threads=2)
+    files = sorted((tmp_path / "out").iterdir())
+    assert len(files) > 1 and all(file.suffix == ".arrow" for file in files)
+    assert pa.concat_tables([pyarrow_reads(file) for file in files])["i"].to_pylist() == list(range(300_000))
+    weir_chain.run(f"read {quote(tmp_path / 'out')} --format arrow then write {quote(tmp_path / 'one.feather')}",
+                   threads=2)
+    same(pyarrow_reads(tmp_path / "one.feather"), table)
+    assert pa.feather.read_table(str(tmp_path / "one.feather")).num_rows == 300_000
+
+
+def test_written_buffers_lie_on_64_bytes(tmp_path):
+    table = pa.table({"i": pa.array([1, None, 3]), "s": ["a", None, "ccc"], "l": [[1], None, []]})
+    path = written(tmp_path / "t.arrow", table)
+    data = pa.py_buffer(path.read_bytes())
+    for column in pa.ipc.open_file(data).read_all().columns:
+        for buffer in column.chunk(0).buffers():
+            if buffer is not None and buffer.size:
+                assert (buffer.address - data.address) % 64 == 0
+
+
+def test_nothing_written(tmp_path):
+    table = pa.table({"i": pa.array([], pa.int64())})
+    for end in [".arrow", ".arrows"]:
+        path = written(tmp_path / f"t{end}", table)
+        assert pyarrow_reads(path).schema == table.schema and pyarrow_reads(path).num_rows == 0
+
+
+def test_pipes_get_the_stream(tmp_path, weir_command):
+    path = write(tmp_path / "t.arrow", pa.table({"a": [1, 2, 3]}), file=True)
+    for name in ["arrow", "arrows"]:
+        done = subprocess.run([weir_command, "read", str(path), "then", "write", "-", "--format", name],
+                              capture_output=True, check=True)
+        assert pa.ipc.open_stream(done.stdout).read_all()["a"].to_pylist() == [1, 2, 3]
+
+
+def test_codecs_of_other_formats_are_refused(tmp_path):
+    with pytest.raises(ChainError, match="lz4 or zstd"):
+        written(tmp_path / "t.arrow", pa.table({"a": [1]}), "--compression snappy")

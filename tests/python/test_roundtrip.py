@@ -345,3 +345,19 @@ def test_dictionaries_inside_meet_plain_values(tmp_path):
     assert got.to_pylist() == plain.to_pylist() + coded.select(["l"]).to_pylist()
     got = weir_chain.stream(f"read {quote(tmp_path / 'b.parquet')} then with 'x = l[0]'")
     assert got.column("x").to_pylist() == ["a", "a"]
+
+
+@pytest.mark.parametrize("type,value,null", [
+    (pa.int64(), 1, None), (pa.string(), "x", None), (pa.list_(pa.int8()), [1, 2], None),
+    (pa.list_(pa.field("item", pa.int8(), nullable=False)), [1, 2], [3, None]),
+    (pa.struct([pa.field("a", pa.list_(pa.field("item", pa.string(), nullable=False)))]), {"a": ["p", "q"]}, {"a": ["r", None]}),
+    (pa.struct([pa.field("a", pa.int8(), nullable=False)]), {"a": 1}, {"a": None}),
+], ids=str)
+def test_a_null_that_may_not_be_is_found(tmp_path, type, value, null):
+    for row in (0, 3, 4999):
+        values = [value] * 5000
+        values[row] = null
+        schema = pa.schema([pa.field("c", type, nullable=null is not None)])
+        table = pa.Table.from_arrays([pa.array(values, type)], schema=schema)
+        with pytest.raises(weir_chain.ChainError, match=rf"column c\S*, row {row}: a null in a column that is declared not null"):
+            weir_chain.run(f"batches then write {quote(tmp_path / 'x.parquet')}", table, batch_rows=5000)

@@ -123,6 +123,7 @@ static void release_operators(struct lane *lane)
 	lane->chain = NULL;
 	lane->sink_lane = NULL;
 	lane->sink_open = false;
+	weir_account_spares_free(&lane->account);
 }
 
 static int prepare(struct lane *lane, int64_t grant, struct weir_error *err)
@@ -277,6 +278,7 @@ void *weir_lane_main(void *argument)
 	weir_account_init(&lane->account, run->account, "lane");
 	lane->account.ask = ask;
 	lane->account.asked = lane;
+	weir_account_spares_keep(&lane->account);
 	lane->context = (struct weir_lane_context){
 		.account = &lane->account,
 		.io = run->session->io,

@@ -424,16 +424,17 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
 	struct parquet_leaf *leaf = &self->leaves[0];
+	bool is_picked = selection->count > 0 && parquet_picks_cover(reader, selection);
 	int code = WEIR_OK;
 
-	if (!leaf->is_held && (!selection->rows || selection->count > 0)) {
+	if (!is_picked && !leaf->is_held && (!selection->rows || selection->count > 0)) {
 		code = parquet_page_seek(leaf, reader->vector_row, err);
 		leaf->is_held = !code && parquet_page_is_too_much(leaf);
 	}
 	if (code)
 		goto fail;
-	if (leaf->is_held)
-		code = parquet_hold_rows(leaf, reader->vector_row, reader->vector_rows, column, err);
+	if (is_picked || leaf->is_held)
+		code = parquet_hold_rows(leaf, is_picked, column, err);
 	else
 		code = parquet_flat_rows(leaf, reader->vector_row, reader->vector_rows, selection, column, err);
 	if (!code)

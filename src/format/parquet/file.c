@@ -208,7 +208,8 @@ static int range_flush(struct range_visit *visit)
 static uint64_t pieces_worth(uint64_t bytes, uint32_t column_count, uint64_t bytes_target)
 {
 	uint64_t pieces = (bytes + bytes_target / 2) / bytes_target;
-	uint64_t pieces_max = bytes / ((uint64_t)column_count * PIECE_COLUMN_BYTES_MIN);
+	uint64_t bytes_min = (uint64_t)column_count * PIECE_COLUMN_BYTES_MIN;
+	uint64_t pieces_max = (bytes + bytes_min / 2) / bytes_min;
 
 	return pieces < pieces_max ? pieces : pieces_max;
 }

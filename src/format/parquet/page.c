@@ -322,19 +322,25 @@ int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_
 	return parquet_page_next(leaf, err);
 }
 
+void parquet_leaf_rewind(struct parquet_leaf *leaf)
+{
+	leaf->has_page = false;
+	leaf->page.bytes = NULL;
+	leaf->next_offset = leaf->chunk_begin;
+	leaf->dictionary_body = 0;
+	leaf->values_seen = 0;
+}
+
 int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err)
 {
 	uint32_t passed = 0;
 	bool asked = false;
 
-	if (leaf->has_page && row < leaf->page.row_begin) {
-		/* Back: hold.c had gone further than it could keep. Headers are walked again, nothing is inflated. */
-		leaf->has_page = false;
+	/* Back: hold.c had gone further than it could keep, or than is asked for now. */
+	if (leaf->has_page && row < leaf->page.row_begin)
+		parquet_leaf_rewind(leaf);
+	else if (leaf->has_page && leaf->page.bytes && row < leaf->page.row_begin + leaf->taken)
 		leaf->page.bytes = NULL;
-		leaf->next_offset = leaf->chunk_begin;
-		leaf->dictionary_body = 0;
-		leaf->values_seen = 0;
-	}
 	while (!leaf->has_page || row >= leaf->page.row_end) {
 		/* Far away, and not in the next page: ask the index. */
 		if (!asked && (passed == 2 || (!leaf->has_page && row > WEIR_VECTOR_ROWS))) {

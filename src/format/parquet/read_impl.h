@@ -185,6 +185,16 @@ struct parquet_row_span {
 	int64_t begin, end;
 };
 
+/* picks.c: rows [begin, end) of the open row group that the predicate keeps, counted from `begin`. */
+struct parquet_picks {
+	bool is_wanted, is_found;
+	int64_t begin, end;
+	struct picked_rows WEIR_LIST(uint32_t) rows;
+	size_t vector_begin, vector_end; /* those of the vector that is out */
+	const struct weir_program *predicate;
+	struct weir_evaluator *evaluator; /* of `predicate` */
+};
+
 struct parquet_reader {
 	struct weir_format_reader base;
 	struct weir_account *account;
@@ -209,6 +219,7 @@ struct parquet_reader {
 	struct spans WEIR_LIST(struct parquet_row_span) spans; /* of the row group, alive by the page index */
 	size_t span;
 	bool has_spans;
+	struct parquet_picks picks;
 	size_t window_bytes_max;       /* of a leaf */
 	struct parquet_memory run;     /* bytes [run_offset, + run_size) of the file: small chunks, read together */
 	uint64_t run_offset, run_next; /* run_next: the end of the chunk that was begun last */
@@ -245,6 +256,8 @@ int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error 
 int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err);
 /* Reads and inflates the current page, if that was not done, and sets up levels and values at its beginning. */
 int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err);
+/* Back to the beginning of the chunk. Not while a vector points into its page. */
+void parquet_leaf_rewind(struct parquet_leaf *leaf);
 /* Gives back the page's memory; load makes it again. Not while a vector points into it. */
 void parquet_page_drop(struct parquet_leaf *leaf);
 /* WEIR_E_DATA with file, column and the page's offset. */
@@ -300,14 +313,25 @@ int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row
 		      const struct weir_selection *selection, struct weir_column *column, struct weir_error *err);
 
 /* ── hold.c ── */
-/* The same from memory that holds some vectors' rows decoded, so that the page can go. All rows are decoded. */
-int parquet_hold_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count, struct weir_column *column,
-		      struct weir_error *err);
+/* The same, rows of the vector that is out, from memory that holds some vectors' rows decoded, so that the page can go: all
+ * rows, or those that are picked. */
+int parquet_hold_rows(struct parquet_leaf *leaf, bool is_picked, struct weir_column *column, struct weir_error *err);
 void parquet_hold_release(struct parquet_leaf *leaf);
 
 /* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA. */
 int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view *views, uint32_t count,
 			int64_t row_first, struct weir_error *err);
+
+/* ── picks.c ── */
+/* Whether picks are worth finding in the row group that is being opened; `need` is what a page of each column takes. */
+void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need);
+/* Finds the picks of the stretch that begins with this row, if it is not inside one. No vector is out. */
+int parquet_picks_find(struct parquet_reader *reader, int64_t row, struct weir_error *err);
+/* How many picks lie before a row of the stretch. */
+size_t parquet_picks_place(const struct parquet_picks *picks, int64_t row);
+/* True when all of the selected rows of the vector that is out are picked. */
+bool parquet_picks_cover(const struct parquet_reader *reader, const struct weir_selection *selection);
+void parquet_picks_release(struct parquet_reader *reader);
 
 /* ── prune.c ── */
 
@@ -326,6 +350,9 @@ uint64_t parquet_column_bytes(const struct parquet_file *file, uint32_t row_grou
 /* ── reader.c: the reading half of weir_parquet_format ── */
 /* What windows and inflated pages take now. */
 uint64_t parquet_pages_bytes(const struct parquet_reader *reader);
+/* The columns of a vector, undecoded, and what is to be done when it is gone. */
+void parquet_vector_columns(struct parquet_reader *reader);
+void parquet_vector_end(struct parquet_reader *reader);
 /* The current page is large, not yet inflated, and with those that are would pass what pages may take. */
 bool parquet_page_is_too_much(struct parquet_leaf *leaf);
 int parquet_reader_new(struct weir_account *account, struct weir_io *io, struct weir_format_reader **out,

@@ -109,7 +109,7 @@ static void columns_bind(struct parquet_reader *self)
 }
 
 /* The vector that was out is gone: what only it pointed into goes too. */
-static void vector_end(struct parquet_reader *self)
+void parquet_vector_end(struct parquet_reader *self)
 {
 	for (size_t i = 0; i < self->retired.count; i++)
 		parquet_memory_release(self->account, &self->retired.items[i]);
@@ -128,7 +128,7 @@ static void vector_end(struct parquet_reader *self)
 
 static void reader_close(struct parquet_reader *self)
 {
-	vector_end(self);
+	parquet_vector_end(self);
 	for (uint32_t i = 0; i < self->column_count; i++)
 		for (uint32_t l = 0; l < self->columns[i].leaf_count; l++)
 			parquet_leaf_close(&self->columns[i].leaves[l]);
@@ -172,6 +172,7 @@ void parquet_reader_free(struct weir_format_reader *base)
 	weir_list_release(&self->retired, self->account);
 	weir_list_release(&self->spans, self->account);
 	parquet_memory_release(self->account, &self->run);
+	parquet_picks_release(self);
 	weir_arena_release(&self->arena);
 	weir_codecs_free(self->codecs);
 	weir_free(self->account, self, sizeof(*self));
@@ -264,7 +265,7 @@ static uint64_t row_need(const struct parquet_reader *self, const struct parquet
 static void turns_plan(struct parquet_reader *self, const struct parquet_row_group *group)
 {
 	int64_t room = weir_account_room(self->account);
-	int64_t used = atomic_load_explicit(&self->account->used, memory_order_relaxed);
+	int64_t used = weir_account_used(self->account);
 	uint64_t budget, need = 0, leaves = 0;
 
 	self->is_tight = false;
@@ -286,6 +287,7 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 		rows = rows < 64 ? 64 : rows & ~(uint64_t)63;
 		self->rows_cap = rows < self->rows_cap ? (uint32_t)rows : self->rows_cap;
 	}
+	parquet_picks_plan(self, group, need);
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
@@ -411,6 +413,16 @@ static bool span_find(struct parquet_reader *self, const struct parquet_row_grou
 	return self->row < self->row_end;
 }
 
+void parquet_vector_columns(struct parquet_reader *self)
+{
+	for (uint32_t i = 0; i < self->column_count; i++)
+		self->vector_columns[i] = (struct weir_column){
+			.type = self->columns[i].shape->type,
+			.form = WEIR_UNDECODED,
+			.pending = &self->columns[i].pending,
+		};
+}
+
 int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
 {
 	struct parquet_reader *self = (struct parquet_reader *)base;
@@ -418,7 +430,7 @@ int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out
 	int64_t left, span_end;
 	uint32_t rows;
 
-	vector_end(self);
+	parquet_vector_end(self);
 	*out = (struct weir_vector){0};
 	do {
 		if (!self->file || self->row >= self->row_end)
@@ -427,6 +439,8 @@ int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out
 			return err->code;
 		group = &self->file->metadata.row_groups[self->row_group];
 	} while (!span_find(self, group, &span_end));
+	if (parquet_picks_find(self, self->row - group->row_begin, err))
+		return err->code;
 	rows = self->rows_cap < self->rows_max ? self->rows_cap : self->rows_max;
 	left = span_end - self->row;
 	left = left < self->row_end - self->row ? left : self->row_end - self->row;
@@ -434,12 +448,11 @@ int parquet_reader_next(struct weir_format_reader *base, struct weir_vector *out
 	self->vector_row = self->row - group->row_begin;
 	rows = rows_of_large_pages(self, rows);
 	self->vector_rows = rows;
-	for (uint32_t i = 0; i < self->column_count; i++)
-		self->vector_columns[i] = (struct weir_column){
-			.type = self->columns[i].shape->type,
-			.form = WEIR_UNDECODED,
-			.pending = &self->columns[i].pending,
-		};
+	if (self->picks.is_found) {
+		self->picks.vector_begin = parquet_picks_place(&self->picks, self->vector_row);
+		self->picks.vector_end = parquet_picks_place(&self->picks, self->vector_row + rows);
+	}
+	parquet_vector_columns(self);
 	*out = (struct weir_vector){
 		.row_count = rows,
 		.selection = {.count = rows},

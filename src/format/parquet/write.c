@@ -370,19 +370,21 @@ static int push_column(struct parquet_writer *writer, struct weir_vector *vector
 	type = weir_type_values(column->type);
 	WEIR_ASSERT(type->layout == node->type->layout && type->byte_width == node->type->byte_width);
 	if (node->kind == PARQUET_NODE_LEAF)
-		return parquet_write_flat(&writer->leaves[node->leaf], column, &vector->selection, err);
-	return parquet_write_nested(writer->tree.nodes, node, writer->leaves, column, &vector->selection,
-				    &writer->shared, err);
+		code = parquet_write_flat(&writer->leaves[node->leaf], column, &vector->selection, err);
+	else
+		code = parquet_write_nested(writer->tree.nodes, node, writer->leaves, column, &vector->selection,
+					    &writer->shared, err);
+	if (code && err->has_row) { /* the vector's: people count from the source's first */
+		err->row += vector->source_row;
+		weir_error_at_source(err, vector->source);
+	}
+	return code;
 }
 
-static int push(struct weir_format_writer *base, struct weir_vector *vector, struct weir_error *err)
+static int push_rows(struct parquet_writer *writer, struct weir_vector *vector, struct weir_error *err)
 {
-	struct parquet_writer *writer = writer_of(base);
 	int code = WEIR_OK;
 
-	WEIR_ASSERT(writer->is_open && vector->column_count == writer->tree.field_count);
-	if (vector->selection.count == 0)
-		return WEIR_OK;
 	for (uint32_t i = 0; i < vector->column_count && !code; i++) {
 		code = push_column(writer, vector, i, err);
 		if (code)
@@ -392,6 +394,27 @@ static int push(struct weir_format_writer *base, struct weir_vector *vector, str
 		return code;
 	writer->group_rows += vector->selection.count;
 	return group_is_full(writer) ? group_end(writer, err) : WEIR_OK;
+}
+
+static int push(struct weir_format_writer *base, struct weir_vector *vector, struct weir_error *err)
+{
+	struct parquet_writer *writer = writer_of(base);
+	uint16_t numbers[WEIR_VECTOR_ROWS];
+	struct weir_vector rest;
+	int code = WEIR_OK;
+
+	WEIR_ASSERT(writer->is_open && vector->column_count == writer->tree.field_count);
+	if (vector->selection.count == 0)
+		return WEIR_OK;
+	if (writer->group_rows + vector->selection.count <= (uint64_t)writer->group_rows_max)
+		return push_rows(writer, vector, err);
+	code = weir_vector_cut_begin(vector, numbers, &rest, err);
+	while (!code && rest.selection.count > 0) {
+		struct weir_vector head = weir_vector_cut(&rest, (uint64_t)writer->group_rows_max - writer->group_rows);
+
+		code = push_rows(writer, &head, err);
+	}
+	return code;
 }
 
 static void part_free(struct weir_account *account, struct weir_part *base)
@@ -498,6 +521,7 @@ static int header(struct weir_account *account, const struct weir_schema *schema
 const struct weir_writer_ops weir_parquet_writer = {
 	.name = "parquet",
 	.extension = ".parquet",
+	.codec = WEIR_CODEC_SNAPPY,
 	.writer_new = writer_new,
 	.part_begin = part_begin,
 	.push = push,

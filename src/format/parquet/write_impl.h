@@ -330,6 +330,8 @@ void parquet_leaf_begin(struct parquet_leaf_writer *leaf, bool is_first);
  * page may be closed. */
 int parquet_leaf_levels_flat(struct parquet_leaf_writer *leaf, const uint64_t *valid, const uint16_t *rows,
 			     size_t count, size_t present, struct weir_error *err);
+/* The error of a null in a required column, with the vector's row. */
+int parquet_refuse_null(uint32_t row, struct weir_error *err);
 int parquet_leaf_levels(struct parquet_leaf_writer *leaf, const uint8_t *definition, const uint8_t *repetition,
 			size_t count, struct weir_error *err);
 

@@ -157,6 +157,25 @@ void parquet_leaf_begin(struct parquet_leaf_writer *leaf, bool is_first)
 
 /* ── levels ─────────────────────────────────────────────────────────────────────────────────────────────────────── */
 
+int parquet_refuse_null(uint32_t row, struct weir_error *err)
+{
+	weir_error_set(err, WEIR_E_VALUE, "a null in a column that is declared not null");
+	weir_error_at_row(err, row);
+	return err->code;
+}
+
+/* Of the selected rows; the first of them when none is looked at. */
+static uint32_t first_null(const uint64_t *valid, const uint16_t *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint32_t row = rows ? rows[i] : (uint32_t)i;
+
+		if (!(valid[row >> 6] >> (row & 63) & 1))
+			return row;
+	}
+	return rows ? rows[0] : 0;
+}
+
 int parquet_leaf_levels_flat(struct parquet_leaf_writer *leaf, const uint64_t *valid, const uint16_t *rows,
 			     size_t count, size_t present, struct weir_error *err)
 {
@@ -167,9 +186,8 @@ int parquet_leaf_levels_flat(struct parquet_leaf_writer *leaf, const uint64_t *v
 	WEIR_ASSERT(parquet_leaf_is_flat(leaf->leaf) && count <= WEIR_VECTOR_ROWS);
 	leaf->page_levels += count;
 	if (leaf->leaf->max_definition == 0) {
-		if (present != count)
-			return weir_error_set(err, WEIR_E_VALUE, "a null in a column that is declared not null");
-		return WEIR_OK;
+		return present == count ? WEIR_OK
+					: parquet_refuse_null(first_null(valid, rows, present ? count : 0), err);
 	}
 	/* No bits are kept until the first null. */
 	if (present == count && nulls_before == 0)

@@ -27,7 +27,8 @@ struct shred {
 	const struct parquet_node *nodes;
 	struct parquet_leaf_writer *leaves;
 	struct parquet_shared *shared;
-	size_t row_count;
+	const struct weir_selection *selection;
+	size_t row_first, row_count; /* of the selection */
 	bool ascending; /* positions ascend: equal distances mean neighbours */
 	struct weir_error *err;
 };
@@ -275,6 +276,21 @@ static int shred_list(struct shred *shred, const struct parquet_node *node, cons
 	return shred_node(shred, &shred->nodes[node->child], array->children[0], &items);
 }
 
+/* The first slot that its parent has and the required node has not, and the row it is in. */
+static int refuse_null(const struct shred *shred, const struct parquet_node *node, const struct slots *slots)
+{
+	const struct weir_selection *selection = shred->selection;
+	size_t row = 0;
+
+	for (size_t i = 0; i < slots->count; i++) {
+		row += i && slots->repetition[i] == 0;
+		if (slots->position[i] < 0 && slots->definition[i] >= node->definition)
+			break;
+	}
+	row += shred->row_first;
+	return parquet_refuse_null(selection->rows ? selection->rows[row] : (uint32_t)row, shred->err);
+}
+
 static int shred_node(struct shred *shred, const struct parquet_node *node, const struct weir_array *array,
 		      struct slots *slots)
 {
@@ -289,7 +305,7 @@ static int shred_node(struct shred *shred, const struct parquet_node *node, cons
 	}
 	mark_present(node, array, slots);
 	if (!node->optional && present_count(slots) != before)
-		return weir_error_set(shred->err, WEIR_E_VALUE, "a null in a column that is declared not null");
+		return refuse_null(shred, node, slots);
 	switch (node->kind) {
 	case PARQUET_NODE_STRUCT:
 		code = shred_struct(shred, node, array, slots);
@@ -317,8 +333,7 @@ static int rows_to_slots(const struct weir_column *column, const struct weir_sel
 
 		if (!weir_column_valid(column, row)) {
 			if (!optional)
-				return weir_error_set(err, WEIR_E_VALUE,
-						      "a null in a column that is declared not null");
+				return parquet_refuse_null(row, err);
 			slots->position[i] = -1;
 		} else if (column->form == WEIR_DICTIONARY) {
 			slots->position[i] = codes[row];
@@ -339,6 +354,7 @@ int parquet_write_nested(const struct parquet_node *nodes, const struct parquet_
 		.leaves = leaves,
 		.shared = shared,
 		.ascending = column->form == WEIR_FLAT,
+		.selection = selection,
 		.err = err,
 	};
 	int code = WEIR_OK;
@@ -346,6 +362,7 @@ int parquet_write_nested(const struct parquet_node *nodes, const struct parquet_
 	for (size_t from = 0; from < selection->count && !code; from += ROWS_AT_ONCE) {
 		struct slots slots;
 
+		shred.row_first = from;
 		shred.row_count = selection->count - from < ROWS_AT_ONCE ? selection->count - from : ROWS_AT_ONCE;
 		weir_arena_clear(&shared->arena);
 		code = slots_alloc(&shred, shred.row_count, &slots);

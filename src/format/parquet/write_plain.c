@@ -13,7 +13,9 @@ int parquet_buffer_grow(struct parquet_buffer *buffer, size_t more, struct weir_
 	if (__builtin_add_overflow(buffer->size, more, &wanted) ||
 	    __builtin_add_overflow(wanted, (size_t)PARQUET_BUFFER_SLACK, &wanted))
 		return weir_error_set(err, WEIR_E_MEMORY, "a buffer of a Parquet page cannot grow by %zu bytes", more);
-	wanted = weir_alloc_size(wanted > doubled ? wanted : doubled);
+	wanted = wanted > doubled ? wanted : doubled;
+	/* Sizes that are kept as spares. */
+	wanted = wanted < WEIR_FRAME_MIN ? weir_spare_size(wanted) : weir_alloc_size(wanted);
 	data = weir_realloc(account, buffer->data, buffer->capacity, wanted, err);
 	if (!data)
 		return err->code;

@@ -469,6 +469,129 @@ static void a_grant_is_asked_for_before_it_is_passed(void **state)
 	weir_mem_free(mem);
 }
 
+/* --- spares --- */
+
+static void what_a_lane_frees_is_there_for_the_next(void **state)
+{
+	struct weir_mem *mem = mem_of(0);
+	struct weir_account lane, operator;
+	struct governor governor = {.step = 1 << 20};
+	struct weir_error err;
+	char *memory, *again;
+
+	(void)state;
+	weir_account_init(&lane, weir_mem_root(mem), "lane");
+	lane.ask = answer_ask;
+	lane.asked = &governor;
+	atomic_store(&lane.grant, 1 << 20);
+	weir_account_spares_keep(&lane);
+	weir_account_init(&operator, & lane, "operator");
+
+	memory = weir_alloc(&operator, 4096, &err);
+	weir_free(&operator, memory, 4096);
+	/* The lane has it, its operators do not, and it is room. */
+	assert_int_equal(atomic_load(&operator.used), 0);
+	assert_int_equal(atomic_load(&lane.used), 4096);
+	assert_int_equal(weir_account_used(&lane), 0);
+	assert_int_equal(weir_account_room(&operator), 1 << 20);
+	again = weir_alloc_zero(&operator, 4096, &err);
+	assert_ptr_equal(again, memory);
+	assert_true(is_zero(again, 4096));
+	assert_int_equal(atomic_load(&operator.used), 4096);
+	assert_int_equal(atomic_load(&lane.used), 4096);
+
+	/* Growing takes spares and leaves some. */
+	memset(again, 7, 4096);
+	memory = weir_realloc(&operator, again, 4096, 8192, &err);
+	assert_true(memory[0] == 7 && memcmp(memory, memory + 1, 4095) == 0);
+	assert_int_equal(atomic_load(&operator.used), 8192);
+	assert_int_equal(atomic_load(&lane.used), 8192 + 4096);
+	assert_int_equal(stats_of(mem).used, 8192 + 4096);
+	again = weir_realloc(&operator, memory, 8192, 4096, &err);
+	assert_true(again[0] == 7 && memcmp(again, again + 1, 4095) == 0);
+	assert_int_equal(atomic_load(&operator.used), 4096);
+	assert_int_equal(atomic_load(&lane.used), 4096 + 8192);
+	weir_free(&operator, again, 4096);
+
+	/* No more than an eighth of the grant. */
+	weir_account_spares_free(&lane);
+	assert_int_equal(atomic_load(&lane.used), 0);
+	for (int i = 0; i < 4; i++) {
+		void *many[20];
+
+		for (int k = 0; k < 20; k++)
+			assert_non_null(many[k] = weir_alloc(&operator, 57344, &err));
+		for (int k = 0; k < 20; k++)
+			weir_free(&operator, many[k], 57344);
+		assert_int_equal(atomic_load(&lane.used), ((1 << 20) + governor.calls * governor.step) / 8 / 57344 * 57344);
+	}
+
+	/* They go before more is asked for. */
+	governor.calls = 0;
+	atomic_store(&lane.grant, 1 << 20);
+	memory = weir_alloc(&operator, 1 << 20, &err);
+	assert_non_null(memory);
+	assert_int_equal(governor.calls, 0);
+	assert_int_equal(atomic_load(&lane.used), 1 << 20);
+	weir_free(&operator, memory, 1 << 20);
+	weir_account_release(&operator);
+	weir_account_release(&lane);
+	weir_mem_free(mem);
+}
+
+/* Any mix of sizes: every figure is the model's, every byte is kept. */
+static void spares_add_up(void **state)
+{
+	struct weir_mem *mem = mem_of(0);
+	struct random random = random_seeded(11);
+	struct governor governor = {.step = 1 << 20};
+	struct weir_account lane, operator;
+	unsigned char *memory[64] = {0};
+	size_t sizes[64] = {0};
+	struct weir_error err;
+	int64_t used = 0;
+
+	(void)state;
+	weir_account_init(&lane, weir_mem_root(mem), "lane");
+	lane.ask = answer_ask;
+	lane.asked = &governor;
+	atomic_store(&lane.grant, 1 << 20);
+	weir_account_spares_keep(&lane);
+	weir_account_init(&operator, & lane, "operator");
+	for (int i = 0; i < 200000; i++) {
+		size_t at = random_below(&random, 64), size = 1 + random_below(&random, random_below(&random, 2) ? 70000 : 600);
+
+		if (random_below(&random, 2) && size < 65536)
+			size = weir_spare_size(size);
+		used -= sizes[at] ? (int64_t)weir_alloc_size(sizes[at]) : 0;
+		if (memory[at] && random_below(&random, 3) == 0) {
+			assert_int_equal(memory[at][sizes[at] - 1], (unsigned char)at);
+			weir_free(&operator, memory[at], sizes[at]);
+			memory[at] = NULL;
+			sizes[at] = 0;
+		} else {
+			size_t kept = sizes[at] < size ? sizes[at] : size;
+
+			memory[at] = weir_realloc(&operator, memory[at], sizes[at], size, &err);
+			assert_non_null(memory[at]);
+			assert_true(kept == 0 || memory[at][kept - 1] == (unsigned char)at);
+			memset(memory[at], (int)at, size);
+			sizes[at] = size;
+			used += (int64_t)weir_alloc_size(size);
+		}
+		assert_int_equal(atomic_load(&operator.used), used);
+		assert_int_equal(weir_account_used(&lane), used);
+		if (i % 10000 == 0)
+			weir_account_spares_free(&lane);
+	}
+	for (size_t at = 0; at < 64; at++)
+		weir_free(&operator, memory[at], sizes[at]);
+	weir_account_release(&operator);
+	weir_account_release(&lane);
+	assert_int_equal(stats_of(mem).used, 0);
+	weir_mem_free(mem);
+}
+
 /* --- threads --- */
 
 struct worker {
@@ -660,6 +783,8 @@ int main(void)
 		cmocka_unit_test(trimmed_memory_leaves_the_process),
 		cmocka_unit_test(the_limit_is_met_by_warm_frames_first),
 		cmocka_unit_test(a_grant_is_asked_for_before_it_is_passed),
+		cmocka_unit_test(what_a_lane_frees_is_there_for_the_next),
+		cmocka_unit_test(spares_add_up),
 		cmocka_unit_test(threads_share_frames_and_sums),
 #ifdef WEIR_FAULTS
 		cmocka_unit_test(any_refused_allocation_leaves_nothing_behind),

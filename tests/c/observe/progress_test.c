@@ -96,6 +96,33 @@ static void every_width(void **state)
 	}
 }
 
+/* A terminal that breaks lines at its edge: the cursor goes up over all parts but the last. */
+static void narrowed_terminals_are_cleaned(void **state)
+{
+	static const struct {
+		uint32_t drawn, width;
+		const char *text;
+	} cases[] = {
+		{0, 80, "\r\033[K"},
+		{77, 80, "\r\033[K"},
+		{77, 77, "\r\033[K"},
+		{77, 76, "\r\033[1A\033[J"},
+		{77, 40, "\r\033[1A\033[J"},
+		{77, 30, "\r\033[2A\033[J"},
+		{77, 1, "\r\033[76A\033[J"},
+		{77, 0, "\r\033[K"},
+	};
+	char text[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		size_t size = weir_progress_erase(cases[i].drawn, cases[i].width, text, sizeof(text));
+
+		assert_int_equal(size, strlen(cases[i].text));
+		assert_string_equal(text, cases[i].text);
+	}
+}
+
 static void the_report(void **state)
 {
 	struct weir_run_stats stats = half_done();
@@ -124,6 +151,7 @@ int main(void)
 		cmocka_unit_test(counts_and_durations),
 		cmocka_unit_test(the_line_says_all),
 		cmocka_unit_test(every_width),
+		cmocka_unit_test(narrowed_terminals_are_cleaned),
 		cmocka_unit_test(the_report),
 	};
 
