@@ -18,6 +18,7 @@
 #include <time.h>
 
 enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
+enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20 };
 
 struct weir_task {
 	_Atomic uint32_t refs;
@@ -124,6 +125,18 @@ int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_e
 
 /* ---- starting and stopping ---- */
 
+/* Batches in lanes, in the queue and in the program's hands take a quarter of the memory: half of it for themselves, half for
+ * what they take while they grow. */
+static void size_batches(const struct weir_session *session, struct weir_consumer *consumer)
+{
+	int64_t quarter = weir_session_memory_limit(session) / 4;
+	int64_t count = (int64_t)weir_session_threads(session) + QUEUE_BATCHES + 2, bytes = quarter / 2 / count;
+
+	bytes = bytes < BATCH_BYTES_MIN ? BATCH_BYTES_MIN : bytes > BATCH_BYTES_MAX ? BATCH_BYTES_MAX : bytes;
+	consumer->batch_bytes = (uint64_t)bytes;
+	consumer->batches_bytes = 2 * bytes * count;
+}
+
 static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *task, struct weir_error *err)
 {
 	struct weir_consumer consumer = {.deliver = deliver, .state = task, .batch_rows = task->options.batch_rows};
@@ -139,6 +152,7 @@ static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *t
 		return WEIR_OK;
 	code = weir_plan_add(plan, end == API_END_COUNT ? "count" : "collect", &(struct weir_words){0}, err);
 	if (!code && end != API_END_COUNT) {
+		size_batches(task->job.session, &consumer);
 		weir_collect_set(weir_plan_root(plan), &consumer);
 		task->gives_rows = true;
 	}

@@ -1,10 +1,9 @@
-/* Rows leave for the program. The lane whose turn it is delivers as it goes; the others gather at most HELD_BYTES_MAX and
- * wait. */
+/* Rows leave for the program. The lane whose turn it is delivers as it goes; the others gather at most batch_bytes and wait. */
 #include "ops/collect.h"
 
 #include "ops/ops_impl.h"
 
-enum { HELD_BYTES_MAX = 8 << 20, BATCH_ROWS = 65536, BATCH_BYTES = 8 << 20 };
+enum { BATCH_ROWS = 65536, BATCH_BYTES = 8 << 20 };
 
 struct collect_sink {
 	struct weir_account *account;
@@ -141,7 +140,7 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		code = deliver(lane, err);
 	if (!code)
 		code = weir_gather_push(lane->gather, vector, err);
-	if (!code && weir_gather_bytes(lane->gather) >= (lane->in_turn ? BATCH_BYTES : HELD_BYTES_MAX))
+	if (!code && weir_gather_bytes(lane->gather) >= lane->sink->consumer.batch_bytes)
 		code = deliver(lane, err);
 	return code;
 }

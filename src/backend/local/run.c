@@ -207,7 +207,7 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	pthread_condattr_destroy(&monotonic);
 	options.limit = session->memory_limit;
 	/* What the session holds already (listings, footers) is not there for grants; half of the limit always is. */
-	run->held = atomic_load_explicit(&account->used, memory_order_relaxed);
+	run->held = atomic_load_explicit(&account->used, memory_order_relaxed) + fragment->outside_bytes;
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held;
