@@ -358,6 +358,32 @@ struct weir_source {
 };
 WEIR_API int weir_flow_read_source(struct weir_flow *flow, const struct weir_source *source);
 
+/* ---- making batches -------------------------------------------------------------------------------------------------
+ *
+ * For functions of the program, and streams, that have no Arrow library at hand: values are appended column by column, and
+ * leave as a batch. Columns are numbered from 0. What cannot be appended (a text to a column of numbers, a number too large)
+ * leaves its error in the appender, and weir_appender_finish reports it. One thread at a time; the memory is the
+ * program's, no session counts it. */
+
+struct weir_appender;
+
+/* columns: "id: int64, name: string". Nested ones can only have nulls. */
+WEIR_API int weir_appender_new(const char *columns, struct weir_appender **out, struct weir_error **error);
+/* Into integers, floats, booleans, dates, times, timestamps and durations; the latter as Arrow counts them. */
+WEIR_API void weir_append_int64(struct weir_appender *appender, uint32_t column, int64_t value);
+WEIR_API void weir_append_double(struct weir_appender *appender, uint32_t column, double value); /* into floats */
+WEIR_API void weir_append_string(struct weir_appender *appender, uint32_t column, const char *value); /* NULL: null */
+WEIR_API void weir_append_bytes(struct weir_appender *appender, uint32_t column, const void *value, size_t size);
+/* A value of any type but nested ones, as text: "2024-02-29", "1.50". NULL: null. */
+WEIR_API void weir_append_text(struct weir_appender *appender, uint32_t column, const char *text);
+WEIR_API void weir_append_null(struct weir_appender *appender, uint32_t column);
+WEIR_API int64_t weir_appender_row_count(const struct weir_appender *appender); /* of the longest column */
+/* What was appended, as a batch, whose columns must be equally long; the appender is empty then, also on failure. schema may
+ * be NULL. Batches outlive the appender. */
+WEIR_API int weir_appender_finish(struct weir_appender *appender, struct ArrowSchema *schema, struct ArrowArray *out,
+				  struct weir_error **error);
+WEIR_API void weir_appender_free(struct weir_appender *appender);
+
 /* ---- chains: the command's verbs, in one call -----------------------------------------------------------------------
  *
  * Without handles, for scripts and bindings. Any thread. */

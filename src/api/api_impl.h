@@ -54,6 +54,8 @@ struct weir_session *api_flow_session(const struct weir_flow *flow);
 
 /* ---- task.c ---- */
 
+struct api_keeper;
+
 /* What becomes of the rows of a flow that does not say it. */
 enum api_end {
 	API_END_NONE,    /* it must end in a sink */
@@ -78,14 +80,22 @@ int api_task_claim(struct weir_task *task, struct weir_error *err);
 void api_task_unclaim(struct weir_task *task);
 /* Started, with its rows claimed and no handle left. */
 int api_flow_claim(const struct weir_flow *flow, struct weir_task **out, struct weir_error *err);
-struct weir_task *api_task_ref(struct weir_task *task);
+struct api_keeper *api_task_keeper(struct weir_task *task);
 void api_task_unref(struct weir_task *task);
 
 /* ---- export.c ---- */
 
-/* A schema that needs nothing of the session, and a batch that keeps the task's session alive, child by child. */
+/* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one frees. */
+struct api_keeper {
+	_Atomic uint32_t refs;
+	void (*free)(struct api_keeper *keeper);
+};
+void api_keeper_ref(struct api_keeper *keeper);
+void api_keeper_unref(struct api_keeper *keeper);
+
+/* A schema that needs nothing of anybody's memory, and a batch that keeps its own alive, child by child. */
 int api_export_schema(const struct weir_schema *schema, struct ArrowSchema *out, struct weir_error *err);
-int api_export_batch(struct weir_task *task, const struct weir_batch *batch, struct ArrowArray *out,
+int api_export_batch(struct api_keeper *keeper, const struct weir_batch *batch, struct ArrowArray *out,
 		     struct weir_error *err);
 /* The task's rows as a stream; takes over a claim, also on failure. */
 int api_export_stream(struct weir_task *task, struct ArrowArrayStream *out, struct weir_error *err);

@@ -1,11 +1,23 @@
 /* What programs receive as Arrow: schemas that need nothing of the session, batches that keep it alive, streams.
  *
- * Arrays point into the session's memory, and a program may release the stream, the task and the session before them: each
- * node of an array, children by themselves because a consumer may move them out, holds a reference to the task. */
+ * Arrays point into a session's memory (or an appender's), and a program may release the stream, the task and the session
+ * before them: each node of an array, children by themselves because a consumer may move them out, holds a reference. */
 #include "api/api_impl.h"
 
 #include <errno.h>
 #include <string.h>
+
+void api_keeper_ref(struct api_keeper *keeper)
+{
+	atomic_fetch_add_explicit(&keeper->refs, 1, memory_order_relaxed);
+}
+
+void api_keeper_unref(struct api_keeper *keeper)
+{
+	/* acq_rel: the last one frees what the others used. */
+	if (atomic_fetch_sub_explicit(&keeper->refs, 1, memory_order_acq_rel) == 1)
+		keeper->free(keeper);
+}
 
 /* ---- schemas: a copy in plain memory, every node by itself ---- */
 
@@ -99,44 +111,45 @@ int api_export_schema(const struct weir_schema *schema, struct ArrowSchema *out,
 struct kept_array {
 	void (*release)(struct ArrowArray *array);
 	void *private_data;
-	struct weir_task *task;
+	struct api_keeper *keeper;
 };
 
 static void kept_release(struct ArrowArray *array)
 {
 	struct kept_array *kept = array->private_data;
-	struct weir_task *task = kept->task;
+	struct api_keeper *keeper = kept->keeper;
 
 	array->release = kept->release;
 	array->private_data = kept->private_data;
 	weir_plain_free(kept);
 	array->release(array);
 	array->release = NULL;
-	api_task_unref(task);
+	api_keeper_unref(keeper);
 }
 
 /* False: no memory; what was done holds. */
-static bool keep_array(struct weir_task *task, struct ArrowArray *array)
+static bool keep_array(struct api_keeper *keeper, struct ArrowArray *array)
 {
 	struct kept_array *kept = weir_plain_alloc(sizeof(*kept));
 	bool done = kept != NULL;
 
 	if (!kept)
 		return false;
-	*kept = (struct kept_array){array->release, array->private_data, api_task_ref(task)};
+	*kept = (struct kept_array){array->release, array->private_data, keeper};
+	api_keeper_ref(keeper);
 	array->release = kept_release;
 	array->private_data = kept;
 	for (int64_t i = 0; done && i < array->n_children; i++)
-		done = keep_array(task, array->children[i]);
-	return done && (!array->dictionary || keep_array(task, array->dictionary));
+		done = keep_array(keeper, array->children[i]);
+	return done && (!array->dictionary || keep_array(keeper, array->dictionary));
 }
 
-int api_export_batch(struct weir_task *task, const struct weir_batch *batch, struct ArrowArray *out,
+int api_export_batch(struct api_keeper *keeper, const struct weir_batch *batch, struct ArrowArray *out,
 		     struct weir_error *err)
 {
 	int code = weir_cdata_export_batch(batch, out, err);
 
-	if (!code && !keep_array(task, out)) {
+	if (!code && !keep_array(keeper, out)) {
 		out->release(out);
 		code = weir_error_set(err, WEIR_E_MEMORY, "no memory to hand out a batch");
 	}
@@ -175,7 +188,7 @@ static int stream_next(struct ArrowArrayStream *out, struct ArrowArray *array)
 
 	memset(array, 0, sizeof(*array));
 	if (!code && batch)
-		code = api_export_batch(stream->task, batch, array, &err);
+		code = api_export_batch(api_task_keeper(stream->task), batch, array, &err);
 	weir_batch_unref(batch);
 	return code ? fail(stream, &err) : 0;
 }

@@ -21,7 +21,7 @@ enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
 enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20 };
 
 struct weir_task {
-	_Atomic uint32_t refs;
+	struct api_keeper keeper; /* first */
 	struct weir_job job;
 	bool gives_rows;
 	_Atomic bool claimed;   /* a stream or rows have it; relaxed: the handle is used by one thread at a time */
@@ -40,21 +40,24 @@ struct weir_task {
 
 /* ---- references ---- */
 
-struct weir_task *api_task_ref(struct weir_task *task)
+static void task_free(struct api_keeper *keeper)
 {
-	atomic_fetch_add_explicit(&task->refs, 1, memory_order_relaxed);
-	return task;
-}
+	struct weir_task *task = (struct weir_task *)keeper;
 
-void api_task_unref(struct weir_task *task)
-{
-	/* acq_rel: the last one frees what the others used. */
-	if (atomic_fetch_sub_explicit(&task->refs, 1, memory_order_acq_rel) != 1)
-		return;
 	weir_job_release(&task->job);
 	pthread_cond_destroy(&task->changed);
 	pthread_mutex_destroy(&task->lock);
 	weir_plain_free(task);
+}
+
+struct api_keeper *api_task_keeper(struct weir_task *task)
+{
+	return &task->keeper;
+}
+
+void api_task_unref(struct weir_task *task)
+{
+	api_keeper_unref(&task->keeper);
 }
 
 struct weir_account *api_task_account(const struct weir_task *task)
@@ -172,7 +175,8 @@ int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start
 		weir_log_use(log);
 		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a task");
 	}
-	atomic_init(&task->refs, 1);
+	atomic_init(&task->keeper.refs, 1);
+	task->keeper.free = task_free;
 	task->job = *job;
 	*job = (struct weir_job){0};
 	if (options)
@@ -301,7 +305,7 @@ int api_task_claim(struct weir_task *task, struct weir_error *err)
 				      weir_plan_root(task->job.plan)->op->verb);
 	if (atomic_exchange_explicit(&task->claimed, true, memory_order_relaxed))
 		return weir_error_set(err, WEIR_E_INVALID, "the rows of the task are taken already");
-	api_task_ref(task);
+	api_keeper_ref(&task->keeper);
 	return WEIR_OK;
 }
 

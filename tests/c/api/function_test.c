@@ -376,7 +376,8 @@ static void test_nonsense(void **state)
 }
 
 static int apply_failing_at(void *state, struct weir_context *context, const struct ArrowSchema *input_schema,
-			    const struct ArrowArray *input, struct ArrowSchema *output_schema, struct ArrowArray *output)
+			    const struct ArrowArray *input, struct ArrowSchema *output_schema,
+			    struct ArrowArray *output)
 {
 	const struct ArrowArray *id = input->children[0];
 

@@ -188,6 +188,26 @@ static void the_environment_sets_the_cpu(void **state)
 	assert_string_equal(weir_cpu_name(WEIR_CPU_V3), "v3");
 }
 
+static void keep_line(void *data, enum weir_log_level level, const char *line)
+{
+	snprintf(data, 100, "%d %s", (int)level, line);
+}
+
+static void a_thread_may_log_elsewhere(void **state)
+{
+	char kept[100] = "";
+	struct weir_log_sink sink = {keep_line, kept};
+
+	(void)state;
+	catch ();
+	assert_null(weir_log_use(&sink));
+	weir_log_write(WEIR_LOG_WARN, "a\n%d", 7);
+	assert_ptr_equal(weir_log_use(NULL), &sink);
+	weir_log_write(WEIR_LOG_WARN, "b");
+	assert_string_equal(caught(), "weir: warn: b\n");
+	assert_string_equal(kept, "1 a\\n7");
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -196,6 +216,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(long_lines_are_cut_between_characters),
 		cmocka_unit_test(the_hook_is_called_around),
 		cmocka_unit_test(lines_do_not_mix),
+		cmocka_unit_test(a_thread_may_log_elsewhere),
 		cmocka_unit_test(the_environment_sets_the_level),
 		cmocka_unit_test(the_environment_sets_the_cpu),
 	};
