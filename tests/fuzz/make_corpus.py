@@ -84,6 +84,24 @@ def ipc():
     yield "no_columns", ipc_bytes(pa.table({}))
 
 
+def ipc_file():
+    """The same on disk: files with a footer, and a few streams."""
+    for name, array in ipc_arrays():
+        yield name, ipc_bytes(pa.table({"c": array}), file=True)
+    few = pa.table({"i": [1, None, 3], "s": ["a", "bb", None], "n": [[{"x": 1}], [], None]})
+    many = pa.table({"i": [7] * 300, "s": ["same"] * 300})
+    for codec in ("lz4", "zstd"):
+        yield codec, ipc_bytes(many, file=True, compression=codec)
+    yield "batches", ipc_bytes(pa.concat_tables([few, few.slice(0, 0), few]), file=True)
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([code], pa.int8()), values)
+              for code, values in [(0, ["a"]), (1, ["a", "b"]), (0, ["z"])]]
+    yield "deltas", ipc_bytes(pa.table({"d": pa.chunked_array(chunks[:2])}), file=True, emit_dictionary_deltas=True)
+    yield "empty", ipc_bytes(few.slice(0, 0), file=True)
+    yield "stream", ipc_bytes(pa.concat_tables([few, few]))
+    yield "stream_replaced", ipc_bytes(pa.table({"d": pa.chunked_array(chunks)}), emit_dictionary_deltas=True)
+    yield "stream_legacy", ipc_bytes(few, use_legacy_format=True, metadata_version=pa.ipc.MetadataVersion.V4)
+
+
 def parquet_bytes(table, **options):
     out = io.BytesIO()
     pa.parquet.write_table(table, out, **{"store_schema": False, "compression": "none", **options})
@@ -126,7 +144,7 @@ def parquet():
     yield "page_index", parquet_bytes(numbers.select(["i"]), write_page_index=True)
 
 
-FORMATS = {"ipc": ipc, "parquet": parquet}
+FORMATS = {"ipc": ipc, "ipc_file": ipc_file, "parquet": parquet}
 
 
 def main():

@@ -1,5 +1,5 @@
 /* Bytes as a Parquet file: an error or valid arrays, within an account of 64 MiB, and every byte given back. */
-#include "../c/format/parquet_feed.h"
+#include "../c/format/format_feed.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -7,7 +7,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct feed feed;
 
-	feed_begin(&feed);
+	feed_begin(&feed, &weir_parquet_format);
 	feed_run(&feed, bytes, size, 1);
 	feed_run(&feed, bytes, size, 3);
 	feed_run(&feed, bytes, size, FEED_SMALL);

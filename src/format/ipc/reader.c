@@ -342,20 +342,19 @@ static int vector_rows(struct ipc_reader *self, uint32_t *out, struct weir_error
 	return WEIR_OK;
 }
 
-int ipc_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
+static int next(struct ipc_reader *self, struct weir_vector *out, struct weir_error *err)
 {
-	struct ipc_reader *self = (struct ipc_reader *)base;
 	int code = WEIR_OK;
 
 	weir_arena_clear(&self->arena);
 	*out = (struct weir_vector){0};
 	if (self->is_open && self->row == self->batch_begin + self->batch_rows)
 		batch_close(self);
-	if (self->row < self->row_end && !self->is_open)
+	if (self->file && self->row < self->row_end && !self->is_open)
 		code = self->file->is_stream ? stream_batch(self, err) : file_batch(self, err);
 	if (code)
 		return code;
-	if (self->row >= self->row_end) {
+	if (!self->file || self->row >= self->row_end) {
 		/* Memory that the next range, of another file perhaps, does not need. */
 		batch_close(self);
 		return WEIR_OK;
@@ -380,6 +379,20 @@ int ipc_reader_next(struct weir_format_reader *base, struct weir_vector *out, st
 	self->row += self->vector_rows;
 	self->rows_max = self->rows_max < WEIR_VECTOR_ROWS / 4 ? self->rows_max * 4 : WEIR_VECTOR_ROWS;
 	return WEIR_OK;
+}
+
+int ipc_reader_next(struct weir_format_reader *base, struct weir_vector *out, struct weir_error *err)
+{
+	struct ipc_reader *self = (struct ipc_reader *)base;
+	struct weir_file *file = self->file ? weir_file_ref(self->file->base.file) : NULL;
+	int code = next(self, out, err);
+
+	/* The file may have been let go of. */
+	if (code && file)
+		weir_error_at_source(err, weir_file_path(file));
+	if (file)
+		weir_file_unref(file);
+	return code;
 }
 
 void ipc_reader_stats(const struct weir_format_reader *base, struct weir_format_stats *out)

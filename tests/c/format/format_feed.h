@@ -1,8 +1,8 @@
-/* Feeds bytes to the Parquet reader as if they were a file, whole and in pieces, with and without selections. Whatever they
+/* Feeds bytes to a format's reader as if they were a file, whole and in pieces, with and without selections. Whatever they
  * are, the outcome is rows or an error with the code of damaged or unsupported data, and every byte is given back. Shared
  * by the hostile-file tests and the fuzz target. */
-#ifndef WEIR_TESTS_PARQUET_FEED_H
-#define WEIR_TESTS_PARQUET_FEED_H
+#ifndef WEIR_TESTS_FORMAT_FEED_H
+#define WEIR_TESTS_FORMAT_FEED_H
 
 #include "format/format.h"
 
@@ -18,6 +18,7 @@
 #define FEED_ROWS_MAX 200000                  /* a footer may promise more rows than a test has time for */
 
 struct feed {
+	const struct weir_format_ops *format;
 	struct weir_mem *mem;
 	struct weir_account account;
 	struct weir_io *io;
@@ -46,15 +47,16 @@ static void feed_must(int code, const struct weir_error *err)
 	abort();
 }
 
-static inline void feed_begin(struct feed *feed)
+static inline void feed_begin(struct feed *feed, const struct weir_format_ops *format)
 {
 	memset(feed, 0, sizeof(*feed));
+	feed->format = format;
 	feed_must(weir_mem_new(0, &feed->mem, &feed->error), &feed->error);
 	weir_account_init(&feed->account, weir_mem_root(feed->mem), "feed");
 	feed->account.ask = feed_ask;
 	atomic_store(&feed->account.grant, FEED_GRANT);
 	feed_must(weir_io_new(weir_mem_root(feed->mem), 1, &feed->io, &feed->error), &feed->error);
-	feed_must(weir_parquet_format.reader_new(&feed->account, feed->io, &feed->reader, &feed->error), &feed->error);
+	feed_must(feed->format->reader_new(&feed->account, feed->io, &feed->reader, &feed->error), &feed->error);
 	feed->fd = memfd_create("feed", MFD_CLOEXEC);
 	if (feed->fd < 0)
 		abort();
@@ -62,7 +64,7 @@ static inline void feed_begin(struct feed *feed)
 
 static inline void feed_end(struct feed *feed)
 {
-	weir_parquet_format.reader_free(feed->reader);
+	feed->format->reader_free(feed->reader);
 	weir_io_free(feed->io);
 	weir_account_release(&feed->account);
 	weir_mem_free(feed->mem);
@@ -75,18 +77,22 @@ static int feed_vectors(struct feed *feed, struct weir_format_file *file, const 
 	struct weir_range range = {
 		.end = (uint64_t)(file->row_count < FEED_ROWS_MAX ? file->row_count : FEED_ROWS_MAX)};
 	uint16_t rows[WEIR_VECTOR_ROWS];
+	int64_t seen = 0;
 
-	/* Not from the beginning: pages are to be skipped too. */
+	/* Not from the beginning: pages are to be skipped too. Who does not know its rows has one range. */
 	range.begin = every > 1 ? range.end / 3 : 0;
-	if (weir_parquet_format.reader_open(feed->reader, file, scan, &range, err))
+	if (file->row_count < 0)
+		range = (struct weir_range){.end = INT64_MAX};
+	if (feed->format->reader_open(feed->reader, file, scan, &range, err))
 		return err->code;
 	for (uint32_t number = 0;; number++) {
 		struct weir_vector vector;
 		struct weir_batch *batch;
 
-		if (weir_parquet_format.reader_next(feed->reader, &vector, err))
+		if (feed->format->reader_next(feed->reader, &vector, err))
 			return err->code;
-		if (vector.row_count == 0)
+		seen += vector.row_count;
+		if (vector.row_count == 0 || seen > FEED_ROWS_MAX)
 			return WEIR_OK;
 		if (every > 1 && number % 3 == 1)
 			continue;
@@ -115,7 +121,7 @@ static int feed_file(struct feed *feed, struct weir_file *bytes, uint32_t every,
 	uint32_t *columns;
 	int code;
 
-	if (weir_parquet_format.open(&feed->account, NULL, bytes, &file, err))
+	if (feed->format->open(&feed->account, NULL, bytes, &file, err))
 		return err->code;
 	scan.column_count = file->schema->field_count;
 	columns = weir_alloc(&feed->account, scan.column_count * sizeof(*columns), err);
@@ -142,10 +148,10 @@ static inline int feed_run(struct feed *feed, const void *bytes, size_t size, ui
 	feed->rows = 0;
 	weir_error_clear(&feed->error);
 	/* Buffers that are kept from run to run would take all of the small grant. */
-	weir_parquet_format.reader_free(feed->reader);
+	feed->format->reader_free(feed->reader);
 	feed->reader = NULL;
 	atomic_store(&feed->account.grant, every == FEED_SMALL ? FEED_GRANT_SMALL : FEED_GRANT);
-	code = weir_parquet_format.reader_new(&feed->account, feed->io, &feed->reader, &feed->error);
+	code = feed->format->reader_new(&feed->account, feed->io, &feed->reader, &feed->error);
 	if (code && feed->may_fail)
 		return code;
 	feed_must(code, &feed->error);
