@@ -43,6 +43,9 @@ int cli_completion(const struct cli *cli)
 		printf("    %s) options+='", ops[i]->verb);
 		for (const char *const *option = ops[i]->options; *option; option++)
 			printf(" --%.*s", (int)strcspn(*option, "="), *option);
+		for (uint32_t n = 0; ops[i]->options_more && ops[i]->options_more(n); n++)
+			for (const char *const *option = ops[i]->options_more(n); *option; option++)
+				printf(" --%.*s", (int)strcspn(*option, "="), *option);
 		printf("' ;;\n");
 	}
 	printf("    esac\n"

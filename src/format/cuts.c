@@ -58,12 +58,18 @@ static void advance(struct weir_cuts *cuts)
 		cuts->certain++;
 }
 
+/* Of a range that itself began at a guess the end is taken too: a lane that reads several ranges on end has but its first
+ * one confirmed, and the others must hang together with it. */
 bool weir_cuts_start(struct weir_cuts *cuts, uint32_t number, uint64_t *start)
 {
 	bool known;
 
 	pthread_mutex_lock(&cuts->lock);
 	known = start_of(cuts, number, start);
+	if (!known && number > 0 && number <= cuts->ranges.count && cuts->ranges.items[number - 1].ended) {
+		*start = cuts->ranges.items[number - 1].end;
+		known = true;
+	}
 	pthread_mutex_unlock(&cuts->lock);
 	return known;
 }

@@ -78,6 +78,7 @@ struct weir_format_stats {
 struct weir_format_ops {
 	const char *name;
 	const char *const *extensions; /* NULL-terminated: ".parquet", … */
+	bool streamed; /* files are read through io/stream.h: pipes too, and compressed ones by name ("a.csv.gz") */
 	/* Options of its own, in the form of struct weir_op.options ("delimiter=", "header"); NULL: none. */
 	const char *const *option_names;
 	/* Made once per read, in the plan's arena; only settings named in option_names are passed. NULL with option_names. */
@@ -183,6 +184,12 @@ struct weir_writer_ops {
 
 /* The tables, by name or by extension or first bytes; NULL: unknown. */
 const struct weir_format_ops *weir_format_for_path(const char *path);
+const struct weir_format_ops *weir_format_for_bytes(const void *bytes, size_t size); /* a file's first WEIR_MAGIC_MAX */
+const struct weir_format_ops *weir_format_at(uint32_t n); /* the n-th; NULL behind the last */
+bool weir_format_is_streamed(const struct weir_format_ops *format);
+/* "csv, parquet", for messages: those that know the option, or all when it is NULL. Returns `buffer`. */
+const char *weir_format_names(const char *option, char *buffer, size_t size);
+#define WEIR_MAGIC_MAX 8
 const struct weir_format_ops *weir_format_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_for_extension(const char *extension); /* ".parquet" */

@@ -1,7 +1,10 @@
 /* The tables of formats, by name, by extension and by first bytes. A new format is one line in each. */
 #include "format/format.h"
 
+#include "io/stream.h"
+
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -17,7 +20,7 @@ static const struct {
 	{&weir_csv_format, NULL},
 	{&weir_json_format, NULL},
 };
-enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]), MAGIC_MAX = 8 };
+enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };
 
 static const struct weir_writer_ops *const writers[] = {
 	&weir_parquet_writer,
@@ -40,35 +43,76 @@ static const struct {
 };
 enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
 
-static bool ends_with(const char *path, const char *end)
+static bool has_option(const struct weir_format_ops *format, const char *name)
 {
-	size_t path_size = strlen(path), size = strlen(end);
+	size_t length = strlen(name);
 
-	return path_size >= size && strcasecmp(path + path_size - size, end) == 0;
+	for (const char *const *option = format->option_names; option && *option; option++)
+		if (strncmp(*option, name, length) == 0 && ((*option)[length] == '=' || (*option)[length] == 0))
+			return true;
+	return false;
 }
 
-/* The extension decides; a file without one that is known is opened, and its first bytes do. A file that cannot be
- * opened has no format: whoever opens it to read will say why. */
+bool weir_format_is_streamed(const struct weir_format_ops *format)
+{
+	return format->streamed || format->infer || has_option(format, "compression");
+}
+
+const struct weir_format_ops *weir_format_at(uint32_t n)
+{
+	return n < FORMAT_COUNT ? formats[n].ops : NULL;
+}
+
+const char *weir_format_names(const char *option, char *buffer, size_t size)
+{
+	size_t used = 0;
+
+	buffer[0] = 0;
+	for (uint32_t i = 0; i < FORMAT_COUNT && used < size; i++)
+		if (!option || has_option(formats[i].ops, option))
+			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", formats[i].ops->name);
+	return buffer;
+}
+
+static bool ends_with(const char *path, size_t size, const char *end)
+{
+	size_t end_size = strlen(end);
+
+	return size >= end_size && strncasecmp(path + size - end_size, end, end_size) == 0;
+}
+
+const struct weir_format_ops *weir_format_for_bytes(const void *bytes, size_t size)
+{
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+		if (formats[i].magic && size >= strlen(formats[i].magic) &&
+		    memcmp(bytes, formats[i].magic, strlen(formats[i].magic)) == 0)
+			return formats[i].ops;
+	return NULL;
+}
+
+/* The extension decides, in front of that of a compression if there is one; a file without one that is known is opened, and
+ * its first bytes do. A file that cannot be opened has no format: whoever opens it to read will say why. */
 const struct weir_format_ops *weir_format_for_path(const char *path)
 {
-	char first[MAGIC_MAX] = {0};
-	ssize_t size;
+	size_t size = strlen(path), stem = weir_compression_stem(path);
+	char first[WEIR_MAGIC_MAX] = {0};
+	ssize_t got;
 	int fd;
 
-	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
-		for (const char *const *extension = formats[i].ops->extensions; *extension; extension++)
-			if (ends_with(path, *extension))
-				return formats[i].ops;
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++) {
+		const struct weir_format_ops *format = formats[i].ops;
+
+		for (const char *const *extension = format->extensions; extension && *extension; extension++)
+			if (ends_with(path, size, *extension) ||
+			    (weir_format_is_streamed(format) && ends_with(path, stem, *extension)))
+				return format;
+	}
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return NULL;
-	size = pread(fd, first, sizeof(first), 0);
+	got = pread(fd, first, sizeof(first), 0);
 	close(fd);
-	for (uint32_t i = 0; i < FORMAT_COUNT && size > 0; i++)
-		if (formats[i].magic && (size_t)size >= strlen(formats[i].magic) &&
-		    memcmp(first, formats[i].magic, strlen(formats[i].magic)) == 0)
-			return formats[i].ops;
-	return NULL;
+	return got > 0 ? weir_format_for_bytes(first, (size_t)got) : NULL;
 }
 
 const struct weir_format_ops *weir_format_by_name(const char *name)

@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "base/text.h"
 #include "io/glob.h"
+#include "io/stream.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -76,6 +77,17 @@ struct weir_listing {
 	struct walker *given; /* whose file was given last */
 };
 
+/* What concerns one path only may be left out, if the caller wants it so. */
+static int excuse(const struct weir_listing *listing, int code, struct weir_error *err)
+{
+	if (!listing->options.missing || (code != WEIR_E_NOT_FOUND && code != WEIR_E_IO) || err->errno_value == EMFILE ||
+	    err->errno_value == ENFILE)
+		return code;
+	listing->options.missing(listing->options.missing_context, err);
+	weir_error_clear(err);
+	return WEIR_OK;
+}
+
 /* ---- one directory ---- */
 
 static bool hidden(const char *name, bool directory)
@@ -85,14 +97,15 @@ static bool hidden(const char *name, bool directory)
 
 static bool extension_wanted(const struct weir_list_options *options, const char *name)
 {
-	size_t size = strlen(name);
+	size_t size = strlen(name), stem = options->compressed ? weir_compression_stem(name) : size;
 
 	if (!options->extensions)
 		return true;
 	for (const char *const *extension = options->extensions; *extension; extension++) {
-		size_t extension_size = strlen(*extension);
+		size_t length = strlen(*extension);
 
-		if (size >= extension_size && !strcasecmp(name + size - extension_size, *extension))
+		if ((size >= length && !strcasecmp(name + size - length, *extension)) ||
+		    (stem >= length && !strncasecmp(name + stem - length, *extension, length)))
 			return true;
 	}
 	return false;
@@ -191,7 +204,7 @@ static int level_add(struct weir_listing *listing, struct walker *walker, struct
 	if (!as_file && !entry.states && !entry.walking)
 		return WEIR_OK;
 	if (type == DT_LNK || type == DT_UNKNOWN) {
-		code = resolve(walker, level, name, as_file, &type, &entry, err);
+		code = excuse(listing, resolve(walker, level, name, as_file, &type, &entry, err), err);
 		if (code)
 			return code;
 	}
@@ -387,10 +400,11 @@ static int walker_advance(struct weir_listing *listing, struct walker *walker, s
 		if (!code && entry->directory) {
 			code = weir_text_puts(&walker->path, "/", err);
 			if (!code)
-				code = level_push(listing, walker, entry->states, entry->walking, err);
+				code = excuse(listing, level_push(listing, walker, entry->states, entry->walking, err), err);
 		} else if (!code) {
 			code = walker_size(walker, entry, err);
 			walker->ready = !code;
+			code = excuse(listing, code, err);
 		}
 		if (code)
 			return code;
@@ -574,6 +588,14 @@ static int begin_path(struct weir_listing *listing, const char *path, struct wei
 	return code;
 }
 
+static void drop_path(struct weir_listing *listing)
+{
+	for (size_t w = 0; w < listing->walkers.count; w++)
+		walker_release(listing, &listing->walkers.items[w]);
+	listing->walkers.count = 0;
+	listing->path = NULL;
+}
+
 static int end_path(struct weir_listing *listing, struct weir_error *err)
 {
 	const char *const *extensions = listing->options.extensions;
@@ -589,10 +611,7 @@ static int end_path(struct weir_listing *listing, struct weir_error *err)
 			code = weir_error_set(err, WEIR_E_NOT_FOUND, "this directory has no files");
 		weir_error_at_source(err, listing->path);
 	}
-	for (size_t w = 0; w < listing->walkers.count; w++)
-		walker_release(listing, &listing->walkers.items[w]);
-	listing->walkers.count = 0;
-	listing->path = NULL;
+	drop_path(listing);
 	return code;
 }
 
@@ -659,6 +678,7 @@ again:
 int weir_listing_next(struct weir_listing *listing, struct weir_listed *out, bool *done, struct weir_error *err)
 {
 	struct walker *walker = NULL;
+	bool is_excused;
 	int code;
 
 	*done = false;
@@ -672,15 +692,21 @@ int weir_listing_next(struct weir_listing *listing, struct weir_listed *out, boo
 				return WEIR_OK;
 			}
 			code = begin_path(listing, listing->paths[listing->path_next++], err);
+			is_excused = code != WEIR_OK;
+			code = excuse(listing, code, err);
 			if (code)
 				return code;
+			if (is_excused) {
+				drop_path(listing);
+				continue;
+			}
 		}
 		code = least(listing, &walker, err);
 		if (code)
 			return code;
 		if (walker)
 			break;
-		code = end_path(listing, err);
+		code = excuse(listing, end_path(listing, err), err);
 		if (code)
 			return code;
 	}

@@ -33,7 +33,11 @@ struct weir_listed {
 
 struct weir_list_options {
 	const char *const *extensions; /* borrowed; NULL-terminated, e.g. {".parquet", NULL}, in any case; NULL: any */
+	bool compressed;               /* that of a compression may follow one ("a.csv.gz") */
 	bool hive;                     /* parse key=value directories below the given path */
+	/* Not NULL: what is not there, or cannot be looked at or listed, and a path without files, is told and left out. */
+	void (*missing)(void *missing_context, const struct weir_error *why);
+	void *missing_context;
 };
 
 int weir_listing_new(struct weir_account *account, const char *const *paths, uint32_t count,

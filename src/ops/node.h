@@ -85,6 +85,8 @@ struct weir_op {
 	const char *usage;   /* "filter EXPRESSION" */
 	const char *help;    /* a paragraph and examples, for weir help VERB */
 	const char *const *options; /* "mode=" takes a value, "fsync" does not; NULL-terminated, or NULL */
+	/* More lists of that form, of those to whom the verb passes options on: the n-th; NULL behind the last. NULL: none. */
+	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
 	bool ends; /* it is a sink: nothing comes after it */
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,

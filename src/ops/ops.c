@@ -19,12 +19,25 @@ const struct weir_op *weir_op_find(const char *verb)
 	return NULL;
 }
 
-bool weir_op_option_takes_value(const struct weir_op *op, const char *name)
+static bool takes_value(const char *const *options, const char *name)
 {
 	size_t length = strlen(name);
 
-	for (const char *const *option = op->options; option && *option; option++) {
-		if (strncmp(*option, name, length) == 0 && (*option)[length] == '=')
+	for (; options && *options; options++) {
+		if (strncmp(*options, name, length) == 0 && (*options)[length] == '=')
+			return true;
+	}
+	return false;
+}
+
+bool weir_op_option_takes_value(const struct weir_op *op, const char *name)
+{
+	const char *const *more;
+
+	if (takes_value(op->options, name))
+		return true;
+	for (uint32_t n = 0; op->options_more && (more = op->options_more(n)); n++) {
+		if (takes_value(more, name))
 			return true;
 	}
 	return false;

@@ -1,22 +1,96 @@
-/* read PATH…: the logical half: paths, schema, what rules push into it. The running half is read_source.c, the matching of
- * files to the dataset's schema is read_match.c.
- *
- * The schema is the first file's in listing order, then hive partition columns; with --unify-schemas every footer is read
- * first. Hive values are int64 when all of a key's values are integers, else strings; to know that, all paths are listed
- * when the first one has partitions.
- */
+/* read PATH…: the verb: its words, its saved form, what rules push into it. What it finds out about the files is
+ * read_bind.c, with read_files.c; the running half is read_source.c; the matching of files to the dataset's schema is
+ * read_match.c. */
 #include "ops/read_impl.h"
 
 #include <string.h>
 
-static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", NULL};
+static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
+					    "include-paths", "missing=", NULL};
+
+static const char *const *format_options(uint32_t n)
+{
+	static const char *const none[] = {NULL};
+	const struct weir_format_ops *format = weir_format_at(n);
+
+	return !format ? NULL : format->option_names ? format->option_names : none;
+}
+
+static bool is_own(const char *name)
+{
+	for (const char *const *option = option_names; *option; option++) {
+		size_t length = strcspn(*option, "=");
+
+		if (strlen(name) == length && memcmp(name, *option, length) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Its own options and those of every format: which format it will be is not known yet. */
+static int check_words(struct weir_op_env *env, const struct weir_node *node, const struct weir_words *words,
+		       struct weir_error *err)
+{
+	const char *const *more;
+	const char **all;
+	uint32_t count = 0;
+
+	for (const char *const *option = option_names; *option; option++)
+		count++;
+	for (uint32_t i = 0; (more = format_options(i)); i++)
+		for (; *more; more++)
+			count++;
+	all = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*all), err);
+	if (!all)
+		return err->code;
+	count = 0;
+	for (const char *const *option = option_names; *option; option++)
+		all[count++] = *option;
+	for (uint32_t i = 0; (more = format_options(i)); i++)
+		for (; *more; more++)
+			all[count++] = *more;
+	return weir_words_expect(words, node->op->usage, 1, UINT32_MAX, all, err);
+}
+
+static int keep_settings(struct weir_op_env *env, struct read_config *config, const struct weir_words *words,
+			 struct weir_error *err)
+{
+	struct weir_setting *settings =
+		weir_arena_alloc_zero(env->arena, (words->option_count + 1) * sizeof(*settings), err);
+
+	if (!settings)
+		return err->code;
+	config->settings = settings;
+	for (uint32_t i = 0; i < words->option_count; i++) {
+		const struct weir_setting *option = &words->options[i];
+		struct weir_setting *setting = &settings[config->setting_count];
+
+		if (is_own(option->name))
+			continue;
+		setting->name = weir_arena_strdup(env->arena, option->name, err);
+		if (option->value)
+			setting->value = weir_arena_strdup(env->arena, option->value, err);
+		if (!setting->name || (option->value && !setting->value))
+			return err->code;
+		config->setting_count++;
+	}
+	return WEIR_OK;
+}
+
+static int parse_missing(const char *value, bool *skip, struct weir_error *err)
+{
+	*skip = value && strcmp(value, "skip") == 0;
+	if (!value || *skip || strcmp(value, "error") == 0)
+		return WEIR_OK;
+	return weir_error_set(err, WEIR_E_INVALID, "--missing is error or skip, not '%s'", value);
+}
 
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
 	struct read_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	const char **paths;
 	const char *value;
-	int code = config ? weir_words_expect(words, node->op->usage, 1, UINT32_MAX, option_names, err) : err->code;
+	int code = config ? check_words(env, node, words, err) : err->code;
 
 	if (code)
 		return code;
@@ -26,6 +100,9 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	if (!paths)
 		return err->code;
 	for (uint32_t i = 0; i < words->count; i++) {
+		if (strcmp(words->words[i], "-") == 0 && words->count > 1)
+			return weir_error_set(err, WEIR_E_INVALID,
+					      "standard input (-) can only be read alone: use union to read files as well");
 		paths[i] = weir_arena_strdup(env->arena, words->words[i], err);
 		if (!paths[i])
 			return err->code;
@@ -37,10 +114,17 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	value = weir_words_option(words, "format");
 	if (value && !(config->format_name = weir_arena_strdup(env->arena, value, err)))
 		return err->code;
+	value = weir_words_option(words, "path-column");
+	if (!value && weir_words_option(words, "include-paths"))
+		value = "path";
+	if (value && !(config->path_column = weir_arena_strdup(env->arena, value, err)))
+		return err->code;
 	value = weir_words_option(words, "columns");
 	if (value)
 		code = weir_words_split(env, value, &config->column_names, &config->column_name_count, err);
-	return code;
+	if (!code)
+		code = parse_missing(weir_words_option(words, "missing"), &config->skip_missing, err);
+	return code ? code : keep_settings(env, config, words, err);
 }
 
 static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
@@ -57,7 +141,17 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	if (!code)
 		code = weir_save_string(save, config->format_name, err);
 	if (!code)
-		code = weir_save_u32(save, (uint32_t)config->unify | (uint32_t)config->hive << 1, err);
+		code = weir_save_u32(save, (uint32_t)config->unify | (uint32_t)config->hive << 1 |
+					     (uint32_t)config->skip_missing << 2, err);
+	if (!code)
+		code = weir_save_string(save, config->path_column, err);
+	if (!code)
+		code = weir_save_u32(save, config->setting_count, err);
+	for (uint32_t i = 0; !code && i < config->setting_count; i++) {
+		code = weir_save_string(save, config->settings[i].name, err);
+		if (!code)
+			code = weir_save_string(save, config->settings[i].value, err);
+	}
 	return code;
 }
 
@@ -81,6 +175,55 @@ static int load_strings(struct weir_op_env *env, struct weir_load *load, const c
 	return code;
 }
 
+/* Formats rely on a value where their option takes one. */
+static int check_settings(const struct weir_setting *settings, uint32_t count, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const char *const *more;
+		bool known = false;
+
+		for (uint32_t f = 0; (more = format_options(f)); f++) {
+			for (; *more; more++) {
+				size_t length = strcspn(*more, "=");
+
+				known |= strlen(settings[i].name) == length &&
+					 memcmp(settings[i].name, *more, length) == 0 &&
+					 ((*more)[length] == '=') == (settings[i].value != NULL);
+			}
+		}
+		if (!known)
+			return weir_error_set(err, WEIR_E_DATA, "the saved plan has an option --%s that no format knows",
+					      settings[i].name);
+	}
+	return WEIR_OK;
+}
+
+static int load_settings(struct weir_op_env *env, struct weir_load *load, struct read_config *config,
+			 struct weir_error *err)
+{
+	struct weir_setting *settings;
+	uint32_t count;
+	int code = weir_load_count(load, 8, &count, err);
+
+	if (code || count == 0)
+		return code;
+	settings = weir_arena_alloc_zero(env->arena, count * sizeof(*settings), err);
+	if (!settings)
+		return err->code;
+	for (uint32_t i = 0; !code && i < count; i++) {
+		code = weir_load_string(load, &settings[i].name, err);
+		if (!code && !settings[i].name)
+			code = weir_error_set(err, WEIR_E_DATA, "the saved plan has an option without a name");
+		if (!code)
+			code = weir_load_string(load, &settings[i].value, err);
+	}
+	if (!code)
+		code = check_settings(settings, count, err);
+	config->settings = settings;
+	config->setting_count = count;
+	return code;
+}
+
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
 	struct read_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
@@ -93,6 +236,10 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		code = weir_load_string(load, &config->format_name, err);
 	if (!code)
 		code = weir_load_u32(load, &flags, err);
+	if (!code)
+		code = weir_load_string(load, &config->path_column, err);
+	if (!code)
+		code = load_settings(env, load, config, err);
 	if (code)
 		return code;
 	if (config->path_count == 0)
@@ -101,240 +248,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	config->limit = -1;
 	config->unify = flags & 1;
 	config->hive = flags >> 1 & 1;
+	config->skip_missing = flags >> 2 & 1;
 	return WEIR_OK;
-}
-
-/* ---- bind ---- */
-
-int weir_read_listing(struct weir_account *account, const struct read_config *config, struct weir_listing **out,
-		      struct weir_error *err)
-{
-	struct weir_list_options options = {.hive = config->hive, .extensions = config->format->extensions};
-
-	return weir_listing_new(account, config->paths, config->path_count, &options, out, err);
-}
-
-int weir_read_open(struct weir_account *account, const struct read_config *config, const char *path,
-		   struct weir_format_file **out, struct weir_error *err)
-{
-	struct weir_file *file = NULL;
-	int code = weir_file_open(account, path, &file, err);
-
-	if (code)
-		return code;
-	code = config->format->open(account, &config->setup, file, out, err);
-	weir_error_at_source(err, path);
-	weir_file_unref(file);
-	return code;
-}
-
-static bool is_integer(const char *text)
-{
-	size_t length = strlen(text), digits = length - (text[0] == '-');
-
-	return digits > 0 && digits <= 18 && strspn(text + length - digits, "0123456789") == digits;
-}
-
-/* Looks at all paths: how many bytes, and of which type each partition key is. Stops early where nobody needs more. */
-static int survey(struct weir_op_env *env, struct read_config *config, struct weir_error *err)
-{
-	struct weir_listing *listing = NULL;
-	struct weir_listed listed;
-	bool done = false;
-	int code = weir_read_listing(env->account, config, &listing, err);
-
-	while (!code && !done) {
-		code = weir_listing_next(listing, &listed, &done, err);
-		if (code || done)
-			break;
-		if (config->files_seen == 0 && listed.partition_count) {
-			config->partitions =
-				weir_arena_alloc_zero(env->arena, listed.partition_count * sizeof(*config->partitions), err);
-			if (!config->partitions) {
-				code = err->code;
-				break;
-			}
-			config->partition_count = listed.partition_count;
-			for (uint32_t i = 0; i < listed.partition_count; i++) {
-				config->partitions[i].name = weir_arena_strdup(env->arena, listed.partitions[i].key, err);
-				config->partitions[i].is_integer = true;
-			}
-		}
-		if (config->files_seen == 0) {
-			config->first_path = weir_arena_strdup(env->arena, listed.path, err);
-			if (!config->first_path)
-				code = err->code;
-		}
-		for (uint32_t i = 0; i < config->partition_count && i < listed.partition_count; i++) {
-			const char *value = listed.partitions[i].value;
-
-			if (value && !is_integer(value))
-				config->partitions[i].is_integer = false;
-		}
-		config->files_seen++;
-		config->bytes_seen += listed.size;
-		if (!config->partition_count && !config->unify && config->files_seen >= READ_SURVEY_FILES_MAX) {
-			config->more_files = true;
-			break;
-		}
-	}
-	weir_listing_free(listing);
-	return code;
-}
-
-/* --unify-schemas: the common schema of every file. */
-static int unify_all(struct weir_op_env *env, struct read_config *config, struct weir_schema **schema,
-		     struct weir_error *err)
-{
-	struct weir_listing *listing = NULL;
-	struct weir_listed listed;
-	bool done = false;
-	int code = weir_read_listing(env->account, config, &listing, err);
-
-	while (!code && !done) {
-		struct weir_format_file *file = NULL;
-		struct weir_schema *both;
-
-		code = weir_listing_next(listing, &listed, &done, err);
-		if (code || done)
-			break;
-		code = weir_read_open(env->account, config, listed.path, &file, err);
-		if (code)
-			break;
-		both = weir_schema_unify(env->account, *schema, file->schema, err);
-		if (both) {
-			weir_schema_unref(*schema);
-			*schema = both;
-		} else {
-			code = err->code;
-			weir_error_at_source(err, listed.path);
-		}
-		weir_format_file_unref(file);
-	}
-	weir_listing_free(listing);
-	return code;
-}
-
-/* File columns, then partition columns (which win over file columns of the same name, as everywhere else). */
-static int add_partitions(struct weir_op_env *env, struct read_config *config, const struct weir_schema *file,
-			  struct weir_schema **out, struct weir_error *err)
-{
-	uint32_t n = 0;
-	struct weir_field *fields = weir_arena_alloc_zero(
-		env->arena, ((size_t)file->field_count + config->partition_count + 1) * sizeof(*fields), err);
-
-	if (!fields)
-		return err->code;
-	for (uint32_t i = 0; i < file->field_count; i++) {
-		bool is_partition = false;
-
-		for (uint32_t p = 0; p < config->partition_count; p++)
-			is_partition |= strcmp(config->partitions[p].name, file->fields[i].name) == 0;
-		if (!is_partition)
-			fields[n++] = file->fields[i];
-	}
-	for (uint32_t p = 0; p < config->partition_count; p++)
-		fields[n++] = (struct weir_field){
-			.name = config->partitions[p].name,
-			.type = weir_type_of(config->partitions[p].is_integer ? WEIR_INT64 : WEIR_STRING),
-			.nullable = true,
-		};
-	*out = weir_schema_new(env->account, fields, n, &file->metadata, err);
-	return *out ? WEIR_OK : err->code;
-}
-
-/* The scanned columns as a schema of their own, in config->columns order. */
-static int set_schema(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
-{
-	const struct read_config *config = node->config;
-	struct weir_field *fields =
-		weir_arena_alloc_zero(env->arena, (config->column_count + 1) * sizeof(*fields), err);
-
-	if (!fields)
-		return err->code;
-	for (uint32_t i = 0; i < config->column_count; i++)
-		fields[i] = config->schema->fields[config->columns[i]];
-	node->schema = weir_schema_new(env->account, fields, config->column_count, &config->schema->metadata, err);
-	return node->schema ? weir_op_keep_schema(env, node->schema, err) : err->code;
-}
-
-static int choose_columns(struct weir_op_env *env, struct read_config *config, struct weir_error *err)
-{
-	uint32_t count = config->column_name_count ? config->column_name_count : config->schema->field_count;
-
-	config->columns = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*config->columns), err);
-	if (!config->columns)
-		return err->code;
-	config->column_count = count;
-	for (uint32_t i = 0; i < count; i++) {
-		int code = WEIR_OK;
-
-		config->columns[i] = i;
-		if (config->column_name_count)
-			code = weir_schema_find(config->schema, config->column_names[i], &config->columns[i], err);
-		if (code)
-			return code;
-	}
-	return WEIR_OK;
-}
-
-static int choose_format(struct read_config *config, struct weir_error *err)
-{
-	if (config->format_name)
-		config->format = weir_format_by_name(config->format_name);
-	else
-		config->format = weir_format_for_path(config->paths[0]);
-	if (!config->format && !config->format_name)
-		config->format = weir_format_by_name("parquet");
-	if (!config->format)
-		return weir_error_set(err, WEIR_E_INVALID, "no reader for the format '%s'", config->format_name);
-	return WEIR_OK;
-}
-
-static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
-{
-	struct read_config *config = node->config;
-	struct weir_format_file *first = NULL;
-	struct weir_schema *schema = NULL;
-	int code = choose_format(config, err);
-
-	config->files_seen = 0;
-	config->bytes_seen = 0;
-	config->more_files = false;
-	config->partition_count = 0;
-	if (!code)
-		code = survey(env, config, err);
-	if (!code)
-		code = weir_read_open(env->account, config, config->first_path, &first, err);
-	if (code)
-		goto out;
-	schema = weir_schema_ref(first->schema);
-	if (config->unify)
-		code = unify_all(env, config, &schema, err);
-	if (!code)
-		code = add_partitions(env, config, schema, &config->schema, err);
-	weir_schema_unref(schema);
-	if (!code)
-		code = weir_op_keep_schema(env, config->schema, err);
-	if (!code)
-		code = choose_columns(env, config, err);
-	if (!code)
-		code = set_schema(env, node, err);
-	if (code)
-		goto out;
-	/* One footer tells how bytes on disk become rows and decoded bytes; sizes of the others scale it. */
-	config->decoded_per_byte = 4;
-	node->rows_est = -1;
-	if (weir_file_size(first->file) && first->bytes_decoded_est)
-		config->decoded_per_byte = (double)first->bytes_decoded_est / (double)weir_file_size(first->file);
-	if (first->row_count >= 0 && !config->more_files && weir_file_size(first->file))
-		node->rows_est = config->files_seen == 1 ? first->row_count
-							 : (int64_t)((double)first->row_count * (double)config->bytes_seen /
-								     (double)weir_file_size(first->file));
-	node->bytes_est = config->more_files ? -1 : (int64_t)((double)config->bytes_seen * config->decoded_per_byte);
-out:
-	weir_format_file_unref(first);
-	return code;
 }
 
 /* ---- rules ---- */
@@ -354,7 +269,7 @@ static int narrow(struct weir_op_env *env, struct weir_node *node, const struct 
 		node->bytes_est = (int64_t)((double)node->bytes_est * n / config->column_count);
 	config->narrowed |= n < config->column_count;
 	config->column_count = n;
-	return set_schema(env, node, err);
+	return weir_read_set_schema(env, node, err);
 }
 
 static int absorb_filter(struct weir_op_env *env, struct weir_node *node, const struct weir_expr *predicate,
@@ -428,22 +343,28 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 
 const struct weir_op weir_op_read = {
 	.verb = "read",
-	.usage = "read PATH … [--unify-schemas] [--columns A,B] [--no-hive]",
-	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given.\n"
-		"Folders like year=2024/city=Oslo/ give columns year and city.\n"
+	.usage = "read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] "
+		 "[options of the format]",
+	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given; - is\n"
+		"standard input. Folders like year=2024/city=Oslo/ give columns year and city. The names tell the format; text\n"
+		"formats may be compressed (.gz, .zst, .bz2, .xz, .lz4). What a format has for options, see docs/formats.md.\n"
 		"\n"
-		"  --unify-schemas   read every footer first and use the common schema; else the first file's schema holds\n"
-		"  --columns A,B     only these columns\n"
-		"  --no-hive         do not make columns of folder names\n"
-		"  --format parquet  whatever the files are called\n"
+		"  --format F           whatever the files are called; needed for - unless the first bytes tell\n"
+		"  --columns A,B        only these columns\n"
+		"  --path-column NAME   a column with each row's file; --include-paths is --path-column path\n"
+		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
+		"  --unify-schemas      look at every file first and use the common schema; else the first file's schema holds\n"
+		"  --no-hive            do not make columns of folder names\n"
 		"\n"
 		"  weir read 'data/*.parquet' then limit 10\n"
-		"  weir read a.parquet b.parquet --unify-schemas then write both.parquet\n",
+		"  weir read a.parquet b.parquet --unify-schemas then write both.parquet\n"
+		"  zcat log.csv.gz | weir read - --format csv then count\n",
 	.options = option_names,
+	.options_more = format_options,
 	.inputs_min = 0,
 	.inputs_max = 0,
 	.parse = parse,
-	.bind = bind,
+	.bind = weir_read_bind,
 	.describe = describe,
 	.save = save,
 	.load = load,

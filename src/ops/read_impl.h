@@ -11,7 +11,10 @@
 struct read_partition {
 	const char *name;
 	bool is_integer;
+	bool is_path; /* not of a folder: the file's own path (--path-column) */
 };
+
+struct read_misfits;
 
 struct read_config {
 	const char *const *paths;
@@ -19,11 +22,16 @@ struct read_config {
 	const char *const *column_names; /* --columns */
 	uint32_t column_name_count;
 	const char *format_name;
-	bool unify, hive;
+	const char *path_column;
+	const struct weir_setting *settings; /* options of formats, as they were given */
+	uint32_t setting_count;
+	bool unify, hive, skip_missing;
 	/* by bind */
 	const struct weir_format_ops *format;
+	struct read_misfits *misfits; /* of inferred types; kept with the plan */
+	struct weir_file *input; /* standard input, for the path "-"; kept with the plan */
 	const char *first_path;
-	struct read_partition *partitions;
+	struct read_partition *partitions; /* those of folders, then the path */
 	uint32_t partition_count;
 	uint64_t files_seen, bytes_seen;
 	bool more_files; /* the survey did not see all */
@@ -38,10 +46,53 @@ struct read_config {
 	struct weir_read_setup setup;
 };
 
-int weir_read_listing(struct weir_account *account, const struct read_config *config, struct weir_listing **out,
-		      struct weir_error *err);
+/* read_files.c */
+
+/* The files, one after another: those of the listing, or standard input. All-zero is empty. */
+struct read_files {
+	const struct read_config *config;
+	struct weir_listing *listing;
+	bool input_given;
+};
+/* `missing` is told of what is left out, when the user wants it left out (--missing skip). Before the format is chosen,
+ * `extensions` says what counts in folders (in the arena of whoever calls); NULL: the format's. */
+int weir_read_files_init(struct read_files *files, struct weir_account *account, const struct read_config *config,
+			 const char *const *extensions, void (*missing)(void *context, const struct weir_error *why),
+			 void *context, struct weir_error *err);
+int weir_read_files_next(struct read_files *files, struct weir_listed *out, bool *done, struct weir_error *err);
+void weir_read_files_release(struct read_files *files);
+
+/* True when this failure to open a file only means that the file is left out. */
+bool weir_read_may_skip(const struct read_config *config, const struct weir_error *err);
+int weir_read_open_file(struct weir_account *account, const struct read_config *config, const char *path,
+			struct weir_file **out, struct weir_error *err);
+/* The file and its metadata. `unreadable`, when not NULL, tells that the file is to be left out: then *out is NULL and *err
+ * says why, without being an error. */
 int weir_read_open(struct weir_account *account, const struct read_config *config, const char *path,
-		   struct weir_format_file **out, struct weir_error *err);
+		   struct weir_format_file **out, bool *unreadable, struct weir_error *err);
+int weir_read_choose_format(struct weir_op_env *env, struct read_config *config, struct weir_error *err);
+
+/* read_bind.c */
+int weir_read_bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err);
+/* The scanned columns as a schema of their own, in config->columns order. */
+int weir_read_set_schema(struct weir_op_env *env, struct weir_node *node, struct weir_error *err);
+
+/* read_widen.c */
+
+/* The columns of both, each with a type that holds what both hold. */
+int weir_read_widen_schema(struct weir_account *account, const struct weir_schema *a, const struct weir_schema *b,
+			   struct weir_schema **out, struct weir_error *err);
+int weir_read_misfits_new(struct weir_account *account, struct read_misfits **out, struct weir_error *err);
+void weir_read_misfits_free(void *misfits);
+void weir_read_misfit(void *misfits, const char *column, const struct weir_type *wider);
+/* What the calling thread has noted counts from now on, or is forgotten. */
+void weir_read_misfits_settle(struct read_misfits *misfits, bool stand);
+uint32_t weir_read_misfits_count(struct read_misfits *misfits); /* that count */
+/* *schema is replaced by one that is wide enough. */
+int weir_read_misfits_apply(struct read_misfits *misfits, struct weir_account *account, struct weir_schema **schema,
+			    struct weir_error *err);
+
+/* read_source.c */
 int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
 		    struct weir_error *err);
 

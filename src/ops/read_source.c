@@ -13,6 +13,7 @@
 #include "format/cuts.h"
 #include "ops/read_impl.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct piece {
 	char *path;                         /* owned */
 	struct weir_partition_value *values; /* owned copies, partition_count of them */
 	struct weir_format_file *file;      /* NULL: to be opened by the lane, whole */
+	bool is_skipped;                    /* it could not be opened, and that has been told */
 	struct weir_range range;
 	uint64_t bytes_est;
 };
@@ -44,8 +46,8 @@ struct read_source {
 	const struct read_config *config; /* the plan's */
 	const struct weir_schema *schema; /* of the scanned columns; the plan's */
 	struct weir_program *partition_filter; /* the predicate, for what folder names already decide; NULL: none */
-	struct weir_listing *listing;
-	bool listing_done;
+	struct read_files files;
+	bool files_done;
 	struct pieces cut; /* pieces waiting to be put into splits */
 	size_t cut_next;
 	uint64_t target, split_count;
@@ -53,6 +55,9 @@ struct read_source {
 	/* The match of the first file's schema, shared by all files that have it. Made before lanes start. */
 	struct read_match *first_match;
 	_Atomic bool warned_extra;
+	pthread_mutex_t lock; /* guards what follows; rank: nothing is called under it */
+	uint64_t skipped_count;
+	char skipped_first[512]; /* the first that was left out, and why */
 };
 
 struct cast_pending {
@@ -74,6 +79,7 @@ struct read_lane {
 	struct WEIR_LIST(struct weir_range) ranges; /* of a file that the lane opened itself */
 	size_t range_next;
 	bool range_open;
+	bool has_begun;        /* a range of the split has been opened */
 	uint32_t range_number; /* of the open range */
 	/* The split's first range, if it began at a guess: which one, and where. A reference; NULL: nothing was guessed. */
 	struct weir_format_file *guessed;
@@ -92,6 +98,17 @@ struct read_lane {
 
 static const uint64_t no_bits[1] = {0};
 static const uint64_t no_value[4] = {0};
+
+/* A file that is left out (--missing skip). One warning at the end tells of all. */
+static void note_skipped(void *state, const struct weir_error *why)
+{
+	struct read_source *source = state;
+
+	pthread_mutex_lock(&source->lock);
+	if (source->skipped_count++ == 0)
+		weir_error_format(why, source->skipped_first, sizeof(source->skipped_first));
+	pthread_mutex_unlock(&source->lock);
+}
 
 /* ---- pieces ---- */
 
@@ -118,6 +135,12 @@ static int piece_init(const struct read_source *source, const struct weir_listed
 	if (!piece->path || !piece->values)
 		goto failed;
 	for (uint32_t k = 0; k < config->partition_count; k++) {
+		if (config->partitions[k].is_path) {
+			piece->values[k].value = weir_strdup(source->account, listed->path, err);
+			if (!piece->values[k].value)
+				goto failed;
+			continue;
+		}
 		for (uint32_t i = 0; i < listed->partition_count; i++) {
 			if (strcmp(listed->partitions[i].key, config->partitions[k].name) != 0 || !listed->partitions[i].value)
 				continue;
@@ -228,8 +251,13 @@ static int cut_file(struct read_source *source, const struct weir_listed *listed
 {
 	struct cutting cutting = {.source = source, .listed = listed, .err = err};
 	struct read_match *match = NULL;
-	int code = weir_read_open(source->account, source->config, listed->path, &cutting.file, err);
+	bool unreadable;
+	int code = weir_read_open(source->account, source->config, listed->path, &cutting.file, &unreadable, err);
 
+	if (!code && unreadable) {
+		note_skipped(source, err);
+		return WEIR_OK;
+	}
 	if (!code)
 		code = match_for(source, cutting.file, listed->path, &match, err);
 	if (!code)
@@ -247,9 +275,9 @@ static int take_file(struct read_source *source, struct weir_error *err)
 	struct weir_bounds *bounds = NULL;
 	struct weir_listed listed;
 	struct piece piece = {0};
-	int code = weir_listing_next(source->listing, &listed, &source->listing_done, err);
+	int code = weir_read_files_next(&source->files, &listed, &source->files_done, err);
 
-	if (code || source->listing_done)
+	if (code || source->files_done)
 		return code;
 	code = piece_init(source, &listed, &piece, err);
 	if (!code && source->partition_filter) {
@@ -300,7 +328,7 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 
 		if (source->cut_next == source->cut.count) {
 			source->cut.count = source->cut_next = 0;
-			if (source->listing_done)
+			if (source->files_done)
 				break;
 			code = take_file(source, err);
 			continue;
@@ -426,6 +454,7 @@ static int split_open(void *state, void *split, struct weir_error *err)
 	(void)err;
 	piece_close(lane);
 	forget_guess(lane);
+	lane->has_begun = false;
 	lane->split = split;
 	lane->piece_next = 0;
 	return WEIR_OK;
@@ -439,11 +468,15 @@ static void split_abort(void *state)
 	lane->split = NULL;
 }
 
-/* Only a split's first range can begin at a guess: those behind it begin where it ended. */
+/* Only a split's first range can begin at a guess: a file's first range begins at its beginning, and those behind another
+ * one begin where that has ended. */
 static void note_guess(struct read_lane *lane, const struct weir_range *range)
 {
-	if (!lane->file->cuts || lane->guessed)
+	if (!lane->file->cuts || lane->guessed || lane->has_begun || range->number == 0) {
+		lane->has_begun = true;
 		return;
+	}
+	lane->has_begun = true;
 	lane->guessed = weir_format_file_ref(lane->file);
 	lane->guessed_range = range->number;
 	lane->guessed_start = lane->source->config->format->reader_start(lane->reader);
@@ -453,18 +486,21 @@ static bool needs_confirm(void *state)
 {
 	const struct read_lane *lane = state;
 
-	return lane->guessed != NULL;
+	/* An open range of a file with cuts: if it fails, its line is to be counted from the file's beginning. */
+	return lane->guessed || (lane->file && lane->file->cuts);
 }
 
 static int confirm(void *state, struct weir_error *failure, struct weir_error *err)
 {
 	const struct read_lane *lane = state;
 
-	if (!lane->guessed)
-		return WEIR_OK;
-	if (!weir_cuts_confirm(lane->guessed->cuts, lane->guessed_range, lane->guessed_start))
+	if (lane->guessed && !weir_cuts_confirm(lane->guessed->cuts, lane->guessed_range, lane->guessed_start)) {
+		weir_read_misfits_settle(lane->source->config->misfits, false);
 		return weir_error_set(err, WEIR_E_AGAIN, "range %u does not begin at byte %llu", lane->guessed_range,
 				      (unsigned long long)lane->guessed_start);
+	}
+	if (failure)
+		weir_read_misfits_settle(lane->source->config->misfits, true);
 	if (failure && failure->line_in_range && lane->file && lane->file->cuts) {
 		uint64_t line = weir_cuts_line(lane->file->cuts, lane->range_number);
 
@@ -570,13 +606,27 @@ static int keep_range(void *context, const struct weir_range *range)
 static int piece_open(struct read_lane *lane, struct weir_error *err)
 {
 	const struct read_config *config = lane->source->config;
+	bool unreadable = false;
 	int code = WEIR_OK;
 
 	lane->piece = &lane->split->pieces.items[lane->piece_next++];
 	if (lane->piece->file)
 		lane->file = weir_format_file_ref(lane->piece->file);
 	else
-		code = weir_read_open(&lane->account, config, lane->piece->path, &lane->file, err);
+		code = weir_read_open(&lane->account, config, lane->piece->path, &lane->file, &unreadable, err);
+	if (unreadable) { /* a split that is run again tells it once */
+		if (!lane->piece->is_skipped)
+			note_skipped(lane->source, err);
+		lane->piece->is_skipped = true;
+		weir_error_clear(err);
+		return WEIR_OK;
+	}
+	/* A pipe cannot be read again: it is read when its split can no longer be given up. */
+	if (!code && config->input && weir_file_is_pipe(config->input)) {
+		code = lane->context->wait_turn(lane->context, err);
+		if (!code)
+			code = weir_file_begin_pipe(config->input, lane->context->cancelled, err);
+	}
 	if (!code)
 		code = use_match(lane, err);
 	if (code)
@@ -672,6 +722,9 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 	}
 	if (lane->piece)
 		weir_error_at_source(err, lane->piece->path);
+	/* Where nothing was guessed nobody will ask for it to be confirmed. */
+	if (code == WEIR_E_MISFIT && !needs_confirm(lane))
+		weir_read_misfits_settle(lane->source->config->misfits, true);
 	return code;
 }
 
@@ -682,9 +735,14 @@ static void source_free(void *state)
 	for (size_t i = source->cut_next; i < source->cut.count; i++)
 		piece_release(source, &source->cut.items[i]);
 	weir_list_release(&source->cut, source->account);
-	weir_listing_free(source->listing);
+	weir_read_files_release(&source->files);
 	weir_read_match_unref(source->first_match);
 	weir_program_free(source->partition_filter);
+	if (source->skipped_count)
+		weir_log(WEIR_LOG_WARN, "%llu %s left out that could not be read; the first: %s",
+			 (unsigned long long)source->skipped_count, source->skipped_count == 1 ? "path was" : "paths were",
+			 source->skipped_first);
+	pthread_mutex_destroy(&source->lock);
 	weir_free(source->account, source, sizeof(*source));
 }
 
@@ -726,6 +784,7 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 
 	if (!source)
 		return err->code;
+	pthread_mutex_init(&source->lock, NULL);
 	source->account = env->account;
 	source->config = config;
 	source->schema = node->schema;
@@ -733,9 +792,9 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 	if (config->schema->field_count)
 		source->bytes_per_byte *= (double)config->column_count / config->schema->field_count;
 	source->target = split_target(config, source->bytes_per_byte);
-	code = weir_read_listing(env->account, config, &source->listing, err);
+	code = weir_read_files_init(&source->files, env->account, config, NULL, note_skipped, source, err);
 	if (!code)
-		code = weir_read_open(env->account, config, config->first_path, &first, err);
+		code = weir_read_open(env->account, config, config->first_path, &first, NULL, err);
 	if (!code)
 		code = weir_read_match_new(env->account, config, first->schema, config->first_path, &source->first_match,
 					   err);

@@ -94,7 +94,7 @@ static size_t python_text(char *out)
 	size_t size = 0;
 
 	for (int i = 0; i < 40; i++)
-		size += (size_t)sprintf(out + size, "%d,row %d,\xc3\xbc\n", i, i * 7);
+		size += (size_t)snprintf(out + size, 32, "%d,row %d,\xc3\xbc\n", i, i * 7);
 	return size;
 }
 

@@ -1,0 +1,208 @@
+/* Types that were inferred too narrow: how two inferred types become one, and what readers have met that does not fit.
+ *
+ * A reader notes a misfit and fails. Where its range began at a guess the misfit may be none: a note counts only once the
+ * failure has been judged (settle), by the thread that made it. Notes that stand are added to what bind infers, if the run
+ * is begun again (api/job.c).
+ */
+#include "ops/read_impl.h"
+
+#include "base/list.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct misfit {
+	pthread_t thread;
+	bool stands;
+	char *column;                 /* owned */
+	const struct weir_type *type; /* a reference */
+};
+
+struct read_misfits {
+	struct weir_account *account;
+	pthread_mutex_t lock; /* guards the list; rank: nothing is called under it but the account */
+	struct WEIR_LIST(struct misfit) notes;
+};
+
+static bool is_date_or_timestamp(const struct weir_type *type)
+{
+	return type->id == WEIR_DATE32 || type->id == WEIR_TIMESTAMP;
+}
+
+/* Numbers become wider, dates timestamps, null anything; what has nothing else in common are texts. */
+static const struct weir_type *widen(struct weir_account *account, const struct weir_type *a, const struct weir_type *b,
+				     struct weir_error *err)
+{
+	const struct weir_type *both;
+
+	if (a->id != b->id && is_date_or_timestamp(a) && is_date_or_timestamp(b))
+		return weir_type_ref(a->id == WEIR_TIMESTAMP ? a : b);
+	if (a->id == WEIR_STRING && !weir_type_is_nested(b))
+		return weir_type_ref(a);
+	both = weir_type_unify(account, a, b, err);
+	if (both || err->code != WEIR_E_TYPE || weir_type_is_nested(a) || weir_type_is_nested(b))
+		return both;
+	weir_error_clear(err);
+	return weir_type_of(WEIR_STRING);
+}
+
+/* `field` gets the wider type; the old one stays with whoever holds it. *made is to be released. */
+static int widen_field(struct weir_account *account, struct weir_field *field, const struct weir_type *type,
+		       const struct weir_type **made, struct weir_error *err)
+{
+	*made = widen(account, field->type, type, err);
+	if (!*made) {
+		weir_error_at_column(err, field->name);
+		return err->code;
+	}
+	field->type = *made;
+	return WEIR_OK;
+}
+
+int weir_read_widen_schema(struct weir_account *account, const struct weir_schema *a, const struct weir_schema *b,
+			   struct weir_schema **out, struct weir_error *err)
+{
+	size_t capacity = (size_t)a->field_count + b->field_count + 1;
+	struct weir_field *fields = weir_alloc_zero(account, capacity * sizeof(*fields), err);
+	const struct weir_type **made = weir_alloc_zero(account, capacity * sizeof(*made), err);
+	uint32_t count = a->field_count;
+	int code = fields && made ? WEIR_OK : err->code;
+
+	for (uint32_t i = 0; !code && i < a->field_count; i++)
+		fields[i] = a->fields[i];
+	for (uint32_t i = 0; !code && i < b->field_count; i++) {
+		uint32_t at = 0, before = 0;
+
+		/* Of several columns with one name the n-th belongs to the n-th. */
+		for (uint32_t k = 0; k < i; k++)
+			before += strcmp(b->fields[k].name, b->fields[i].name) == 0;
+		for (; at < a->field_count; at++)
+			if (strcmp(a->fields[at].name, b->fields[i].name) == 0 && before-- == 0)
+				break;
+		if (at == a->field_count) {
+			fields[count++] = b->fields[i];
+			continue;
+		}
+		fields[at].nullable |= b->fields[i].nullable;
+		code = widen_field(account, &fields[at], b->fields[i].type, &made[i], err);
+	}
+	if (!code) {
+		*out = weir_schema_new(account, fields, count, &a->metadata, err);
+		code = *out ? WEIR_OK : err->code;
+	}
+	for (uint32_t i = 0; made && i < b->field_count; i++)
+		weir_type_unref(made[i]);
+	weir_free(account, made, capacity * sizeof(*made));
+	weir_free(account, fields, capacity * sizeof(*fields));
+	return code;
+}
+
+/* ---- misfits ---- */
+
+int weir_read_misfits_new(struct weir_account *account, struct read_misfits **out, struct weir_error *err)
+{
+	struct read_misfits *misfits = weir_alloc_zero(account, sizeof(*misfits), err);
+
+	*out = misfits;
+	if (!misfits)
+		return err->code;
+	misfits->account = account;
+	pthread_mutex_init(&misfits->lock, NULL);
+	return WEIR_OK;
+}
+
+static void misfit_release(struct read_misfits *misfits, struct misfit *misfit)
+{
+	weir_strfree(misfits->account, misfit->column);
+	weir_type_unref(misfit->type);
+}
+
+void weir_read_misfits_free(void *state)
+{
+	struct read_misfits *misfits = state;
+
+	if (!misfits)
+		return;
+	for (size_t i = 0; i < misfits->notes.count; i++)
+		misfit_release(misfits, &misfits->notes.items[i]);
+	weir_list_release(&misfits->notes, misfits->account);
+	pthread_mutex_destroy(&misfits->lock);
+	weir_free(misfits->account, misfits, sizeof(*misfits));
+}
+
+/* struct weir_read_setup.misfit. A note that finds no memory is not made: the reader's error stands all the same. */
+void weir_read_misfit(void *context, const char *column, const struct weir_type *wider)
+{
+	struct read_misfits *misfits = context;
+	struct misfit misfit = {.thread = pthread_self()};
+	struct weir_error ignored = {0};
+
+	pthread_mutex_lock(&misfits->lock);
+	misfit.column = weir_strdup(misfits->account, column, &ignored);
+	misfit.type = weir_type_ref(wider);
+	if (!misfit.column || weir_list_push(&misfits->notes, misfits->account, &ignored, misfit))
+		misfit_release(misfits, &misfit);
+	pthread_mutex_unlock(&misfits->lock);
+}
+
+void weir_read_misfits_settle(struct read_misfits *misfits, bool stand)
+{
+	size_t kept = 0;
+
+	if (!misfits)
+		return;
+	pthread_mutex_lock(&misfits->lock);
+	for (size_t i = 0; i < misfits->notes.count; i++) {
+		struct misfit *misfit = &misfits->notes.items[i];
+
+		if (!misfit->stands && pthread_equal(misfit->thread, pthread_self())) {
+			if (!stand) {
+				misfit_release(misfits, misfit);
+				continue;
+			}
+			misfit->stands = true;
+		}
+		misfits->notes.items[kept++] = *misfit;
+	}
+	misfits->notes.count = kept;
+	pthread_mutex_unlock(&misfits->lock);
+}
+
+uint32_t weir_read_misfits_count(struct read_misfits *misfits)
+{
+	uint32_t count = 0;
+
+	if (!misfits)
+		return 0;
+	pthread_mutex_lock(&misfits->lock);
+	for (size_t i = 0; i < misfits->notes.count; i++)
+		count += misfits->notes.items[i].stands;
+	pthread_mutex_unlock(&misfits->lock);
+	return count;
+}
+
+int weir_read_misfits_apply(struct read_misfits *misfits, struct weir_account *account, struct weir_schema **schema,
+			    struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (size_t i = 0; !code && misfits && i < misfits->notes.count; i++) {
+		const struct misfit *misfit = &misfits->notes.items[i];
+		struct weir_field field = {.name = misfit->column, .type = misfit->type, .nullable = true};
+		struct weir_schema *one, *both = NULL;
+		bool known = false;
+
+		for (uint32_t k = 0; k < (*schema)->field_count; k++)
+			known |= strcmp((*schema)->fields[k].name, misfit->column) == 0;
+		if (!misfit->stands || !known)
+			continue;
+		one = weir_schema_new(account, &field, 1, NULL, err);
+		code = one ? weir_read_widen_schema(account, *schema, one, &both, err) : err->code;
+		weir_schema_unref(one);
+		if (!code) {
+			weir_schema_unref(*schema);
+			*schema = both;
+		}
+	}
+	return code;
+}
