@@ -58,9 +58,18 @@ bool weir_format_is_streamed(const struct weir_format_ops *format)
 	return format->streamed || format->infer || has_option(format, "compression");
 }
 
+/* A format with several magics has several lines, one after another. */
+static bool is_first(uint32_t i)
+{
+	return i == 0 || formats[i].ops != formats[i - 1].ops;
+}
+
 const struct weir_format_ops *weir_format_at(uint32_t n)
 {
-	return n < FORMAT_COUNT ? formats[n].ops : NULL;
+	for (uint32_t i = 0; i < FORMAT_COUNT; i++)
+		if (is_first(i) && n-- == 0)
+			return formats[i].ops;
+	return NULL;
 }
 
 const char *weir_format_names(const char *option, char *buffer, size_t size)
@@ -69,7 +78,7 @@ const char *weir_format_names(const char *option, char *buffer, size_t size)
 
 	buffer[0] = 0;
 	for (uint32_t i = 0; i < FORMAT_COUNT && used < size; i++)
-		if (!option || has_option(formats[i].ops, option))
+		if (is_first(i) && (!option || has_option(formats[i].ops, option)))
 			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? ", " : "", formats[i].ops->name);
 	return buffer;
 }

@@ -25,11 +25,6 @@ struct samples {
 	uint64_t stride;
 };
 
-static void not_told(void *context, const struct weir_error *why)
-{
-	(void)context, (void)why;
-}
-
 static const char *setting(const struct read_config *config, const char *name)
 {
 	for (uint32_t i = config->setting_count; i-- > 0;) { /* the last one counts */
@@ -144,7 +139,7 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 	struct weir_listed listed;
 	uint32_t folders = 0;
 	bool done = false;
-	int code = weir_read_files_init(&files, env->account, config, NULL, not_told, NULL, err);
+	int code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
 
 	*samples = (struct samples){.stride = 1};
 	while (!code && !done) {
@@ -194,7 +189,7 @@ static int unify_all(struct weir_op_env *env, struct read_config *config, struct
 	struct read_files files = {0};
 	struct weir_listed listed;
 	bool done = false, unreadable;
-	int code = weir_read_files_init(&files, env->account, config, NULL, not_told, NULL, err);
+	int code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
 
 	while (!code && !done) {
 		struct weir_format_file *file = NULL;
@@ -278,7 +273,7 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	for (uint32_t i = 0; !code && !all && i < samples->count; i++)
 		code = look_open(env, config, samples->paths[i], &looked, err);
 	if (all)
-		code = weir_read_files_init(&files, env->account, config, NULL, not_told, NULL, err);
+		code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
 	while (!code && all && !done) {
 		code = weir_read_files_next(&files, &listed, &done, err);
 		if (!code && !done)

@@ -48,9 +48,9 @@ int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, stru
 {
 	const struct read_config *config = node->config;
 	const struct weir_schema *schema = node->schema;
-	struct weir_listing *listing = NULL;
+	struct read_files files = {0};
 	struct weir_listed listed;
-	bool done = false;
+	bool done = false, unreadable;
 	int code;
 
 	*known = false;
@@ -58,15 +58,17 @@ int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, stru
 		return WEIR_OK;
 	for (uint32_t i = 0; i < schema->field_count; i++)
 		bounds[i] = (struct weir_bounds){.has_null_count = true, .has_min = true, .has_max = true};
-	code = weir_read_listing(env->account, config, &listing, err);
+	code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
 	*known = true;
 	while (!code && *known) {
 		struct weir_format_file *file = NULL;
 
-		code = weir_listing_next(listing, &listed, &done, err);
+		code = weir_read_files_next(&files, &listed, &done, err);
 		if (code || done)
 			break;
-		code = weir_read_open(env->account, config, listed.path, &file, err);
+		code = weir_read_open(env->account, config, listed.path, &file, &unreadable, err);
+		if (!code && unreadable)
+			continue;
 		for (uint32_t i = 0; !code && *known && i < schema->field_count; i++) {
 			const struct weir_field *field = &schema->fields[i];
 			struct weir_bounds one;
@@ -90,6 +92,6 @@ int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, stru
 		}
 		weir_format_file_unref(file);
 	}
-	weir_listing_free(listing);
+	weir_read_files_release(&files);
 	return code;
 }

@@ -7,6 +7,11 @@
 
 #define STANDARD_INPUT "standard input"
 
+void weir_read_missing_untold(void *context, const struct weir_error *why)
+{
+	(void)context, (void)why;
+}
+
 int weir_read_files_init(struct read_files *files, struct weir_account *account, const struct read_config *config,
 			 const char *const *extensions, void (*missing)(void *context, const struct weir_error *why),
 			 void *context, struct weir_error *err)
@@ -120,11 +125,6 @@ static int all_extensions(struct weir_arena *arena, const char *const **out, str
 	return WEIR_OK;
 }
 
-static void not_told(void *context, const struct weir_error *why)
-{
-	(void)context, (void)why;
-}
-
 static int fail_unknown(const char *what, struct weir_error *err)
 {
 	char names[128];
@@ -166,7 +166,7 @@ static int format_of_files(struct weir_op_env *env, struct read_config *config, 
 		return WEIR_OK;
 	code = all_extensions(env->arena, &extensions, err);
 	if (!code)
-		code = weir_read_files_init(&files, env->account, config, extensions, not_told, NULL, err);
+		code = weir_read_files_init(&files, env->account, config, extensions, weir_read_missing_untold, NULL, err);
 	if (!code)
 		code = weir_read_files_next(&files, &listed, &done, err);
 	if (!code && done)

@@ -59,6 +59,8 @@ struct read_files {
 int weir_read_files_init(struct read_files *files, struct weir_account *account, const struct read_config *config,
 			 const char *const *extensions, void (*missing)(void *context, const struct weir_error *why),
 			 void *context, struct weir_error *err);
+/* For those who look at files before the run: it will be told then. */
+void weir_read_missing_untold(void *context, const struct weir_error *why);
 int weir_read_files_next(struct read_files *files, struct weir_listed *out, bool *done, struct weir_error *err);
 void weir_read_files_release(struct read_files *files);
 
