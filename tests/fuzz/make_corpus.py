@@ -144,7 +144,31 @@ def parquet():
     yield "page_index", parquet_bytes(numbers.select(["i"]), write_page_index=True)
 
 
-FORMATS = {"ipc": ipc, "ipc_file": ipc_file, "parquet": parquet}
+def csv():
+    """Two bytes of options (csv_fuzz.c), then the text."""
+    texts = {
+        "numbers": b"a,b,c\n1,2.5,-3\n,1e5,0x10\n+1,nan,007\n",
+        "times": b"d,t,s,z\n2020-02-29,12:30:15,2020-01-01 00:00:00.5,2020-01-01T00:00:00+01:00\n,,,\n",
+        "bools": b"a,b\ntrue,1\nFalse,0\nNA,null\n",
+        "crlf": b"a,b\r\n1,2\r\n\r\n3,4\r\n",
+        "cr": b"a,b\r1,2\r\r3,4",
+        "quoted": b'a,b\n"x\ny",1\n"z ""q"", \n",2\n"",3\n',
+        "rows_inside": b'a,b\n1,"2\n3,4\n5,6\n"\n7,"8\n9,10"\n',
+        "stray": b'a,b\nx"y,1\n"q"r"s,4\n',
+        "ragged": b"a,b,c\n1\n2,3,4,5\n6,7,8\n",
+        "escaped": b'a,b\n"x\\"\n,",1\nq\\,r,2\n',
+        "comments": b'#x "\na,b\n#y\n1,"#\n#"\n',
+        "bom": b"\xef\xbb\xbfa,\xc3\xa4\n\xe2\x82\xac,\xff\n",
+        "names": b"a,a,,\n1,2,3,4\n",
+        "blocks": b"a,b\n" + b'"0123456789012345678901234567890123456789012345678901234567890,""\n",1\n' * 3,
+    }
+    options = {"ragged": 1, "escaped": 4, "comments": 8, "stray": 64}
+    for name, text in texts.items():
+        yield name, options.get(name, 0).to_bytes(2, "little") + text
+        yield f"{name}_text", (options.get(name, 0) | 258).to_bytes(2, "little") + text
+
+
+FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "parquet": parquet}
 
 
 def main():

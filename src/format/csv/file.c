@@ -3,9 +3,8 @@
  * Names: a header's own, or those given, or f0, f1 …. An empty name becomes f and its number; a name that was there before
  * gets _1, _2 … until it is new.
  */
-#include "format/csv/csv_impl.h"
-
 #include "base/utf8.h"
+#include "format/csv/csv_impl.h"
 #include "format/cuts.h"
 
 #include <string.h>

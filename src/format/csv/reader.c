@@ -16,9 +16,8 @@
  *
  * Threads: a reader belongs to one lane; the file is shared and never written to, its cuts have a lock of their own.
  */
-#include "format/csv/csv_impl.h"
-
 #include "base/log.h"
+#include "format/csv/csv_impl.h"
 #include "format/cuts.h"
 
 #include <string.h>
@@ -286,8 +285,11 @@ int csv_index_reserve(struct csv_reader *self, struct weir_error *err)
 static void lines_drop(struct csv_reader *self, uint32_t count)
 {
 	struct csv_index *index = &self->index;
-	uint32_t ends = count ? index->lines[count - 1] + 1 : 0;
+	uint32_t ends;
 
+	if (count == 0)
+		return;
+	ends = index->lines[count - 1] + 1;
 	index->end_count -= ends;
 	index->line_count -= count;
 	memmove(index->ends, index->ends + ends, index->end_count * sizeof(*index->ends));

@@ -4,8 +4,8 @@
  * This is the slow and complete way, for what decode.c's loops do not recognise at once. */
 #include "base/timetext.h"
 #include "base/utf8.h"
-#include "format/csv/csv_impl.h"
 #include "arrow/decimal.h"
+#include "format/csv/csv_impl.h"
 
 #include <string.h>
 
