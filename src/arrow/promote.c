@@ -7,6 +7,7 @@
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
+#include "arrow/decimal.h"
 
 struct promote {
 	struct weir_account *account;
@@ -111,48 +112,50 @@ static uint16_t half_of_small(int value)
 			out[i] = (TO)HOW(in[i]);                                                                       \
 	} while (0)
 
-#define FROM_INTEGERS(TO, HOW)                                                                                         \
-	switch (from->type->id) {                                                                                      \
-	case WEIR_INT8:                                                                                                \
-		LOOP(int8_t, TO, HOW);                                                                                 \
-		break;                                                                                                 \
-	case WEIR_UINT8:                                                                                               \
-		LOOP(uint8_t, TO, HOW);                                                                                \
-		break;                                                                                                 \
-	case WEIR_INT16:                                                                                               \
-		LOOP(int16_t, TO, HOW);                                                                                \
-		break;                                                                                                 \
-	case WEIR_UINT16:                                                                                              \
-		LOOP(uint16_t, TO, HOW);                                                                               \
-		break;                                                                                                 \
-	case WEIR_INT32:                                                                                               \
-		LOOP(int32_t, TO, HOW);                                                                                \
-		break;                                                                                                 \
-	case WEIR_UINT32:                                                                                              \
-		LOOP(uint32_t, TO, HOW);                                                                               \
-		break;                                                                                                 \
-	case WEIR_INT64:                                                                                               \
-		LOOP(int64_t, TO, HOW);                                                                                \
-		break;                                                                                                 \
-	case WEIR_UINT64:                                                                                              \
-		LOOP(uint64_t, TO, HOW);                                                                               \
-		break;                                                                                                 \
-	default:                                                                                                       \
-		break;                                                                                                 \
+#define INTEGERS(CASE)                                                                                                 \
+	CASE(WEIR_INT8, int8_t)                                                                                        \
+	CASE(WEIR_UINT8, uint8_t)                                                                                      \
+	CASE(WEIR_INT16, int16_t)                                                                                      \
+	CASE(WEIR_UINT16, uint16_t)                                                                                    \
+	CASE(WEIR_INT32, int32_t)                                                                                      \
+	CASE(WEIR_UINT32, uint32_t)                                                                                    \
+	CASE(WEIR_INT64, int64_t)                                                                                      \
+	CASE(WEIR_UINT64, uint64_t)
+
+/* One function a target: from integers of any type. */
+#define FROM_INTEGERS_CASE(ID, FROM)                                                                                   \
+	case ID:                                                                                                       \
+		LOOP(FROM, target, AS_IS);                                                                             \
+		break;
+#define FROM_INTEGERS(TO)                                                                                              \
+	static void integers_to_##TO(const struct weir_array *from, uint8_t *values)                                   \
+	{                                                                                                              \
+		typedef TO target;                                                                                     \
+		switch (from->type->id) {                                                                              \
+			INTEGERS(FROM_INTEGERS_CASE)                                                                   \
+		default:                                                                                               \
+			break;                                                                                         \
+		}                                                                                                      \
 	}
+
+FROM_INTEGERS(uint16_t)
+FROM_INTEGERS(uint32_t)
+FROM_INTEGERS(uint64_t)
+FROM_INTEGERS(float)
+FROM_INTEGERS(double)
 
 static void to_integers(const struct weir_array *from, const struct weir_type *type, uint8_t *values)
 {
 	/* Widening keeps the bits of either sign, so the unsigned targets serve both. */
 	switch (type->byte_width) {
 	case 2:
-		FROM_INTEGERS(uint16_t, AS_IS);
+		integers_to_uint16_t(from, values);
 		break;
 	case 4:
-		FROM_INTEGERS(uint32_t, AS_IS);
+		integers_to_uint32_t(from, values);
 		break;
 	case 8:
-		FROM_INTEGERS(uint64_t, AS_IS);
+		integers_to_uint64_t(from, values);
 		break;
 	default:
 		break;
@@ -170,13 +173,13 @@ static void to_floats(const struct weir_array *from, const struct weir_type *typ
 		if (from->type->id == WEIR_HALF)
 			LOOP(uint16_t, float, float_of_half);
 		else
-			FROM_INTEGERS(float, AS_IS);
+			integers_to_float(from, values);
 	} else if (from->type->id == WEIR_HALF) {
 		LOOP(uint16_t, double, float_of_half);
 	} else if (from->type->id == WEIR_FLOAT) {
 		LOOP(float, double, AS_IS);
 	} else {
-		FROM_INTEGERS(double, AS_IS);
+		integers_to_double(from, values);
 	}
 }
 
@@ -208,121 +211,41 @@ static struct weir_array *promote_number(const struct promote *p, const struct w
 	return to;
 }
 
-/* A number of 256 bits, low word first, two's complement. */
-struct wide {
-	uint64_t word[4];
-};
+#define INT256_CASE(ID, FROM)                                                                                          \
+	case ID:                                                                                                       \
+		return weir_int256_from(((const FROM *)values)[from->offset + row]);
 
-static struct wide wide_of(int64_t value)
+/* An integer or a decimal of any width. */
+static struct weir_int256 int256_at(const struct weir_array *from, int64_t row)
 {
-	uint64_t sign = value < 0 ? UINT64_MAX : 0;
-
-	return (struct wide){{(uint64_t)value, sign, sign, sign}};
-}
-
-static struct wide wide_at(const struct weir_array *from, int64_t row)
-{
-	const uint8_t *at = from->buffers[1].data + (uint64_t)(from->offset + row) * from->type->byte_width;
-	struct wide wide = {{0}};
+	const uint8_t *values = from->buffers[1].data;
 
 	switch (from->type->id) {
-	case WEIR_INT8:
-		return wide_of(*(const int8_t *)at);
-	case WEIR_UINT8:
-		return wide_of(*at);
-	case WEIR_INT16:
-		return wide_of(*(const int16_t *)at);
-	case WEIR_UINT16:
-		return wide_of(*(const uint16_t *)at);
-	case WEIR_INT32:
-		return wide_of(*(const int32_t *)at);
-	case WEIR_UINT32:
-		return wide_of(*(const uint32_t *)at);
-	case WEIR_INT64:
-		return wide_of(*(const int64_t *)at);
-	case WEIR_UINT64:
-		memcpy(wide.word, at, 8);
-		return wide;
-	case WEIR_DECIMAL128:
-		memcpy(wide.word, at, 16);
-		wide.word[2] = wide.word[3] = wide.word[1] >> 63 ? UINT64_MAX : 0;
-		return wide;
+		INTEGERS(INT256_CASE)
 	default:
-		memcpy(wide.word, at, 32);
-		return wide;
+		return weir_int256_load(values + (uint64_t)(from->offset + row) * from->type->byte_width,
+					from->type->byte_width);
 	}
-}
-
-static bool wide_negative(const struct wide *wide)
-{
-	return wide->word[3] >> 63;
-}
-
-static void wide_negate(struct wide *wide)
-{
-	uint64_t carry = 1;
-
-	for (int i = 0; i < 4; i++) {
-		wide->word[i] = ~wide->word[i] + carry;
-		carry = carry && !wide->word[i];
-	}
-}
-
-/* Times 10^power; false when the result does not fit. */
-static bool wide_scale(struct wide *wide, int32_t power)
-{
-	bool negative = wide_negative(wide);
-
-	if (negative)
-		wide_negate(wide);
-	for (; power > 0; power--) {
-		unsigned __int128 carry = 0;
-
-		for (int i = 0; i < 4; i++) {
-			carry += (unsigned __int128)wide->word[i] * 10;
-			wide->word[i] = (uint64_t)carry;
-			carry >>= 64;
-		}
-		if (carry || wide_negative(wide))
-			return false;
-	}
-	if (negative)
-		wide_negate(wide);
-	return true;
-}
-
-/* Whether the value's digits fit the precision: that is what a decimal promises its readers. */
-static bool wide_fits(const struct wide *wide, const struct wide *limit)
-{
-	struct wide value = *wide;
-
-	if (wide_negative(&value))
-		wide_negate(&value);
-	for (int i = 3; i >= 0; i--)
-		if (value.word[i] != limit->word[i])
-			return value.word[i] < limit->word[i];
-	return false;
 }
 
 static struct weir_array *promote_decimal(const struct promote *p, const struct weir_array *from,
 					  const struct weir_type *type)
 {
-	int32_t power = type->scale - (weir_type_is_decimal(from->type) ? from->type->scale : 0);
-	struct wide limit = wide_of(1);
+	int32_t scale = weir_type_is_decimal(from->type) ? from->type->scale : 0;
 	uint8_t *values;
 	struct weir_array *to = begin(p, from, type, type->byte_width, &values);
 
 	if (!to)
 		return NULL;
-	wide_scale(&limit, type->precision);
 	for (int64_t row = 0; row < from->length; row++) {
-		struct wide value = is_null(from, row) ? wide_of(0) : wide_at(from, row);
+		struct weir_int256 value = is_null(from, row) ? weir_int256_from(0) : int256_at(from, row);
 
-		if (!wide_scale(&value, power) || !wide_fits(&value, &limit)) {
+		if (!weir_decimal_rescale(&value, scale, type->scale, false, &value) ||
+		    !weir_int256_fits(&value, type->precision)) {
 			weir_array_unref(to);
 			return refuse_row(p, from, type, row);
 		}
-		memcpy(values + (uint64_t)row * type->byte_width, value.word, type->byte_width);
+		weir_int256_store(&value, values + (uint64_t)row * type->byte_width, type->byte_width);
 	}
 	return to;
 }
@@ -330,27 +253,17 @@ static struct weir_array *promote_decimal(const struct promote *p, const struct 
 static struct weir_array *promote_decimal_to_float(const struct promote *p, const struct weir_array *from,
 						   const struct weir_type *type)
 {
-	long double unit = 1;
 	uint8_t *values;
 	struct weir_array *to = begin(p, from, type, type->byte_width, &values);
 
 	if (!to)
 		return NULL;
-	for (int32_t i = 0; i < (from->type->scale < 0 ? -from->type->scale : from->type->scale); i++)
-		unit *= 10;
 	for (int64_t row = 0; row < from->length; row++) {
-		struct wide value = wide_at(from, row);
-		bool negative = wide_negative(&value);
-		long double number = 0;
+		struct weir_int256 value = is_null(from, row) ? weir_int256_from(0) : int256_at(from, row);
+		double number = weir_decimal_to_double(&value, from->type->scale);
 
-		if (negative)
-			wide_negate(&value);
-		for (int i = 3; i >= 0; i--)
-			number = number * 0x1p64L + (long double)value.word[i];
-		number = from->type->scale < 0 ? number * unit : number / unit;
-		number = negative ? -number : number;
 		if (type->id == WEIR_DOUBLE)
-			((double *)values)[row] = (double)number;
+			((double *)values)[row] = number;
 		else
 			((float *)values)[row] = (float)number;
 	}

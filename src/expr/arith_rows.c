@@ -61,11 +61,7 @@ FLOAT_ROWS(f64, double)
 		name##_add_rows, name##_subtract_rows, name##_multiply_rows, name##_divide_rows                        \
 	}
 
-weir_arith_rows *const weir_arith_rows_table[WEIR_NUMBER_COUNT][WEIR_ARITH_COUNT] = {
-	[WEIR_I8] = INT_OPS(i8),     [WEIR_I16] = INT_OPS(i16),   [WEIR_I32] = INT_OPS(i32), [WEIR_I64] = INT_OPS(i64),
-	[WEIR_U8] = INT_OPS(u8),     [WEIR_U16] = INT_OPS(u16),   [WEIR_U32] = INT_OPS(u32), [WEIR_U64] = INT_OPS(u64),
-	[WEIR_F32] = FLOAT_OPS(f32), [WEIR_F64] = FLOAT_OPS(f64),
-};
+weir_arith_rows *const weir_arith_rows_table[WEIR_NUMBER_COUNT][WEIR_ARITH_COUNT] = WEIR_BY_NUMBER(INT_OPS, FLOAT_OPS);
 
 #define CONVERT(from_name, from, to_name, to, CLASS)                                                                   \
 	static int32_t convert_##from_name##_##to_name(const void *in_values, const uint16_t *rows, uint32_t count,    \
@@ -86,50 +82,7 @@ weir_arith_rows *const weir_arith_rows_table[WEIR_NUMBER_COUNT][WEIR_ARITH_COUNT
 		return first;                                                                                          \
 	}
 
-#define CONVERT_FROM_INT(name, type)                                                                                   \
-	CONVERT(name, type, i8, int8_t, INT_INT)                                                                       \
-	CONVERT(name, type, i16, int16_t, INT_INT)                                                                     \
-	CONVERT(name, type, i32, int32_t, INT_INT)                                                                     \
-	CONVERT(name, type, i64, int64_t, INT_INT)                                                                     \
-	CONVERT(name, type, u8, uint8_t, INT_INT)                                                                      \
-	CONVERT(name, type, u16, uint16_t, INT_INT)                                                                    \
-	CONVERT(name, type, u32, uint32_t, INT_INT)                                                                    \
-	CONVERT(name, type, u64, uint64_t, INT_INT)                                                                    \
-	CONVERT(name, type, f32, float, INT_FLOAT)                                                                     \
-	CONVERT(name, type, f64, double, INT_FLOAT)
-#define CONVERT_FROM_FLOAT(name, type)                                                                                 \
-	CONVERT(name, type, i8, int8_t, FLOAT_INT)                                                                     \
-	CONVERT(name, type, i16, int16_t, FLOAT_INT)                                                                   \
-	CONVERT(name, type, i32, int32_t, FLOAT_INT)                                                                   \
-	CONVERT(name, type, i64, int64_t, FLOAT_INT)                                                                   \
-	CONVERT(name, type, u8, uint8_t, FLOAT_INT)                                                                    \
-	CONVERT(name, type, u16, uint16_t, FLOAT_INT)                                                                  \
-	CONVERT(name, type, u32, uint32_t, FLOAT_INT)                                                                  \
-	CONVERT(name, type, u64, uint64_t, FLOAT_INT)                                                                  \
-	CONVERT(name, type, f32, float, FLOAT_FLOAT)                                                                   \
-	CONVERT(name, type, f64, double, FLOAT_FLOAT)
+WEIR_CONVERT_ALL(CONVERT)
 
-CONVERT_FROM_INT(i8, int8_t)
-CONVERT_FROM_INT(i16, int16_t)
-CONVERT_FROM_INT(i32, int32_t)
-CONVERT_FROM_INT(i64, int64_t)
-CONVERT_FROM_INT(u8, uint8_t)
-CONVERT_FROM_INT(u16, uint16_t)
-CONVERT_FROM_INT(u32, uint32_t)
-CONVERT_FROM_INT(u64, uint64_t)
-CONVERT_FROM_FLOAT(f32, float)
-CONVERT_FROM_FLOAT(f64, double)
-
-#define CONVERT_ROW(name)                                                                                              \
-	{                                                                                                              \
-		convert_##name##_i8, convert_##name##_i16, convert_##name##_i32, convert_##name##_i64,                 \
-			convert_##name##_u8, convert_##name##_u16, convert_##name##_u32, convert_##name##_u64,         \
-			convert_##name##_f32, convert_##name##_f64                                                     \
-	}
-
-weir_convert_rows *const weir_convert_rows_table[WEIR_NUMBER_COUNT][WEIR_NUMBER_COUNT] = {
-	[WEIR_I8] = CONVERT_ROW(i8),   [WEIR_I16] = CONVERT_ROW(i16), [WEIR_I32] = CONVERT_ROW(i32),
-	[WEIR_I64] = CONVERT_ROW(i64), [WEIR_U8] = CONVERT_ROW(u8),   [WEIR_U16] = CONVERT_ROW(u16),
-	[WEIR_U32] = CONVERT_ROW(u32), [WEIR_U64] = CONVERT_ROW(u64), [WEIR_F32] = CONVERT_ROW(f32),
-	[WEIR_F64] = CONVERT_ROW(f64),
-};
+weir_convert_rows *const weir_convert_rows_table[WEIR_NUMBER_COUNT][WEIR_NUMBER_COUNT] = WEIR_BY_NUMBER(
+	WEIR_CONVERT_ROW, WEIR_CONVERT_ROW);

@@ -289,15 +289,28 @@ static int decimal_argument(struct weir_program *program, struct weir_node **arg
 	return type ? weir_bind_cast(program, argument, type, true, err) : err->code;
 }
 
+static int cast_both(struct weir_program *program, struct weir_node *node, const struct weir_type *a,
+		     const struct weir_type *b, struct weir_error *err)
+{
+	int code = weir_bind_cast(program, &node->arguments[0], a, true, err);
+
+	return code ? code : weir_bind_cast(program, &node->arguments[1], b, true, err);
+}
+
+static int decimal_arguments(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	int code = decimal_argument(program, &node->arguments[0], err);
+
+	return code ? code : decimal_argument(program, &node->arguments[1], err);
+}
+
 /* x // y is at most x's largest value by y's smallest step, one more when it is rounded down. */
 static int bind_decimal_division(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
 	const struct weir_type *a, *b, *both, *type;
 	int32_t precision;
-	int code = decimal_argument(program, &node->arguments[0], err);
+	int code = decimal_arguments(program, node, err);
 
-	if (!code)
-		code = decimal_argument(program, &node->arguments[1], err);
 	if (code)
 		return code;
 	a = node->arguments[0]->type;
@@ -318,9 +331,7 @@ static int bind_decimal_division(struct weir_program *program, struct weir_node 
 	}
 	if (!both || !type)
 		return err->code;
-	code = weir_bind_cast(program, &node->arguments[0], both, true, err);
-	if (!code)
-		code = weir_bind_cast(program, &node->arguments[1], both, true, err);
+	code = cast_both(program, node, both, both, err);
 	weir_bind_kernel(node, type, kernel_decimal_division);
 	node->needs_rows = true;
 	node->may_fail = true;
@@ -332,10 +343,8 @@ static int bind_decimals(struct weir_program *program, struct weir_node *node, s
 	const struct weir_type *a, *b, *type;
 	int32_t precision, scale, whole;
 	enum weir_type_id id;
-	int code = decimal_argument(program, &node->arguments[0], err);
+	int code = decimal_arguments(program, node, err);
 
-	if (!code)
-		code = decimal_argument(program, &node->arguments[1], err);
 	if (code)
 		return code;
 	a = node->arguments[0]->type;
@@ -358,9 +367,7 @@ static int bind_decimals(struct weir_program *program, struct weir_node *node, s
 	if (!type)
 		return err->code;
 	if (node->op != OP_MULTIPLY) {
-		code = weir_bind_cast(program, &node->arguments[0], type, true, err);
-		if (!code)
-			code = weir_bind_cast(program, &node->arguments[1], type, true, err);
+		code = cast_both(program, node, type, type, err);
 		if (code)
 			return code;
 	}
@@ -378,14 +385,6 @@ static int refuse(struct weir_program *program, const struct weir_node *node, st
 			      symbols[node->op], weir_type_name(node->arguments[0]->type, a, sizeof(a)),
 			      node->arguments[0]->text, weir_type_name(node->arguments[1]->type, b, sizeof(b)),
 			      node->arguments[1]->text);
-}
-
-static int cast_both(struct weir_program *program, struct weir_node *node, const struct weir_type *a,
-		     const struct weir_type *b, struct weir_error *err)
-{
-	int code = weir_bind_cast(program, &node->arguments[0], a, true, err);
-
-	return code ? code : weir_bind_cast(program, &node->arguments[1], b, true, err);
 }
 
 static const struct weir_type *temporal(struct weir_program *program, enum weir_type_id id, enum weir_time_unit unit,

@@ -235,6 +235,25 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 	return weir_nested_refuse(program, node, err);
 }
 
+/* Lists that a kernel builds row by row: nulls up to `row`, which is next. */
+static int lists_skip(struct weir_builder *builder, uint32_t row, struct weir_error *err)
+{
+	return weir_builder_null(builder, (int64_t)row - builder->length, err);
+}
+
+/* Nulls for the rows that are left, the array for the call; the builder is released, also after an error. */
+static int lists_end(struct weir_call *call, struct weir_builder *builder, int code, struct weir_error *err)
+{
+	if (!code)
+		code = lists_skip(builder, call->row_count, err);
+	if (!code) {
+		call->nested = weir_builder_finish(builder, err);
+		code = call->nested ? WEIR_OK : err->code;
+	}
+	weir_builder_release(builder);
+	return code;
+}
+
 /* slice(x, begin, end) of lists; OPEN, ENDLESS: None stood there. */
 enum { OPEN = 1, ENDLESS = 2 };
 
@@ -250,16 +269,13 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 	const struct weir_column *list = &call->arguments[0];
 	const int64_t *froms = call->arguments[1].values, *tos = call->arguments[2].values;
 	struct weir_builder builder;
-	uint32_t next = 0;
 	int code = weir_builder_init(&builder, call->node->type, call->eval->evaluator->account, err);
 
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
 		int64_t begin, length, from, to;
 
-		if (row > next)
-			code = weir_builder_null(&builder, row - next, err);
-		next = row + 1;
+		code = lists_skip(&builder, row, err);
 		if (code)
 			break;
 		weir_nested_range(list->nested, list->nested_offset + (row & weir_call_mask(call, 0)), &begin, &length);
@@ -271,14 +287,7 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 		if (!code)
 			code = weir_builder_list_end(&builder, err);
 	}
-	if (!code && next < call->row_count)
-		code = weir_builder_null(&builder, call->row_count - next, err);
-	if (!code) {
-		call->nested = weir_builder_finish(&builder, err);
-		code = call->nested ? WEIR_OK : err->code;
-	}
-	weir_builder_release(&builder);
-	return code;
+	return lists_end(call, &builder, code, err);
 }
 
 /* Both bounds are there, or zero and a bit of `op`. */
@@ -318,7 +327,7 @@ static int bind_slice(struct weir_program *program, struct weir_node *node, stru
 	if (weir_node_is_none(node->arguments[0]))
 		return weir_bind_constant(program, node, type, NULL, err);
 	if (weir_type_is_bytes(type)) {
-		if (node->count == 2) {
+		if (node->count == 2) { /* without an end */
 			struct weir_node **arguments = weir_arena_alloc(&program->arena, 3 * sizeof(*arguments), err);
 			struct weir_node *end = weir_bind_new(program, err);
 
@@ -396,16 +405,13 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 {
 	const struct weir_view *texts = call->arguments[0].values;
 	struct weir_builder builder;
-	uint32_t next = 0;
 	int code = weir_builder_init(&builder, call->node->type, call->eval->evaluator->account, err);
 
 	for (uint32_t k = 0; !code && k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
 		const struct weir_view *text = &texts[row & weir_call_mask(call, 0)];
 
-		if (row > next)
-			code = weir_builder_null(&builder, row - next, err);
-		next = row + 1;
+		code = lists_skip(&builder, row, err);
 		if (code)
 			break;
 		if (call->node->count == 1) {
@@ -427,14 +433,7 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 		if (!code)
 			code = weir_builder_list_end(&builder, err);
 	}
-	if (!code && next < call->row_count)
-		code = weir_builder_null(&builder, call->row_count - next, err);
-	if (!code) {
-		call->nested = weir_builder_finish(&builder, err);
-		code = call->nested ? WEIR_OK : err->code;
-	}
-	weir_builder_release(&builder);
-	return code;
+	return lists_end(call, &builder, code, err);
 }
 
 static int bind_split(struct weir_program *program, struct weir_node *node, struct weir_error *err)

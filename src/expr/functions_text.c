@@ -65,6 +65,20 @@ static int need_text(struct weir_program *program, struct weir_node *node, uint3
 	return WEIR_OK;
 }
 
+/* A kernel over rows, the first `count` arguments text; `type` of the result, NULL: the first argument's. */
+static int bind_text(struct weir_program *program, struct weir_node *node, uint32_t count, const struct weir_type *type,
+		     weir_node_kernel *kernel, struct weir_error *err)
+{
+	bool is_null;
+	int code = need_text(program, node, count, type, &is_null, err);
+
+	if (code || is_null)
+		return code;
+	weir_bind_kernel(node, type ? type : node->arguments[0]->type, kernel);
+	node->needs_rows = true;
+	return WEIR_OK;
+}
+
 static int need_integer(struct weir_program *program, struct weir_node *node, uint32_t argument, struct weir_error *err)
 {
 	if (!weir_type_is_integer(node->arguments[argument]->type))
@@ -89,14 +103,7 @@ static int kernel_length(struct weir_call *call, struct weir_error *err)
 
 int weir_text_bind_length(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 1, weir_type_of(WEIR_INT64), &is_null, err);
-
-	if (code || is_null)
-		return code;
-	weir_bind_kernel(node, weir_type_of(WEIR_INT64), kernel_length);
-	node->needs_rows = true;
-	return WEIR_OK;
+	return bind_text(program, node, 1, weir_type_of(WEIR_INT64), kernel_length, err);
 }
 
 static size_t map_case(const uint8_t *in, size_t size, bool is_upper, uint8_t *out)
@@ -149,16 +156,11 @@ static int kernel_case(struct weir_call *call, struct weir_error *err)
 
 static int bind_case(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 1, NULL, &is_null, err);
+	int code = bind_text(program, node, 1, NULL, kernel_case, err);
 
-	if (code || is_null)
-		return code;
-	if (!weir_type_is_text(node->arguments[0]->type))
-		return refuse(program, node, 0, err);
-	weir_bind_kernel(node, node->arguments[0]->type, kernel_case);
-	node->needs_rows = true;
-	return WEIR_OK;
+	return code || node->kind != WEIR_NODE_CALL || weir_type_is_text(node->arguments[0]->type)
+		       ? code
+		       : refuse(program, node, 0, err);
 }
 
 /* What Python's str.isspace says yes to. */
@@ -230,14 +232,7 @@ static int kernel_strip(struct weir_call *call, struct weir_error *err)
 
 static int bind_strip(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 2, NULL, &is_null, err);
-
-	if (code || is_null)
-		return code;
-	weir_bind_kernel(node, node->arguments[0]->type, kernel_strip);
-	node->needs_rows = true;
-	return WEIR_OK;
+	return bind_text(program, node, 2, NULL, kernel_strip, err);
 }
 
 /* Byte offset of character `count` from the front, at most `size`. */
@@ -410,14 +405,7 @@ static int kernel_search(struct weir_call *call, struct weir_error *err)
 
 static int bind_search(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 2, weir_type_of(WEIR_BOOL), &is_null, err);
-
-	if (code || is_null)
-		return code;
-	weir_bind_kernel(node, weir_type_of(WEIR_BOOL), kernel_search);
-	node->needs_rows = true;
-	return WEIR_OK;
+	return bind_text(program, node, 2, weir_type_of(WEIR_BOOL), kernel_search, err);
 }
 
 int weir_text_bind_contains(struct weir_program *program, struct weir_node *node, struct weir_error *err)
@@ -449,14 +437,7 @@ static int kernel_find(struct weir_call *call, struct weir_error *err)
 
 static int bind_find(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 2, weir_type_of(WEIR_INT64), &is_null, err);
-
-	if (code || is_null)
-		return code;
-	weir_bind_kernel(node, weir_type_of(WEIR_INT64), kernel_find);
-	node->needs_rows = true;
-	return WEIR_OK;
+	return bind_text(program, node, 2, weir_type_of(WEIR_INT64), kernel_find, err);
 }
 
 /* Each place where `from` begins; an empty one stands before every character and at the end, as in Python. */
@@ -523,17 +504,12 @@ static int kernel_replace(struct weir_call *call, struct weir_error *err)
 
 static int bind_replace(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 3, NULL, &is_null, err);
+	int code = bind_text(program, node, 3, NULL, kernel_replace, err);
 
-	if (code || is_null)
+	if (code || node->kind != WEIR_NODE_CALL)
 		return code;
-	if (node->count > 3 && (code = need_integer(program, node, 3, err)))
-		return code;
-	weir_bind_kernel(node, node->arguments[0]->type, kernel_replace);
-	node->needs_rows = true;
 	node->may_fail = true;
-	return WEIR_OK;
+	return node->count > 3 ? need_integer(program, node, 3, err) : WEIR_OK;
 }
 
 /* Like Python's repeat: 'ab' * 3 is written repeat('ab', 3). */
@@ -562,16 +538,12 @@ static int kernel_repeat(struct weir_call *call, struct weir_error *err)
 
 static int bind_repeat(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	bool is_null;
-	int code = need_text(program, node, 1, NULL, &is_null, err);
+	int code = bind_text(program, node, 1, NULL, kernel_repeat, err);
 
-	if (code || is_null)
+	if (code || node->kind != WEIR_NODE_CALL)
 		return code;
-	code = need_integer(program, node, 1, err);
-	weir_bind_kernel(node, node->arguments[0]->type, kernel_repeat);
-	node->needs_rows = true;
 	node->may_fail = true;
-	return code;
+	return need_integer(program, node, 1, err);
 }
 
 static int kernel_reverse(struct weir_call *call, struct weir_error *err)

@@ -77,4 +77,42 @@ extern weir_convert_rows *const weir_convert_rows_table[WEIR_NUMBER_COUNT][WEIR_
 	})
 #define WEIR_CONVERT_FLOAT_FLOAT(from, to, v, lost) ((void)(lost), (to)(v))
 
+/* CONVERT(from_name, from, to_name, to, CLASS) for every pair of numbers, and the table of the functions it makes, which are
+ * convert_FROM_TO. */
+#define WEIR_CONVERT_TO_ALL(CONVERT, name, type, KIND)                                                                 \
+	CONVERT(name, type, i8, int8_t, KIND##_INT)                                                                    \
+	CONVERT(name, type, i16, int16_t, KIND##_INT)                                                                  \
+	CONVERT(name, type, i32, int32_t, KIND##_INT)                                                                  \
+	CONVERT(name, type, i64, int64_t, KIND##_INT)                                                                  \
+	CONVERT(name, type, u8, uint8_t, KIND##_INT)                                                                   \
+	CONVERT(name, type, u16, uint16_t, KIND##_INT)                                                                 \
+	CONVERT(name, type, u32, uint32_t, KIND##_INT)                                                                 \
+	CONVERT(name, type, u64, uint64_t, KIND##_INT)                                                                 \
+	CONVERT(name, type, f32, float, KIND##_FLOAT)                                                                  \
+	CONVERT(name, type, f64, double, KIND##_FLOAT)
+#define WEIR_CONVERT_ALL(CONVERT)                                                                                      \
+	WEIR_CONVERT_TO_ALL(CONVERT, i8, int8_t, INT)                                                                  \
+	WEIR_CONVERT_TO_ALL(CONVERT, i16, int16_t, INT)                                                                \
+	WEIR_CONVERT_TO_ALL(CONVERT, i32, int32_t, INT)                                                                \
+	WEIR_CONVERT_TO_ALL(CONVERT, i64, int64_t, INT)                                                                \
+	WEIR_CONVERT_TO_ALL(CONVERT, u8, uint8_t, INT)                                                                 \
+	WEIR_CONVERT_TO_ALL(CONVERT, u16, uint16_t, INT)                                                               \
+	WEIR_CONVERT_TO_ALL(CONVERT, u32, uint32_t, INT)                                                               \
+	WEIR_CONVERT_TO_ALL(CONVERT, u64, uint64_t, INT)                                                               \
+	WEIR_CONVERT_TO_ALL(CONVERT, f32, float, FLOAT)                                                                \
+	WEIR_CONVERT_TO_ALL(CONVERT, f64, double, FLOAT)
+#define WEIR_CONVERT_ROW(name)                                                                                         \
+	{                                                                                                              \
+		convert_##name##_i8, convert_##name##_i16, convert_##name##_i32, convert_##name##_i64,                 \
+			convert_##name##_u8, convert_##name##_u16, convert_##name##_u32, convert_##name##_u64,         \
+			convert_##name##_f32, convert_##name##_f64                                                     \
+	}
+/* By number: what integers have, then what floats have. */
+#define WEIR_BY_NUMBER(INT, FLOAT)                                                                                     \
+	{                                                                                                              \
+		[WEIR_I8] = INT(i8), [WEIR_I16] = INT(i16), [WEIR_I32] = INT(i32), [WEIR_I64] = INT(i64),              \
+		[WEIR_U8] = INT(u8), [WEIR_U16] = INT(u16), [WEIR_U32] = INT(u32), [WEIR_U64] = INT(u64),              \
+		[WEIR_F32] = FLOAT(f32), [WEIR_F64] = FLOAT(f64),                                                      \
+	}
+
 #endif

@@ -92,13 +92,10 @@ static enum weir_time_unit time_unit(struct thrift_reader *reader)
 	struct thrift_field field = {0};
 	enum weir_time_unit unit = WEIR_MILLI;
 
-	if (!thrift_enter(reader))
-		return unit;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		unit = field.id == 1 ? WEIR_MILLI : field.id == 2 ? WEIR_MICRO : WEIR_NANO;
 		thrift_skip(reader, field.type);
 	}
-	thrift_leave(reader);
 	return unit;
 }
 
@@ -106,9 +103,7 @@ static void logical_fields(struct thrift_reader *reader, struct parquet_logical 
 {
 	struct thrift_field field = {0};
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (out->kind) {
 		case PARQUET_LOGICAL_DECIMAL:
 			if (field.id == 1)
@@ -139,22 +134,18 @@ static void logical_fields(struct thrift_reader *reader, struct parquet_logical 
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 }
 
 static void logical(struct thrift_reader *reader, struct parquet_logical *out)
 {
 	struct thrift_field field = {0};
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		if (!thrift_expect(reader, &field, THRIFT_STRUCT))
 			continue;
 		*out = (struct parquet_logical){.kind = (enum parquet_logical_kind)field.id};
 		logical_fields(reader, out);
 	}
-	thrift_leave(reader);
 }
 
 static const char *name_copy(struct parse *parse, struct parquet_bytes bytes)
@@ -183,9 +174,7 @@ static void element(struct parse *parse, struct parquet_element *out)
 
 	*out = (struct parquet_element){
 		.name = "", .physical = PARQUET_GROUP, .converted = PARQUET_CONVERTED_NONE, .field_id = INT32_MIN};
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			number = i32_field(reader, &field);
@@ -229,7 +218,6 @@ static void element(struct parse *parse, struct parquet_element *out)
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 	if (out->child_count < 0)
 		thrift_fault(reader, "a column with a negative number of children");
 	if (out->child_count > 0) /* some writers give groups a type all the same */
@@ -246,9 +234,7 @@ static void statistics(struct thrift_reader *reader, struct parquet_statistics *
 	struct thrift_field field = {0};
 
 	*out = (struct parquet_statistics){.null_count = -1, .distinct_count = -1};
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			max_old = bytes_field(reader, &field);
@@ -280,7 +266,6 @@ static void statistics(struct thrift_reader *reader, struct parquet_statistics *
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 	if (!out->min.data && !out->max.data && (min_old.data || max_old.data)) {
 		out->min = min_old;
 		out->max = max_old;
@@ -295,9 +280,7 @@ static void column_metadata(struct parse *parse, struct parquet_chunk *out)
 	uint32_t count;
 	int32_t number;
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			number = i32_field(reader, &field);
@@ -344,7 +327,6 @@ static void column_metadata(struct parse *parse, struct parquet_chunk *out)
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 }
 
 static void chunk(struct parse *parse, struct parquet_chunk *out)
@@ -354,9 +336,7 @@ static void chunk(struct parse *parse, struct parquet_chunk *out)
 	bool has_metadata = false;
 
 	*out = (struct parquet_chunk){.statistics = {.null_count = -1, .distinct_count = -1}};
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			out->is_external = bytes_field(reader, &field).size > 0;
@@ -386,7 +366,6 @@ static void chunk(struct parse *parse, struct parquet_chunk *out)
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 	if (!has_metadata && !out->is_encrypted)
 		thrift_fault(reader, "a column chunk without metadata");
 	if (out->value_count < 0 || out->size_compressed < 0 || out->size_uncompressed < 0 || out->data_offset < 0)
@@ -399,9 +378,7 @@ static void row_group(struct parse *parse, uint32_t leaf_count, struct parquet_r
 	struct thrift_field field = {0};
 	uint32_t count = 0;
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			count = list_of(parse, &field, THRIFT_STRUCT);
@@ -423,7 +400,6 @@ static void row_group(struct parse *parse, uint32_t leaf_count, struct parquet_r
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 	if (out->row_count < 0)
 		thrift_fault(reader, "a row group with a negative number of rows");
 	if (!out->chunks && leaf_count > 0)
@@ -434,9 +410,7 @@ static void key_value(struct thrift_reader *reader, struct parquet_key_value *ou
 {
 	struct thrift_field field = {0};
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		if (field.id == 1)
 			out->key = bytes_field(reader, &field);
 		else if (field.id == 2)
@@ -444,7 +418,6 @@ static void key_value(struct thrift_reader *reader, struct parquet_key_value *ou
 		else
 			thrift_skip(reader, field.type);
 	}
-	thrift_leave(reader);
 }
 
 int parquet_metadata_parse(const uint8_t *footer, size_t size, struct weir_arena *arena, struct parquet_metadata *out,
@@ -525,9 +498,7 @@ static void data_page(struct thrift_reader *reader, struct parquet_page_header *
 {
 	struct thrift_field field = {0};
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		if (field.id == 1)
 			out->value_count = i32_field(reader, &field);
 		else if (field.id == 2)
@@ -539,7 +510,6 @@ static void data_page(struct thrift_reader *reader, struct parquet_page_header *
 		else
 			thrift_skip(reader, field.type);
 	}
-	thrift_leave(reader);
 }
 
 static void data_page_v2(struct thrift_reader *reader, struct parquet_page_header *out)
@@ -547,9 +517,7 @@ static void data_page_v2(struct thrift_reader *reader, struct parquet_page_heade
 	struct thrift_field field = {0};
 
 	out->is_compressed = true;
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		switch (field.id) {
 		case 1:
 			out->value_count = i32_field(reader, &field);
@@ -577,7 +545,6 @@ static void data_page_v2(struct thrift_reader *reader, struct parquet_page_heade
 			thrift_skip(reader, field.type);
 		}
 	}
-	thrift_leave(reader);
 }
 
 int parquet_page_header_parse(const uint8_t *bytes, size_t size, struct parquet_page_header *out, size_t *used,
@@ -651,9 +618,7 @@ static void page_location(struct thrift_reader *reader, struct parquet_page_loca
 {
 	struct thrift_field field = {0};
 
-	if (!thrift_enter(reader))
-		return;
-	while (thrift_field_next(reader, &field)) {
+	while (thrift_struct_next(reader, &field)) {
 		if (field.id == 1)
 			out->offset = i64_field(reader, &field);
 		else if (field.id == 2)
@@ -663,7 +628,6 @@ static void page_location(struct thrift_reader *reader, struct parquet_page_loca
 		else
 			thrift_skip(reader, field.type);
 	}
-	thrift_leave(reader);
 }
 
 int parquet_offset_index_parse(const uint8_t *bytes, size_t size, struct weir_arena *arena,
@@ -767,9 +731,7 @@ int parquet_bloom_header_parse(const uint8_t *bytes, size_t size, struct parquet
 		}
 		/* Unions of empty structs: number 1 is the only choice there is so far. */
 		choice = (struct thrift_field){0};
-		if (!thrift_enter(reader))
-			break;
-		while (thrift_field_next(reader, &choice)) {
+		while (thrift_struct_next(reader, &choice)) {
 			if (choice.id == 1 && field.id == 2)
 				out->is_split_block = true;
 			else if (choice.id == 1 && field.id == 3)
@@ -778,7 +740,6 @@ int parquet_bloom_header_parse(const uint8_t *bytes, size_t size, struct parquet
 				out->is_uncompressed = true;
 			thrift_skip(reader, choice.type);
 		}
-		thrift_leave(reader);
 	}
 	*used = (size_t)(reader->at - bytes);
 	return parse_end(&parse, "bloom filter header");

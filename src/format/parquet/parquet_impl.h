@@ -153,6 +153,7 @@ struct thrift_reader {
 struct thrift_field {
 	int16_t id; /* 0 before the first */
 	uint8_t type;
+	bool inside; /* thrift_struct_next has entered */
 };
 
 static inline void thrift_reader_init(struct thrift_reader *reader, const void *bytes, size_t size)
@@ -177,6 +178,17 @@ bool thrift_expect(struct thrift_reader *reader, const struct thrift_field *fiel
 /* A struct inside: keeps count of the depth, a fault past 64. */
 bool thrift_enter(struct thrift_reader *reader);
 void thrift_leave(struct thrift_reader *reader);
+/* Both around thrift_field_next: the fields of a struct inside, in a loop that runs to its end. Start with {0}. */
+static inline bool thrift_struct_next(struct thrift_reader *reader, struct thrift_field *field)
+{
+	if (!field->inside && !thrift_enter(reader))
+		return false;
+	field->inside = true;
+	if (thrift_field_next(reader, field))
+		return true;
+	thrift_leave(reader);
+	return false;
+}
 
 /* The writer appends to a text; the first failure sticks in `code` (err is filled) and later calls do nothing. */
 enum { THRIFT_WRITE_DEPTH_MAX = 16 };

@@ -4,18 +4,9 @@
 
 #include <stdlib.h>
 
+#include "random.h"
+
 enum { BITS = 200 };
-
-static uint64_t random_state = 7;
-
-static uint64_t random_next(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
 
 /* Exactly as many bytes as the bits need: ASan sees a step too far. */
 static uint8_t *random_bits(int64_t count, char *model, int percent)
@@ -105,5 +96,6 @@ int main(void)
 		cmocka_unit_test(test_no_bitmap_is_one_run),
 	};
 
+	random_state = 7;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -301,16 +301,16 @@ static void test_buffers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		arrow_test(test_fixed_values_and_nulls),
-		arrow_test(test_bools_strings_and_the_tail_is_zero),
-		arrow_test(test_empty_arrays_have_their_buffers),
-		arrow_test(test_nested_rows),
-		arrow_test(test_a_fixed_list_of_the_wrong_length_is_refused),
-		arrow_test(test_dictionaries_unite),
-		arrow_test(test_codes_that_do_not_fit_are_refused),
-		arrow_test(test_settled_dictionaries_belong_to_the_builder),
-		arrow_test(test_values_become_codes),
-		arrow_test(test_buffers),
+		memory_test(test_fixed_values_and_nulls),
+		memory_test(test_bools_strings_and_the_tail_is_zero),
+		memory_test(test_empty_arrays_have_their_buffers),
+		memory_test(test_nested_rows),
+		memory_test(test_a_fixed_list_of_the_wrong_length_is_refused),
+		memory_test(test_dictionaries_unite),
+		memory_test(test_codes_that_do_not_fit_are_refused),
+		memory_test(test_settled_dictionaries_belong_to_the_builder),
+		memory_test(test_values_become_codes),
+		memory_test(test_buffers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,11 +202,11 @@ static void test_every_allocation_may_fail(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		arrow_test(test_there_and_back),
-		arrow_test(test_a_child_may_be_moved_out),
-		arrow_test(test_streams),
+		memory_test(test_there_and_back),
+		memory_test(test_a_child_may_be_moved_out),
+		memory_test(test_streams),
 #ifdef WEIR_FAULTS
-		arrow_test(test_every_allocation_may_fail),
+		memory_test(test_every_allocation_may_fail),
 #endif
 	};
 

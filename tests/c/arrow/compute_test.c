@@ -246,14 +246,14 @@ static void test_unify_of_schemas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		arrow_test(test_slices_share_and_stay_inside),
-		arrow_test(test_concat_of_slices),
-		arrow_test(test_take_and_its_edges),
-		arrow_test(test_filter_by_runs_and_by_rows),
-		arrow_test(test_equality_looks_past_offsets_and_under_no_null),
-		arrow_test(test_promote_says_which_row_does_not_fit),
-		arrow_test(test_validation_finds_what_is_wrong),
-		arrow_test(test_unify_of_schemas),
+		memory_test(test_slices_share_and_stay_inside),
+		memory_test(test_concat_of_slices),
+		memory_test(test_take_and_its_edges),
+		memory_test(test_filter_by_runs_and_by_rows),
+		memory_test(test_equality_looks_past_offsets_and_under_no_null),
+		memory_test(test_promote_says_which_row_does_not_fit),
+		memory_test(test_validation_finds_what_is_wrong),
+		memory_test(test_unify_of_schemas),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

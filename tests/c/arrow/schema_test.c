@@ -102,10 +102,10 @@ static void test_equality_and_print(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		arrow_test(test_columns_are_found),
-		arrow_test(test_the_nearest_name_is_offered),
-		arrow_test(test_long_names_are_compared_by_their_beginnings),
-		arrow_test(test_equality_and_print),
+		memory_test(test_columns_are_found),
+		memory_test(test_the_nearest_name_is_offered),
+		memory_test(test_long_names_are_compared_by_their_beginnings),
+		memory_test(test_equality_and_print),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

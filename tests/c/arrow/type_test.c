@@ -252,15 +252,15 @@ static void test_a_long_name_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		arrow_test(test_what_is_printed_parses_to_the_same),
-		arrow_test(test_words_of_others_are_understood),
-		arrow_test(test_what_is_no_type_is_refused_with_its_place),
-		arrow_test(test_plain_types_are_static),
-		arrow_test(test_equality_sees_every_parameter),
-		arrow_test(test_a_list_item_s_name_is_no_difference),
-		arrow_test(test_metadata_is_copied_sorted_and_compared_when_asked),
-		arrow_test(test_depth_is_bounded),
-		arrow_test(test_a_long_name_is_cut),
+		memory_test(test_what_is_printed_parses_to_the_same),
+		memory_test(test_words_of_others_are_understood),
+		memory_test(test_what_is_no_type_is_refused_with_its_place),
+		memory_test(test_plain_types_are_static),
+		memory_test(test_equality_sees_every_parameter),
+		memory_test(test_a_list_item_s_name_is_no_difference),
+		memory_test(test_metadata_is_copied_sorted_and_compared_when_asked),
+		memory_test(test_depth_is_bounded),
+		memory_test(test_a_long_name_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

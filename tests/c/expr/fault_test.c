@@ -121,7 +121,7 @@ static void test_every_allocation(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {expr_test(test_every_allocation)};
+	const struct CMUnitTest tests[] = {memory_test(test_every_allocation)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

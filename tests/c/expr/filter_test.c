@@ -99,8 +99,8 @@ static void test_a_long_or_is_bound_quickly(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {expr_test(test_order), expr_test(test_only_booleans),
-					   expr_test(test_a_long_or_is_bound_quickly)};
+	const struct CMUnitTest tests[] = {memory_test(test_order), memory_test(test_only_booleans),
+					   memory_test(test_a_long_or_is_bound_quickly)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

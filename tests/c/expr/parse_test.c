@@ -320,8 +320,8 @@ static void test_builders(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		expr_test(test_trees), expr_test(test_what_is_refused), expr_test(test_depth_is_bounded),
-		expr_test(test_walks), expr_test(test_builders),
+		memory_test(test_trees), memory_test(test_what_is_refused), memory_test(test_depth_is_bounded),
+		memory_test(test_walks), memory_test(test_builders),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

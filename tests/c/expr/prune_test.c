@@ -317,7 +317,7 @@ static void test_what_is_pruned(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {expr_test(test_no_match_is_lost), expr_test(test_what_is_pruned)};
+	const struct CMUnitTest tests[] = {memory_test(test_no_match_is_lost), memory_test(test_what_is_pruned)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,18 +9,9 @@
 
 #include <cmocka.h>
 
+#include "random.h"
+
 static const struct parquet_encode_kernels *kernels;
-static uint64_t random_state = 20261115;
-
-static uint64_t random_next(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 static uint64_t read_varint(const uint8_t **at)
 {
 	uint64_t value = 0;
@@ -226,5 +217,6 @@ int main(void)
 	};
 
 	kernels = parquet_encode_kernels_choose();
+	random_state = 20261115;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

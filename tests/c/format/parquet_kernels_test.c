@@ -11,18 +11,9 @@
 
 #include <cmocka.h>
 
+#include "random.h"
+
 enum { COUNT = 300, ROOM = COUNT + 2 * PARQUET_SLACK };
-
-static uint64_t random_state = 7;
-
-static uint64_t random_next(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
 
 static void random_bytes(uint8_t *out, size_t size)
 {
@@ -294,5 +285,6 @@ int main(void)
 		cmocka_unit_test(test_hybrid),
 	};
 
+	random_state = 7;
 	return cmocka_run_group_tests_name("parquet kernels", tests, NULL, NULL);
 }

@@ -10,16 +10,7 @@
 #include <cmocka.h>
 #include <snappy-c.h>
 
-static uint64_t random_state = 42;
-
-static uint64_t random_next(void)
-{
-	uint64_t z = random_state += 0x9e3779b97f4a7c15u;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
+#include "random.h"
 
 /* Data with repeats at all distances: bytes at random, or copies of what came before. */
 static void fill(uint8_t *out, size_t size, uint32_t kind)
@@ -122,5 +113,6 @@ int main(void)
 		cmocka_unit_test(test_every_change_and_cut),
 	};
 
+	random_state = 42;
 	return cmocka_run_group_tests_name("snappy", tests, NULL, NULL);
 }
