@@ -498,6 +498,12 @@ static int gather(struct transform_lane *lane, bool *full, struct weir_error *er
 		return WEIR_OK;
 	}
 	room = rows_max - weir_gather_rows(lane->gather);
+	/* A column is decoded once, for the rows selected then: for all of them, when they are taken in pieces. */
+	if (count > room && lane->rest_taken == 0) {
+		code = weir_vector_decode_all(&lane->rest, err);
+		if (code)
+			return code;
+	}
 	if (count > room)
 		count = (uint32_t)room;
 	if (count > 0) {

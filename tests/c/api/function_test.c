@@ -1,5 +1,6 @@
 /* C functions of a program as transforms and sources: what they see, what becomes of what they give, and of nonsense. */
 #include "arrow_by_hand.h"
+#include "remove_tree.h"
 
 #include "weir/weir.h"
 
@@ -236,6 +237,35 @@ static void test_batch_rows_and_threads_max(void **state)
 		assert_true(shared.running_max <= 2);
 		weir_flow_free(flow);
 	}
+}
+
+/* Columns that are decoded when they are asked for, in vectors that fill several batches. */
+static void test_files_in_pieces(void **state)
+{
+	char folder[] = "/tmp/weir_function_XXXXXX", path[64];
+	struct weir_flow *flow = range("1M");
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/in.parquet", folder);
+	weir_flow_with(flow, "s = str(id), gap = None if id % 7 == 0 else id");
+	weir_flow_write(flow, path, NULL);
+	assert_int_equal(weir_flow_run(flow, NULL, NULL), WEIR_OK);
+	weir_flow_free(flow);
+	for (int64_t rows = 1000; rows < 10000; rows += 1717) {
+		struct shared shared = {0};
+		struct weir_transform transform = twice_of(&shared);
+
+		flow = weir_flow_new(session);
+		weir_flow_read(flow, path, NULL);
+		transform.batch_rows = rows;
+		transform.adds_columns = 1;
+		weir_flow_transform(flow, &transform);
+		weir_flow_filter(flow, "s == str(id) and (id % 7 == 0 or gap == id)");
+		check_twice(flow, 1000000);
+		weir_flow_free(flow);
+	}
+	remove_tree(folder);
 }
 
 static void test_little_memory(void **state)
@@ -653,6 +683,7 @@ int main(void)
 		TEST(test_added_columns_in_order),
 		TEST(test_replaced_rows_and_schema_from_the_function),
 		TEST(test_batch_rows_and_threads_max),
+		TEST(test_files_in_pieces),
 		TEST(test_little_memory),
 		TEST(test_nonsense),
 		TEST(test_where_it_failed),
