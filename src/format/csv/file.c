@@ -153,15 +153,16 @@ static int take_names(struct csv_head *head, const struct csv_options *options, 
 	if (!head->names)
 		return err->code;
 	for (uint32_t i = 0; i < head->width; i++) {
-		uint32_t end = index->line_count ? index->ends[i] : 0;
 		char *name = NULL;
 		size_t size = 0;
 
 		if (options->names) {
 			head->names[i] = options->names[i];
-		} else if (!options->has_header) {
+		} else if (!options->has_header || head->is_empty) {
 			head->names[i] = "";
 		} else {
+			uint32_t end = index->ends[i];
+
 			if (i + 1 == head->width && end > begin && index->text[end - 1] == '\r' && index->text[end] == '\n')
 				end--;
 			name = weir_arena_alloc(&head->arena, end - begin + 1, err);
@@ -203,9 +204,9 @@ static int read_head(struct head_scan *scan, struct weir_account *account, struc
 		if (scan_line(scan, &dialect, account, err))
 			return err->code;
 		head->is_empty = index->line_count == 0;
+		fields = head->is_empty ? 0 : index->lines[0] + 1;
 		if (head->is_empty)
 			break;
-		fields = index->lines[0] + 1;
 		end = index->ends[index->lines[0]];
 		is_row = !(fields == 1 && (end == input->begin || (end == input->begin + 1 && index->text[end - 1] == '\r')));
 		if (dialect.has_comment && end > input->begin && index->text[input->begin] == dialect.comment)
