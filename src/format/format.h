@@ -77,7 +77,7 @@ struct weir_format_stats {
 
 struct weir_format_ops {
 	const char *name;
-	const char *const *extensions; /* NULL-terminated: ".parquet", … */
+	const char *const *extensions; /* NULL-terminated: ".parquet", …; NULL: any name, and never guessed */
 	bool streamed; /* files are read through io/stream.h: pipes too, and compressed ones by name ("a.csv.gz") */
 	/* Options of its own, in the form of struct weir_op.options ("delimiter=", "header"); NULL: none. */
 	const char *const *option_names;
@@ -195,7 +195,8 @@ const struct weir_writer_ops *weir_writer_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_for_extension(const char *extension); /* ".parquet" */
 const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
 
-extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format;
+extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format,
+	weir_lines_format, weir_binary_format;
 extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer,
 	weir_arrows_writer;
 

@@ -19,6 +19,8 @@ static const struct {
 	{&weir_arrow_format, "\xff\xff\xff\xff"}, /* a stream */
 	{&weir_csv_format, NULL},
 	{&weir_json_format, NULL},
+	{&weir_lines_format, NULL},
+	{&weir_binary_format, NULL},
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };
 

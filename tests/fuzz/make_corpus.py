@@ -102,6 +102,14 @@ def ipc_file():
     yield "stream_legacy", ipc_bytes(few, use_legacy_format=True, metadata_version=pa.ipc.MetadataVersion.V4)
 
 
+def lines():
+    """Behind two bytes that say where to cut."""
+    yield "plain", b"\x05\0one\ntwo\n\n  \nthree"
+    yield "crlf", b"\x04\0a\r\nb\rc\r\n\r\n"
+    yield "mark", b"\x02\0\xef\xbb\xbffirst\nZ\xc3\xbcrich \xf0\x9f\x98\x80\n\xe3\x80\x80\n"
+    yield "nul", b"\x03\0a\0b\n\0\n\xff\n"
+
+
 def parquet_bytes(table, **options):
     out = io.BytesIO()
     pa.parquet.write_table(table, out, **{"store_schema": False, "compression": "none", **options})
@@ -168,7 +176,7 @@ def csv():
         yield f"{name}_text", (options.get(name, 0) | 258).to_bytes(2, "little") + text
 
 
-FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "parquet": parquet}
+FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "lines": lines, "parquet": parquet}
 
 
 def main():

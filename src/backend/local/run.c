@@ -101,6 +101,8 @@ static void add_place(struct weir_error *err, const struct weir_error *place)
 		weir_error_at_row(err, place->row);
 	if (place->has_offset)
 		weir_error_at_offset(err, place->offset);
+	if (place->has_line && !place->line_in_range)
+		weir_error_at_line(err, place->line);
 }
 
 static void perform(struct weir_local_run *run, const struct weir_action *action)

@@ -7,8 +7,8 @@
  * their values, inside lists and structs too: parts are made in parallel, and a file's dictionaries would have to be agreed
  * on between them.
  */
-#include "arrow/ipc.h"
 #include "base/list.h"
+#include "arrow/ipc.h"
 #include "format/format.h"
 
 #include <string.h>
