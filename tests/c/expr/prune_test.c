@@ -117,7 +117,7 @@ static struct weir_schema *schema_new(struct fixture *f)
 
 static struct weir_program *program_new(struct fixture *f, const struct weir_schema *schema, const char *text)
 {
-	struct weir_program *program;
+	struct weir_program *program = NULL;
 	struct weir_expr *expr;
 
 	if (weir_expr_parse(f->account, text, &expr, &f->err) ||
