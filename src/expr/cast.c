@@ -24,13 +24,17 @@ static int fail_value(const struct weir_call *call, uint32_t row, struct weir_er
 	if (column->type->layout == WEIR_LAYOUT_BYTES) {
 		const struct weir_view *view = (const struct weir_view *)column->values + from;
 
-		return weir_call_fail(call, row, err, WEIR_E_CAST, "'%.*s' cannot be cast to %s",
-				      (int)(view->size > 80 ? 80 : view->size), (const char *)weir_view_bytes(view),
-				      weir_type_name(call->node->type, name, sizeof(name)));
+		weir_call_fail(call, row, err, WEIR_E_CAST, "'%.*s' cannot be cast to %s",
+			       (int)(view->size > 80 ? 80 : view->size), (const char *)weir_view_bytes(view),
+			       weir_type_name(call->node->type, name, sizeof(name)));
+		weir_error_at_value(err, (const char *)weir_view_bytes(view), view->size);
+		return err->code;
 	}
 	weir_value_format(column->type, (const uint8_t *)column->values + from * column->type->byte_width, text);
-	return weir_call_fail(call, row, err, WEIR_E_CAST, "%s cannot be cast to %s", text,
-			      weir_type_name(call->node->type, name, sizeof(name)));
+	weir_call_fail(call, row, err, WEIR_E_CAST, "%s cannot be cast to %s", text,
+		       weir_type_name(call->node->type, name, sizeof(name)));
+	weir_error_at_value(err, text, strlen(text));
+	return err->code;
 }
 
 /* op: checked. */

@@ -98,7 +98,7 @@ int weir_plan_add(struct weir_plan *plan, const char *verb, const struct weir_wo
 	int code;
 
 	if (!op)
-		return weir_error_set(err, WEIR_E_INVALID, "there is no verb '%s'", verb);
+		return weir_plan_unknown_verb(verb, err);
 	node = weir_plan_node(plan, op, plan->root, err);
 	if (!node)
 		return err->code;

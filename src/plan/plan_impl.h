@@ -22,6 +22,8 @@ int weir_plan_split_text(struct weir_plan *plan, const char *text, const char *c
 /* A chain below `input` (NULL: begins with a source); *out is its last node. */
 int weir_plan_chain(struct weir_plan *plan, const char *const *words, uint32_t count, struct weir_node *input,
 		    struct weir_node **out, struct weir_error *err);
+/* text.c: there is none; perhaps one like it. */
+int weir_plan_unknown_verb(const char *word, struct weir_error *err);
 struct weir_node *weir_plan_node(struct weir_plan *plan, const struct weir_op *op, struct weir_node *input,
 				 struct weir_error *err);
 

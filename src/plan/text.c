@@ -71,7 +71,7 @@ static unsigned distance(const char *a, const char *b)
 	return row[lb];
 }
 
-static int unknown_verb(const char *word, struct weir_error *err)
+int weir_plan_unknown_verb(const char *word, struct weir_error *err)
 {
 	uint32_t count;
 	const struct weir_op *const *ops = weir_op_list(&count);
@@ -139,7 +139,7 @@ int weir_plan_chain(struct weir_plan *plan, const char *const *words, uint32_t c
 			return weir_error_set(err, WEIR_E_SYNTAX, "a verb is missing %s 'then'",
 					      begin ? "after" : "before the first");
 		if (!op)
-			return unknown_verb(words[begin], err);
+			return weir_plan_unknown_verb(words[begin], err);
 		input = weir_plan_node(plan, op, input, err);
 		if (!input)
 			return err->code;

@@ -400,6 +400,28 @@ static void test_an_error_while_running(void **state)
 	weir_flow_free(flow);
 }
 
+static void test_the_value_that_failed(void **state)
+{
+	struct weir_error *error = NULL;
+	struct weir_flow *flow = range("10");
+	int64_t rows;
+
+	(void)state;
+	weir_flow_with(flow, "s = 'x' + str(id)");
+	weir_flow_filter(flow, "int(s) > 3");
+	assert_int_equal(weir_flow_count(flow, &rows, &error), WEIR_E_CAST);
+	assert_string_equal(weir_error_value(error), "x0");
+	assert_int_equal(weir_error_row(error), 0);
+	assert_non_null(weir_error_message(error));
+	weir_error_free(error);
+	weir_flow_free(flow);
+
+	flow = weir_flow_new(session);
+	assert_int_equal(weir_flow_step(flow, "reed", NULL, NULL), WEIR_E_INVALID);
+	assert_fails(flow, WEIR_E_INVALID, "did you mean 'read'");
+	weir_flow_free(flow);
+}
+
 static void test_schema_and_explain(void **state)
 {
 	struct weir_error *error = NULL;
@@ -483,6 +505,7 @@ int main(void)
 		TEST(test_wrong_questions_end_the_rows),
 		TEST(test_files),
 		TEST(test_an_error_while_running),
+		TEST(test_the_value_that_failed),
 		TEST(test_schema_and_explain),
 		TEST(test_any_order_of_freeing),
 	};
