@@ -137,7 +137,8 @@ static enum weir_compression compression_of(const struct weir_file *file, const 
 
 bool weir_stream_is_plain(const struct weir_file *file, const struct weir_stream_options *options)
 {
-	return !weir_file_is_pipe(file) && options->encoding == WEIR_ENCODING_UTF8 &&
+	return !weir_file_is_pipe(file) &&
+	       (options->encoding == WEIR_ENCODING_UTF8 || options->encoding == WEIR_ENCODING_BYTES) &&
 	       compression_of(file, options) == WEIR_COMPRESSION_NONE;
 }
 
@@ -173,11 +174,11 @@ int weir_stream_open(struct weir_account *account, struct weir_io *io, struct we
 	stream->file = weir_file_ref(file);
 	stream->is_pipe = weir_file_is_pipe(file);
 	stream->is_plain = weir_stream_is_plain(file, options);
-	stream->is_recoded = options->encoding != WEIR_ENCODING_UTF8;
+	stream->is_recoded = options->encoding != WEIR_ENCODING_UTF8 && options->encoding != WEIR_ENCODING_BYTES;
 	stream->recode.encoding = options->encoding;
 	WEIR_ASSERT(offset == 0 || stream->is_plain);
 	stream->next = offset;
-	stream->is_begun = stream->is_plain;
+	stream->is_begun = stream->is_plain || options->encoding == WEIR_ENCODING_BYTES;
 	if (compression != WEIR_COMPRESSION_NONE)
 		code = weir_inflate_new(account, compression, &stream->inflate, err);
 	if (!code && stream->inflate)

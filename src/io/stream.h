@@ -32,6 +32,7 @@ enum weir_encoding {
 	WEIR_ENCODING_UTF16, /* the byte order mark decides, little endian without one */
 	WEIR_ENCODING_UTF16LE,
 	WEIR_ENCODING_UTF16BE,
+	WEIR_ENCODING_BYTES, /* no text: nothing is looked for, nothing dropped */
 };
 
 #define WEIR_BYTE_ORDER_MARK "\xef\xbb\xbf" /* in UTF-8 */

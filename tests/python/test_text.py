@@ -165,9 +165,10 @@ def test_binary_files(tmp_path):
 
 
 def test_compressed_binary_files(tmp_path):
-    (tmp_path / "a.bin.gz").write_bytes(gzip.compress(b"content" * 50_000))
+    content = b"\xef\xbb\xbfcontent" * 50_000
+    (tmp_path / "a.bin.gz").write_bytes(gzip.compress(content))
     read = f"read {quote(tmp_path / 'a.bin.gz')} --format binary"
-    assert weir_chain.stream(read)["bytes"].to_pylist() == [b"content" * 50_000]
+    assert weir_chain.stream(read)["bytes"].to_pylist() == [content]
     assert weir_chain.stream(f"{read} --compression none")["bytes"].to_pylist() == [(tmp_path / "a.bin.gz").read_bytes()]
 
 

@@ -17,7 +17,7 @@ struct binary_options {
 	struct weir_stream_options stream;
 };
 
-static const struct binary_options options_default;
+static const struct binary_options options_default = {.stream = {.encoding = WEIR_ENCODING_BYTES}};
 
 struct binary_file {
 	struct weir_format_file base;
@@ -49,6 +49,8 @@ static int options_parse(struct weir_arena *arena, const struct weir_setting *se
 	struct binary_options *options = weir_arena_alloc_zero(arena, sizeof(*options), err);
 	int code = options ? WEIR_OK : err->code;
 
+	if (options)
+		*options = options_default;
 	for (uint32_t i = 0; !code && i < count; i++)
 		code = weir_compression_parse(settings[i].value, &options->stream.compression, err);
 	*out = options;

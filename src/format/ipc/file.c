@@ -4,7 +4,8 @@
  *     stream   schema │ dictionaries and batches, in the order of their meaning │ end mark
  *
  * The first bytes decide which it is, not the name. The footer says where batches are but not how many rows they have: their
- * metadata is read for that, one small read each. A stream is not walked beforehand; it is one range.
+ * metadata is read for that, one small read each. A stream is not walked beforehand; it is one range. A pipe and a compressed
+ * file are streams whatever they hold: behind its magic, a file is one too.
  */
 #include "format/ipc/read_impl.h"
 
@@ -173,27 +174,59 @@ static int file_open(struct ipc_file *file, struct weir_error *err)
 	return code;
 }
 
-static int stream_open(struct ipc_file *file, struct weir_error *err)
+/* The schema of a stream that begins at `begin`; what is behind it is left to readers. */
+static int stream_open(struct ipc_file *file, struct ipc_source *source, uint64_t begin, struct weir_error *err)
 {
-	struct ipc_source source = {.account = file->account, .file = file->base.file};
 	uint64_t size = weir_file_size(file->base.file);
-	int code = ipc_source_message(&source, 0, size, err);
+	int code = ipc_source_message(source, begin, size, err);
 
-	if (!code && source.head.kind != WEIR_IPC_SCHEMA)
+	if (!code && source->head.kind != WEIR_IPC_SCHEMA)
 		code = weir_error_set(err, WEIR_E_DATA, "an Arrow stream does not begin with a schema");
 	if (!code)
-		code = weir_ipc_schema_open(file->account, source.metadata.bytes, source.head.metadata_size, &file->schema,
-					    err);
+		code = weir_ipc_schema_open(file->account, source->metadata.bytes, source->head.metadata_size,
+					    &file->schema, err);
 	if (!code)
 		code = columns_new(file, err);
-	if (!code) {
-		for (uint32_t i = 0; i < file->base.schema->field_count; i++)
-			file->row_bytes[i] = type_bytes(file->base.schema->fields[i].type);
-		file->is_stream = true;
-		file->stream_begin = source.head.metadata_size + source.head.body_size;
-		file->base.row_count = -1;
-		file->base.bytes_decoded_est = size;
-	}
+	if (code)
+		return code;
+	for (uint32_t i = 0; i < file->base.schema->field_count; i++)
+		file->row_bytes[i] = type_bytes(file->base.schema->fields[i].type);
+	file->is_stream = true;
+	file->stream_begin = source->next;
+	file->base.row_count = -1;
+	file->base.bytes_decoded_est = size;
+	return WEIR_OK;
+}
+
+/* By the first bytes. What cannot be read anywhere has no use for a footer: in a file, too, all messages come in the order in
+ * which they are needed. */
+static int open_by_magic(struct ipc_file *file, struct weir_io *io, struct weir_error *err)
+{
+	struct ipc_source source = {
+		.account = file->account, .file = file->base.file, .is_sequential = file->is_sequential};
+	uint64_t size = weir_file_size(file->base.file), got = size < HEAD_SIZE ? size : HEAD_SIZE;
+	uint8_t head[HEAD_SIZE] = {0};
+	bool is_file;
+	int code = ipc_source_rewind(&source, io, 0, err);
+
+	if (!code)
+		code = file->is_sequential ? ipc_source_head(&source, head, HEAD_SIZE, &got, err)
+					   : weir_file_read(file->base.file, 0, head, got, err);
+	is_file = memcmp(head, WEIR_IPC_MAGIC, WEIR_IPC_MAGIC_SIZE) == 0;
+	if (!code && got == 0)
+		code = weir_error_set(err, WEIR_E_DATA, "there is nothing in it: even an Arrow stream of no rows has a schema");
+	else if (!code && memcmp(head, "FEA1", 4) == 0)
+		code = weir_error_set(err, WEIR_E_UNSUPPORTED,
+				      "the file is in the first version of Feather, which weir does not read; "
+				      "pyarrow.feather.read_table and write_feather make a file of version 2 of it");
+	else if (!code && is_file && !file->is_sequential)
+		code = file_open(file, err);
+	else if (!code && !file->is_sequential)
+		code = stream_open(file, &source, 0, err);
+	else if (!code)
+		code = ipc_source_rewind(&source, io, 0, err);
+	if (!code && file->is_sequential)
+		code = stream_open(file, &source, is_file ? HEAD_SIZE : 0, err);
 	ipc_source_release(&source);
 	return code;
 }
@@ -201,29 +234,19 @@ static int stream_open(struct ipc_file *file, struct weir_error *err)
 static int ipc_open(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *bytes,
 		    struct weir_format_file **out, struct weir_error *err)
 {
-	uint64_t size = weir_file_size(bytes);
+	static const struct weir_stream_options options = {.encoding = WEIR_ENCODING_BYTES};
 	struct ipc_file *file = weir_alloc_zero(account, sizeof(*file), err);
-	uint8_t head[HEAD_SIZE] = {0};
 	int code;
 
-	(void)setup;
 	*out = NULL;
 	if (!file)
 		return err->code;
 	file->account = account;
+	file->is_sequential = !weir_stream_is_plain(bytes, &options);
 	file->base.ops = &weir_arrow_format;
 	file->base.file = weir_file_ref(bytes);
 	atomic_init(&file->base.refs, 1);
-	code = weir_file_read(bytes, 0, head, size < HEAD_SIZE ? size : HEAD_SIZE, err);
-	if (!code && size == 0)
-		code = weir_error_set(err, WEIR_E_DATA, "the file is empty: not even an Arrow stream of no rows is");
-	else if (!code && memcmp(head, "FEA1", 4) == 0)
-		code = weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "the file is in the first version of Feather, which weir does not read; "
-				      "pyarrow.feather.read_table and write_feather make a file of version 2 of it");
-	else if (!code)
-		code = memcmp(head, WEIR_IPC_MAGIC, WEIR_IPC_MAGIC_SIZE) == 0 ? file_open(file, err)
-									       : stream_open(file, err);
+	code = open_by_magic(file, setup ? setup->io : NULL, err);
 	if (code) {
 		weir_error_at_source(err, weir_file_path(bytes));
 		file_close(&file->base);
@@ -305,6 +328,7 @@ static const char *const extensions[] = {".arrow", ".feather", ".ipc", ".arrows"
 const struct weir_format_ops weir_arrow_format = {
 	.name = "arrow",
 	.extensions = extensions,
+	.streamed = true,
 	.open = ipc_open,
 	.close = file_close,
 	.ranges = ipc_ranges,

@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "arrow/ipc_layout.h"
+#include "io/stream.h"
 #include "format/format.h"
 
 struct ipc_batch {
@@ -16,7 +17,8 @@ struct ipc_file {
 	struct weir_format_file base;
 	struct weir_account *account;
 	struct weir_ipc_schema *schema;
-	bool is_stream;
+	/* Read as a stream: it is one, or it can be read from front to back only (a pipe, a compressed file). */
+	bool is_stream, is_sequential;
 	uint64_t stream_begin;         /* of a stream: behind its schema */
 	struct weir_ipc_blocks blocks; /* of a file: its dictionaries, then its batches */
 	uint32_t dictionary_count;
@@ -36,19 +38,28 @@ void ipc_memory_release(struct weir_account *account, struct ipc_memory *memory)
 struct ipc_source {
 	struct weir_account *account;
 	struct weir_file *file;
+	bool is_sequential;
+	struct weir_stream *stream; /* if so */
+	uint64_t position;          /* of the stream */
 	struct ipc_memory metadata;
 	struct weir_ipc_head head;
-	uint64_t offset; /* of the message in the file */
-	/* A part of the body that holds all that is wanted of it and is small: read at once, when first needed. */
+	uint64_t offset, next; /* of the message, and of the one behind it */
+	/* The part of the body that is read at once, when first needed; none: begin == end. */
 	uint64_t span_begin, span_end;
-	bool span_wanted;
 	struct weir_buffer span; /* data NULL: not read */
 	uint64_t bytes_read;
 };
 
-/* The message at `offset`: its metadata is read and looked at. `limit`: where the file's messages end. */
+/* The message at `offset`: its metadata is read and looked at. `limit`: where the file's messages end; there is a message of
+ * kind END, too. In a sequential source `offset` lies behind all that was read. */
 int ipc_source_message(struct ipc_source *source, uint64_t offset, uint64_t limit, struct weir_error *err);
-/* What lies in [begin, end) of the body is wanted. */
+/* The next one of a stream. */
+int ipc_source_next(struct ipc_source *source, struct weir_error *err);
+/* Begins anew: the next message is at `offset`. */
+int ipc_source_rewind(struct ipc_source *source, struct weir_io *io, uint64_t offset, struct weir_error *err);
+/* The first bytes of a sequential source that was rewound, up to `size`. */
+int ipc_source_head(struct ipc_source *source, void *bytes, uint64_t size, uint64_t *got, struct weir_error *err);
+/* All that is wanted of the body lies in [begin, end). */
 void ipc_source_span(struct ipc_source *source, uint64_t begin, uint64_t end);
 struct weir_ipc_body ipc_source_body(struct ipc_source *source);
 void ipc_source_release(struct ipc_source *source);
@@ -75,6 +86,7 @@ struct ipc_column {
 struct ipc_reader {
 	struct weir_format_reader base;
 	struct weir_account *account;
+	struct weir_io *io;
 	struct ipc_file *file; /* a reference; kept until another one is opened */
 	const struct weir_scan *scan;
 	struct ipc_source source;
@@ -90,7 +102,6 @@ struct ipc_reader {
 	bool is_open;
 	uint32_t batch; /* its number, in files */
 	int64_t batch_begin, batch_rows;
-	uint64_t position; /* in streams: of the next message */
 	uint32_t rows_cap, rows_max;
 	int64_t vector_begin; /* in the batch */
 	uint32_t vector_rows;

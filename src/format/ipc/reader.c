@@ -102,7 +102,8 @@ static int file_open(struct ipc_reader *self, struct ipc_file *file, const struc
 	file_close(self);
 	self->file = file;
 	self->scan = scan;
-	self->source = (struct ipc_source){.account = self->account, .file = file->base.file};
+	self->source = (struct ipc_source){
+		.account = self->account, .file = file->base.file, .is_sequential = file->is_sequential};
 	if (columns_new(self, err) || weir_ipc_layout_new(self->account, file->schema, &self->layout, err) ||
 	    dictionaries_new(self, err)) {
 		file_close(self);
@@ -116,11 +117,11 @@ int ipc_reader_new(struct weir_account *account, struct weir_io *io, struct weir
 {
 	struct ipc_reader *self = weir_alloc_zero(account, sizeof(*self), err);
 
-	(void)io;
 	if (!self)
 		return err->code;
 	self->base.ops = &weir_arrow_format;
 	self->account = account;
+	self->io = io;
 	weir_arena_init(&self->arena, account);
 	*out = &self->base;
 	return WEIR_OK;
@@ -147,13 +148,16 @@ int ipc_reader_open(struct weir_format_reader *base, struct weir_format_file *op
 	/* Ranges of one file follow each other: its dictionaries stay. */
 	if ((self->file != file || self->scan != scan) && file_open(self, file, scan, err))
 		return err->code;
-	if (file->is_stream && dictionaries_new(self, err))
+	if (file->is_stream && (dictionaries_new(self, err) ||
+				ipc_source_rewind(&self->source, self->io, file->stream_begin, err))) {
+		weir_error_at_source(err, weir_file_path(file->base.file));
+		file_close(self);
 		return err->code;
+	}
 	self->row = (int64_t)range->begin;
 	self->row_end = file->is_stream ? INT64_MAX : (int64_t)range->end;
 	self->batch = 0;
 	self->batch_begin = self->batch_rows = 0;
-	self->position = file->stream_begin;
 	self->rows_max = scan->vectors_small ? ROWS_FIRST : WEIR_VECTOR_ROWS;
 	return WEIR_OK;
 }
@@ -233,8 +237,7 @@ static int batch_open(struct ipc_reader *self, struct weir_error *err)
 		begin = first < begin ? first : begin;
 		end = last > end ? last : end;
 	}
-	if (begin < end)
-		ipc_source_span(&self->source, begin, end);
+	ipc_source_span(&self->source, begin < end ? begin : 0, end);
 	rows_plan(self);
 	self->is_open = true;
 	return WEIR_OK;
@@ -279,18 +282,11 @@ static int file_batch(struct ipc_reader *self, struct weir_error *err)
 static int stream_batch(struct ipc_reader *self, struct weir_error *err)
 {
 	struct weir_ipc_body body = ipc_source_body(&self->source);
-	uint64_t size = weir_file_size(self->file->base.file);
 
 	for (;;) {
-		uint64_t offset = self->position;
 		int code = WEIR_OK;
 
-		/* Streams may also just end, between messages. */
-		if (offset == size) {
-			self->row_end = self->row;
-			return WEIR_OK;
-		}
-		if (ipc_source_message(&self->source, offset, size, err))
+		if (ipc_source_next(&self->source, err))
 			return err->code;
 		switch (self->source.head.kind) {
 		case WEIR_IPC_END:
@@ -314,10 +310,9 @@ static int stream_batch(struct ipc_reader *self, struct weir_error *err)
 			break;
 		}
 		if (code) {
-			weir_error_at_offset(err, offset);
+			weir_error_at_offset(err, self->source.offset);
 			return code;
 		}
-		self->position = offset + self->source.head.metadata_size + self->source.head.body_size;
 		if (self->is_open)
 			return WEIR_OK;
 	}
