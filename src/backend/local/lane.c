@@ -184,6 +184,12 @@ static int judge_failure(struct lane *lane, int code, struct weir_error *err)
 	struct weir_error judgement = {0};
 	int verdict;
 
+	/* The run ends over what this split asked for: every earlier one has ended, or nobody will know the line. */
+	if (code == WEIR_E_CANCELLED && lane->refused && lane->chain && err->line_in_range) {
+		if (weir_chain_confirm(lane->chain, err, &judgement))
+			err->has_line = 0;
+		return code;
+	}
 	if (code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED || code == WEIR_E_AGAIN || !lane->chain ||
 	    !weir_chain_needs_confirm(lane->chain))
 		return code;

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "backend/local/local_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -103,6 +104,11 @@ static void add_place(struct weir_error *err, const struct weir_error *place)
 		weir_error_at_offset(err, place->offset);
 	if (place->has_line && !place->line_in_range)
 		weir_error_at_line(err, place->line);
+	if (place->value[0]) {
+		size_t size = strlen(err->message);
+
+		snprintf(err->message + size, sizeof(err->message) - size, "; %s", place->value);
+	}
 }
 
 static void perform(struct weir_local_run *run, const struct weir_action *action)

@@ -228,6 +228,7 @@ struct csv_reader {
 	uint32_t window;       /* in the text: where lines were counted last */
 	uint32_t window_lines; /* lines used since, not counting line ends inside quotes */
 	bool is_done;
+	uint64_t window_max; /* 0: as large as a record needs it */
 	uint32_t rows_max;
 	int64_t row; /* of the range */
 	struct csv_column *columns;

@@ -12,6 +12,8 @@
 
 #include <string.h>
 
+enum { INSIDE_WINDOW_MAX = 4 << 20 };
+
 struct inference {
 	struct weir_account *account;
 	const struct weir_read_setup *setup;
@@ -99,7 +101,10 @@ static int read_inside(struct inference *self, struct csv_reader *reader, struct
 	if (!before)
 		return err->code;
 	memcpy(before, self->columns, size);
+	/* At a wrong guess all that follows may look like one field. */
+	reader->window_max = INSIDE_WINDOW_MAX;
 	code = read_range(self, reader, file, columns, range, err);
+	reader->window_max = 0;
 	if (code == WEIR_E_DATA) {
 		memcpy(self->columns, before, size);
 		weir_error_clear(err);

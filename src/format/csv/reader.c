@@ -322,22 +322,17 @@ static int window_fill(struct csv_reader *self, struct weir_error *err)
 		wanted = left + BEYOND_BYTES;
 	if (unread > wanted / 2)
 		wanted = unread * 2;
-	if (wanted > UINT32_MAX - 2 * CSV_BLOCK) {
-		weir_error_set(err, WEIR_E_LIMIT, "the record is longer than %llu bytes; the longest that is read has 2 GiB",
-			       (unsigned long long)unread);
+	if (self->window_max && wanted > self->window_max) {
+		weir_error_set(err, WEIR_E_DATA, "a record is too long to be looked at for its types");
+	} else if (wanted > UINT32_MAX - 2 * CSV_BLOCK) {
+		weir_error_set(err, WEIR_E_LIMIT, "the longest record that is read has 2 GiB");
 	} else if (!weir_text_input_fill(input, (size_t)wanted, err)) {
 		self->window = (uint32_t)input->begin;
 		index_restart(self);
 		return WEIR_OK;
 	}
-	if (err->code == WEIR_E_LIMIT && unread > WINDOW_BYTES / 2) {
-		char size[16];
-
-		weir_error_set(err, WEIR_E_LIMIT,
-			       "the record that begins here is longer than %s and does not fit the memory limit; raise it, or "
-			       "look for a quote that is not closed",
-			       weir_format_bytes((int64_t)unread, size, sizeof(size)));
-	}
+	if (err->code != WEIR_E_IO && err->code != WEIR_E_DATA && unread > WINDOW_BYTES / 2)
+		weir_text_too_long(err, unread);
 	csv_error_place(self, (uint32_t)input->begin, err);
 	return err->code;
 }
