@@ -1,5 +1,9 @@
 #include "api/job.h"
 
+#include "base/log.h"
+
+#include <stdio.h>
+
 int weir_job_init_in(struct weir_job *job, struct weir_session *session, struct weir_error *err)
 {
 	int code;
@@ -24,20 +28,107 @@ int weir_job_init(struct weir_job *job, const struct weir_session_options *optio
 	return code;
 }
 
-int weir_job_prepare(struct weir_job *job, struct weir_error *err)
+static int build(struct weir_job *job, struct weir_error *err)
 {
 	int code = weir_plan_bind(job->plan, err);
 
 	if (!code)
 		code = weir_plan_optimise(job->plan, err);
-	if (!code)
-		code = weir_plan_build(job->plan, &job->fragment, err);
+	return code ? code : weir_plan_build(job->plan, &job->fragment, err);
+}
+
+int weir_job_prepare(struct weir_job *job, struct weir_error *err)
+{
+	int code;
+
+	weir_plan_env(job->plan)->cancelled = &job->cancelled;
+	code = build(job, err);
 	return code ? code : weir_local_run_new(job->session, &job->fragment, &job->run, err);
+}
+
+/* ---- values that do not fit ---- */
+
+static bool is_repeatable(const struct weir_node *node)
+{
+	return !node || (!node->op->once && weir_read_is_repeatable(node) && is_repeatable(node->inputs[0]) &&
+			 is_repeatable(node->inputs[1]));
+}
+
+static int print_misfits(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	if (!node)
+		return WEIR_OK;
+	for (uint32_t i = 0; !code && i < 2; i++)
+		code = print_misfits(node->inputs[i], out, err);
+	return code ? code : weir_read_misfits_print(node, out, err);
+}
+
+static void tell(const struct weir_error *misfit, const char *wider)
+{
+	char line[32] = "";
+
+	if (misfit->has_line)
+		snprintf(line, sizeof(line), " line %lld", (long long)misfit->line);
+	if (misfit->value[0])
+		weir_log(WEIR_LOG_WARN, "column %s: '%s' in %s%s does not fit; reading again with %s",
+			 misfit->column, misfit->value, misfit->source, line, wider);
+	else
+		weir_log(WEIR_LOG_WARN, "column %s: a value in %s%s does not fit; reading again with %s",
+			 misfit->column, misfit->source, line, wider);
+}
+
+/* The run has failed for a misfit. *again when it is ready to be waited for once more; if it cannot be, the misfit stays the
+ * error: it says what can be done. */
+static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
+{
+	struct weir_text wider;
+	struct weir_error why = {0};
+	int code;
+
+	if (!job->fragment.held || !is_repeatable(weir_plan_root(job->plan)))
+		return err->code;
+	weir_text_init(&wider, weir_session_account(job->session));
+	code = print_misfits(weir_plan_root(job->plan), &wider, &why);
+	if (!code && wider.size) {
+		weir_local_run_clear(job->run);
+		weir_fragment_release(&job->fragment);
+		code = build(job, &why);
+		if (!code)
+			code = weir_local_run_again(job->run, &why);
+		*again = !code;
+		if (!code)
+			tell(err, wider.data);
+	}
+	weir_text_release(&wider);
+	/* A filter that was right for numbers may be none for text: what has to be said is still the misfit. */
+	if (code == WEIR_E_CANCELLED || code == WEIR_E_MEMORY)
+		*err = why;
+	return err->code;
 }
 
 int weir_job_run(struct weir_job *job, struct weir_error *err)
 {
-	return weir_local_run_wait(job->run, err);
+	bool again;
+	int code;
+
+	do { /* ends: every read is widened once at most */
+		weir_error_clear(err);
+		again = false;
+		code = weir_local_run_wait(job->run, err);
+		if (code == WEIR_E_MISFIT)
+			code = begin_anew(job, &again, err);
+	} while (again);
+	return code;
+}
+
+void weir_job_cancel(struct weir_job *job)
+{
+	/* relaxed: whoever waits looks again soon */
+	atomic_store_explicit(&job->cancelled, true, memory_order_relaxed);
+	if (job->run)
+		weir_local_run_cancel(job->run);
 }
 
 void weir_job_release(struct weir_job *job)

@@ -10,7 +10,8 @@ struct weir_job {
 	struct weir_session *session;
 	struct weir_plan *plan;
 	struct weir_fragment fragment;
-	struct weir_local_run *run;
+	struct weir_local_run *run; /* stays the same when the job is begun anew */
+	_Atomic bool cancelled;
 };
 
 /* All-zero is empty; release takes it, twice too. */
@@ -19,7 +20,11 @@ int weir_job_init(struct weir_job *job, const struct weir_session_options *optio
 int weir_job_init_in(struct weir_job *job, struct weir_session *session, struct weir_error *err);
 /* Binds, optimises, builds; the run then exists and may be cancelled and asked for stats from other threads. */
 int weir_job_prepare(struct weir_job *job, struct weir_error *err);
+/* When an inferred type turns out too narrow, and nothing has been seen of the result and all input can be read again, the
+ * job is begun anew, once for each read, with a wider one, and a line in the log says so. */
 int weir_job_run(struct weir_job *job, struct weir_error *err);
+/* From any thread or a signal handler, once the job stands where it is prepared. */
+void weir_job_cancel(struct weir_job *job);
 void weir_job_release(struct weir_job *job);
 
 #endif

@@ -44,6 +44,10 @@ struct weir_local_run;
 int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
 		       struct weir_error *err);
 int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* starts lanes; returns when all is over */
+/* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
+ * its place; again makes ready for another wait. A cancellation in between counts for it. */
+void weir_local_run_clear(struct weir_local_run *run);
+int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);
 void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread */
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out); /* any thread, while it runs too */
 void weir_local_run_free(struct weir_local_run *run);

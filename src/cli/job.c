@@ -12,17 +12,15 @@
 #include <unistd.h>
 
 /* What a signal handler may reach: set before the run, cleared after it. */
-static struct weir_local_run *volatile running;
-static volatile sig_atomic_t interrupted; /* perhaps before there was a run */
+static struct weir_job *volatile running;
 
 static void on_signal(int number)
 {
-	struct weir_local_run *run = running;
+	struct weir_job *job = running;
 
 	(void)number;
-	interrupted = 1;
-	if (run)
-		weir_local_run_cancel(run);
+	if (job)
+		weir_job_cancel(job);
 }
 
 static void catch_signals(bool on)
@@ -77,16 +75,17 @@ int cli_run(const struct cli *cli, struct weir_job *job, struct weir_error *err)
 
 	if (cli->quiet)
 		weir_log_level_set(WEIR_LOG_ERROR);
-	/* Before the job is prepared: that makes the folder beside the target. */
+	/* Before the job is prepared: that makes the folder beside the target, and may wait for standard input. */
+	running = job;
 	catch_signals(true);
 	code = weir_job_prepare(job, err);
 	if (code) {
 		catch_signals(false);
+		running = NULL;
 		return code;
 	}
-	running = job->run;
-	if (interrupted)
-		weir_local_run_cancel(job->run);
+	if (atomic_load(&job->cancelled)) /* perhaps before there was a run */
+		weir_job_cancel(job);
 	if (shows)
 		line = weir_progress_start(job->run, source_bytes(weir_plan_root(job->plan)));
 	code = weir_job_run(job, err);

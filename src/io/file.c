@@ -207,6 +207,11 @@ int weir_file_head(struct weir_file *file, size_t want, const void **bytes, size
 	return code;
 }
 
+void weir_file_watch_pipe(struct weir_file *file, const _Atomic bool *cancelled)
+{
+	weir_pipe_watch(file->pipe, cancelled);
+}
+
 int weir_file_begin_pipe(struct weir_file *file, const _Atomic bool *cancelled, struct weir_error *err)
 {
 	int code = weir_pipe_begin(file->pipe, cancelled, err);

@@ -36,8 +36,9 @@ bool weir_file_is_pipe(const struct weir_file *file); /* then its size is 0 and 
 /* The first `want` bytes of a pipe, fewer only if it ends before; waits for them. They are kept (io/pipe.h) until
  * the pipe is read. *bytes is valid until the next call. */
 int weir_file_head(struct weir_file *file, size_t want, const void **bytes, size_t *got, struct weir_error *err);
-/* From here on nothing more is kept: the next stream reads the pipe, what was kept first. A wait for bytes ends with
- * WEIR_E_CANCELLED soon after *cancelled (borrowed until the file is gone or begun anew; NULL: never). */
+/* A wait for a pipe's bytes ends with WEIR_E_CANCELLED soon after *cancelled, which is borrowed; NULL: never. */
+void weir_file_watch_pipe(struct weir_file *file, const _Atomic bool *cancelled);
+/* From here on nothing more is kept: the next stream reads the pipe, what was kept first. Watches, too. */
 int weir_file_begin_pipe(struct weir_file *file, const _Atomic bool *cancelled, struct weir_error *err);
 /* What a stream does with a pipe: byte `position` and those behind it, 1 to `size` of them; 0 at the end only. */
 int weir_file_read_pipe(struct weir_file *file, uint64_t position, void *buffer, size_t size, size_t *got,

@@ -125,6 +125,11 @@ static int fail_twice(struct weir_error *err)
 	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a pipe can be read only once");
 }
 
+void weir_pipe_watch(struct weir_pipe *pipe, const _Atomic bool *cancelled)
+{
+	pipe->cancelled = cancelled;
+}
+
 int weir_pipe_begin(struct weir_pipe *pipe, const _Atomic bool *cancelled, struct weir_error *err)
 {
 	if (pipe->next)

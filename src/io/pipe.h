@@ -23,6 +23,7 @@ struct weir_pipe;
 int weir_pipe_new(struct weir_account *account, int fd, struct weir_pipe **out, struct weir_error *err);
 void weir_pipe_free(struct weir_pipe *pipe);
 int weir_pipe_head(struct weir_pipe *pipe, size_t want, const void **bytes, size_t *got, struct weir_error *err);
+void weir_pipe_watch(struct weir_pipe *pipe, const _Atomic bool *cancelled);
 int weir_pipe_begin(struct weir_pipe *pipe, const _Atomic bool *cancelled, struct weir_error *err);
 int weir_pipe_read(struct weir_pipe *pipe, uint64_t position, void *buffer, size_t size, size_t *got,
 		   struct weir_error *err);

@@ -212,6 +212,7 @@ const struct weir_op weir_op_batches = {
 	.verb = "batches",
 	.usage = "batches",
 	.help = "Takes rows from the program that built the plan.\n",
+	.once = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

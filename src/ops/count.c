@@ -91,6 +91,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 {
 	(void)env;
 	(void)err;
+	fragment->held = true;
 	return weir_fragment_sink(fragment, &sink_ops, node);
 }
 

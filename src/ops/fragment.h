@@ -21,6 +21,7 @@ struct weir_fragment {
 	void *sink;
 	struct weir_schema *schema; /* of the vectors that reach the sink; a reference */
 	bool ordered;               /* the sink writes in split order */
+	bool held;                  /* nothing that the sink makes is seen before its commit: a run may be begun anew */
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
 	int64_t outside_bytes;      /* what the sink may keep outside of the lanes' grants */
 	bool lanes_strict;          /* more lanes would be wrong, not only useless */

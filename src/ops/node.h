@@ -29,6 +29,7 @@ struct weir_op_env {
 	struct weir_account *account;
 	struct weir_arena *arena; /* the plan's */
 	struct weir_io *io;
+	const _Atomic bool *cancelled; /* looked at by who waits for others (a pipe); NULL: never */
 	/* Keeps a reference until the plan is freed: schemas, programs, expressions made on the way. */
 	int (*keep)(struct weir_op_env *env, void *object, void (*release)(void *object), struct weir_error *err);
 	void *plan;
@@ -89,6 +90,7 @@ struct weir_op {
 	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
 	bool ends; /* it is a sink: nothing comes after it */
+	bool once; /* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);
 	/* Types it against its inputs' schemas; sets node->schema and estimates. */
@@ -108,6 +110,12 @@ int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct wei
 		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
 int64_t weir_limit_rows(const struct weir_node *node);      /* −1: not a limit */
 const char *weir_union_chain(const struct weir_node *node); /* text of the second input; NULL: none */
+/* What a run that is begun anew must know (api/job.c). True: what the node reads can be read again; of others than reads it
+ * is true too. */
+bool weir_read_is_repeatable(const struct weir_node *node);
+/* Appends "x as string, not int64" for what a read's inferred types turned out too narrow for. The next bind widens them,
+ * once: nothing is appended after that. */
+int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out, struct weir_error *err);
 /* The second input as nodes instead of text, for programs. */
 void weir_union_set(struct weir_node *node, struct weir_node *second);
 

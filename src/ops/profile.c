@@ -763,6 +763,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		sink_free(sink);
 		return err->code;
 	}
+	fragment->held = true;
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

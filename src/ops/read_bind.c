@@ -417,7 +417,7 @@ int weir_read_bind(struct weir_op_env *env, struct weir_node *node, struct weir_
 	if (!code && config->format->infer) {
 		code = infer(env, config, &samples, &schema, err);
 		if (!code)
-			code = weir_read_misfits_apply(config->misfits, env->account, &schema, err);
+			code = weir_read_misfits_apply(config, env->account, &schema, err);
 		if (!code)
 			code = weir_op_keep_schema(env, weir_schema_ref(schema), err);
 		if (!code && !config->misfits)

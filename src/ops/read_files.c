@@ -93,14 +93,19 @@ static int open_input(struct weir_op_env *env, struct read_config *config, struc
 {
 	int code;
 
-	if (config->input || config->path_count != 1 || strcmp(config->paths[0], "-") != 0)
+	if (config->input || config->path_count != 1 || strcmp(config->paths[0], "-") != 0) {
+		if (config->input && weir_file_is_pipe(config->input))
+			weir_file_watch_pipe(config->input, env->cancelled);
 		return WEIR_OK;
+	}
 	code = weir_file_open_pipe(env->account, STDIN_FILENO, STANDARD_INPUT, &config->input, err);
 	if (code)
 		return code;
 	code = env->keep(env, config->input, unref_file, err);
 	if (code)
 		config->input = NULL;
+	else if (weir_file_is_pipe(config->input))
+		weir_file_watch_pipe(config->input, env->cancelled);
 	return code;
 }
 

@@ -29,6 +29,7 @@ struct read_config {
 	/* by bind */
 	const struct weir_format_ops *format;
 	struct read_misfits *misfits; /* of inferred types; kept with the plan */
+	bool widened;                 /* some have been taken into account */
 	struct weir_file *input; /* standard input, for the path "-"; kept with the plan */
 	const char *first_path;
 	struct read_partition *partitions; /* those of folders, then the path */
@@ -89,9 +90,8 @@ void weir_read_misfits_free(void *misfits);
 void weir_read_misfit(void *misfits, const char *column, const struct weir_type *wider);
 /* What the calling thread has noted counts from now on, or is forgotten. */
 void weir_read_misfits_settle(struct read_misfits *misfits, bool stand);
-uint32_t weir_read_misfits_count(struct read_misfits *misfits); /* that count */
 /* *schema is replaced by one that is wide enough. */
-int weir_read_misfits_apply(struct read_misfits *misfits, struct weir_account *account, struct weir_schema **schema,
+int weir_read_misfits_apply(struct read_config *config, struct weir_account *account, struct weir_schema **schema,
 			    struct weir_error *err);
 
 /* read_source.c */

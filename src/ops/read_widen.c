@@ -168,22 +168,54 @@ void weir_read_misfits_settle(struct read_misfits *misfits, bool stand)
 	pthread_mutex_unlock(&misfits->lock);
 }
 
-uint32_t weir_read_misfits_count(struct read_misfits *misfits)
+bool weir_read_is_repeatable(const struct weir_node *node)
 {
-	uint32_t count = 0;
+	const struct read_config *config = node->config;
 
-	if (!misfits)
-		return 0;
-	pthread_mutex_lock(&misfits->lock);
-	for (size_t i = 0; i < misfits->notes.count; i++)
-		count += misfits->notes.items[i].stands;
-	pthread_mutex_unlock(&misfits->lock);
-	return count;
+	return node->op != &weir_op_read || !config->input || !weir_file_is_pipe(config->input);
 }
 
-int weir_read_misfits_apply(struct read_misfits *misfits, struct weir_account *account, struct weir_schema **schema,
+/* Two lanes may have noted one column: the first note that says it in full is enough. */
+static bool said_before(const struct read_misfits *misfits, size_t i)
+{
+	for (size_t k = 0; k < i; k++)
+		if (misfits->notes.items[k].stands && strcmp(misfits->notes.items[k].column, misfits->notes.items[i].column) == 0)
+			return true;
+	return false;
+}
+
+int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	const struct read_config *config = node->config;
+	struct read_misfits *misfits = node->op == &weir_op_read && !config->widened ? config->misfits : NULL;
+	int code = WEIR_OK;
+
+	for (size_t i = 0; !code && misfits && i < misfits->notes.count; i++) {
+		const struct misfit *misfit = &misfits->notes.items[i];
+		const struct weir_type *type = NULL;
+		char name[96], before[96];
+		uint32_t column;
+
+		if (!misfit->stands || said_before(misfits, i) ||
+		    weir_schema_find(config->setup.schema, misfit->column, &column, err)) {
+			weir_error_clear(err);
+			continue;
+		}
+		type = widen(misfits->account, config->setup.schema->fields[column].type, misfit->type, err);
+		if (!type)
+			return err->code;
+		code = weir_text_printf(out, err, "%s%s as %s, not %s", out->size ? "; " : "", misfit->column,
+					weir_type_name(type, name, sizeof(name)),
+					weir_type_name(config->setup.schema->fields[column].type, before, sizeof(before)));
+		weir_type_unref(type);
+	}
+	return code;
+}
+
+int weir_read_misfits_apply(struct read_config *config, struct weir_account *account, struct weir_schema **schema,
 			    struct weir_error *err)
 {
+	const struct read_misfits *misfits = config->misfits;
 	int code = WEIR_OK;
 
 	for (size_t i = 0; !code && misfits && i < misfits->notes.count; i++) {
@@ -202,6 +234,7 @@ int weir_read_misfits_apply(struct read_misfits *misfits, struct weir_account *a
 		if (!code) {
 			weir_schema_unref(*schema);
 			*schema = both;
+			config->widened = true;
 		}
 	}
 	return code;

@@ -435,6 +435,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	sink->config = config;
 	pthread_mutex_init(&sink->lock, NULL);
 	atomic_init(&sink->bound, UINT64_MAX);
+	fragment->held = true;
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

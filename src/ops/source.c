@@ -373,6 +373,7 @@ const struct weir_op weir_op_source = {
 	.verb = "source",
 	.usage = "source",
 	.help = "Takes rows from a function of the program that built the plan.\n",
+	.once = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

@@ -647,6 +647,7 @@ const struct weir_op weir_op_transform = {
 	.verb = "transform",
 	.usage = "transform",
 	.help = "Calls a function of the program that built the plan.\n",
+	.once = true,
 	.inputs_min = 1,
 	.inputs_max = 1,
 	.parse = parse,

@@ -653,6 +653,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		return code;
 	}
 	fragment->ordered |= sink->ordered;
+	fragment->held = !is_pipe(config);
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

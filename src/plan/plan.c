@@ -148,6 +148,7 @@ int weir_plan_bind(struct weir_plan *plan, struct weir_error *err)
 	if (!plan->root)
 		return weir_error_set(err, WEIR_E_INVALID, "the plan is empty");
 	code = bind_node(plan, plan->root, err);
+	plan->optimised = false;
 	plan->bound = !code;
 	return code;
 }

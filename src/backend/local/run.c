@@ -185,37 +185,48 @@ void weir_local_post(struct weir_local_run *run, struct weir_event event)
 	drop_done_tasks(run);
 }
 
-int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
-		       struct weir_error *err)
+/* release: whoever claims the session next finds it as the run left it. */
+static void unclaim(struct weir_local_run *run)
 {
-	struct weir_account *account = weir_session_account(session);
-	struct weir_local_run *run = weir_alloc_zero(account, sizeof(*run), err);
-	struct weir_stage_spec stage = {.kind = WEIR_STAGE_LANES, .slots = session->threads, .name = "native"};
-	struct weir_core_options options = {.stages = &stage, .stage_count = 1};
-	pthread_condattr_t monotonic;
-	int code;
+	if (run->claimed)
+		atomic_store_explicit(&run->session->running, false, memory_order_release);
+	run->claimed = false;
+}
 
-	if (!run)
-		return err->code;
-	if (atomic_exchange_explicit(&session->running, true, memory_order_acquire)) {
-		weir_free(account, run, sizeof(*run));
+static int claim(struct weir_local_run *run, struct weir_error *err)
+{
+	if (atomic_exchange_explicit(&run->session->running, true, memory_order_acquire))
 		return weir_error_set(err, WEIR_E_INVALID,
 				      "the session runs another flow already: wait for it, cancel it, or open another session");
-	}
 	run->claimed = true;
+	return WEIR_OK;
+}
+
+static void lanes_free(struct weir_local_run *run)
+{
+	for (uint32_t i = 0; i < run->lane_count; i++)
+		pthread_cond_destroy(&run->lanes[i].wake);
+	weir_free(run->account, run->lanes, run->lane_count * sizeof(*run->lanes));
+	run->lanes = NULL;
+	run->lane_count = 0;
+}
+
+/* A core and lanes for the fragment as it is now; those of an earlier attempt go. */
+static int equip(struct weir_local_run *run, struct weir_error *err)
+{
+	struct weir_session *session = run->session;
+	const struct weir_fragment *fragment = run->fragment;
+	struct weir_stage_spec stage = {.kind = WEIR_STAGE_LANES, .slots = session->threads, .name = "native"};
+	struct weir_core_options options = {.stages = &stage, .stage_count = 1};
+	struct weir_core *core = NULL;
+	struct lane *lanes;
+	int code;
+
 	if (fragment->lanes_max && fragment->lanes_max < stage.slots)
 		stage.slots = fragment->lanes_max;
-	run->session = session;
-	run->fragment = fragment;
-	run->account = account;
-	pthread_mutex_init(&run->lock, NULL);
-	pthread_condattr_init(&monotonic);
-	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-	pthread_cond_init(&run->over, &monotonic);
-	pthread_condattr_destroy(&monotonic);
 	options.limit = session->memory_limit;
 	/* What the session holds already (listings, footers) is not there for grants; half of the limit always is. */
-	run->held = atomic_load_explicit(&account->used, memory_order_relaxed) + fragment->outside_bytes;
+	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes;
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held;
@@ -227,31 +238,91 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
 		options.overdraft = options.budget;
-	code = weir_core_new(account, &options, &run->core, err);
-	if (!code) {
-		run->lanes = weir_alloc_zero(account, stage.slots * sizeof(*run->lanes), err);
-		code = run->lanes ? WEIR_OK : err->code;
-	}
-	if (code) {
-		weir_local_run_free(run);
+	code = weir_core_new(run->account, &options, &core, err);
+	if (code)
 		return code;
+	lanes = weir_alloc_zero(run->account, stage.slots * sizeof(*lanes), err);
+	if (!lanes) {
+		weir_core_free(core);
+		return err->code;
 	}
+	lanes_free(run);
+	weir_core_free(run->core);
+	run->core = core;
+	run->lanes = lanes;
 	run->lane_count = stage.slots;
 	for (uint32_t i = 0; i < run->lane_count; i++) {
 		run->lanes[i].run = run;
 		run->lanes[i].number = i;
 		pthread_cond_init(&run->lanes[i].wake, NULL);
 	}
+	return WEIR_OK;
+}
+
+int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
+		       struct weir_error *err)
+{
+	struct weir_account *account = weir_session_account(session);
+	struct weir_local_run *run = weir_alloc_zero(account, sizeof(*run), err);
+	pthread_condattr_t monotonic;
+	int code;
+
+	if (!run)
+		return err->code;
+	run->session = session;
+	run->fragment = fragment;
+	run->account = account;
+	pthread_mutex_init(&run->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&run->over, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	code = claim(run, err);
+	if (!code)
+		code = equip(run, err);
+	if (code) {
+		weir_local_run_free(run);
+		return code;
+	}
 	*out = run;
 	return WEIR_OK;
 }
 
-/* release: whoever claims the session next finds it as the run left it. */
-static void unclaim(struct weir_local_run *run)
+static void tasks_free(struct weir_local_run *run)
 {
-	if (run->claimed)
-		atomic_store_explicit(&run->session->running, false, memory_order_release);
-	run->claimed = false;
+	for (size_t i = 0; i < run->tasks.count; i++)
+		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
+	run->tasks.count = 0;
+}
+
+void weir_local_run_clear(struct weir_local_run *run)
+{
+	pthread_mutex_lock(&run->lock);
+	tasks_free(run);
+	pthread_mutex_unlock(&run->lock);
+}
+
+int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
+{
+	int code;
+
+	pthread_mutex_lock(&run->lock);
+	code = claim(run, err);
+	if (!code)
+		code = equip(run, err);
+	if (!code) {
+		run->events.count = run->actions.count = 0;
+		run->first_task = run->splits_done = run->rows_in = run->rows_out = 0;
+		run->bytes_est_known = run->bytes_est_done = run->refused_task = run->ended_ns = 0;
+		run->splits_end = run->ended = run->stepping = false;
+		run->end_code = WEIR_OK;
+		weir_error_clear(&run->error);
+		weir_error_clear(&run->refused);
+	} else {
+		unclaim(run);
+	}
+	pthread_mutex_unlock(&run->lock);
+	return code;
 }
 
 void weir_local_run_free(struct weir_local_run *run)
@@ -259,15 +330,12 @@ void weir_local_run_free(struct weir_local_run *run)
 	if (!run)
 		return;
 	unclaim(run);
-	for (size_t i = 0; i < run->tasks.count; i++)
-		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
-	for (uint32_t i = 0; i < run->lane_count; i++)
-		pthread_cond_destroy(&run->lanes[i].wake);
+	tasks_free(run);
 	weir_list_release(&run->tasks, run->account);
 	weir_list_release(&run->events, run->account);
 	weir_list_release(&run->actions, run->account);
 	weir_core_free(run->core);
-	weir_free(run->account, run->lanes, run->lane_count * sizeof(*run->lanes));
+	lanes_free(run);
 	pthread_cond_destroy(&run->over);
 	pthread_mutex_destroy(&run->lock);
 	weir_free(run->account, run, sizeof(*run));
@@ -339,7 +407,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	bool cancel_sent = false;
 	int code;
 
-	run->started_ns = weir_clock_ns();
+	if (!run->started_ns)
+		run->started_ns = weir_clock_ns();
 	pthread_mutex_lock(&run->lock);
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
 	code = start_lanes(run, err);
