@@ -104,8 +104,8 @@ struct weir_format_ops {
 			  struct weir_error *err);
 	/* Starts a range; whatever was open before is dropped. The scan stays borrowed until the next open or free. Where the
 	 * file has cuts, the reader asks them where to begin and tells them where it ended. */
-	int (*reader_open)(struct weir_format_reader *reader, struct weir_format_file *file, const struct weir_scan *scan,
-			   const struct weir_range *range, struct weir_error *err);
+	int (*reader_open)(struct weir_format_reader *reader, struct weir_format_file *file,
+			   const struct weir_scan *scan, const struct weir_range *range, struct weir_error *err);
 	/* row_count 0 at the end of the range. Rows that statistics prove dead may be left out. source_row is set. */
 	int (*reader_next)(struct weir_format_reader *reader, struct weir_vector *out, struct weir_error *err);
 	/* Where the open range's first record was taken to begin, in files with cuts. NULL in formats without. */
@@ -134,6 +134,25 @@ struct weir_byte_sink {
 	void *state;
 };
 
+/* When CSV cells stand between quotes. Nulls never do. */
+enum weir_quoting {
+	WEIR_QUOTING_MINIMAL,    /* where a reader would otherwise see something else */
+	WEIR_QUOTING_ALL,        /* always */
+	WEIR_QUOTING_NONNUMERIC, /* all but numbers */
+	WEIR_QUOTING_NONE,       /* never; an error where they are needed */
+};
+
+/* CSV and JSON. Zero is the default of each. */
+struct weir_text_options {
+	char delimiter; /* ',' */
+	char quote;     /* '"' */
+	char escape;    /* before a quote inside of quotes; 0: it is doubled */
+	enum weir_quoting quoting;
+	bool no_header, crlf;
+	const char *null_text; /* CSV: NULL: nothing. JSON has null. Borrowed, as long as the writer lives */
+	bool names_non_finite; /* JSON: NaN and Infinity, not null */
+};
+
 struct weir_writer_options {
 	enum weir_codec codec;
 	int codec_level;         /* 0: the codec's default */
@@ -142,6 +161,7 @@ struct weir_writer_options {
 	bool dictionary, page_index, statistics, data_page_v2;
 	/* Parquet column encodings forced by tests: "plain", "delta", "byte_stream_split"; NULL: chosen by the writer. */
 	const char *encoding;
+	struct weir_text_options text;
 };
 #define WEIR_WRITER_OPTIONS_DEFAULT                                                                                    \
 	((struct weir_writer_options){                                                                                 \
@@ -160,6 +180,8 @@ struct weir_writer_ops {
 	const char *extension;
 	const struct weir_writer_ops *in_pipes; /* what is written into a pipe instead; NULL: the same */
 	enum weir_codec codec;                  /* unless somebody asks for another */
+	const char *separator;                  /* bytes between two parts that have rows; NULL: none */
+	bool is_text; /* struct weir_text_options are for it, and compression is around the whole */
 	/* One a lane. */
 	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
 			  const struct weir_writer_options *options, struct weir_format_writer **out,
@@ -193,11 +215,11 @@ const char *weir_format_names(const char *option, char *buffer, size_t size);
 const struct weir_format_ops *weir_format_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_by_name(const char *name);
 const struct weir_writer_ops *weir_writer_for_extension(const char *extension); /* ".parquet" */
-const char *weir_writer_names(void); /* "parquet, csv, …", for messages */
+const char *weir_writer_names(void);                                            /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format,
 	weir_lines_format, weir_binary_format;
-extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_arrow_writer,
-	weir_arrows_writer;
+extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_json_writer,
+	weir_arrow_writer, weir_arrows_writer;
 
 #endif

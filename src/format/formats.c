@@ -28,6 +28,7 @@ static const struct weir_writer_ops *const writers[] = {
 	&weir_parquet_writer,
 	&weir_csv_writer,
 	&weir_jsonl_writer,
+	&weir_json_writer,
 	&weir_arrow_writer,
 	&weir_arrows_writer,
 };
@@ -161,5 +162,5 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension)
 
 const char *weir_writer_names(void)
 {
-	return "parquet, csv, jsonl, arrow, arrows";
+	return "parquet, csv, jsonl, json, arrow, arrows";
 }

@@ -8,9 +8,14 @@
  * In order means: the lane whose split is the oldest writes through; the others keep the encoded bytes of their part, at
  * most HELD_BYTES_MAX of them, then wait for their turn. A file with no rows is not made, except a single file or a pipe,
  * which somebody asked for by name.
+ *
+ * Text may be compressed as a whole: header, each MEMBER_BYTES of a part, and footer are members (gzip) or frames (zstd, lz4)
+ * of their own, which every reader takes as one, so parts are compressed in parallel too.
  */
 #include "base/checked.h"
+#include "io/stream.h"
 #include "ops/ops_impl.h"
+#include "ops/write_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100 };
+enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100, MEMBER_BYTES = 1 << 20 };
 
 struct write_config {
 	const char *target; /* "-": standard output */
@@ -32,6 +37,7 @@ struct write_config {
 	bool codec_given; /* else it is the writer's own */
 	enum weir_codec codec;
 	int64_t codec_level, rows_per_file, bytes_per_file, row_group_rows, row_group_bytes;
+	struct weir_write_text text;
 };
 
 struct write_sink {
@@ -39,6 +45,7 @@ struct write_sink {
 	struct weir_schema *schema;
 	const struct weir_writer_ops *writer_ops;
 	struct weir_writer_options options;
+	enum weir_codec around; /* what text is compressed with as a whole */
 	int64_t rows_per_file, bytes_per_file;
 	struct weir_output *output; /* NULL: standard output, or ignored */
 	bool ignored, ordered;
@@ -48,7 +55,7 @@ struct write_sink {
 	const _Atomic bool *cancelled; /* of that lane */
 	struct weir_output_file *file;
 	uint64_t size;
-	bool header_done;
+	bool header_done, has_rows;
 	struct WEIR_LIST(struct weir_part *) parts;
 	struct WEIR_LIST(uint64_t) offsets;
 };
@@ -65,6 +72,9 @@ struct write_lane {
 	uint64_t file_rows;
 	struct weir_text held; /* folder: the write buffer; ordered: bytes before our turn */
 	bool in_turn;
+	bool part_is_empty; /* ordered: nothing of it is in the file yet */
+	struct weir_codecs *codecs;
+	struct weir_text member; /* text that is not compressed yet */
 };
 
 /* ---- plan ---- */
@@ -72,7 +82,7 @@ struct write_lane {
 static const char *const option_names[] = {
 	"mode=",           "format=",         "compression=",     "level=",    "rows-per-file=",
 	"bytes-per-file=", "row-group-rows=", "row-group-bytes=", "encoding=", "fsync",
-	"no-dictionary",   "no-page-index",   "page-v2",          NULL};
+	"no-dictionary",   "no-page-index",   "page-v2",          WEIR_WRITE_TEXT_OPTIONS, NULL};
 
 static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
 {
@@ -120,6 +130,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		code = weir_parse_count(value, &config->row_group_rows, err);
 	if (!code && (value = weir_words_option(words, "row-group-bytes")))
 		code = weir_parse_bytes(value, &config->row_group_bytes, err);
+	if (!code)
+		code = weir_write_text_parse(env->arena, words, &config->text, err);
 	config->durable = weir_words_option(words, "fsync") != NULL;
 	config->no_dictionary = weir_words_option(words, "no-dictionary") != NULL;
 	config->no_page_index = weir_words_option(words, "no-page-index") != NULL;
@@ -142,7 +154,7 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 		code = weir_save_string(save, config->encoding, err);
 	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
 		code = weir_save_i64(save, numbers[i], err);
-	return code;
+	return code ? code : weir_write_text_save(&config->text, save, err);
 }
 
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
@@ -157,6 +169,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		code = weir_load_string(load, &config->encoding, err);
 	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
 		code = weir_load_i64(load, &numbers[i], err);
+	if (!code)
+		code = weir_write_text_load(load, &config->text, err);
 	if (code)
 		return code;
 	if (!config->target || numbers[0] < 0 || numbers[0] > WEIR_MODE_IGNORE || numbers[5] < 0 ||
@@ -183,12 +197,19 @@ static bool is_pipe(const struct write_config *config)
 	return strcmp(config->target, "-") == 0;
 }
 
-/* The writer whose extension the target ends in, or NULL. */
+/* The writer whose extension the target ends in, that of a compression aside; or NULL. */
 static const struct weir_writer_ops *writer_for_target(const char *target)
 {
-	const char *dot = strrchr(target, '.'), *slash = strrchr(target, '/');
+	size_t size = weir_compression_stem(target), at = size;
+	char extension[16];
 
-	return dot && (!slash || dot > slash) ? weir_writer_for_extension(dot) : NULL;
+	while (at > 0 && target[at - 1] != '.' && target[at - 1] != '/')
+		at--;
+	if (at == 0 || target[at - 1] != '.' || size - at + 2 > sizeof(extension))
+		return NULL;
+	memcpy(extension, target + at - 1, size - at + 1);
+	extension[size - at + 1] = 0;
+	return weir_writer_for_extension(extension);
 }
 
 static int choose_writer(const struct write_config *config, const struct weir_writer_ops **out, bool *one_file,
@@ -213,13 +234,20 @@ static int choose_writer(const struct write_config *config, const struct weir_wr
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
 	const struct weir_writer_ops *writer;
+	const struct write_config *config = node->config;
+	enum weir_codec around;
 	bool one_file;
+	int code;
 
 	(void)env;
 	node->schema = node->inputs[0]->schema;
 	node->rows_est = node->inputs[0]->rows_est;
 	node->bytes_est = node->inputs[0]->bytes_est;
-	return choose_writer(node->config, &writer, &one_file, err);
+	code = choose_writer(config, &writer, &one_file, err);
+	if (!code)
+		code = weir_write_text_check(&config->text, writer, err);
+	return code ? code
+		    : weir_write_text_codec(writer, config->target, config->codec_given, config->codec, &around, err);
 }
 
 static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
@@ -227,15 +255,20 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	static const char *const modes[] = {"append", "overwrite", "error", "ignore"};
 	const struct write_config *config = node->config;
 	const struct weir_writer_ops *writer;
+	enum weir_codec codec;
 	bool one_file;
 	int code = choose_writer(config, &writer, &one_file, err);
 
+	if (!code)
+		code = weir_write_text_codec(writer, config->target, config->codec_given, config->codec, &codec, err);
 	if (code)
 		return code;
+	if (!writer->is_text)
+		codec = config->codec_given ? config->codec : writer->codec;
 	if (is_pipe(config))
 		return weir_text_printf(out, err, "write to standard output as %s, in order", writer->name);
 	return weir_text_printf(out, err, "write %s (%s, %s%s, %s)", config->target, writer->name,
-				weir_codec_name(config->codec_given ? config->codec : writer->codec),
+				weir_codec_name(codec),
 				one_file ? ", one file, in order" : ", a file per split", modes[config->mode]);
 }
 
@@ -301,9 +334,54 @@ static int ordered_write(struct write_sink *sink, const void *bytes, uint64_t si
 	return code;
 }
 
+/* Compresses a whole member into *out, which the caller releases. */
+static int compress(const struct write_sink *sink, struct weir_codecs *codecs, const void *bytes, size_t size,
+		    struct weir_account *account, uint8_t **out, size_t *capacity, size_t *size_out, struct weir_error *err)
+{
+	*capacity = weir_codec_bound(sink->around, size);
+	*out = weir_alloc(account, *capacity, err);
+	if (!*out)
+		return err->code;
+	return weir_codec_compress(codecs, sink->around, sink->options.codec_level, bytes, size, *out, *capacity, size_out,
+				   err);
+}
+
+/* What lies around the parts: header, footer, and what stands between two. */
 static int ordered_sink_write(void *state, const void *bytes, uint64_t size, struct weir_error *err)
 {
-	return ordered_write(state, bytes, size, err);
+	struct write_sink *sink = state;
+	struct weir_codecs *codecs = NULL;
+	uint8_t *out = NULL;
+	size_t capacity = 0, size_out = 0;
+	int code;
+
+	if (sink->around == WEIR_CODEC_NONE)
+		return ordered_write(sink, bytes, size, err);
+	code = weir_codecs_new(sink->account, &codecs, err);
+	if (!code)
+		code = compress(sink, codecs, bytes, size, sink->account, &out, &capacity, &size_out, err);
+	if (!code)
+		code = ordered_write(sink, out, size_out, err);
+	if (out)
+		weir_free(sink->account, out, capacity);
+	weir_codecs_free(codecs);
+	return code;
+}
+
+/* Bytes of a part, whose turn it is. */
+static int ordered_part_write(struct write_lane *lane, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	struct write_sink *sink = lane->sink;
+	const char *separator = sink->writer_ops->separator;
+	int code = WEIR_OK;
+
+	if (lane->part_is_empty && size) {
+		if (sink->has_rows && separator)
+			code = ordered_sink_write(sink, separator, strlen(separator), err);
+		lane->part_is_empty = false;
+		sink->has_rows = true;
+	}
+	return code ? code : ordered_write(sink, bytes, size, err);
 }
 
 static int ordered_header(struct write_sink *sink, struct weir_error *err)
@@ -337,7 +415,7 @@ static int take_turn(struct write_lane *lane, struct weir_error *err)
 	if (!code && lane->part_open)
 		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
 	if (!code && lane->held.size)
-		code = ordered_write(sink, lane->held.data, lane->held.size, err);
+		code = ordered_part_write(lane, lane->held.data, lane->held.size, err);
 	weir_text_release(&lane->held);
 	lane->in_turn = !code;
 	return code;
@@ -352,9 +430,9 @@ static int flush(struct write_lane *lane, struct weir_error *err)
 	return code;
 }
 
-static int lane_write(void *state, const void *bytes, uint64_t size, struct weir_error *err)
+/* Bytes as they are in the file. */
+static int lane_put(struct write_lane *lane, const void *bytes, uint64_t size, struct weir_error *err)
 {
-	struct write_lane *lane = state;
 	int code = WEIR_OK;
 
 	if (lane->sink->ordered) {
@@ -362,7 +440,7 @@ static int lane_write(void *state, const void *bytes, uint64_t size, struct weir
 			code = take_turn(lane, err);
 		if (code)
 			return code;
-		return lane->in_turn ? ordered_write(lane->sink, bytes, size, err)
+		return lane->in_turn ? ordered_part_write(lane, bytes, size, err)
 				     : weir_text_append(&lane->held, bytes, size, err);
 	}
 	if (lane->held.size + size > WRITE_BUFFER)
@@ -371,6 +449,46 @@ static int lane_write(void *state, const void *bytes, uint64_t size, struct weir
 		return code;
 	return size >= WRITE_BUFFER ? weir_output_file_write(lane->file, bytes, size, err)
 				    : weir_text_append(&lane->held, bytes, size, err);
+}
+
+static int member_end(struct write_lane *lane, struct weir_error *err)
+{
+	uint8_t *out = NULL;
+	size_t capacity = 0, size_out = 0;
+	int code;
+
+	if (!lane->member.size)
+		return WEIR_OK;
+	code = lane->codecs ? WEIR_OK : weir_codecs_new(&lane->account, &lane->codecs, err);
+	if (!code)
+		code = compress(lane->sink, lane->codecs, lane->member.data, lane->member.size, &lane->account, &out, &capacity,
+				&size_out, err);
+	weir_text_clear(&lane->member);
+	if (!code)
+		code = lane_put(lane, out, size_out, err);
+	if (out)
+		weir_free(&lane->account, out, capacity);
+	return code;
+}
+
+static int lane_write(void *state, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	struct write_lane *lane = state;
+	const char *p = bytes;
+	int code = WEIR_OK;
+
+	if (lane->sink->around == WEIR_CODEC_NONE)
+		return lane_put(lane, bytes, size, err);
+	while (!code && size) {
+		size_t room = MEMBER_BYTES - lane->member.size, piece = size < room ? (size_t)size : room;
+
+		code = weir_text_append(&lane->member, p, piece, err);
+		p += piece;
+		size -= piece;
+		if (!code && lane->member.size == MEMBER_BYTES)
+			code = member_end(lane, err);
+	}
+	return code;
 }
 
 /* ---- lanes ---- */
@@ -385,6 +503,7 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 		return err->code;
 	weir_account_init(&lane->account, context->account, "write");
 	weir_text_init(&lane->held, &lane->account);
+	weir_text_init(&lane->member, &lane->account);
 	lane->context = context;
 	lane->sink = sink;
 	code = sink->writer_ops->writer_new(&lane->account, sink->schema, &sink->options, &lane->writer, err);
@@ -407,6 +526,7 @@ static void split_abort(void *state)
 	lane->file = NULL;
 	lane->part_open = false;
 	weir_text_release(&lane->held);
+	weir_text_release(&lane->member);
 }
 
 static void lane_free(void *state)
@@ -416,6 +536,7 @@ static void lane_free(void *state)
 
 	split_abort(lane);
 	lane->sink->writer_ops->writer_free(lane->writer);
+	weir_codecs_free(lane->codecs);
 	weir_account_release(&lane->account);
 	weir_free(account, lane, sizeof(*lane));
 }
@@ -440,15 +561,16 @@ static int file_begin(struct write_lane *lane, struct weir_error *err)
 
 	lane->file_rows = 0;
 	if (!sink->ordered) {
+		const char *extension = sink->writer_ops->extension, *around = weir_write_text_extension(sink->around);
 		char name[160];
 		bool several = sink->rows_per_file || sink->bytes_per_file;
 
 		if (several)
-			snprintf(name, sizeof(name), "%spart-%06llu-%03u%s", weir_output_name_prefix(sink->output),
-				 (unsigned long long)lane->split, lane->files_of_split, sink->writer_ops->extension);
+			snprintf(name, sizeof(name), "%spart-%06llu-%03u%s%s", weir_output_name_prefix(sink->output),
+				 (unsigned long long)lane->split, lane->files_of_split, extension, around);
 		else
-			snprintf(name, sizeof(name), "%spart-%06llu%s", weir_output_name_prefix(sink->output),
-				 (unsigned long long)lane->split, sink->writer_ops->extension);
+			snprintf(name, sizeof(name), "%spart-%06llu%s%s", weir_output_name_prefix(sink->output),
+				 (unsigned long long)lane->split, extension, around);
 		code = weir_output_file_new(sink->output, name, &lane->file, err);
 		if (!code)
 			code = sink->writer_ops->header(&lane->account, sink->schema, &sink->options, bytes, err);
@@ -458,6 +580,7 @@ static int file_begin(struct write_lane *lane, struct weir_error *err)
 	if (!code)
 		code = sink->writer_ops->part_begin(lane->writer, bytes, err);
 	lane->part_open = !code;
+	lane->part_is_empty = true;
 	lane->files_of_split++;
 	return code;
 }
@@ -472,6 +595,8 @@ static int file_end(struct write_lane *lane, struct weir_error *err)
 	if (sink->ordered) {
 		code = sink->writer_ops->part_end(lane->writer, sink->account, &part, err);
 		if (!code)
+			code = member_end(lane, err);
+		if (!code)
 			code = take_turn(lane, err);
 		if (!code)
 			code = weir_list_push(&sink->parts, sink->account, err, part);
@@ -482,11 +607,14 @@ static int file_end(struct write_lane *lane, struct weir_error *err)
 	}
 	code = sink->writer_ops->part_end(lane->writer, &lane->account, &part, err);
 	if (!code) {
-		offset = weir_output_file_size(lane->file) + lane->held.size - part->bytes;
+		/* Formats whose footer has places in it are not compressed as a whole. */
+		offset = sink->around ? 0 : weir_output_file_size(lane->file) + lane->held.size - part->bytes;
 		code = sink->writer_ops->footer(&lane->account, sink->schema, &sink->options, &part, &offset, 1,
 						(struct weir_byte_sink){lane_write, lane}, err);
 		sink->writer_ops->part_free(&lane->account, part);
 	}
+	if (!code)
+		code = member_end(lane, err);
 	if (!code)
 		code = flush(lane, err);
 	if (!code) {
@@ -627,10 +755,14 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		.statistics = true,
 		.data_page_v2 = config->data_page_v2,
 		.encoding = config->encoding,
+		.text = config->text.options,
 	};
 	code = choose_writer(config, &sink->writer_ops, &one_file, err);
 	if (!code && !config->codec_given)
 		sink->options.codec = sink->writer_ops->codec;
+	if (!code)
+		code = weir_write_text_codec(sink->writer_ops, config->target, config->codec_given, config->codec, &sink->around,
+					     err);
 	sink->ordered = one_file;
 	if (!code && one_file && (config->rows_per_file || config->bytes_per_file))
 		code = weir_error_set(err, WEIR_E_INVALID, "rows or bytes per file need a folder, '%s' is one file",
@@ -664,15 +796,22 @@ const struct weir_op weir_op_write = {
 		"TARGET is a folder, or one file when it has an extension that weir knows, or - for standard output.\n"
 		"\n"
 		"  --mode append|overwrite|error|ignore   what to do when TARGET exists (append)\n"
-		"  --format parquet|csv|jsonl|arrow|arrows  else by extension; Parquet in folders, CSV into pipes\n"
+		"  --format parquet|csv|jsonl|json|arrow|arrows  else by extension; Parquet in folders, CSV into pipes\n"
 		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
 		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
 		"  --fsync                                survive a power failure, not only a kill\n"
 		"  --encoding E, --no-dictionary, --no-page-index, --page-v2   how Parquet is laid out\n"
 		"\n"
+		"CSV and JSON, compressed when their name ends in .gz, .zst or .lz4 too (out.csv.gz), or with --compression:\n"
+		"  --delimiter C, --quote C, --escape C   one byte each, or \\t; without --escape quotes are doubled\n"
+		"  --quoting minimal|all|nonnumeric|none  which CSV cells stand between quotes (minimal)\n"
+		"  --null TEXT, --no-header, --line-terminator lf|crlf\n"
+		"  --non-finite null|nan                  how JSON shows what is not a finite number (null)\n"
+		"\n"
 		"  weir read data/ then filter 'price > 100' then write out/ --mode overwrite\n"
 		"  weir read data/ then select name,price then write prices.parquet --compression zstd\n"
-		"  weir read data/ then write - --format jsonl | head\n",
+		"  weir read data/ then write - --format jsonl | head\n"
+		"  weir read data/ then write all.csv.gz --delimiter '\\t' --null NA\n",
 	.options = option_names,
 	.inputs_min = 1,
 	.inputs_max = 1,

@@ -33,8 +33,8 @@ def test_every_type(weir_command, tmp_path):
     pq.write_table(table, tmp_path / "t.parquet")
     assert run(weir_command, "read", tmp_path / "t.parquet", "then", "write", "-", "--format", "csv") == (
         "half,single,decimal,time,day,bool,bytes,text,list,code,map\n"
-        '1.5,0.1,1.20,1969-12-31 23:59:59.999999Z,0001-01-01,true,a\\x00\\xFF,"a""b\n","[1, null]",x,'
-        '"[{""key"": ""k"", ""value"": 1}]"\n'
+        '1.5,0.1,1.20,1969-12-31 23:59:59.999999Z,0001-01-01,true,a\\x00\\xFF,"a""b\n","[1,null]",x,'
+        '"[{""key"":""k"",""value"":1}]"\n'
         ',1e+20,-0.05,,2024-02-29,false,"","",[],y,[]\n'
         "nan,inf,,2024-02-29 00:00:00.000000Z,,,,,,,\n")
     rows = [json.loads(line) for line in
