@@ -96,6 +96,9 @@ bool json_scalar_read(const struct json_window *window, const struct json_option
 
 	if (is_string && json_string_read(window, options, begin + 1, window->entries[entry + 1], arena, &text, &size, &ignored))
 		return false;
+	if (shape->type->id == WEIR_DOUBLE && !is_string &&
+	    weir_parse_double((const char *)text, size, WEIR_NUMBER_JSON, (double *)out) == size)
+		return isfinite(*(double *)out);
 	switch (shape->kind) {
 	case JSON_BOOL:
 		if (is_string || json_word_kind(options, text, size) != JSON_WORD_BOOL)
@@ -194,7 +197,9 @@ static int decode_i64(struct decode *decode, struct weir_error *err)
 		bool negative = text[begin] == '-';
 
 		/* A zero in front is JSON only when it is the number. */
-		if (entry && weir_parse_i64_short((const char *)text + begin, size, &out[row]) &&
+		if (entry &&
+		    (weir_parse_i64_short((const char *)text + begin, size, &out[row]) ||
+		     weir_parse_i64((const char *)text + begin, size, &out[row])) &&
 		    (text[begin + negative] != '0' || size == (size_t)1 + negative))
 			continue;
 		if (decode_slowly(decode, row, entry, &out[row], err))
@@ -217,6 +222,27 @@ static int decode_double(struct decode *decode, struct weir_error *err)
 
 		if (entry && weir_parse_double((const char *)text + begin, size, grammar, &out[row]) == size &&
 		    isfinite(out[row]))
+			continue;
+		if (decode_slowly(decode, row, entry, &out[row], err))
+			return err->code;
+	}
+	return WEIR_OK;
+}
+
+static int decode_timestamps(struct decode *decode, struct weir_error *err)
+{
+	const struct json_window *window = &decode->reader->cursor.window;
+	const uint8_t *text = window->text;
+	const uint32_t *entries = window->entries, *values = decode->column->values;
+	int64_t *out = (int64_t *)decode->column->decoded;
+
+	FOR_ROWS(decode) {
+		uint32_t entry = values[row], begin = entries[entry];
+
+		/* With escapes it would not be taken. */
+		if (entry && text[begin] == '"' &&
+		    timestamp_read(decode->column->shape.type, (const char *)text + begin + 1, entries[entry + 1] - begin - 1,
+				   &out[row]))
 			continue;
 		if (decode_slowly(decode, row, entry, &out[row], err))
 			return err->code;
@@ -360,6 +386,9 @@ static int decode_into(struct decode *decode, struct weir_column *out, struct we
 		break;
 	case JSON_BOOL:
 		code = decode_bool(decode, err);
+		break;
+	case JSON_TIMESTAMP:
+		code = decode_timestamps(decode, err);
 		break;
 	default:
 		code = type->id == WEIR_INT64    ? decode_i64(decode, err)

@@ -96,6 +96,7 @@ struct json_window {
 	uint32_t *entries;
 	size_t entry_capacity, entry_count;
 	bool has_escapes, is_ascii;
+	uint64_t newlines; /* in the text */
 	uint64_t line;   /* line ends between the place where it was opened and text[0] */
 	uint64_t column; /* bytes between the line's beginning and text[0] */
 };
@@ -321,6 +322,11 @@ enum json_step json_walk(struct json_reader *self, uint32_t row, struct weir_err
 /* Passes over the value that begins at an entry; the entry behind it, or 0 when the window ends before (with `err` unset) or
  * the text is wrong. */
 uint32_t json_skip_value(const struct json_window *window, uint32_t entry, uint32_t depth_max, struct weir_error *err);
+/* The first bytes of most numbers and words. */
+static inline bool json_begins_scalar(uint8_t byte)
+{
+	return (uint8_t)(byte - '0') < 10 || byte == '-' || byte == 't' || byte == 'f' || byte == 'n';
+}
 /* What the text has at an entry where something else should be. */
 int json_unexpected_at(const struct json_window *window, uint32_t entry, const char *wanted, struct weir_error *err);
 

@@ -193,7 +193,9 @@ static enum json_step walk_object(struct json_reader *self, uint32_t entry, uint
 		}
 		if (text[entries[entry + 2]] != ':')
 			return stop(window, entry + 2, "':'", err);
-		if (text[entries[value]] == '"' && text[entries[value + 1]] == '"') {
+		if (json_begins_scalar(text[entries[value]])) {
+			entry = value + 1;
+		} else if (text[entries[value]] == '"' && text[entries[value + 1]] == '"') {
 			entry = value + 2;
 		} else {
 			entry = json_skip_value(window, value, depth_max, err);

@@ -83,6 +83,7 @@ static int index_all(struct json_window *window, struct weir_error *err)
 	for (uint32_t i = 0; i < SENTINELS; i++)
 		window->entries[window->entry_count + i] = end;
 	window->input.text[end] = 0;
+	window->newlines = scan.newlines;
 	window->has_escapes = scan.escapes != 0;
 	window->is_ascii = scan.high == 0;
 	return WEIR_OK;
@@ -95,7 +96,8 @@ int json_window_fill(struct json_window *window, size_t begin, size_t size, stru
 	if (begin && window->text) {
 		const uint8_t *last = memrchr(window->text, '\n', begin);
 
-		window->line += window->kernels->count_newlines(window->text, begin);
+		/* Those of all the text are known, and what stays is short. */
+		window->line += window->newlines - window->kernels->count_newlines(window->text + begin, input->end - begin);
 		window->column = last ? (uint64_t)(window->text + begin - last - 1) : window->column + begin;
 	}
 	input->begin = begin;
