@@ -134,7 +134,7 @@ static inline bool weir_parse_i64_short(const char *text, size_t size, int64_t *
 	size -= negative;
 	if (!size)
 		return false;
-	word = (word << (8 - size) * 8) ^ (0x3030303030303030 << (8 - size) * 8);
+	word = (word << (8 - size) * 8) ^ (UINT64_C(0x3030303030303030) << (8 - size) * 8);
 	if (!weir_digits8_valid(word))
 		return false;
 	*out = negative ? -(int64_t)weir_digits8_value(word) : (int64_t)weir_digits8_value(word);
@@ -168,7 +168,7 @@ static inline bool weir_parse_double_short(const char *text, size_t size, char p
 	}
 	if (!size || size > 8)
 		return false;
-	word = (word << (8 - size) * 8) ^ (0x3030303030303030 << (8 - size) * 8);
+	word = (word << (8 - size) * 8) ^ (UINT64_C(0x3030303030303030) << (8 - size) * 8);
 	if (!weir_digits8_valid(word))
 		return false;
 	/* Both are exact, so the quotient is rounded once. */

@@ -70,6 +70,22 @@ static int reserve(struct weir_text_input *input, size_t unread, struct weir_err
 	return WEIR_OK;
 }
 
+void weir_text_input_shrink(struct weir_text_input *input, size_t size)
+{
+	struct weir_text_input smaller = *input;
+	struct weir_error ignored = {0};
+
+	if (input->memory_size <= weir_alloc_size(size + 2 * (size_t)WEIR_TEXT_PAD) || input->end - input->begin > size)
+		return;
+	/* Nothing is freed yet: the old memory is still read. */
+	smaller.memory = NULL;
+	smaller.memory_size = 0;
+	if (reserve(&smaller, size, &ignored))
+		return;
+	weir_free(input->account, input->memory, input->memory_size);
+	*input = smaller;
+}
+
 int weir_text_input_fill(struct weir_text_input *input, size_t unread, struct weir_error *err)
 {
 	if (input->end - input->begin >= unread || input->at_end)

@@ -38,6 +38,8 @@ int weir_text_input_open(struct weir_text_input *input, struct weir_io *io, stru
 			 const struct weir_stream_options *options, struct weir_error *err);
 /* At least `unread` bytes lie in [begin, end) afterwards, or everything up to the stream's end does. */
 int weir_text_input_fill(struct weir_text_input *input, size_t unread, struct weir_error *err);
+/* Gives memory back that a long record took, when what is unread fits `size`. Never fails: then it is kept. */
+void weir_text_input_shrink(struct weir_text_input *input, size_t size);
 void weir_text_input_close(struct weir_text_input *input);
 void weir_text_input_release(struct weir_text_input *input); /* twice is fine */
 

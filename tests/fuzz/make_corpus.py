@@ -176,7 +176,23 @@ def csv():
         yield f"{name}_text", (options.get(name, 0) | 258).to_bytes(2, "little") + text
 
 
-FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "lines": lines, "parquet": parquet}
+def json_texts():
+    yield "lines", b'{"a": 1, "b": "x", "c": [1, 2.5, null]}\n{"a": -2, "b": null}\n\n{"c": []}\n'
+    yield "nested", b'{"a":{"b":[{"c":[[],[1]]},{"c":null}],"d":true}}\r\n{"a":{"b":[],"e":"2020-01-01"}}\r\n'
+    yield "array", b'[{"id":1,"k":[{"id":2}]},{"id":3,"k":[]},{"id":4,"k":[{"id":5},{"id":6}]}]'
+    yield "pretty", b'[\n  {\n    "a": 1\n  },\n  {\n    "a": 1e-5\n  }\n]\n'
+    yield "objects", b'{"a":1}{"a":2} {"a":3}\n\t{"a"\n:4}'
+    yield "escapes", rb'{"a":"\"\\\/\b\f\n\r\t\u00e9\ud83d\ude00"}' + b'\n{"\\u0061":"\xc3\xa9\xf0\x9f\x98\x80"}\n'
+    yield "mixed", b'{"a":1}\n{"a":"x"}\n{"a":[1, {"b": 2}]}\n{"a":true}\n'
+    yield "numbers", b'{"a":9223372036854775807,"b":9223372036854775808,"c":-0,"d":1.7976931348623157e308,"e":0.1}\n'
+    yield "times", b'{"t":"2020-02-29T12:30:15Z","u":"2020-02-29"}\n{"t":"2020-02-29 12:30+01:00"}\n'
+    yield "mark", b'\xef\xbb\xbf{"a":1}\n'
+    yield "empty_array", b" [ ] \n"
+    yield "wide", b"{" + b",".join(b'"k%d":%d' % (n, n) for n in range(40)) + b"}\n"
+    yield "long_names", b'{"a name of more than sixteen bytes":1,"another name, longer than sixteen":{"x":1}}\n' * 2
+
+
+FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "json": json_texts, "lines": lines, "parquet": parquet}
 
 
 def main():

@@ -33,8 +33,10 @@ int json_cursor_open(struct json_cursor *cursor, struct weir_io *io, const struc
 		start = file->first;
 	cursor->place = file->layout == JSON_LAYOUT_ARRAY && start == file->first ? JSON_BEFORE_ARRAY : JSON_AT_RECORD;
 	cursor->entry = 0;
-	cursor->start = cursor->line_begin = start;
+	cursor->start = start;
+	cursor->line_begin = start == file->first ? 0 : start; /* a byte order mark is on its line */
 	cursor->range_end = range_end;
+	cursor->stream_size = file->is_plain ? weir_file_size(file->base.file) : 0;
 	return json_window_open(&cursor->window, io, file->base.file, file->is_plain ? start : 0, &file->options->stream,
 				file->layout, err);
 }
@@ -62,19 +64,73 @@ int json_line_find(struct json_cursor *cursor, struct weir_io *io, const struct 
 	return code;
 }
 
+/* How long the record is that begins at `begin` and of which the window could not hold more; *whole: to its end. What was
+ * read of it is lost. */
+static uint64_t record_size(struct json_cursor *cursor, size_t begin, bool *whole)
+{
+	struct weir_text_input *input = &cursor->window.input;
+	uint64_t size = input->end - begin;
+	struct weir_error ignored = {0};
+	size_t got;
+
+	*whole = false;
+	if (cursor->window.layout != JSON_LAYOUT_LINES || !input->stream)
+		return size;
+	while (!weir_stream_read(input->stream, input->text, input->end, &got, &ignored)) {
+		const uint8_t *found = got ? memchr(input->text, '\n', got) : NULL;
+
+		*whole = found || !got;
+		size += found ? (uint64_t)(found - input->text) : got;
+		if (*whole)
+			break;
+	}
+	return size;
+}
+
+static int too_long(struct json_cursor *cursor, size_t begin, struct weir_error *err)
+{
+	struct json_window *window = &cursor->window;
+	struct weir_error why = *err;
+	uint64_t line, column, size;
+	char text[32];
+	bool whole;
+
+	json_window_place(window, begin, &line, &column);
+	size = record_size(cursor, begin, &whole);
+	weir_error_set(err, why.code, "the record that begins here has %s%llu bytes (%s): %s",
+		       whole ? "" : "more than ", (unsigned long long)size,
+		       weir_format_bytes((int64_t)size, text, sizeof(text)), why.message);
+	weir_error_at_line(err, (int64_t)line);
+	weir_error_at_offset(err, window->input.offset + begin);
+	return err->code;
+}
+
 int json_cursor_fill(struct json_cursor *cursor, struct weir_error *err)
 {
 	struct json_window *window = &cursor->window;
+	struct weir_text_input *input = &window->input;
 	size_t begin = 0, unread = 0, size = cursor->window_size;
+	uint64_t left;
 
 	if (window->text) {
 		begin = window->entries[cursor->entry];
-		unread = window->input.end - begin;
-		if (size < unread + unread / 2)
+		unread = input->end - begin;
+		if (size < unread + unread / 2) {
 			size = unread * 2;
+			/* Not much more than there is. */
+			left = cursor->stream_size - (input->offset + input->end < cursor->stream_size
+							      ? input->offset + input->end
+							      : cursor->stream_size);
+			if (cursor->stream_size && size > unread + left + 1)
+				size = unread + (size_t)left + 1;
+		}
 	}
 	cursor->entry = 0;
-	return json_window_fill(window, begin, size, err);
+	if (!json_window_fill(window, begin, size, err))
+		return WEIR_OK;
+	if (err->code == WEIR_E_LIMIT && unread > cursor->window_size / 2)
+		return too_long(cursor, begin, err);
+	return err->code;
 }
 
 enum json_step json_cursor_find(struct json_cursor *cursor, struct weir_error *err)

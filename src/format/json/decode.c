@@ -452,6 +452,8 @@ int json_value_misfit(struct json_reader *self, const struct json_column *column
 	if (setup->misfit)
 		setup->misfit(setup->misfit_context, name, wider);
 	weir_type_unref(wider);
+	if (json_misfits_note(self, err))
+		return err->code;
 	json_window_fail(window, at, err, WEIR_E_MISFIT,
 			 "a value does not fit the type %s, which a sample of the data suggested; say --types '%.64s=%s', or "
 			 "--infer all to look at everything first",
@@ -494,6 +496,8 @@ int json_field_new(struct json_reader *self, const struct json_column *column, u
 	if (setup->misfit)
 		setup->misfit(setup->misfit_context, column ? column->field->name : field, wider);
 	weir_type_unref(wider);
+	if (json_misfits_note(self, err))
+		return err->code;
 	json_window_fail(window, window->entries[name], err, WEIR_E_MISFIT,
 			 "a field '%.64s' that the sample of the data did not have; --infer all looks at everything first, "
 			 "--unexpected ignore leaves such fields out",

@@ -454,6 +454,65 @@ const struct weir_type *json_infer_unify(struct weir_account *account, const str
 	return type;
 }
 
+/* ── records that do not fit ── */
+
+static int misfit_note(struct json_reader *self, const struct json_guess *field, struct weir_arena *arena,
+		       struct weir_error *err)
+{
+	const struct weir_read_setup *setup = self->file->setup;
+	const struct json_options *options = self->file->options;
+	uint32_t at = json_keys_find(&self->keys, field->name, field->name_size);
+	const struct weir_type *type, *wider;
+
+	if (json_options_given(options, field->name))
+		return WEIR_OK;
+	if (at == JSON_NO_FIELD && (!self->wants_all || options->unexpected != JSON_UNEXPECTED_INFER))
+		return WEIR_OK;
+	type = guess_type(self->account, field, arena, err);
+	if (!type)
+		return err->code;
+	wider = at == JSON_NO_FIELD ? weir_type_ref(type)
+				    : json_infer_unify(self->account, self->schema->fields[at].type, type, err);
+	weir_type_unref(type);
+	if (!wider)
+		return err->code;
+	if (at == JSON_NO_FIELD || !weir_type_equal(wider, self->schema->fields[at].type, false))
+		setup->misfit(setup->misfit_context, field->name, wider);
+	weir_type_unref(wider);
+	return WEIR_OK;
+}
+
+/* One value that does not fit is seldom alone, and a run may begin again only once: everything at hand is looked at. */
+int json_misfits_note(struct json_reader *self, struct weir_error *err)
+{
+	const struct json_window *window = &self->cursor.window;
+	struct weir_arena arena;
+	struct json_guess root = {0};
+	struct weir_error broken = {0};
+	struct check check = {.window = window,
+			      .options = self->file->options,
+			      .arena = &arena,
+			      .scratch = &arena,
+			      .err = &broken};
+	uint32_t entry = 0;
+	int code = WEIR_OK;
+
+	if (!self->file->setup->misfit)
+		return WEIR_OK;
+	weir_arena_init(&arena, self->account);
+	/* Outside records stand commas, line ends and an array's brackets. What is broken, or not there whole, ends it. */
+	while (entry < window->entry_count && !broken.code) {
+		if (window->text[window->entries[entry]] == '{')
+			entry = check_value(&check, entry, &root);
+		else
+			entry++;
+	}
+	for (const struct json_guess *field = root.first; !code && field; field = field->next)
+		code = misfit_note(self, field, &arena, err);
+	weir_arena_release(&arena);
+	return code;
+}
+
 /* ── samples of files ── */
 
 static int sample_read(struct check *check, struct json_cursor *cursor, struct json_guess *guess)

@@ -238,6 +238,7 @@ struct json_cursor {
 	uint64_t range_end;
 	uint64_t start;      /* of the range's first record, in the stream */
 	size_t window_size;  /* text to have at once, if one record is not larger */
+	uint64_t stream_size; /* 0: not known */
 };
 
 enum json_step { JSON_ROW, JSON_MORE, JSON_END, JSON_FAILED };
@@ -358,6 +359,8 @@ uint32_t json_value_check(const struct json_window *window, const struct json_op
 
 int json_infer(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
 	       uint32_t count, struct weir_schema **out, struct weir_error *err);
+/* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new ones. */
+int json_misfits_note(struct json_reader *self, struct weir_error *err);
 /* The type that a single value asks for. A new reference. */
 const struct weir_type *json_infer_value(struct weir_account *account, const struct json_options *options,
 					 const struct json_window *window, uint32_t entry, struct weir_error *err);

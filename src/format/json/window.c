@@ -17,6 +17,7 @@ enum {
 	INDEX_STEP = 16 << 10, /* text indexed before entries are made room for again */
 	SENTINELS = 8,         /* how far a walk looks ahead */
 	EXCERPT = 40,
+	SHRINK_FROM = 8,       /* times what is wanted */
 };
 
 void json_window_init(struct json_window *window, struct weir_account *account)
@@ -89,6 +90,15 @@ static int index_all(struct json_window *window, struct weir_error *err)
 	return WEIR_OK;
 }
 
+/* A long record is behind us: what it took goes back. */
+static void shrink(struct json_window *window, size_t size)
+{
+	weir_text_input_shrink(&window->input, size);
+	weir_free(window->input.account, window->entries, window->entry_capacity * sizeof(*window->entries));
+	window->entries = NULL;
+	window->entry_capacity = window->entry_count = 0;
+}
+
 int json_window_fill(struct json_window *window, size_t begin, size_t size, struct weir_error *err)
 {
 	struct weir_text_input *input = &window->input;
@@ -102,7 +112,9 @@ int json_window_fill(struct json_window *window, size_t begin, size_t size, stru
 	}
 	input->begin = begin;
 	if (size > JSON_RECORD_MAX)
-		return weir_error_set(err, WEIR_E_LIMIT, "a record of more than 2 GiB cannot be read");
+		return weir_error_set(err, WEIR_E_LIMIT, "the longest that is read has 2 GiB");
+	if (size < input->memory_size / SHRINK_FROM)
+		shrink(window, size);
 	if (weir_text_input_fill(input, size, err))
 		return err->code;
 	/* When everything was there already nothing has moved. */
