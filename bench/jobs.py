@@ -1,8 +1,8 @@
 """The list of jobs: which dataset, which rows, which columns, and what the systems are asked for.
 
 A job's predicate is a list of (column, operator, value), all of which must hold; every system gets it in its own
-language (systems.py for weir, peer.py for the others). All outputs are Snappy Parquet, weir's default, whatever the
-codec of the input, so that all systems do the same work.
+language (systems.py for weir, peer.py for the others). Outputs are Snappy Parquet, weir's default, whatever the codec of
+the input, so that all systems do the same work; or text that is not compressed.
 """
 
 import dataclasses
@@ -31,6 +31,7 @@ class Job:
     total: bool = False  # adds total = price * (1 - discount)
     repeat_to: int = 0  # list the files again and again until so many decoded bytes
     bounded: bool = False
+    output: str = "parquet"  # or csv, jsonl
     facts: dict = dataclasses.field(default_factory=dict)
     size: str = ""
 
@@ -80,6 +81,10 @@ def bounded(dataset, size):
     return Job(f"bounded/{dataset}", "write", dataset, where, repeat_to=BOUNDED_BYTES[size], bounded=True)
 
 
+def text(dataset, output):
+    return Job(f"text/{dataset}/{output}", "write", dataset, output=output)
+
+
 def all_jobs(size):
     jobs = []
     for layout in ("1x1", "1x50", "50f"):
@@ -94,6 +99,7 @@ def all_jobs(size):
     jobs.append(Job("select/wide-snappy-50f/keep10", "write", "wide-snappy-50f", keep_where("wide", 0.1), wide))
     jobs += [Job(f"first-row/{d}", "head", d) for d in ("flat-snappy-50f", "flat-snappy-1x1")]
     jobs.append(Job("count/tiny-snappy-10000f", "count", "tiny-snappy-10000f"))
+    jobs += [text("flatq-none-50f", output) for output in ("csv", "jsonl")]
     jobs += [bounded(dataset, size) for dataset in ("flat-snappy-50f", "flat-snappy-1x1")]
     for job in jobs:
         job.size = size

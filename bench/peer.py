@@ -30,8 +30,13 @@ def run_polars(spec):
             frame = frame.with_columns(total=pl.col("price") * (1 - pl.col("discount")))
         if spec["select"]:
             frame = frame.select(spec["select"])
-        target = f"{spec['out']}/part.parquet"
-        frame.sink_parquet(target, compression="snappy", maintain_order=False, engine="streaming")
+        target = f"{spec['out']}/part.{spec['output']}"
+        if spec["output"] == "csv":
+            frame.sink_csv(target, maintain_order=False, engine="streaming")
+        elif spec["output"] == "jsonl":
+            frame.sink_ndjson(target, maintain_order=False, engine="streaming")
+        else:
+            frame.sink_parquet(target, compression="snappy", maintain_order=False, engine="streaming")
 
     return pl.__version__, job
 
@@ -56,14 +61,15 @@ def run_duckdb(spec):
         if spec["kind"] == "count":
             return con.execute(f"SELECT count(*) FROM read_parquet('{spec['folder']}/*.parquet')").fetchone()[0]
         columns = ", ".join(f"{TOTAL_SQL} AS total" if c == "total" else c for c in spec["select"]) or "*"
-        where = " AND ".join(f"{column} {op} {literal(value)}" for column, op, value in spec["where"])
+        where = " AND ".join(f"{column} {op} {literal(value)}" for column, op, value in spec["where"]) or "true"
         files = ", ".join(f"'{f}'" for f in spec["files"])
-        target, options = f"{spec['out']}/part.parquet", ""
+        target, options = f"{spec['out']}/part.{spec['output']}", ""
+        form = {"parquet": "parquet, COMPRESSION snappy", "csv": "csv", "jsonl": "json"}[spec["output"]]
         if spec["variant"] == "file per thread":
             target, options = f"{spec['out']}/parts", ", PER_THREAD_OUTPUT true"
         con.execute(
             f"COPY (SELECT {columns} FROM read_parquet([{files}]) WHERE {where}) "
-            f"TO '{target}' (FORMAT parquet, COMPRESSION snappy{options})"
+            f"TO '{target}' (FORMAT {form}{options})"
         )
 
     return duckdb.__version__, job
@@ -92,6 +98,12 @@ def run_pyarrow(spec):
             columns = {c: pc.field(c) for c in spec["select"]}
             if spec["total"]:
                 columns["total"] = pc.field("price") * (pc.scalar(1.0) - pc.field("discount"))
+        if spec["output"] == "jsonl":
+            raise NotImplementedError("pyarrow writes no JSON")
+        if spec["output"] == "csv":
+            scanner = source.scanner(columns=columns, filter=predicate, use_threads=True)
+            ds.write_dataset(scanner, spec["out"], format="csv", existing_data_behavior="overwrite_or_ignore")
+            return
         parquet = ds.ParquetFileFormat()
         ds.write_dataset(
             source.scanner(columns=columns, filter=predicate, use_threads=True),

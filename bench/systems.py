@@ -67,12 +67,14 @@ def weir_arguments(job, out, limit_mib):
         return ["count", str(job.folder)]
     source = job.files if job.repeat_to else [f"{job.folder}/*.parquet"]
     terms = [f"{column} {op} {weir_literal(value)}" for column, op, value in job.where]
-    arguments = ["read", *source, "then", "filter", " and ".join(terms)]
+    arguments = ["read", *source]
+    if terms:
+        arguments += ["then", "filter", " and ".join(terms)]
     if job.total:
         arguments += ["then", "with", f"total = {jobs.TOTAL}"]
     if job.select:
         arguments += ["then", "select", ",".join(job.select)]
-    arguments += ["then", "write", f"{out}/", "--mode", "overwrite"]
+    arguments += ["then", "write", f"{out}/", "--mode", "overwrite", "--format", job.output]
     return arguments + (["--memory-limit", f"{limit_mib}M"] if limit_mib else [])
 
 
@@ -84,6 +86,7 @@ def peer_arguments(job, system, variant, out, threads, limit_mib):
         "where": job.where,
         "select": job.select,
         "total": job.total,
+        "output": job.output,
         "out": str(out),
         "threads": threads,
         "variant": variant,
