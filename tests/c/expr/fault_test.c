@@ -16,7 +16,7 @@ static const char *const texts[] = {
 	"cast(cast(n, 'decimal128(20, 2)') * 3, 'string')",
 	"cast(n, 'decimal128(20, 2)') // cast(7, 'decimal128(5, 1)')",
 	"coalesce(s.split(',')[1:], s.split('x')) if n > 3 else s.split()",
-	"s[1] in s.split(',')",
+	"s[:1] in s.split(',')",
 	"hour(cast(n, \"timestamp[s, tz=Europe/Berlin]\")) + d.year",
 };
 
