@@ -90,6 +90,8 @@ void csv_reader_free(struct weir_format_reader *base)
 /* Lines up to text[at], counted from the range's first. */
 static uint64_t lines_until(const struct csv_reader *self, uint32_t at)
 {
+	if (at == self->window) /* also before there is any text */
+		return self->lines;
 	return self->lines + weir_text_line_ends(self->input.text + self->window, at - self->window);
 }
 
