@@ -333,6 +333,7 @@ static int window_fill(struct csv_reader *self, struct weir_error *err)
 		index_restart(self);
 		return WEIR_OK;
 	}
+	self->window = (uint32_t)input->begin; /* a fill that fails has moved the text all the same */
 	if (err->code != WEIR_E_IO && err->code != WEIR_E_DATA && unread > WINDOW_BYTES / 2)
 		weir_text_too_long(err, unread);
 	csv_error_place(self, (uint32_t)input->begin, err);
