@@ -43,6 +43,9 @@ int weir_file_begin_pipe(struct weir_file *file, const _Atomic bool *cancelled, 
 /* What a stream does with a pipe: byte `position` and those behind it, 1 to `size` of them; 0 at the end only. */
 int weir_file_read_pipe(struct weir_file *file, uint64_t position, void *buffer, size_t size, size_t *got,
 			struct weir_error *err);
+/* The whole pipe as an ordinary file, copied to one without a name (io/spool.c). */
+int weir_file_spool(struct weir_account *account, struct weir_file *pipe, const _Atomic bool *cancelled,
+		    struct weir_file **out, struct weir_error *err);
 
 /* The kernel may read this range ahead. Never fails. */
 void weir_file_advise(struct weir_file *file, uint64_t offset, uint64_t size);

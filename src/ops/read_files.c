@@ -109,6 +109,19 @@ static int open_input(struct weir_op_env *env, struct read_config *config, struc
 	return code;
 }
 
+/* The format is not read from front to back. */
+static int put_input_down(struct weir_op_env *env, struct read_config *config, struct weir_error *err)
+{
+	struct weir_file *file = NULL;
+	int code = weir_file_spool(env->account, config->input, env->cancelled, &file, err);
+
+	if (!code)
+		code = env->keep(env, file, unref_file, err);
+	if (!code)
+		config->input = file;
+	return code;
+}
+
 /* The names that count in folders as long as any format will do. */
 static int all_extensions(struct weir_arena *arena, const char *const **out, struct weir_error *err)
 {
@@ -206,8 +219,6 @@ int weir_read_choose_format(struct weir_op_env *env, struct read_config *config,
 			return code;
 	}
 	if (config->input && weir_file_is_pipe(config->input) && !weir_format_is_streamed(config->format))
-		return weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "%s cannot be read from a pipe, since it is not read from front to back: give a file",
-				      config->format->name);
+		return put_input_down(env, config, err);
 	return WEIR_OK;
 }

@@ -22,6 +22,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/nameless.h"
 #include "store/store_impl.h"
 
 #include <errno.h>
@@ -33,27 +34,6 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-static int open_nameless(const char *directory)
-{
-	char name[4096];
-	int fd;
-
-	if (weir_fault(WEIR_FAULT_OPEN))
-		return -1;
-	fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR))
-		return fd;
-	/* Some network and overlay file systems have no O_TMPFILE. */
-	if ((size_t)snprintf(name, sizeof(name), "%s/weir-spill-XXXXXX", directory) >= sizeof(name)) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	fd = mkostemp(name, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(name);
-	return fd;
-}
 
 int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 {
@@ -67,7 +47,7 @@ int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 	pthread_mutex_unlock(&store->lock);
 	if (is_open)
 		return WEIR_OK;
-	fd = open_nameless(file->directory);
+	fd = weir_open_nameless(file->directory);
 	if (fd < 0)
 		return weir_error_set_errno(err, errno, "%s: cannot spill there", file->directory);
 	pthread_mutex_lock(&store->lock);

@@ -211,3 +211,13 @@ def test_convert_takes_options_of_both_sides(weir, table, folder, tmp_path):
     assert pq.read_table(tmp_path / "out")["key"].to_pylist() == table["key"].to_pylist()
     assert b"convert what into what" in weir("convert", folder, code=2).stderr
     assert b"exists" in weir("convert", folder, tmp_path / "all.parquet", code=1).stderr
+
+
+def test_what_is_not_read_from_front_to_back_comes_from_a_pipe_too(weir, table, folder):
+    data = (folder / "part-2.parquet").read_bytes()
+    assert weir("read", "-", "then", "count", input=data).stdout == b"5000\n"
+    keys = weir("read", "-", "--format", "parquet", "then", "filter", "key < 10_005", "then", "select", "key", input=data)
+    assert keys.stdout == b"key\n10000\n10001\n10002\n10003\n10004\n"
+    assert b"TMPDIR" not in weir("read", "-", "then", "count", input=data[:5000], code=1).stderr
+    failed = weir("read", "-", "then", "count", input=data, code=1, env={"TMPDIR": "/nowhere"})
+    assert b"/nowhere" in failed.stderr
