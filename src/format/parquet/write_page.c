@@ -332,8 +332,9 @@ int parquet_page_end(struct parquet_leaf_writer *leaf, struct weir_error *err)
 			     &stored, &stored_size, err);
 	if (code)
 		return code;
-	if (leaf->page_values)
-		leaf->codec_chosen = true;
+	/* Pages of one chunk are all compressed or none: after a first page of nothing but nulls, which decides nothing, it is
+	 * too late to store the others as they are. */
+	leaf->codec_chosen = true;
 
 	header.type = v2 ? PARQUET_PAGE_DATA_V2 : PARQUET_PAGE_DATA;
 	header.size_uncompressed = (int32_t)body.size;
