@@ -29,6 +29,50 @@ static bool is_date_or_timestamp(const struct weir_type *type)
 	return type->id == WEIR_DATE32 || type->id == WEIR_TIMESTAMP;
 }
 
+static const struct weir_type *widen(struct weir_account *account, const struct weir_type *a, const struct weir_type *b,
+				     struct weir_error *err);
+
+/* Of lists their items, of structs their fields, by name; those that only one has follow. */
+static const struct weir_type *widen_nested(struct weir_account *account, const struct weir_type *a,
+					    const struct weir_type *b, struct weir_error *err)
+{
+	size_t capacity = ((size_t)a->field_count + b->field_count) * sizeof(struct weir_field);
+	struct weir_field *fields = weir_alloc(account, capacity, err);
+	const struct weir_type *both = NULL;
+	uint32_t count = a->field_count;
+
+	if (!fields)
+		return NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		fields[i] = a->fields[i];
+		weir_type_ref(fields[i].type);
+	}
+	for (uint32_t i = 0; i < b->field_count; i++) {
+		const struct weir_type *wider;
+		uint32_t at = 0;
+
+		while (a->id == WEIR_STRUCT && at < a->field_count && strcmp(fields[at].name, b->fields[i].name) != 0)
+			at++;
+		if (at == a->field_count) {
+			fields[count] = b->fields[i];
+			weir_type_ref(fields[count++].type);
+			continue;
+		}
+		wider = widen(account, fields[at].type, b->fields[i].type, err);
+		if (!wider)
+			goto out;
+		weir_type_unref(fields[at].type);
+		fields[at].type = wider;
+	}
+	both = a->id == WEIR_STRUCT ? weir_type_struct(account, fields, count, err)
+				    : weir_type_list(account, a->id, &fields[0], 0, false, err);
+out:
+	for (uint32_t i = 0; i < count; i++)
+		weir_type_unref(fields[i].type);
+	weir_free(account, fields, capacity);
+	return both;
+}
+
 /* Numbers become wider, dates timestamps, null anything; what has nothing else in common are texts. */
 static const struct weir_type *widen(struct weir_account *account, const struct weir_type *a, const struct weir_type *b,
 				     struct weir_error *err)
@@ -37,13 +81,15 @@ static const struct weir_type *widen(struct weir_account *account, const struct 
 
 	if (a->id != b->id && is_date_or_timestamp(a) && is_date_or_timestamp(b))
 		return weir_type_ref(a->id == WEIR_TIMESTAMP ? a : b);
-	if (a->id == WEIR_STRING && !weir_type_is_nested(b))
+	if (a->id == b->id && (a->id == WEIR_STRUCT || a->id == WEIR_LIST_TYPE))
+		return widen_nested(account, a, b, err);
+	if (a->id == WEIR_STRING)
 		return weir_type_ref(a);
 	both = weir_type_unify(account, a, b, err);
-	if (both || err->code != WEIR_E_TYPE || weir_type_is_nested(a) || weir_type_is_nested(b))
+	if (both || err->code != WEIR_E_TYPE)
 		return both;
 	weir_error_clear(err);
-	return weir_type_of(WEIR_STRING);
+	return weir_type_ref(weir_type_of(WEIR_STRING));
 }
 
 /* `field` gets the wider type; the old one stays with whoever holds it. *made is to be released. */
@@ -130,6 +176,41 @@ void weir_read_misfits_free(void *state)
 	weir_free(misfits->account, misfits, sizeof(*misfits));
 }
 
+/* The same type in memory of `account`: what a lane made goes with the lane. */
+static const struct weir_type *copy_type(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+{
+	size_t size = type->field_count * sizeof(struct weir_field);
+	const struct weir_type *copy = NULL;
+	struct weir_field *fields;
+	uint32_t count = 0;
+
+	if (type->is_static)
+		return weir_type_ref(type);
+	if (type->id == WEIR_TIMESTAMP)
+		return weir_type_temporal(account, type->id, type->unit, type->timezone, err);
+	if (type->id != WEIR_STRUCT && type->id != WEIR_LIST_TYPE) {
+		char name[128];
+
+		return weir_type_parse(account, weir_type_name(type, name, sizeof(name)), err);
+	}
+	fields = weir_alloc(account, size, err);
+	if (!fields)
+		return NULL;
+	for (; count < type->field_count; count++) {
+		fields[count] = type->fields[count];
+		fields[count].type = copy_type(account, type->fields[count].type, err);
+		if (!fields[count].type)
+			goto out;
+	}
+	copy = type->id == WEIR_STRUCT ? weir_type_struct(account, fields, count, err)
+				       : weir_type_list(account, type->id, &fields[0], 0, false, err);
+out:
+	while (count)
+		weir_type_unref(fields[--count].type);
+	weir_free(account, fields, size);
+	return copy;
+}
+
 /* struct weir_read_setup.misfit. A note that finds no memory is not made: the reader's error stands all the same. */
 void weir_read_misfit(void *context, const char *column, const struct weir_type *wider)
 {
@@ -139,8 +220,8 @@ void weir_read_misfit(void *context, const char *column, const struct weir_type 
 
 	pthread_mutex_lock(&misfits->lock);
 	misfit.column = weir_strdup(misfits->account, column, &ignored);
-	misfit.type = weir_type_ref(wider);
-	if (!misfit.column || weir_list_push(&misfits->notes, misfits->account, &ignored, misfit))
+	misfit.type = copy_type(misfits->account, wider, &ignored);
+	if (!misfit.column || !misfit.type || weir_list_push(&misfits->notes, misfits->account, &ignored, misfit))
 		misfit_release(misfits, &misfit);
 	pthread_mutex_unlock(&misfits->lock);
 }
@@ -196,9 +277,12 @@ int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out,
 		char name[96], before[96];
 		uint32_t column;
 
-		if (!misfit->stands || said_before(misfits, i) ||
-		    weir_schema_find(config->setup.schema, misfit->column, &column, err)) {
+		if (!misfit->stands || said_before(misfits, i))
+			continue;
+		if (weir_schema_find(config->setup.schema, misfit->column, &column, err)) {
 			weir_error_clear(err);
+			code = weir_text_printf(out, err, "%s%s as %s, which is new", out->size ? "; " : "", misfit->column,
+						weir_type_name(misfit->type, name, sizeof(name)));
 			continue;
 		}
 		type = widen(misfits->account, config->setup.schema->fields[column].type, misfit->type, err);
@@ -222,11 +306,8 @@ int weir_read_misfits_apply(struct read_config *config, struct weir_account *acc
 		const struct misfit *misfit = &misfits->notes.items[i];
 		struct weir_field field = {.name = misfit->column, .type = misfit->type, .nullable = true};
 		struct weir_schema *one, *both = NULL;
-		bool known = false;
 
-		for (uint32_t k = 0; k < (*schema)->field_count; k++)
-			known |= strcmp((*schema)->fields[k].name, misfit->column) == 0;
-		if (!misfit->stands || !known)
+		if (!misfit->stands)
 			continue;
 		one = weir_schema_new(account, &field, 1, NULL, err);
 		code = one ? weir_read_widen_schema(account, *schema, one, &both, err) : err->code;
