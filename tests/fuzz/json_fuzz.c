@@ -42,7 +42,7 @@ static int64_t records_of(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	static const struct weir_setting settings[] = {{"nonfinite", "error"}, {"depth", "500"}};
+	static const struct weir_setting settings[] = {{"non-finite", "error"}, {"depth", "500"}};
 	struct json_feed feed;
 	int64_t rows, theirs;
 	char *text;

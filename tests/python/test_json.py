@@ -314,7 +314,7 @@ def test_surrogates(read):
 
 def test_nonfinite(read):
     assert math.isnan(read('{"a":NaN}').to_pylist()[0]["a"])
-    assert fails(read, '{"a":NaN}', nonfinite="error").code == DATA
+    assert fails(read, '{"a":NaN}', non_finite="error").code == DATA
 
 
 def test_depth(read):
@@ -345,7 +345,7 @@ def test_encodings(read):
 
 
 @pytest.mark.parametrize("name, value", [("layout", "x"), ("depth", "0"), ("infer", "some"), ("types", "a"), ("types", "a=in64"),
-                                         ("surrogates", ""), ("nonfinite", "yes"), ("unexpected", "?"), ("encoding", "ebcdic")])
+                                         ("surrogates", ""), ("non-finite", "yes"), ("unexpected", "?"), ("encoding", "ebcdic")])
 def test_options_that_are_wrong(read, name, value):
     assert f"--{name}" in fails(read, "{}", **{name: value}).message or name == "encoding"
 

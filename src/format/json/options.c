@@ -5,7 +5,7 @@
 #include <string.h>
 
 const char *const json_option_names[] = {
-	"types=", "infer=", "layout=", "unexpected=", "surrogates=", "nonfinite=", "depth=", "encoding=", "compression=", NULL,
+	"types=", "infer=", "layout=", "unexpected=", "surrogates=", "non-finite=", "depth=", "encoding=", "compression=", NULL,
 };
 
 const struct json_options json_options_default = {.depth_max = JSON_DEPTH_DEFAULT};
@@ -135,7 +135,7 @@ static int parse_setting(struct weir_arena *arena, const struct weir_setting *se
 	} else if (strcmp(setting->name, "surrogates") == 0) {
 		code = choose(setting, surrogates_choices, &value, err);
 		options->surrogates = (enum json_surrogates)value;
-	} else if (strcmp(setting->name, "nonfinite") == 0) {
+	} else if (strcmp(setting->name, "non-finite") == 0) {
 		code = choose(setting, nonfinite_choices, &value, err);
 		options->nonfinite = (enum json_nonfinite)value;
 	} else {
