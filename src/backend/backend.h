@@ -32,6 +32,7 @@ struct weir_run_stats {
 	uint64_t splits_done, splits_known;
 	bool splits_all_known;
 	uint64_t rows_in, rows_out, bytes_est_done, bytes_est_known;
+	uint64_t rows_pruned; /* of the input: by statistics, without being read */
 	int64_t memory_used, memory_peak, memory_limit;
 	uint32_t lanes;
 	struct weir_core_stats core;

@@ -20,6 +20,9 @@ int weir_stats_print(const struct weir_run_stats *stats, struct weir_text *out, 
 		code = weir_text_printf(out, err, "%-12s %12llu %10s %14s\n", "sink, idle",
 					(unsigned long long)stats->rows_out, "",
 					weir_format_duration(slots > in_chain ? slots - in_chain : 0, a, sizeof(a)));
+	if (!code && stats->rows_pruned)
+		code = weir_text_printf(out, err, "%llu rows of the input ruled out by statistics, unread\n",
+					(unsigned long long)stats->rows_pruned);
 	if (!code)
 		code = weir_text_printf(out, err, "time %s on %u lane%s, %llu split%s",
 					weir_format_duration(wall, a, sizeof(a)), stats->lanes,

@@ -60,6 +60,8 @@ struct weir_source_ops {
 	bool (*needs_confirm)(void *lane);
 	void (*split_abort)(void *lane);
 	void (*lane_free)(void *lane);
+	/* Rows of the input that were proven not to be wanted without being read, so far. Any thread. NULL: none. */
+	uint64_t (*rows_pruned)(const void *source);
 	void (*free)(void *source);
 };
 

@@ -54,6 +54,8 @@ struct read_source {
 	double bytes_per_byte; /* decoded bytes of the scanned columns per byte on disk */
 	/* The match of the first file's schema, shared by all files that have it. Made before lanes start. */
 	struct read_match *first_match;
+	struct weir_format_file *first; /* opened for that; the first file is cut from it */
+	_Atomic uint64_t rows_pruned;   /* relaxed: a figure for stats */
 	_Atomic bool warned_extra;
 	pthread_mutex_t lock; /* guards what follows; rank: nothing is called under it */
 	uint64_t skipped_count;
@@ -80,6 +82,7 @@ struct read_lane {
 	size_t range_next;
 	bool range_open;
 	bool has_begun;        /* a range of the split has been opened */
+	uint64_t rows_pruned, rows_pruned_before; /* in the open split; by the reader before it */
 	uint32_t range_number; /* of the open range */
 	/* The split's first range, if it began at a guess: which one, and where. A reference; NULL: nothing was guessed. */
 	struct weir_format_file *guessed;
@@ -225,6 +228,7 @@ struct cutting {
 	struct read_source *source;
 	const struct weir_listed *listed;
 	struct weir_format_file *file;
+	uint64_t rows; /* in ranges */
 	struct weir_error *err;
 };
 
@@ -237,6 +241,7 @@ static int cut_range(void *context, const struct weir_range *range)
 
 	if (code)
 		return code;
+	cutting->rows += range->end - range->begin;
 	piece.file = weir_format_file_ref(cutting->file);
 	piece.range = *range;
 	piece.bytes_est = range->bytes_decoded_est > FILE_COST_BYTES ? range->bytes_decoded_est : FILE_COST_BYTES;
@@ -246,14 +251,26 @@ static int cut_range(void *context, const struct weir_range *range)
 	return code;
 }
 
+/* Of a file's rows, those that no range has. Formats that do not count them leave none out. */
+static uint64_t rows_left_out(const struct weir_format_file *file, uint64_t rows)
+{
+	return file->row_count > 0 && (uint64_t)file->row_count > rows ? (uint64_t)file->row_count - rows : 0;
+}
+
 /* Opens a large file and cuts it into pieces. */
 static int cut_file(struct read_source *source, const struct weir_listed *listed, struct weir_error *err)
 {
 	struct cutting cutting = {.source = source, .listed = listed, .err = err};
 	struct read_match *match = NULL;
-	bool unreadable;
-	int code = weir_read_open(source->account, source->config, listed->path, &cutting.file, &unreadable, err);
+	bool unreadable = false;
+	int code = WEIR_OK;
 
+	if (source->first && strcmp(listed->path, source->config->first_path) == 0) {
+		cutting.file = source->first;
+		source->first = NULL;
+	} else {
+		code = weir_read_open(source->account, source->config, listed->path, &cutting.file, &unreadable, err);
+	}
 	if (!code && unreadable) {
 		note_skipped(source, err);
 		return WEIR_OK;
@@ -262,6 +279,9 @@ static int cut_file(struct read_source *source, const struct weir_listed *listed
 		code = match_for(source, cutting.file, listed->path, &match, err);
 	if (!code)
 		code = source->config->format->ranges(cutting.file, &match->scan, source->target, cut_range, &cutting, err);
+	if (!code)
+		atomic_fetch_add_explicit(&source->rows_pruned, rows_left_out(cutting.file, cutting.rows),
+					  memory_order_relaxed);
 	weir_error_at_source(err, listed->path);
 	weir_read_match_unref(match);
 	weir_format_file_unref(cutting.file);
@@ -447,6 +467,33 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	return WEIR_OK;
 }
 
+static uint64_t reader_pruned(const struct read_lane *lane)
+{
+	struct weir_format_stats stats = {0};
+
+	if (lane->reader->ops->reader_stats)
+		lane->reader->ops->reader_stats(lane->reader, &stats);
+	return stats.rows_pruned;
+}
+
+/* The split is at its end: what was left out of it counts. */
+static void pruned_add(struct read_lane *lane)
+{
+	uint64_t pruned = reader_pruned(lane);
+
+	atomic_fetch_add_explicit(&lane->source->rows_pruned, lane->rows_pruned + pruned - lane->rows_pruned_before,
+				  memory_order_relaxed);
+	lane->rows_pruned = 0;
+	lane->rows_pruned_before = pruned;
+}
+
+static uint64_t rows_pruned(const void *state)
+{
+	const struct read_source *source = state;
+
+	return atomic_load_explicit(&source->rows_pruned, memory_order_relaxed);
+}
+
 static int split_open(void *state, void *split, struct weir_error *err)
 {
 	struct read_lane *lane = state;
@@ -457,6 +504,8 @@ static int split_open(void *state, void *split, struct weir_error *err)
 	lane->has_begun = false;
 	lane->split = split;
 	lane->piece_next = 0;
+	lane->rows_pruned = 0;
+	lane->rows_pruned_before = reader_pruned(lane);
 	return WEIR_OK;
 }
 
@@ -607,6 +656,7 @@ static int piece_open(struct read_lane *lane, struct weir_error *err)
 {
 	const struct read_config *config = lane->source->config;
 	bool unreadable = false;
+	uint64_t rows = 0;
 	int code = WEIR_OK;
 
 	lane->piece = &lane->split->pieces.items[lane->piece_next++];
@@ -635,7 +685,11 @@ static int piece_open(struct read_lane *lane, struct weir_error *err)
 	lane->ranges.count = lane->range_next = 0;
 	if (lane->piece->file)
 		return weir_list_push(&lane->ranges, &lane->account, err, lane->piece->range);
-	return config->format->ranges(lane->file, &lane->match->scan, 0, keep_range, &(struct range_list){lane, err}, err);
+	code = config->format->ranges(lane->file, &lane->match->scan, 0, keep_range, &(struct range_list){lane, err}, err);
+	for (size_t i = 0; i < lane->ranges.count; i++)
+		rows += lane->ranges.items[i].end - lane->ranges.items[i].begin;
+	lane->rows_pruned += code ? 0 : rows_left_out(lane->file, rows);
+	return code;
 }
 
 /* The format's columns in the dataset's order and types. */
@@ -692,6 +746,7 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 		if (!lane->piece) {
 			if (lane->piece_next == lane->split->pieces.count) {
 				*out = (struct weir_vector){0};
+				pruned_add(lane);
 				return WEIR_OK;
 			}
 			code = piece_open(lane, err);
@@ -737,6 +792,7 @@ static void source_free(void *state)
 	weir_list_release(&source->cut, source->account);
 	weir_read_files_release(&source->files);
 	weir_read_match_unref(source->first_match);
+	weir_format_file_unref(source->first);
 	weir_program_free(source->partition_filter);
 	if (source->skipped_count)
 		weir_log(WEIR_LOG_WARN, "%llu %s left out that could not be read; the first: %s",
@@ -757,6 +813,7 @@ static const struct weir_source_ops source_ops = {
 	.needs_confirm = needs_confirm,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
+	.rows_pruned = rows_pruned,
 	.free = source_free,
 };
 
@@ -800,7 +857,12 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 					   err);
 	if (!code && config->predicate && config->partition_count)
 		code = weir_program_new(env->account, config->predicate, node->schema, &source->partition_filter, err);
-	weir_format_file_unref(first);
+	/* Only a file that will be cut (take_file) is wanted again before lanes run. */
+	if (!code && !config->input &&
+	    (double)weir_file_size(first->file) * source->bytes_per_byte > (double)source->target / 2)
+		source->first = first;
+	else
+		weir_format_file_unref(first);
 	if (code) {
 		source_free(source);
 		return code;

@@ -3,6 +3,7 @@ alone. What it reads must be what pyarrow reads, for every type, encoding and wa
 import ctypes
 import decimal
 import os
+import re
 
 import numpy as np
 import pyarrow as pa
@@ -132,6 +133,30 @@ def test_a_damaged_column_is_an_error_and_others_are_not(read, table, tmp_path):
     others = [i for i in range(COLUMNS) if i != 3]
     got = read(path, columns=others, predicate="id % 9 == 4", every=9, phase=4)
     assert got.equals(rows_of(table, 9, 4).select(others))
+
+
+def test_errors_name_the_row_or_the_rows_of_the_page(read, tmp_path):
+    path, rows, bad = tmp_path / "text.parquet", 10_000, 7777
+    offsets = np.arange(rows + 1, dtype=np.int32) * 8
+    data = bytearray(b"a text. " * rows)
+    data[bad * 8 + 3] = 0xff
+    text = pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(bytes(data)))
+    table = pa.table({"text": text, "number": pa.array(np.arange(rows))})
+    pq.write_table(table, path, row_group_size=5000, use_dictionary=False, compression="none", store_schema=False)
+    with pytest.raises(ReadError, match=rf"row {bad}\b"):
+        read(path)
+    assert read(path, rows=(0, 5000)).num_rows == 5000
+    # A page that cannot be inflated is all of its rows, wherever the vector that met it begins.
+    pq.write_table(table, path, row_group_size=5000, use_dictionary=False, compression="snappy", data_page_size=1 << 12,
+                   column_encoding={"text": "PLAIN", "number": "PLAIN"}, max_rows_per_page=500)
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(1)
+    with open(path, "r+b") as file:
+        file.seek(chunk.data_page_offset + chunk.total_compressed_size * 5 // 8)
+        file.write(b"\xff" * 40)
+    with pytest.raises(ReadError, match=r"column number, rows \d+") as error:
+        read(path, columns=[1], rows=(0, 5000))
+    first, last = map(int, re.search(r"rows (\d+)\D+(\d+)", str(error.value)).groups())
+    assert 2500 <= first < last < 4000 and last - first < 1100
 
 
 def test_pages_are_inflated_once_and_memory_stays_small(read, table, tmp_path):

@@ -3,6 +3,8 @@ import ctypes
 import datetime
 import decimal
 import os
+import re
+import subprocess
 
 import duckdb
 import numpy
@@ -133,3 +135,18 @@ def test_nan_is_no_bound(read, tmp_path):
     pyarrow.parquet.write_table(want, path, row_group_size=1000)
     assert read(path, predicate="not (f < 5.0)").num_rows == 2000
     assert read(path, predicate="f != 5.0").num_rows == 2000
+
+
+def test_stats_say_how_many_rows_were_ruled_out(weir_command, tmp_path):
+    table = pyarrow.table({"a": range(100_000)})
+    pyarrow.parquet.write_table(table, tmp_path / "groups.parquet", row_group_size=10_000)
+    pyarrow.parquet.write_table(table, tmp_path / "pages.parquet", write_page_index=True, data_page_size=8192)
+    for name in ("groups", "pages"):
+        run = subprocess.run([weir_command, "read", str(tmp_path / f"{name}.parquet"), "then", "filter", "a > 85000", "then",
+                              "write", str(tmp_path / name), "--stats"], capture_output=True, text=True, check=True)
+        read = int(re.search(r"^read +(\d+)", run.stderr, re.M)[1])
+        ruled_out = int(re.search(r"^(\d+) rows of the input ruled out", run.stderr, re.M)[1])
+        assert 14_999 <= read <= 20_000 and read + ruled_out == 100_000, run.stderr
+    run = subprocess.run([weir_command, "read", str(tmp_path / "groups.parquet"), "then", "count", "--stats"],
+                         capture_output=True, text=True, check=True)
+    assert "ruled out" not in run.stderr

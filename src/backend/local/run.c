@@ -463,6 +463,8 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 	out->memory_used = memory.used + memory.warm;
 	out->memory_peak = memory.peak;
 	out->rows_out = run->rows_out;
+	if (run->fragment->source_ops->rows_pruned)
+		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
 	for (uint32_t i = 0; i < run->lane_count; i++) {
 		const struct lane *lane = &run->lanes[i];
 

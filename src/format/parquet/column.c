@@ -257,7 +257,7 @@ static int views_piece(struct flat *flat, uint32_t row, uint32_t count, uint32_t
 	if (parquet_values_read(leaf, present, packed, err))
 		return err->code;
 	if (leaf->info->is_text && !leaf->values.is_checked &&
-	    parquet_views_check(leaf, packed, present, flat->row_first + row, err))
+	    parquet_views_check(leaf, packed, present, present == count ? flat->row_first + row : WEIR_NO_ROW, err))
 		return err->code;
 	if (present < count)
 		spread(leaf, sizeof(struct weir_view), count, packed, out);
@@ -418,13 +418,27 @@ int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row
 	return WEIR_OK;
 }
 
+/* Where the row is not known, damage is in one of the page's. */
+static void error_at_rows(const struct parquet_leaf *leaf, int code, struct weir_error *err)
+{
+	const struct parquet_reader *reader = leaf->reader;
+	int64_t first = reader->file->metadata.row_groups[reader->row_group].row_begin;
+
+	if (code == WEIR_E_DATA && leaf->has_page && leaf->page.row_end > leaf->page.row_begin)
+		weir_error_at_rows(err, first + leaf->page.row_begin, leaf->page.row_end - leaf->page.row_begin);
+	else
+		weir_error_at_row(err, first + reader->vector_row);
+}
+
 int parquet_flat_decode(struct weir_pending *pending, const struct weir_selection *selection,
 			struct weir_column *column, struct weir_error *err)
 {
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
 	struct parquet_leaf *leaf = &self->leaves[0];
-	bool is_picked = selection->count > 0 && parquet_picks_cover(reader, selection);
+	/* When memory is short, a page that is small enough to stay costs less than its picks. */
+	bool is_picked = (leaf->is_held || !reader->is_tight) && selection->count > 0 &&
+			 parquet_picks_cover(reader, selection);
 	int code = WEIR_OK;
 
 	if (!is_picked && !leaf->is_held && (!selection->rows || selection->count > 0)) {
@@ -441,6 +455,6 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 		return WEIR_OK;
 fail:
 	weir_error_at_source(err, weir_file_path(reader->file->base.file));
-	weir_error_at_row(err, reader->file->metadata.row_groups[reader->row_group].row_begin + reader->vector_row);
+	error_at_rows(leaf, code, err);
 	return code;
 }

@@ -107,6 +107,7 @@ void parquet_leaf_close(struct parquet_leaf *leaf)
 	parquet_hold_release(leaf);
 	leaf->chunk = NULL;
 	leaf->window_size = 0;
+	leaf->window_run = 0;
 	leaf->has_page = false;
 	leaf->page = (struct parquet_page){0};
 	leaf->dictionary_body = 0;
@@ -385,6 +386,21 @@ static int checksum(const struct parquet_leaf *leaf, const struct parquet_page_h
 				    "The page's bytes are not those that were written: its checksum differs.");
 }
 
+/* A page that is not compressed, where it stays. */
+static int copy_out(struct parquet_leaf *leaf, const uint8_t *in, size_t size, struct weir_error *err)
+{
+	leaf->page.bytes = NULL;
+	if (leaf->handed && parquet_memory_retire(leaf, &leaf->inflated, true, err))
+		return err->code;
+	leaf->handed = false;
+	if (parquet_memory_reserve(leaf->reader->account, &leaf->inflated, size, err))
+		return err->code;
+	memcpy(leaf->inflated.data, in, size);
+	memset(leaf->inflated.data + size, 0, PARQUET_PAD);
+	leaf->page.bytes = leaf->inflated.data;
+	return WEIR_OK;
+}
+
 static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 {
 	const struct parquet_page_header *header = &leaf->page.header;
@@ -408,7 +424,8 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 			return parquet_leaf_damaged(
 				leaf, err, "An uncompressed page with two different sizes (%zu, %zu).", size, size_in);
 		leaf->page.bytes = in;
-		return WEIR_OK;
+		/* The run goes on without it. */
+		return leaf->window_run && !reader->is_one_vector ? copy_out(leaf, in, size, err) : WEIR_OK;
 	}
 	shift = inflate_shift(leaf);
 	if (raw)
@@ -429,6 +446,7 @@ static int inflate(struct parquet_leaf *leaf, struct weir_error *err)
 	if (leaf->window.capacity > 2 * reader->window_bytes_max + 8192 && !leaf->handed_window) {
 		parquet_memory_release(reader->account, &leaf->window);
 		leaf->window_size = 0;
+		leaf->window_run = 0;
 	}
 	return WEIR_OK;
 fail:
@@ -514,6 +532,7 @@ void parquet_page_drop(struct parquet_leaf *leaf)
 	WEIR_ASSERT(!leaf->handed && !leaf->handed_window);
 	leaf->page.bytes = NULL;
 	leaf->window_size = 0;
+	leaf->window_run = 0;
 	parquet_memory_release(leaf->reader->account, &leaf->inflated);
 	parquet_memory_release(leaf->reader->account, &leaf->window);
 }
@@ -539,9 +558,10 @@ static int dictionary_inflate(struct parquet_leaf *leaf, struct parquet_dictiona
 	int code;
 
 	/* It is often still in the window; if not, the window stays for the pages. */
+	parquet_window_check(leaf);
 	if (leaf->window_size && leaf->dictionary_body >= leaf->window_offset &&
 	    !weir_range_outside(leaf->dictionary_body - leaf->window_offset, size_in, leaf->window_size)) {
-		in = leaf->window.data + (leaf->dictionary_body - leaf->window_offset);
+		in = leaf->window_at + (leaf->dictionary_body - leaf->window_offset);
 	} else {
 		read = weir_alloc(reader->account, size_in + 1, err);
 		if (!read)

@@ -21,6 +21,7 @@ enum {
 	BYTES_MIN = 16 << 20,     /* what a page of each column takes, at least: less stays in the cache */
 	STRETCH_ROWS = 128 << 10, /* of a stretch */
 	VECTORS_MIN = 4,          /* of a stretch: what fewer have in common is not worth it */
+	HELD_SHARE = 4,           /* when memory is short: one in so many takes turns, at least */
 	PREDICATE_SHARE = 8,      /* the predicate reads at most one in so many columns */
 	SPARSE_MIN = 4,           /* one row in so many is picked, at most */
 	SPARSE_MIN_TIGHT = 2,     /* the same, when memory is short */
@@ -40,7 +41,8 @@ static void column_read(void *context, uint32_t column)
 	reads->has_nested |= reads->reader->columns[column].levels != NULL;
 }
 
-void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need)
+void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need,
+			uint32_t held)
 {
 	struct parquet_picks *picks = &reader->picks;
 	struct reads reads = {.reader = reader};
@@ -50,7 +52,8 @@ void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_
 	if (!reader->scan->predicate || reader->scan->vectors_small || reader->column_count < 2 ||
 	    group->row_count < VECTORS_MIN * (int64_t)reader->rows_cap)
 		return;
-	if (!reader->is_tight && (reader->column_count < LEAVES_MIN || need < BYTES_MIN))
+	if (reader->is_tight ? held < reader->column_count / HELD_SHARE
+			     : reader->column_count < LEAVES_MIN || need < BYTES_MIN)
 		return;
 	weir_program_columns(reader->scan->predicate, column_read, &reads);
 	picks->is_wanted = reads.count > 0 && !reads.has_nested &&

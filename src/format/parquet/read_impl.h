@@ -133,10 +133,13 @@ struct parquet_leaf {
 	const struct parquet_chunk *chunk; /* NULL: nothing open */
 	enum weir_codec codec;
 
-	/* The chunk's bytes: [window_offset, + window_size) of the file are in `window`. */
+	/* The chunk's bytes: [window_offset, + window_size) of the file are at window_at, in `window` or in the reader's
+	 * run of that number. */
 	uint64_t chunk_begin, chunk_end, next_offset;
 	uint64_t run_end; /* of the scanned chunks that follow without a gap */
 	struct parquet_memory window;
+	const uint8_t *window_at;
+	uint64_t window_run; /* 0: `window` */
 	uint64_t window_offset;
 	size_t window_size, readahead;
 	struct parquet_offset_index index; /* page_count 0: none */
@@ -224,6 +227,9 @@ struct parquet_reader {
 	struct parquet_memory run;     /* bytes [run_offset, + run_size) of the file: small chunks, read together */
 	uint64_t run_offset, run_next; /* run_next: the end of the chunk that was begun last */
 	size_t run_size;
+	uint64_t run_number; /* rises with every one that is read */
+	bool run_handed;     /* the vector that is out may point into it */
+	bool is_one_vector;  /* the row group is handed out at once: nothing of it is needed afterwards */
 	bool is_tight;        /* there is not memory for a page of every column */
 	size_t hold_bytes;    /* of a leaf, when it is */
 	uint64_t page_budget; /* of all pages and windows */
@@ -241,6 +247,8 @@ int parquet_memory_retire(struct parquet_leaf *leaf, struct parquet_memory *buff
 /* Bytes [offset, offset + size) of the file, contiguous. `size` lies inside the chunk. */
 int parquet_window_fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size, const uint8_t **out,
 			 struct weir_error *err);
+/* Forgets a window in a run that is gone. */
+void parquet_window_check(struct parquet_leaf *leaf);
 /* The leaves of a row group are open: which lie next to each other, and what the kernel may read ahead. */
 void parquet_windows_plan(struct parquet_reader *reader);
 
@@ -276,6 +284,9 @@ static inline void parquet_page_hand(struct parquet_leaf *leaf)
 		leaf->handed = true;
 	else
 		leaf->handed_window = true;
+	if (leaf->page.bytes >= leaf->reader->run.data && leaf->reader->run.data &&
+	    leaf->page.bytes < leaf->reader->run.data + leaf->reader->run.capacity)
+		leaf->reader->run_handed = true;
 }
 
 /* Values of the leaf's physical type, packed: nulls are not among them. Bits for BOOLEAN, views for BYTE_ARRAY (into the
@@ -318,13 +329,16 @@ int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row
 int parquet_hold_rows(struct parquet_leaf *leaf, bool is_picked, struct weir_column *column, struct weir_error *err);
 void parquet_hold_release(struct parquet_leaf *leaf);
 
-/* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA. */
+/* Texts among the selected rows' views that are not UTF-8: WEIR_E_DATA, with the row of the file if that of the first view
+ * (in the row group) is given. */
 int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view *views, uint32_t count,
 			int64_t row_first, struct weir_error *err);
 
 /* ── picks.c ── */
-/* Whether picks are worth finding in the row group that is being opened; `need` is what a page of each column takes. */
-void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need);
+/* Whether picks are worth finding in the row group that is being opened; `need` is what a page of each column takes, `held`
+ * how many of them take turns. */
+void parquet_picks_plan(struct parquet_reader *reader, const struct parquet_row_group *group, uint64_t need,
+			uint32_t held);
 /* Finds the picks of the stretch that begins with this row, if it is not inside one. No vector is out. */
 int parquet_picks_find(struct parquet_reader *reader, int64_t row, struct weir_error *err);
 /* How many picks lie before a row of the stretch. */

@@ -124,6 +124,7 @@ void parquet_vector_end(struct parquet_reader *self)
 		column->nested = NULL;
 	}
 	self->vector_rows = 0;
+	self->run_handed = false;
 }
 
 static void reader_close(struct parquet_reader *self)
@@ -267,6 +268,7 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 	int64_t room = weir_account_room(self->account);
 	int64_t used = weir_account_used(self->account);
 	uint64_t budget, need = 0, leaves = 0;
+	uint32_t held = 0;
 
 	self->is_tight = false;
 	if (weir_add_overflows(room, used, &room))
@@ -287,7 +289,6 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 		rows = rows < 64 ? 64 : rows & ~(uint64_t)63;
 		self->rows_cap = rows < self->rows_cap ? (uint32_t)rows : self->rows_cap;
 	}
-	parquet_picks_plan(self, group, need);
 	for (uint32_t i = 0; i < self->column_count; i++) {
 		struct parquet_column *column = &self->columns[i];
 
@@ -297,8 +298,10 @@ static void turns_plan(struct parquet_reader *self, const struct parquet_row_gro
 			column->leaves[l].is_held = self->is_tight && !column->levels &&
 						    leaf_need(self, &group->chunks[leaf], &self->file->leaves[leaf]) >
 							    self->hold_bytes;
+			held += column->leaves[l].is_held;
 		}
 	}
+	parquet_picks_plan(self, group, need, held);
 }
 
 uint64_t parquet_pages_bytes(const struct parquet_reader *self)
@@ -352,6 +355,9 @@ static int row_group_open(struct parquet_reader *self, uint32_t group, struct we
 		for (uint32_t l = 0; column->levels && l < column->leaf_count; l++)
 			parquet_levels_rewind(&column->levels[l]);
 	}
+	self->is_one_vector = !self->has_spans && metadata->row_count <= self->rows_cap &&
+			      metadata->row_count <= self->rows_max && self->row == metadata->row_begin &&
+			      metadata->row_count <= self->row_end - self->row;
 	parquet_windows_plan(self);
 	return WEIR_OK;
 }

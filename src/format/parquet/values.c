@@ -255,12 +255,15 @@ size_t parquet_values_size(const struct parquet_leaf *leaf, uint32_t count)
 int parquet_views_check(const struct parquet_leaf *leaf, const struct weir_view *views, uint32_t count,
 			int64_t row_first, struct weir_error *err)
 {
+	const struct parquet_reader *reader = leaf->reader;
+
 	for (uint32_t i = 0; i < count; i++) {
 		if (weir_utf8_valid(weir_view_bytes(&views[i]), views[i].size))
 			continue;
 		parquet_leaf_damaged(leaf, err, "A text that is not valid UTF-8.");
 		if (row_first != WEIR_NO_ROW)
-			weir_error_at_row(err, row_first + i);
+			weir_error_at_row(err, reader->file->metadata.row_groups[reader->row_group].row_begin +
+						       row_first + i);
 		return WEIR_E_DATA;
 	}
 	return WEIR_OK;

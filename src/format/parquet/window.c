@@ -2,11 +2,15 @@
  *
  * A leaf reads its chunk in windows (page.c says how large). Files with many columns and small row groups have chunks of
  * a few KiB, one after the other: read one by one that is a system call for each. So when leaves are asked for in the
- * order in which their chunks lie, the next ones are read along into the reader's `run`, and each leaf takes its own from
+ * order in which their chunks lie, the next ones are read along into the reader's `run`, and each leaf has its window
  * there:
  *
  *     chunks   │ c0 │ c1 │ c2 │ c3 │ … │ c9 │ not scanned │ c11 │
  *     read      one  ╰──── one run ────────╯               one
+ *
+ * The next run takes the place of the last. A leaf that comes back for more of its chunk finds its window gone and reads it
+ * by itself; a vector that points into the run keeps it until it is gone itself. Pages that are stored uncompressed and
+ * serve several vectors are copied out.
  *
  * A row group's first bytes, and what follows a window, are announced to the kernel, which reads them while we inflate.
  */
@@ -71,14 +75,41 @@ int parquet_memory_retire(struct parquet_leaf *leaf, struct parquet_memory *buff
 	return WEIR_OK;
 }
 
-/* The whole of a small chunk from the run, which is read when the chunk before this one was the last that was wanted. False
- * when it is not there. */
-static int run_take(struct parquet_leaf *leaf, uint64_t offset, size_t size, uint8_t *out, bool *taken,
+void parquet_window_check(struct parquet_leaf *leaf)
+{
+	if (leaf->window_run && leaf->window_run != leaf->reader->run_number) {
+		leaf->window_run = 0;
+		leaf->window_size = 0;
+	}
+}
+
+static int run_read(struct parquet_reader *reader, uint64_t offset, uint64_t end, struct parquet_leaf *leaf,
 		    struct weir_error *err)
 {
+	size_t size = (size_t)(end - offset);
+
+	reader->run_size = 0;
+	reader->run_number++;
+	if (reader->run_handed && parquet_memory_retire(leaf, &reader->run, true, err))
+		return err->code;
+	reader->run_handed = false;
+	if (parquet_memory_reserve(reader->account, &reader->run, size, err) ||
+	    weir_file_read(reader->file->base.file, offset, reader->run.data, size, err))
+		return err->code;
+	memset(reader->run.data + size, 0, PARQUET_PAD);
+	reader->run_offset = offset;
+	reader->run_size = size;
+	reader->stats.bytes_read += size;
+	return WEIR_OK;
+}
+
+/* The first `size` bytes of a small chunk in the run, which is read when the chunk before this one was the last that was
+ * wanted. False when it is not there. */
+static int run_take(struct parquet_leaf *leaf, size_t size, bool *taken, struct weir_error *err)
+{
 	struct parquet_reader *reader = leaf->reader;
-	bool is_next = reader->run_next == leaf->chunk_begin;
-	uint64_t end;
+	uint64_t offset = leaf->chunk_begin, end;
+	bool is_next = reader->run_next == offset;
 
 	*taken = false;
 	reader->run_next = leaf->chunk_end;
@@ -91,15 +122,13 @@ static int run_take(struct parquet_leaf *leaf, uint64_t offset, size_t size, uin
 		end = leaf->run_end - offset < RUN_MAX ? leaf->run_end : offset + RUN_MAX;
 		if (end < offset + size)
 			return WEIR_OK;
-		reader->run_size = 0;
-		if (parquet_memory_reserve(reader->account, &reader->run, (size_t)(end - offset), err) ||
-		    weir_file_read(reader->file->base.file, offset, reader->run.data, end - offset, err))
+		if (run_read(reader, offset, end, leaf, err))
 			return err->code;
-		reader->run_offset = offset;
-		reader->run_size = (size_t)(end - offset);
-		reader->stats.bytes_read += end - offset;
 	}
-	memcpy(out, reader->run.data + (offset - reader->run_offset), size);
+	leaf->window_at = reader->run.data + (offset - reader->run_offset);
+	leaf->window_run = reader->run_number;
+	leaf->window_offset = offset;
+	leaf->window_size = size;
 	*taken = true;
 	return WEIR_OK;
 }
@@ -114,17 +143,24 @@ int parquet_window_fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size
 	struct parquet_memory fresh = {0};
 	bool taken = false;
 
+	parquet_window_check(leaf);
 	if (leaf->window_size && offset >= leaf->window_offset &&
 	    !weir_range_outside(offset - leaf->window_offset, size, leaf->window_size)) {
-		*out = leaf->window.data + (offset - leaf->window_offset);
+		*out = leaf->window_at + (offset - leaf->window_offset);
 		return WEIR_OK;
 	}
 	if (want < leaf->readahead)
 		want = leaf->readahead;
 	if (want > leaf->chunk_end - offset)
 		want = leaf->chunk_end - offset;
+	if (offset == leaf->chunk_begin && run_take(leaf, want, &taken, err))
+		goto fail;
+	if (taken) {
+		*out = leaf->window_at;
+		return WEIR_OK;
+	}
 	if (leaf->window_size && offset >= leaf->window_offset && offset < leaf->window_offset + leaf->window_size) {
-		kept_at = leaf->window.data + (offset - leaf->window_offset);
+		kept_at = leaf->window_at + (offset - leaf->window_offset);
 		kept = leaf->window_size - (size_t)(offset - leaf->window_offset);
 	}
 	if (leaf->handed_window || leaf->window.capacity < want + PARQUET_PAD) {
@@ -145,18 +181,16 @@ int parquet_window_fetch(struct parquet_leaf *leaf, uint64_t offset, size_t size
 	} else if (kept) {
 		memmove(leaf->window.data, kept_at, kept);
 	}
+	leaf->window_at = leaf->window.data;
+	leaf->window_run = 0;
 	leaf->window_offset = offset;
 	leaf->window_size = kept;
-	if (offset == leaf->chunk_begin && run_take(leaf, offset, want, leaf->window.data, &taken, err))
+	if (weir_file_read(file, offset + kept, leaf->window.data + kept, want - kept, err))
 		goto fail;
-	if (!taken) {
-		if (weir_file_read(file, offset + kept, leaf->window.data + kept, want - kept, err))
-			goto fail;
-		reader->stats.bytes_read += want - kept;
-		/* The next window, if pages are being taken one after the other. */
-		if (want == reader->window_bytes_max && offset + want < leaf->chunk_end)
-			weir_file_advise(file, offset + want, want);
-	}
+	reader->stats.bytes_read += want - kept;
+	/* The next window, if pages are being taken one after the other. */
+	if (want == reader->window_bytes_max && offset + want < leaf->chunk_end)
+		weir_file_advise(file, offset + want, want);
 	leaf->window_size = want;
 	memset(leaf->window.data + want, 0, PARQUET_PAD);
 	*out = leaf->window.data;
