@@ -320,7 +320,9 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 					config->more_files ? "more than " : "", (unsigned long long)config->files_seen,
 					config->files_seen == 1 ? "" : "s");
 	if (!code && config->narrowed) {
-		code = weir_text_puts(out, config->column_count ? "; columns " : "; no columns: row counts from footers",
+		code = weir_text_puts(out, config->column_count                        ? "; columns "
+					   : weir_format_is_streamed(config->format) ? "; no columns: rows are only counted"
+										     : "; no columns: row counts from footers",
 				      err);
 		for (uint32_t i = 0; !code && i < config->column_count; i++) {
 			if (i == 12) {

@@ -535,8 +535,9 @@ static bool needs_confirm(void *state)
 {
 	const struct read_lane *lane = state;
 
-	/* An open range of a file with cuts: if it fails, its line is to be counted from the file's beginning. */
-	return lane->guessed || (lane->file && lane->file->cuts);
+	/* If an open range fails, its line is to be counted from the file's beginning, and misfits are to be settled: values
+	 * are looked at when somebody asks for them, far from here. */
+	return lane->guessed || (lane->file && (lane->file->cuts || lane->source->config->misfits));
 }
 
 static int confirm(void *state, struct weir_error *failure, struct weir_error *err)
@@ -777,9 +778,6 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 	}
 	if (lane->piece)
 		weir_error_at_source(err, lane->piece->path);
-	/* Where nothing was guessed nobody will ask for it to be confirmed. */
-	if (code == WEIR_E_MISFIT && !needs_confirm(lane))
-		weir_read_misfits_settle(lane->source->config->misfits, true);
 	return code;
 }
 

@@ -469,6 +469,13 @@ static void test_extensions(void **state)
 	CHECK(f, "e/*.txt", &options, "e/c.txt");
 	CHECK(f, "e/d*", &options, "e/d/e.parq");
 	CHECK(f, "only", &options, NULL);
+	make_file("z/a.parquet.gz", 0);
+	make_file("z/b.PARQ.zst", 0);
+	make_file("z/c.gz", 0);
+	make_file("z/d.parquet", 0);
+	CHECK(f, "z", &options, "z/d.parquet");
+	options.compressed = true;
+	CHECK(f, "z", &options, "z/a.parquet.gz", "z/b.PARQ.zst", "z/d.parquet");
 	assert_int_equal(f->error.code, WEIR_E_NOT_FOUND);
 	assert_non_null(strstr(f->error.message, ".parquet"));
 	assert_string_equal(f->error.source, "only");
@@ -618,6 +625,41 @@ static void test_no_memory(void **state)
 }
 #endif
 
+static void count_missing(void *context, const struct weir_error *why)
+{
+	assert_true(why->code == WEIR_E_NOT_FOUND || why->code == WEIR_E_IO);
+	assert_true(why->source[0]);
+	++*(int *)context;
+}
+
+static void missing_paths_are_told(void **state)
+{
+	struct fixture *f = *state;
+	static const char *const paths[] = {"a", "gone", "*.nothing", "empty", "b/dead", "a/x.p", "b", "loop"};
+	int missing = 0;
+	struct weir_list_options options = {.extensions = (const char *const[]){".p", NULL},
+					    .missing = count_missing,
+					    .missing_context = &missing};
+	struct paths *got = calloc(1, sizeof(*got));
+
+	make_file("a/x.p", 1);
+	make_file("b/y.p", 1);
+	assert_int_equal(mkdir("empty", 0700), 0);
+	assert_int_equal(symlink("nowhere", "b/dead.p"), 0);
+	assert_int_equal(symlink("nowhere", "b/dead"), 0);
+	assert_int_equal(list_all(f, paths, 7, &options, got), WEIR_OK);
+	assert_int_equal(got->count, 3);
+	assert_string_equal(got->items[0], "a/x.p");
+	assert_string_equal(got->items[1], "a/x.p");
+	assert_string_equal(got->items[2], "b/y.p");
+	assert_int_equal(missing, 5); /* gone, the pattern, the empty folder, b/dead, b/dead.p */
+	/* What is wrong with more than one path is still an error. */
+	assert_int_equal(mkdir("loop", 0700), 0);
+	assert_int_equal(symlink("..", "loop/up"), 0);
+	assert_int_equal(list_all(f, paths, 8, &options, got), WEIR_E_INVALID);
+	free(got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -628,6 +670,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_hive_partitions, tree_setup, tree_teardown),
 		cmocka_unit_test_setup_teardown(test_links, tree_setup, tree_teardown),
 		cmocka_unit_test_setup_teardown(test_what_is_not_there, tree_setup, tree_teardown),
+		cmocka_unit_test_setup_teardown(missing_paths_are_told, tree_setup, tree_teardown),
 		cmocka_unit_test(test_hostile_pattern),
 #ifdef WEIR_FAULTS
 		cmocka_unit_test_setup_teardown(test_no_memory, tree_setup, tree_teardown),

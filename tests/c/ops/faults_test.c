@@ -19,10 +19,11 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <zlib.h>
 
 #ifdef WEIR_FAULTS
 
-enum { ROWS = 30000, RUNS_A_KIND = 400, HANG_S = 20 };
+enum { ROWS = 30000, TEXT_ROWS = 600000, RUNS_A_KIND = 400, HANG_S = 20 };
 
 static char folder[256];
 
@@ -43,6 +44,31 @@ static int run(const char *chain, uint64_t *rows, char *message, size_t size)
 static void chain_text(char *text, size_t size, const char *format)
 {
 	snprintf(text, size, format, folder, folder);
+}
+
+/* The same rows plain and compressed; one id in a place that no sample sees is a text. */
+static int put_text(void)
+{
+	char path[512];
+	FILE *plain;
+	gzFile packed;
+
+	snprintf(path, sizeof(path), "%s/text", folder);
+	if (mkdir(path, 0700))
+		return -1;
+	snprintf(path, sizeof(path), "%s/text/a.csv", folder);
+	plain = fopen(path, "w");
+	snprintf(path, sizeof(path), "%s/text/b.csv.gz", folder);
+	packed = gzopen(path, "wb1");
+	if (!plain || !packed)
+		return -1;
+	fputs("id,x\n", plain);
+	gzputs(packed, "id,x\n");
+	for (int i = 0; i < TEXT_ROWS; i++) {
+		fprintf(plain, "%d%s,%d.5\n", i, i == TEXT_ROWS / 10 * 7 ? "a" : "", i % 10);
+		gzprintf(packed, "%d,%d.5\n", i, i % 10);
+	}
+	return fclose(plain) || gzclose(packed) ? -1 : 0;
 }
 
 static void must_run(const char *format, uint64_t rows_expected)
@@ -85,6 +111,10 @@ static const struct scenario scenarios[] = {
 	 "read '%s/out' then write '%s/check' --mode overwrite", ROWS / 3},
 	{"one.parquet", "read '%s/in' then drop s then limit 20000 then write '%s/one.parquet' --compression zstd",
 	 "read '%s/one.parquet' then write '%s/check' --mode overwrite", 20000},
+	/* Types from samples, one of them too narrow: it begins again. Compressed files, and one that is not there. */
+	{"text.parquet",
+	 "read '%1$s/text' '%1$s/gone.csv' --path-column p --missing skip then filter 'id is not None' then write '%1$s/text.parquet'",
+	 "read '%s/text.parquet' then write '%s/check' --mode overwrite", 2 * TEXT_ROWS},
 };
 
 static uint64_t stride(uint64_t count)
@@ -187,7 +217,7 @@ static int set_up(void **state)
 		printf("%s\n", message);
 		return -1;
 	}
-	return 0;
+	return put_text();
 }
 
 static int tear_down(void **state)

@@ -46,7 +46,8 @@ static void random_chain(char *out, size_t size)
 		"limit 17",
 		"union 'read \"%s/in\" then filter \"id > 2990\" then limit 40'",
 	};
-	size_t at = (size_t)snprintf(out, size, "read '%s/in'%s", folder, draw(4) ? "" : " --unify-schemas");
+	static const char *const options[] = {"", "", " --unify-schemas", " --path-column p --missing skip", " --include-paths"};
+	size_t at = (size_t)snprintf(out, size, "read '%s/in'%s", folder, options[draw(5)]);
 
 	for (uint32_t n = draw(6); n; n--) {
 		at += (size_t)snprintf(out + at, size - at, " then ");
