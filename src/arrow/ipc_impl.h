@@ -178,6 +178,56 @@ int ipc_rows_read(struct weir_ipc_layout *layout, uint32_t field, int64_t begin,
 		  const struct weir_ipc_body *body, struct weir_array *const *dictionaries, bool deep,
 		  struct weir_array **out, struct weir_error *err);
 
+/* What rows are read with, and which rows of which node. */
+struct ipc_rows {
+	struct weir_ipc_layout *layout;
+	const struct weir_ipc_body *body;
+	struct weir_array *const *dictionaries;
+};
+
+struct ipc_span {
+	const struct ipc_node *node;
+	int64_t begin, end;
+};
+
+static inline bool ipc_span_is_whole(const struct ipc_span *span)
+{
+	return span->begin == 0 && span->end == span->node->length;
+}
+
+/* ipc_take.c. A buffer's length, once inflated; bytes of it, which must be there, on a multiple of `align` (data NULL when
+ * size is 0); `width` bytes for each row and for `more` rows behind; bits from the first row's on; validity, absent when
+ * nothing is null. For all rows of a node buffers come whole. */
+int ipc_buffer_size(struct ipc_rows *rows, uint32_t number, uint64_t *out, struct weir_error *err);
+int ipc_take(struct ipc_rows *rows, uint32_t number, uint64_t from, uint64_t size, uint32_t align,
+	     struct weir_buffer *out, struct weir_error *err);
+int ipc_take_all(struct ipc_rows *rows, uint32_t number, uint32_t align, struct weir_buffer *out,
+		 struct weir_error *err);
+int ipc_take_fixed(struct ipc_rows *rows, const struct ipc_span *span, uint32_t number, uint32_t width, uint32_t align,
+		   int64_t more, struct weir_buffer *out, struct weir_error *err);
+int ipc_take_bits(struct ipc_rows *rows, const struct ipc_span *span, uint32_t number, struct weir_buffer *out,
+		  struct weir_error *err);
+int ipc_take_validity(struct ipc_rows *rows, const struct ipc_span *span, struct weir_buffer *out, int64_t *null_count,
+		      struct weir_error *err);
+
+/* ipc_rows.c: rows of a child; `all`: all that it has, else it must have them. */
+int ipc_read_child(struct ipc_rows *rows, const struct ipc_node *node, int64_t begin, int64_t end, bool all,
+		   struct weir_array **out, struct weir_error *err);
+
+/* ipc_foreign.c: by the node's wire. `width`: of a decimal. */
+int ipc_read_views(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out, struct weir_error *err);
+int ipc_read_list_views(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out,
+			struct weir_error *err);
+int ipc_read_decimals(struct ipc_rows *rows, const struct ipc_span *span, unsigned width, struct weir_array **out,
+		      struct weir_error *err);
+int ipc_read_runs(struct ipc_rows *rows, const struct ipc_span *span, struct weir_array **out, struct weir_error *err);
+
+/* Entry `at` of offsets of 4 or 8 bytes. */
+static inline int64_t ipc_offset_in(const struct weir_buffer *offsets, unsigned width, int64_t at)
+{
+	return width == 4 ? ((const int32_t *)offsets->data)[at] : ((const int64_t *)offsets->data)[at];
+}
+
 /* A body that lies in memory. */
 struct ipc_memory {
 	const uint8_t *bytes;

@@ -67,6 +67,30 @@ int weir_ipc_column_weigh(struct weir_ipc_layout *layout, uint32_t column, int64
 int weir_ipc_column_rows(struct weir_ipc_layout *layout, uint32_t column, int64_t begin, int64_t end,
 			 const struct weir_ipc_body *body, const struct weir_ipc_dictionaries *dictionaries,
 			 struct weir_array **out, struct weir_error *err);
+/* Columns of views can do without copies of their texts: a record a row that holds the text or points to it, as
+ * struct weir_view does (vector/vector.h). Checked, UTF-8 too; rows that are null have a text of no bytes. */
+#define WEIR_IPC_VIEW_SIZE 16
+struct weir_ipc_text {
+	uint32_t size;
+	uint8_t prefix[4];
+	union {
+		uint8_t tail[8];
+		const uint8_t *data;
+	};
+};
+/* All-zero is empty. */
+struct weir_ipc_texts {
+	struct weir_account *account;
+	struct weir_buffer validity; /* bits from 0 on; data NULL: nothing is null */
+	struct weir_buffer texts;    /* struct weir_ipc_text a row */
+	struct weir_buffer *data;    /* what they point into */
+	uint32_t data_count;
+};
+bool weir_ipc_column_is_views(const struct weir_ipc_layout *layout, uint32_t column);
+int weir_ipc_column_texts(struct weir_ipc_layout *layout, uint32_t column, int64_t begin, int64_t end,
+			  const struct weir_ipc_body *body, struct weir_ipc_texts *out, struct weir_error *err);
+void weir_ipc_texts_release(struct weir_ipc_texts *texts); /* twice is fine */
+
 /* Gives back what was inflated for a column. */
 void weir_ipc_column_forget(struct weir_ipc_layout *layout, uint32_t column);
 

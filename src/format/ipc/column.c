@@ -4,12 +4,13 @@
  *     window            ├───────────────────────┤      as many rows as WINDOW bytes hold
  *     vectors           ├────┤├────┤├────┤ …
  *
- * A column that nobody asks for has no window. Plain values are used where they lie; texts get a view each, dictionaries are
+ * A column that nobody asks for has no window. Plain values and views are used where they lie; other texts get a view each, dictionaries are
  * turned into a vector's once, when they change, and their codes widened.
  */
 #include "arrow/bitmap.h"
 #include "format/ipc/read_impl.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -22,6 +23,7 @@ static void window_drop(struct ipc_column *column)
 {
 	weir_array_unref(column->window);
 	column->window = NULL;
+	weir_ipc_texts_release(&column->texts);
 	column->window_begin = column->window_end = 0;
 }
 
@@ -79,8 +81,10 @@ static int window_read(struct ipc_column *column, struct weir_error *err)
 	if (end < begin + reader->vector_rows || end > last)
 		end = last > begin + reader->vector_rows ? last : begin + reader->vector_rows;
 	window_drop(column);
-	if (weir_ipc_column_rows(reader->layout, column->number, begin, end, &body, reader->dictionaries,
-				 &column->window, err)) {
+	if (weir_ipc_column_is_views(reader->layout, column->number)
+		    ? weir_ipc_column_texts(reader->layout, column->number, begin, end, &body, &column->texts, err)
+		    : weir_ipc_column_rows(reader->layout, column->number, begin, end, &body, reader->dictionaries,
+					   &column->window, err)) {
 		weir_error_at_source(err, weir_file_path(reader->file->base.file));
 		weir_error_at_offset(err, reader->source.offset);
 		/* Rows are counted in the window by whoever found the fault; of children they stay theirs. */
@@ -185,6 +189,32 @@ static int decode_dictionary(struct ipc_column *column, int64_t from, const stru
 	return WEIR_OK;
 }
 
+/* A text of a message's view is a vector's view already. */
+_Static_assert(sizeof(struct weir_ipc_text) == sizeof(struct weir_view) &&
+		       offsetof(struct weir_ipc_text, size) == offsetof(struct weir_view, size) &&
+		       offsetof(struct weir_ipc_text, prefix) == offsetof(struct weir_view, prefix) &&
+		       offsetof(struct weir_ipc_text, data) == offsetof(struct weir_view, data),
+	       "texts are views");
+
+static int decode_texts(struct ipc_column *column, int64_t from, struct weir_column *out, struct weir_error *err)
+{
+	uint32_t count = column->reader->vector_rows, words = (count + 63) / 64;
+	uint64_t *validity = NULL;
+
+	if (column->texts.validity.data) {
+		validity = weir_arena_alloc_zero(&column->reader->arena, (words + 1) * sizeof(*validity), err);
+		if (!validity)
+			return err->code;
+		weir_bits_copy((uint8_t *)validity, 0, column->texts.validity.data, from, count);
+	}
+	out->form = WEIR_FLAT;
+	out->validity = validity;
+	out->values = (const struct weir_ipc_text *)column->texts.texts.data + from;
+	out->dictionary = NULL;
+	out->nested = NULL;
+	return WEIR_OK;
+}
+
 int ipc_column_decode(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *out,
 		      struct weir_error *err)
 {
@@ -193,11 +223,13 @@ int ipc_column_decode(struct weir_pending *pending, const struct weir_selection 
 	struct weir_column flat;
 	int64_t from;
 
-	if (!column->window || reader->vector_begin < column->window_begin ||
+	if (reader->vector_begin < column->window_begin ||
 	    reader->vector_begin + reader->vector_rows > column->window_end)
 		if (window_read(column, err))
 			return err->code;
 	from = reader->vector_begin - column->window_begin;
+	if (column->texts.account)
+		return decode_texts(column, from, out, err);
 	if (column->type->id == WEIR_DICTIONARY_TYPE)
 		return decode_dictionary(column, from, selection, out, err);
 	if (weir_column_from_array(column->window, from, reader->vector_rows, &reader->arena, &flat, err)) {

@@ -73,7 +73,8 @@ struct ipc_column {
 	const struct weir_type *type; /* borrowed from the file */
 	double row_bytes;             /* in this batch, about */
 	/* Rows of the batch that are in memory: several vectors of them. */
-	struct weir_array *window;
+	struct weir_array *window;   /* or, of a column of views, */
+	struct weir_ipc_texts texts; /* account NULL: empty */
 	int64_t window_begin, window_end;
 	int64_t weighed_end; /* rows up to here, from the vector's on, are known to be no heavier than WEIGHT_MAX */
 	bool is_heavy;       /* has to be weighed at all */
