@@ -211,3 +211,35 @@ def test_names(weir, tmp_path):
     assert weir("read", path, "--names", "p,q") == "p,q\n1,x\n2,y\n"
     path.write_text("a,b\n1,x\n")
     assert weir("read", path, "--names", 'p,"q,r"', "--header") == 'p,"q,r"\n1,x\n'
+
+# ---- types that turn out too narrow ----
+
+def test_widened_run(weir, weir_command, tmp_path):
+    """Into files nothing has left when a value does not fit: the run starts again, says so, and is right."""
+    path = tmp_path / "a.csv"
+    path.write_text("x,y\n" + "1,2\n" * 900_000 + "2.5,2\n" + "1,2\n" * 300_000)
+    out = tmp_path / "o.parquet"
+    done = subprocess.run([weir_command, "read", path, "then", "write", out], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out)
+    assert table.schema.types == [pa.float64(), pa.int64()] and table.num_rows == 1_200_001
+    assert "x" in done.stderr and "double" in done.stderr
+    # Rows on their way to a pipe cannot be called back.
+    message = weir("read", path, fails=True)
+    assert "column x" in message and "line 900002" in message and "'2.5'" in message and "--types" in message
+    assert "--infer all" in message
+    assert weir("read", path, "--infer", "all", "then", "filter", "x > 2") == "x,y\n2.5,2\n"
+    assert weir("read", path, "--types", "x=double", "then", "filter", "x > 2") == "x,y\n2.5,2\n"
+
+
+def test_several_columns_too_narrow(weir_command, tmp_path):
+    """What does not fit in the same part of the file is found at once; a run begins anew only once."""
+    path = tmp_path / "a.csv"
+    path.write_text("x,y,z,d\n" + "1,2,,2020-01-01\n" * 900_000 + "2.5,2,,2020-01-01\n" + "1,abc,7,2020-01-01\n" * 10 +
+                    "1,2,,2020-01-01 10:00:00\n" * 100_000)
+    out = tmp_path / "o.parquet"
+    done = subprocess.run([weir_command, "read", path, "then", "write", out], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    table = pq.read_table(out)
+    assert table.schema.types[:3] == [pa.float64(), pa.string(), pa.int64()] and table.num_rows == 1_000_011
+    assert pa.types.is_timestamp(table.schema.types[3])

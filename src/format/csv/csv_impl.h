@@ -191,9 +191,11 @@ int csv_file_ranges(struct weir_format_file *base, const struct weir_scan *scan,
 int csv_infer(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
 	      uint32_t count, struct weir_schema **out, struct weir_error *err);
 
-/* ---- reader.c, decode.c ---- */
-
 struct csv_reader;
+/* A value did not fit: notes this and whatever else does not fit from here on. */
+void csv_misfits_note(struct csv_reader *reader);
+
+/* ---- reader.c, decode.c ---- */
 
 struct csv_column {
 	struct weir_pending pending;

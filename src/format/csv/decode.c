@@ -79,11 +79,6 @@ static int misfit(const struct csv_column *column, uint32_t row, const char *tex
 		if (!wider)
 			return err->code;
 		weir_type_name(wider, wider_name, sizeof(wider_name));
-		/* A range that began at the wrong place reads nonsense, which is no reason to widen anything. */
-		if (setup->misfit && !(reader->file->base.cuts &&
-				       weir_cuts_start(reader->file->base.cuts, reader->range.number, &start) &&
-				       start != reader->start))
-			setup->misfit(setup->misfit_context, column->name, wider);
 		weir_type_unref(wider);
 		if (is_text)
 			weir_error_set(err, WEIR_E_MISFIT, "the text is not UTF-8, as what the types were inferred from was "
@@ -97,6 +92,11 @@ static int misfit(const struct csv_column *column, uint32_t row, const char *tex
 	weir_error_at_column(err, column->name);
 	weir_error_at_value(err, text, size);
 	csv_error_place(reader, reader->rows.starts[row], err);
+	/* A range that began at the wrong place reads nonsense, which is no reason to widen anything. */
+	if (!column->is_given && setup->misfit &&
+	    !(reader->file->base.cuts && weir_cuts_start(reader->file->base.cuts, reader->range.number, &start) &&
+	      start != reader->start))
+		csv_misfits_note(column->reader);
 	return err->code;
 }
 

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { INSIDE_WINDOW_MAX = 4 << 20 };
+enum { INSIDE_WINDOW_MAX = 4 << 20, LOOK_ON_BYTES = 32 << 20 };
 
 struct inference {
 	struct weir_account *account;
@@ -66,6 +66,39 @@ static int field_kinds(struct csv_reader *reader, struct inferred *column, uint3
 	if (column->kinds != 1u << CSV_BINARY)
 		column->kinds &= csv_kinds_of(dialect->point, text, size);
 	return WEIR_OK;
+}
+
+/* What follows in the range, at most LOOK_ON_BYTES of it, may have more that does not fit: all of it is noted at once, since
+ * a run begins anew only once. The reader is of no use afterwards. */
+void csv_misfits_note(struct csv_reader *reader)
+{
+	const struct weir_read_setup *setup = reader->file->setup;
+	size_t size = reader->column_count * sizeof(struct inferred);
+	struct weir_error ignored = {0};
+	struct inferred *columns = weir_alloc_zero(reader->account, size, &ignored);
+	uint64_t begin = weir_text_input_offset(&reader->input);
+	struct weir_vector vector = {.row_count = reader->rows.count};
+	int code = columns ? WEIR_OK : ignored.code;
+
+	for (uint32_t i = 0; !code && i < reader->column_count; i++)
+		columns[i].kinds = csv_kinds_of_type(reader->columns[i].type);
+	while (!code && vector.row_count > 0 && weir_text_input_offset(&reader->input) - begin < LOOK_ON_BYTES) {
+		for (uint32_t i = 0; !code && i < reader->column_count; i++)
+			for (uint32_t row = 0; !code && !reader->columns[i].is_given && row < vector.row_count; row++)
+				code = field_kinds(reader, &columns[i], reader->columns[i].field, row, &ignored);
+		if (!code)
+			code = csv_reader_next(&reader->base, &vector, &ignored);
+	}
+	for (uint32_t i = 0; columns && i < reader->column_count; i++) {
+		const struct weir_type *wider = NULL;
+
+		if (!reader->columns[i].is_given && columns[i].has_values)
+			wider = csv_type_of_kinds(reader->account, columns[i].kinds, true, &ignored);
+		if (wider && !weir_type_equal(wider, reader->columns[i].type, false))
+			setup->misfit(setup->misfit_context, reader->columns[i].name, wider);
+		weir_type_unref(wider);
+	}
+	weir_free(reader->account, columns, size);
 }
 
 /* Reads rows of a range and notes their kinds. `columns` are the dataset's, by field of this file. */
