@@ -409,6 +409,14 @@ def test_runs_of_codes(write, rows_repeat):
 
 
 
+def test_pages_of_nulls_before_the_first_values(write):
+    """A chunk has one codec, also when the first page with values would rather have none."""
+    table = pyarrow.table({"i": pyarrow.array([None] * 60_000 + [7] * 10 + [None] * 30_000, pyarrow.int64())})
+    path, _ = write(table, row_group_rows=200_000)
+    assert read(path).equals(table)
+    others_agree(path, table)
+
+
 def test_statistics(write):
     nan = float("nan")
     table = pyarrow.table({

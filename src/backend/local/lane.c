@@ -190,8 +190,10 @@ static int judge_failure(struct lane *lane, int code, struct weir_error *err)
 			err->has_line = 0;
 		return code;
 	}
-	if (code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED || code == WEIR_E_AGAIN || !lane->chain ||
-	    !weir_chain_needs_confirm(lane->chain))
+	if (code == WEIR_E_GIVE_UP || code == WEIR_E_CANCELLED || code == WEIR_E_AGAIN || !lane->chain)
+		return code;
+	/* A misfit may be met long after the source gave the vector, when somebody decodes a column of it. */
+	if (code != WEIR_E_MISFIT && !weir_chain_needs_confirm(lane->chain))
 		return code;
 	verdict = wait_for_turn(&lane->context, &judgement);
 	if (!verdict)
