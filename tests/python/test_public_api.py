@@ -2,6 +2,7 @@
 import ctypes
 import gc
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -303,7 +304,54 @@ def test_the_header_compiles(compiler, flags, tmp_path, weir_build):
                       ' if (weir_run_chain("range 1234 then count", &o, NULL, &r, NULL, 0)) return 1;\n'
                       ' printf("%s %d\\n", weir_version(), (int)r.rows_out); return 0; }\n')
     root = Path(__file__).resolve().parents[2]
-    subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Werror", f"-I{root}/include", source, "-o", tmp_path / "t",
+    subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-Werror", *([] if cxx else ["-Wstrict-prototypes"]), f"-I{root}/include", source, "-o", tmp_path / "t",
                     f"-L{weir_build}", "-lweir", f"-Wl,-rpath,{weir_build}"], check=True)
     out = subprocess.run([tmp_path / "t"], check=True, capture_output=True, text=True).stdout.split()
     assert out[1] == "1234" and out[0].count(".") == 2
+
+
+CXX_PROGRAM = r"""
+#include <weir/weir.h>
+#include <cstdio>
+#include <memory>
+
+int main()
+{
+    weir_session *session = nullptr;
+    weir_error *error = nullptr;
+    weir_options options = {};
+    int64_t count = 0;
+
+    options.struct_size = sizeof(options);
+    options.threads = 2;
+    if (weir_session_open(&options, &session, &error))
+        return std::fprintf(stderr, "%s\n", weir_error_text(error)), 1;
+    std::unique_ptr<weir_flow, decltype(&weir_flow_free)> flow(weir_flow_new(session), weir_flow_free);
+    weir_session_close(session);
+    weir_flow_chain(flow.get(), "range 1000");
+    weir_flow_filter_by(flow.get(), weir_binary("<", weir_column("id"), weir_int(70)));
+    if (weir_flow_count(flow.get(), &count, &error))
+        return std::fprintf(stderr, "%s\n", weir_error_text(error)), 1;
+    std::printf("%d\n", static_cast<int>(count));
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("compiler, flags", [("g++", ["-std=c++11"]), ("clang++", ["-std=c++20"])])
+def test_a_program_in_cxx(compiler, flags, tmp_path, weir_build):
+    if not shutil.which(compiler):
+        pytest.skip(f"no {compiler}")
+    root = Path(__file__).resolve().parents[2]
+    (tmp_path / "t.cc").write_text(CXX_PROGRAM)
+    subprocess.run([compiler, *flags, "-Wall", "-Wextra", "-pedantic", "-Werror", f"-I{root}/include", tmp_path / "t.cc", "-o",
+                    tmp_path / "t", f"-L{weir_build}", "-lweir", f"-Wl,-rpath,{weir_build}"], check=True)
+    assert subprocess.run([tmp_path / "t"], check=True, capture_output=True, text=True).stdout == "70\n"
+
+
+def test_what_the_documentation_names_exists():
+    """Every function, struct and code that docs/c-api.md speaks of is in the headers."""
+    root = Path(__file__).resolve().parents[2]
+    headers = "".join(path.read_text() for path in (root / "include/weir").glob("*.h"))
+    known = set(re.findall(r"\b(?:weir|WEIR)_\w+", headers))
+    assert set(re.findall(r"\b(?:weir|WEIR)_\w+", (root / "docs/c-api.md").read_text())) - known == set()
