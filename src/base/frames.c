@@ -305,6 +305,22 @@ void weir_frame_give(struct weir_frames *frames, void *frame, size_t size)
 	pthread_mutex_unlock(&frames->lock);
 }
 
+static void *move_pages(void *frame, size_t size_old, size_t size_new)
+{
+#ifdef __SANITIZE_THREAD__
+	/* TSan does not follow mremap: it would take what another thread once wrote at the new place for a race. */
+	void *moved = mmap(NULL, size_new, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (moved != MAP_FAILED) {
+		memcpy(moved, frame, size_old < size_new ? size_old : size_new);
+		munmap(frame, size_old);
+	}
+	return moved;
+#else
+	return mremap(frame, size_old, size_new, MREMAP_MAYMOVE);
+#endif
+}
+
 /* Moves the pages; nothing is copied. */
 static void *remap(struct weir_frames *frames, void *frame, size_t size_old, size_t size_new, struct weir_error *err)
 {
@@ -312,7 +328,7 @@ static void *remap(struct weir_frames *frames, void *frame, size_t size_old, siz
 
 	if (size_new > size_old && reserve(frames, size_new - size_old, err))
 		return NULL;
-	moved = weir_fault(WEIR_FAULT_MAP) ? MAP_FAILED : mremap(frame, size_old, size_new, MREMAP_MAYMOVE);
+	moved = weir_fault(WEIR_FAULT_MAP) ? MAP_FAILED : move_pages(frame, size_old, size_new);
 	if (moved == MAP_FAILED) {
 		if (size_new > size_old)
 			unreserve(frames, size_new - size_old);

@@ -139,7 +139,9 @@ int weir_function_schema(struct weir_account *account, const char *columns, stru
 	weir_text_init(&text, account);
 	code = weir_text_printf(&text, err, "struct<%s>", columns);
 	type = code ? NULL : weir_type_parse(account, text.data, err);
-	if (!code && !type) {
+	if (!code && !type && (err->code == WEIR_E_MEMORY || err->code == WEIR_E_LIMIT)) {
+		code = err->code;
+	} else if (!code && !type) {
 		struct weir_error cause = *err;
 
 		code = weir_error_set(
