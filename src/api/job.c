@@ -72,8 +72,8 @@ static void tell(const struct weir_error *misfit, const char *wider)
 	if (misfit->has_line)
 		snprintf(line, sizeof(line), " line %lld", (long long)misfit->line);
 	if (misfit->value[0])
-		weir_log(WEIR_LOG_WARN, "column %s: '%s' in %s%s does not fit; reading again with %s",
-			 misfit->column, misfit->value, misfit->source, line, wider);
+		weir_log(WEIR_LOG_WARN, "column %s: '%s' in %s%s does not fit; reading again with %s", misfit->column,
+			 misfit->value, misfit->source, line, wider);
 	else
 		weir_log(WEIR_LOG_WARN, "column %s: a value in %s%s does not fit; reading again with %s",
 			 misfit->column, misfit->source, line, wider);

@@ -383,7 +383,7 @@ void weir_task_cancel(struct weir_task *task)
 	if (!task)
 		return;
 	atomic_store_explicit(&task->cancelled, true, memory_order_relaxed);
-	weir_local_run_cancel(task->job.run);
+	weir_job_cancel(&task->job);
 }
 
 static uint64_t elapsed(const struct weir_run_stats *stats)

@@ -210,7 +210,8 @@ int weir_function_import(struct weir_account *account, const struct weir_schema 
 		    code != WEIR_E_LIMIT) {
 			struct weir_error cause = *err;
 
-			code = weir_error_set(err, WEIR_E_DATA, "what the function gave is no valid batch: %s", cause.message);
+			code = weir_error_set(err, WEIR_E_DATA, "what the function gave is no valid batch: %s",
+					      cause.message);
 			weir_error_at_column(err, cause.column[0] ? cause.column : NULL);
 		}
 	}

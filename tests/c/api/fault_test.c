@@ -158,8 +158,9 @@ static void test_each_allocation_fails(void **state)
 			if (code ? code != WEIR_E_MEMORY && code != WEIR_E_LIMIT && code != WEIR_E_INVALID &&
 					    code != WEIR_E_FUNCTION
 				 : sum != right)
-				fail_msg("kind %d, call %llu of %llu: code %s, sum %lld", kinds[k], (unsigned long long)nth,
-					 (unsigned long long)count, weir_error_code_name(code), (long long)sum);
+				fail_msg("kind %d, call %llu of %llu: code %s, sum %lld", kinds[k],
+					 (unsigned long long)nth, (unsigned long long)count, weir_error_code_name(code),
+					 (long long)sum);
 		}
 	}
 }

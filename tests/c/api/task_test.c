@@ -304,6 +304,110 @@ static void test_sessions_at_the_same_time(void **state)
 	assert_int_equal(failures, 0);
 }
 
+struct logged {
+	_Atomic int lines;
+	char last[256];
+};
+
+static void take_line(void *data, enum weir_log_level level, const char *line)
+{
+	struct logged *logged = data;
+
+	if (level == WEIR_LOG_WARN && !logged->lines++)
+		snprintf(logged->last, sizeof(logged->last), "%s", line);
+}
+
+/* A line that a lane logs: rows that are left out of a CSV file. */
+static void test_logs_go_to_the_program(void **state)
+{
+	struct logged logged = {0};
+	struct weir_options options = {.struct_size = sizeof(options), .log = take_line, .log_data = &logged};
+	struct weir_session *own;
+	struct weir_flow *flow;
+	int64_t rows;
+	char path[160];
+	FILE *file;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/ragged.csv", folder);
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs("a,b\n1,2\n3\n4,5\n", file);
+	fclose(file);
+	assert_int_equal(weir_session_open(&options, &own, NULL), WEIR_OK);
+	flow = weir_flow_new(own);
+	weir_flow_read(flow, path, (struct weir_option[]){{"ragged", "skip"}, {NULL, NULL}});
+	weir_flow_filter(flow, "a > 0");
+	assert_int_equal(weir_flow_count(flow, &rows, NULL), WEIR_OK);
+	assert_int_equal(rows, 2);
+	assert_true(logged.lines >= 1);
+	assert_non_null(strstr(logged.last, "ragged.csv"));
+	weir_flow_free(flow);
+	weir_session_close(own);
+}
+
+/* A type that turns out too narrow: the run begins anew, and whoever watches it meanwhile sees nothing odd. */
+static void test_begun_anew(void **state)
+{
+	struct logged logged = {0};
+	struct seen seen = {0};
+	struct weir_options options = {
+		.struct_size = sizeof(options), .threads = 2, .log = take_line, .log_data = &logged};
+	struct weir_start_options begin = {
+		.struct_size = sizeof(begin), .progress = progress, .progress_data = &seen, .progress_ms = 1};
+	struct weir_error *error = NULL;
+	struct weir_session *own;
+	struct weir_flow *flow;
+	struct weir_task *task;
+	char in[160], out[160];
+	int64_t rows = 0;
+	FILE *file;
+
+	(void)state;
+	snprintf(in, sizeof(in), "%s/late.csv", folder);
+	snprintf(out, sizeof(out), "%s/late.parquet", folder);
+	file = fopen(in, "w");
+	assert_non_null(file);
+	fputs("a,b\n", file);
+	for (int i = 0; i < 3000000; i++)
+		fprintf(file, i == 1300000 ? "x,%d\n" : "17,%d\n", i);
+	fclose(file);
+	assert_int_equal(weir_session_open(&options, &own, NULL), WEIR_OK);
+	flow = weir_flow_new(own);
+	weir_flow_read(flow, in, NULL);
+	weir_flow_write(flow, out, NULL);
+	assert_int_equal(weir_flow_start(flow, &begin, &task, NULL), WEIR_OK);
+	if (weir_task_wait(task, &error))
+		fail_msg("%s", weir_error_text(error));
+	weir_task_free(task);
+	weir_flow_free(flow);
+	assert_true(logged.lines >= 1);
+	assert_non_null(strstr(logged.last, "does not fit"));
+	flow = weir_flow_new(own);
+	weir_flow_read(flow, out, NULL);
+	weir_flow_filter(flow, "a == 'x' or a == '17'");
+	assert_int_equal(weir_flow_count(flow, &rows, NULL), WEIR_OK);
+	assert_int_equal(rows, 3000000);
+	weir_flow_free(flow);
+	/* Rows that the program has seen cannot be taken back. */
+	flow = weir_flow_new(own);
+	weir_flow_read(flow, in, NULL);
+	{
+		struct weir_rows *handed;
+
+		assert_int_equal(weir_flow_rows(flow, &handed, NULL), WEIR_OK);
+		while (weir_rows_next(handed))
+			;
+		assert_int_equal(weir_error_code(weir_rows_error(handed)), WEIR_E_MISFIT);
+		assert_int_equal(weir_error_line(weir_rows_error(handed)), 1300002);
+		assert_string_equal(weir_error_column(weir_rows_error(handed)), "a");
+		assert_string_equal(weir_error_value(weir_rows_error(handed)), "x");
+		weir_rows_free(handed);
+	}
+	weir_flow_free(flow);
+	weir_session_close(own);
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -331,6 +435,8 @@ int main(void)
 		TEST(test_batch_rows),
 		TEST(test_one_run_at_a_time),
 		TEST(test_sessions_at_the_same_time),
+		TEST(test_logs_go_to_the_program),
+		TEST(test_begun_anew),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
