@@ -31,7 +31,9 @@ def checksum(con, files):
     names = sorted(column[0] for column in columns)
     # Text says 1 or 1.0 for the same number, so the type that is inferred must not matter.
     numbers = {column[0] for column in columns if column[1] in ("BIGINT", "DOUBLE") and not source(files).startswith("read_parquet")}
-    row = ", ".join(f'"{name}"::DOUBLE' if name in numbers else f'"{name}"' for name in names)
+    # Nor must the unit of a timestamp.
+    casts = {name: "::DOUBLE" for name in numbers} | {c[0]: "::TIMESTAMP" for c in columns if c[1].startswith("TIMESTAMP")}
+    row = ", ".join(f'"{name}"{casts.get(name, "")}' for name in names)
     total, count = con.execute(f"SELECT sum(hash({row})::HUGEINT), count(*) FROM {source(files)}").fetchone()
     return f"{len(names)} columns {(total or 0) % (1 << 64):016x}", count
 

@@ -1,8 +1,8 @@
 """The benchmark's tables: seeded, written with pyarrow, kept between runs.
 
-A dataset is one shape (flat, wide, strings, lists, tiny) in one codec and one layout, for instance
+A dataset is one shape (flat, wide, strings, lists, tiny, lines) in one codec and one layout, for instance
 flat-snappy-50f. It lies in bench/data/<size>/<name>/, with its facts (rows, decoded bytes, files) beside it in
-<name>.json, so that the folder itself holds nothing but Parquet files. The rows of a shape come in 50 parts, each from
+<name>.json, so that the folder itself holds nothing but data files. lines is text, with csv for a codec. The rows of a shape come in 50 parts, each from
 its own seed: the layouts of a shape hold the same rows, and a dataset can be made without making the others.
 
     python bench/data.py --size standard [name ...]     make what is missing or out of date
@@ -18,8 +18,10 @@ import sys
 import time
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 VERSION = 1  # raise it when a generator changes: every dataset is then made again
@@ -29,7 +31,8 @@ SEED = 20260815
 
 # Rows per shape. tiny is a number of files, each of TINY_ROWS rows.
 ROWS = {
-    "small": {"flat": 1_000_000, "flatq": 250_000, "wide": 5_000, "strings": 20_000, "lists": 200_000, "tiny": 10_000},
+    "small": {"flat": 1_000_000, "flatq": 250_000, "wide": 5_000, "strings": 20_000, "lists": 200_000, "tiny": 10_000,
+              "lines": 500_000},
     "standard": {
         "flat": 20_000_000,
         "flatq": 4_000_000,
@@ -37,6 +40,7 @@ ROWS = {
         "strings": 200_000,
         "lists": 2_000_000,
         "tiny": 10_000,
+        "lines": 6_000_000,
     },
     "large": {
         "flat": 60_000_000,
@@ -45,6 +49,7 @@ ROWS = {
         "strings": 1_000_000,
         "lists": 6_000_000,
         "tiny": 10_000,
+        "lines": 30_000_000,
     },
 }
 TINY_ROWS = 100
@@ -59,6 +64,7 @@ DATASETS = (
     + [f"{shape}-snappy-{layout}" for shape in ("wide", "strings", "lists") for layout in LAYOUTS]
     + [f"{shape}-{codec}-1x50" for shape in ("wide", "strings", "lists") for codec in ("zstd", "none")]
     + ["tiny-snappy-10000f"]
+    + ["lines-csv-1f", "lines-csv-2000f"]
 )
 
 WORDS = (
@@ -182,12 +188,43 @@ def lists_part(rng, rows, part):
     )
 
 
-MAKERS = {"flat": flat_part, "flatq": flat_part, "wide": wide_part, "strings": strings_part, "lists": lists_part}
+def lines_part(rng, rows, part):
+    """Sixteen columns after TPC-H's lineitem, for text: one comment in ten has a comma and needs quotes."""
+    flat = flat_part(rng, rows, part)
+    days = (datetime.date(1992, 1, 2) - datetime.date(1970, 1, 1)).days
+    comment = pc.if_else(pa.array(rng.random(rows) < 0.1), pc.replace_substring(flat["comment"], " ", ", "), flat["comment"])
+    return pa.table(
+        {
+            "orderkey": flat["orderkey"],
+            "partkey": flat["partkey"],
+            "suppkey": rng.integers(1, 10_001, rows, dtype=np.int64),
+            "linenumber": rng.integers(1, 8, rows, dtype=np.int64),
+            "quantity": rng.integers(1, 51, rows, dtype=np.int64),
+            "price": flat["price"],
+            "discount": flat["discount"],
+            "tax": flat["tax"],
+            "flag": flat["flag"],
+            "status": flat["status"],
+            "shipdate": flat["shipdate"],
+            "commitdate": pa.array(rng.integers(days, days + 2526, rows, dtype=np.int32)).cast(pa.date32()),
+            "received": pa.array(rng.integers(days, days + 2526, rows) * 86400 + rng.integers(0, 86400, rows)).cast(
+                pa.timestamp("s")
+            ),
+            "instruct": choice_strings(rng, rows, ["DELIVER IN PERSON", "COLLECT COD", "NONE", "TAKE BACK RETURN"]),
+            "mode": choice_strings(rng, rows, ["TRUCK", "MAIL", "REG AIR", "AIR", "FOB", "RAIL", "SHIP"]),
+            "comment": comment,
+        }
+    )
+
+
+# In the order of their seeds: new ones go to the end.
+MAKERS = {"flat": flat_part, "flatq": flat_part, "lists": lists_part, "strings": strings_part, "wide": wide_part,
+          "lines": lines_part}
 
 
 def parts(shape, rows):
     for part in range(PARTS):
-        rng = np.random.default_rng([SEED, sorted(MAKERS).index(shape), part])
+        rng = np.random.default_rng([SEED, list(MAKERS).index(shape), part])
         yield MAKERS[shape](rng, rows // PARTS, part)
 
 
@@ -221,6 +258,28 @@ def write_parts(folder, shape, codec, layout, rows):
     return total, decoded
 
 
+def write_csv(folder, layout, rows):
+    """The parts as CSV, quotes where they are needed; in one file, or each part in as many as make 2,000."""
+    total = decoded = 0
+    con = duckdb.connect()
+    files_a_part = 1 if layout == "1f" else int(layout[:-1]) // PARTS
+    whole = None
+    for part, table in enumerate(parts("lines", rows)):
+        total, decoded = total + table.num_rows, decoded + table.nbytes
+        if layout == "1f":
+            con.register("part", table)
+            con.execute("CREATE TABLE lines AS FROM part" if part == 0 else "INSERT INTO lines FROM part")
+            whole = folder / "part-00000.csv"
+            continue
+        step = -(-table.num_rows // files_a_part)
+        for i in range(files_a_part):
+            con.register("part", table.slice(i * step, step))
+            con.execute(f"COPY part TO '{folder}/part-{part * files_a_part + i:05}.csv' (HEADER)")
+    if whole:
+        con.execute(f"COPY lines TO '{whole}' (HEADER)")
+    return total, decoded
+
+
 def facts_path(size, name):
     return ROOT / size / f"{name}.json"
 
@@ -237,7 +296,17 @@ def is_current(size, name):
     return wanted_facts(size, name).items() <= facts.items() and (ROOT / size / name).is_dir()
 
 
+def names_in(file):
+    if file.suffix == ".csv":
+        with open(file) as f:
+            return f.readline().strip().split(",")
+    return pq.read_schema(file).names
+
+
 def first_value(file):
+    if file.suffix == ".csv":
+        with open(file) as f:
+            return f.readlines(200)[1].split(",")[0]
     with pq.ParquetFile(file) as opened:
         batch = next(opened.iter_batches(1, columns=[opened.schema_arrow.names[0]]))
     return str(batch[0][0].as_py())
@@ -252,14 +321,19 @@ def make(size, name):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     asked = ROWS[size][shape]
-    rows, decoded = write_tiny(folder, asked) if shape == "tiny" else write_parts(folder, shape, codec, layout, asked)
+    if shape == "tiny":
+        rows, decoded = write_tiny(folder, asked)
+    elif codec == "csv":
+        rows, decoded = write_csv(folder, layout, asked)
+    else:
+        rows, decoded = write_parts(folder, shape, codec, layout, asked)
     files = sorted(folder.iterdir())
     facts = wanted_facts(size, name) | {
         "rows": rows,
         "decoded_bytes": decoded,
         "files": len(files),
         "file_bytes": sum(f.stat().st_size for f in files),
-        "columns": pq.read_schema(files[0]).names,
+        "columns": names_in(files[0]),
         "first_value": first_value(files[0]),
         "seconds": round(time.monotonic() - started, 1),
         "pyarrow": pa.__version__,

@@ -24,7 +24,7 @@ BOUNDED_ALLOWED_MIB = 282
 @dataclasses.dataclass
 class Job:
     name: str
-    kind: str  # write, head or count
+    kind: str  # write, head, count, or load: the rows of which every column in `where` was looked at
     dataset: str
     where: list = dataclasses.field(default_factory=list)
     select: list = dataclasses.field(default_factory=list)  # empty: all columns
@@ -40,9 +40,14 @@ class Job:
         return ROOT / self.size / self.dataset
 
     @property
+    def input(self):
+        """The format of the files: their extension, too."""
+        return "csv" if self.dataset.split("-")[1] == "csv" else "parquet"
+
+    @property
     def files(self):
         """The input's files, listed repeatedly in a bounded job."""
-        files = sorted(str(f) for f in self.folder.glob("*.parquet"))
+        files = sorted(str(f) for f in self.folder.glob(f"*.{self.input}"))
         times = math.ceil(self.repeat_to / self.facts["decoded_bytes"]) if self.repeat_to else 1
         return files * times
 
@@ -81,6 +86,26 @@ def bounded(dataset, size):
     return Job(f"bounded/{dataset}", "write", dataset, where, repeat_to=BOUNDED_BYTES[size], bounded=True)
 
 
+# True of every row, so that a load must make values of all these columns and keep none of them.
+LOADED = [
+    ("orderkey", ">", 0), ("partkey", ">", 0), ("suppkey", ">", 0), ("linenumber", ">", 0), ("quantity", ">", 0),
+    ("price", ">", -1.0), ("discount", ">", -1.0), ("tax", ">", -1.0), ("flag", ">", ""), ("status", ">", ""),
+    ("shipdate", ">", {"date": "1990-01-01"}), ("commitdate", ">", {"date": "1990-01-01"}),
+    ("received", ">", {"timestamp": "1990-01-01 00:00:00"}), ("instruct", ">", ""), ("mode", ">", ""),
+    ("comment", ">", ""),
+]
+
+
+def csv_jobs():
+    some = [term for term in LOADED if term[0] in ("partkey", "price", "shipdate")]
+    return [
+        Job("csv-all", "load", "lines-csv-1f", LOADED),
+        Job("csv-3of16", "load", "lines-csv-1f", some),
+        Job("csv-many-files", "load", "lines-csv-2000f", LOADED),
+        Job("csv-to-parquet", "write", "lines-csv-1f"),
+    ]
+
+
 def text(dataset, output):
     return Job(f"text/{dataset}/{output}", "write", dataset, output=output)
 
@@ -100,6 +125,7 @@ def all_jobs(size):
     jobs += [Job(f"first-row/{d}", "head", d) for d in ("flat-snappy-50f", "flat-snappy-1x1")]
     jobs.append(Job("count/tiny-snappy-10000f", "count", "tiny-snappy-10000f"))
     jobs += [text("flatq-none-50f", output) for output in ("csv", "jsonl")]
+    jobs += csv_jobs()
     jobs += [bounded(dataset, size) for dataset in ("flat-snappy-50f", "flat-snappy-1x1")]
     for job in jobs:
         job.size = size

@@ -21,11 +21,11 @@ def last_line(text):
     return (text.strip().splitlines() or ["no message"])[-1]
 
 
-def build():
-    """Compiles limits.c once per version of its text."""
-    source = HERE / "limits.c"
+def build(name="limits"):
+    """Compiles limits.c, or lines.c, once per version of its text."""
+    source = HERE / f"{name}.c"
     mark = hashlib.sha256(source.read_bytes()).hexdigest()[:12]
-    program = BUILT / f"limits-{mark}"
+    program = BUILT / f"{name}-{mark}"
     if not program.exists():
         BUILT.mkdir(parents=True, exist_ok=True)
         command = [os.environ.get("CC", "cc"), "-O2", "-std=gnu11", "-o", str(program), str(source)]
@@ -34,7 +34,7 @@ def build():
         except FileNotFoundError as e:
             raise Unavailable(f"no C compiler: {e}") from e
         except subprocess.CalledProcessError as e:
-            raise Unavailable(f"limits.c does not build: {last_line(e.stderr)}") from e
+            raise Unavailable(f"{name}.c does not build: {last_line(e.stderr)}") from e
     return program
 
 
@@ -52,8 +52,15 @@ def index(job):
 
 
 def probe(job, threads, out_bytes):
-    """{decompress_s, write_s, pages, decoded_bytes} for the job's input and so many bytes of output."""
-    command = [build(), index(job), str(threads), str(out_bytes), jobs.ROOT]
+    """{decompress_s, write_s, pages, decoded_bytes} for the job's input and so many bytes of output; of text the time in
+    which its newlines are counted."""
+    if job.input != "parquet":
+        listed = BUILT / "files.txt"
+        BUILT.mkdir(parents=True, exist_ok=True)
+        listed.write_text("".join(f"{file}\n" for file in job.files))
+        command = [build("lines"), str(threads), listed]
+    else:
+        command = [build(), index(job), str(threads), str(out_bytes), jobs.ROOT]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise Unavailable(last_line(done.stderr))

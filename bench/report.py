@@ -69,6 +69,8 @@ def figures(outcome):
         "probes": outcome.probes,
         "probe_error": outcome.probe_error,
     }
+    if job.input != "parquet":
+        result["text_bytes"] = job.facts["file_bytes"]
     if outcome.probes:
         result["limit_s"] = statistics.median(p["limit_s"] for p in outcome.probes)
     weir = entries.get("weir", {}).get("median_s")
@@ -121,6 +123,16 @@ def ratio_table(results):
         times = [time_cell(entries.get(n)) for n in labels]
         rows.append([r["job"], ratio, *times, share, cpu_cell(entries, labels), peaks_cell(entries, labels)])
     return table(head, rows)
+
+
+def text_table(results):
+    """GB of text a second, beside a newline scan of the same files."""
+    labels = [n for n in COLUMN_ORDER if any(n in r["systems"] for r in results)]
+    rows = []
+    for r in results:
+        times = [r["systems"].get(n, {}).get("median_s") for n in labels] + [r.get("limit_s")]
+        rows.append([r["job"], *(f"{r['text_bytes'] / t / 1e9:.2f}" if t else "-" for t in times)])
+    return table(["GB of text a second", *labels, "newlines counted"], rows)
 
 
 def bounded_verdict(entry):
@@ -201,6 +213,9 @@ def markdown(results, machine):
             ratio_table(plain),
             "",
         ]
+    text = [r for r in plain if "text_bytes" in r]
+    if text:
+        parts += ["`of limit` is, for text, the time in which its newlines are counted.\n", text_table(text), ""]
     if limited:
         parts += [f"Bounded runs, limit {jobs.BOUNDED_LIMIT_MIB} MiB:\n", bounded_table(limited), ""]
     notes = variants_line(results) + remarks(results)

@@ -143,7 +143,7 @@ def compare(entries):
 
 def probe(job, outcome, args):
     """The limit for this round; for a job that lists its files repeatedly, as many times as much."""
-    if job.kind != "write" or outcome.probe_error:
+    if job.kind not in ("write", "load") or outcome.probe_error:
         return
     written = [e.check["bytes"] for e in outcome.entries.values() if e.check and not e.error]
     times = len(job.files) / job.facts["files"]

@@ -57,6 +57,9 @@ def weir_command():
 def weir_literal(value):
     if isinstance(value, list):
         return f"({','.join(map(weir_literal, value))})"
+    if isinstance(value, dict):
+        (kind, text), = value.items()
+        return f'{kind}("{text}")'
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
@@ -65,7 +68,7 @@ def weir_arguments(job, out, limit_mib):
         return ["head", str(job.folder), "-n", "1"]
     if job.kind == "count":
         return ["count", str(job.folder)]
-    source = job.files if job.repeat_to else [f"{job.folder}/*.parquet"]
+    source = job.files if job.repeat_to else [f"{job.folder}/*.{job.input}"]
     terms = [f"{column} {op} {weir_literal(value)}" for column, op, value in job.where]
     arguments = ["read", *source]
     if terms:
@@ -74,6 +77,8 @@ def weir_arguments(job, out, limit_mib):
         arguments += ["then", "with", f"total = {jobs.TOTAL}"]
     if job.select:
         arguments += ["then", "select", ",".join(job.select)]
+    if job.kind == "load":
+        return arguments + ["then", "count"]
     arguments += ["then", "write", f"{out}/", "--mode", "overwrite", "--format", job.output]
     return arguments + (["--memory-limit", f"{limit_mib}M"] if limit_mib else [])
 
@@ -82,7 +87,8 @@ def peer_arguments(job, system, variant, out, threads, limit_mib):
     spec = {
         "kind": job.kind,
         "folder": str(job.folder),
-        "files": job.files if job.kind == "write" else [],
+        "files": job.files if job.kind in ("write", "load") else [],
+        "input": job.input,
         "where": job.where,
         "select": job.select,
         "total": job.total,
