@@ -212,6 +212,7 @@ struct json_shape {
 	uint32_t child_count;         /* LIST, MAP: 1; STRUCT: fields */
 	struct json_shape *children;
 	struct json_keys keys; /* STRUCT */
+	size_t length_last, bytes_last; /* what values of the last vector took, and a little more */
 };
 
 int json_shape_init(struct json_shape *shape, struct weir_account *account, const struct weir_type *type,

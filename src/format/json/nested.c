@@ -3,9 +3,13 @@
  * What recurses here recurses over the type, whose depth is bounded; what lies deeper in the text than the type goes does not
  * fit it.
  */
+#include "base/checked.h"
 #include "format/json/json_impl.h"
 
+#include <math.h>
 #include <string.h>
+
+enum { RESERVE_MAX = 2 << 20 };
 
 struct nest {
 	struct json_reader *reader;
@@ -127,6 +131,51 @@ static int put_fields(struct nest *nest, struct json_shape *shape, struct weir_b
 	return weir_builder_struct_end(builder, nest->err);
 }
 
+/* The usual value, where the builder has room and no nulls yet; false leaves it to the careful way. */
+static inline bool put_word_quickly(struct nest *nest, const struct json_shape *shape, struct weir_builder *builder,
+				    uint32_t entry)
+{
+	const uint32_t *entries = nest->window->entries;
+	const char *text = (const char *)nest->window->text + entries[entry];
+	size_t size = entries[entry + 1] - entries[entry];
+	bool negative = *text == '-';
+
+	if (builder->validity || (size_t)(builder->length + 1) * 8 > builder->values_capacity)
+		return false;
+	if (shape->type->id == WEIR_INT64) {
+		int64_t *out = (int64_t *)builder->values + builder->length;
+
+		if (!weir_parse_i64_short(text, size, out) || (text[negative] == '0' && size > (size_t)1 + negative))
+			return false;
+	} else {
+		double *out = (double *)builder->values + builder->length;
+
+		if (weir_parse_double(text, size, WEIR_NUMBER_JSON, out) != size || !isfinite(*out))
+			return false;
+	}
+	builder->length++;
+	return true;
+}
+
+static inline bool put_string_quickly(struct nest *nest, const struct json_shape *shape, struct weir_builder *builder,
+				      uint32_t entry)
+{
+	const uint32_t *entries = nest->window->entries;
+	const uint8_t *text = nest->window->text + entries[entry] + 1;
+	size_t size = entries[entry + 1] - entries[entry] - 1;
+	int32_t *offsets = (int32_t *)builder->values;
+
+	if (builder->validity || shape->type->id != WEIR_STRING || size > 64 ||
+	    (size_t)(builder->length + 2) * 4 > builder->values_capacity || !builder->length ||
+	    builder->bytes_size + 64 > builder->bytes_capacity || builder->bytes_size > INT32_MAX - 64 ||
+	    !json_is_plain(text, size))
+		return false;
+	memcpy(builder->bytes + builder->bytes_size, text, 64); /* both can be read and written that far */
+	builder->bytes_size += size;
+	offsets[++builder->length] = (int32_t)builder->bytes_size;
+	return true;
+}
+
 static int put_text(struct nest *nest, struct weir_builder *builder, uint32_t *entry)
 {
 	const uint8_t *bytes;
@@ -171,6 +220,14 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 		return weir_builder_null(builder, 1, nest->err);
 	}
 	switch (shape->kind) {
+	case JSON_INTEGER:
+	case JSON_REAL:
+		if ((shape->type->id == WEIR_INT64 || shape->type->id == WEIR_DOUBLE) &&
+		    put_word_quickly(nest, shape, builder, *entry)) {
+			++*entry;
+			return WEIR_OK;
+		}
+		goto careful;
 	case JSON_LIST:
 		if (byte != '[')
 			break;
@@ -189,18 +246,61 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 		return weir_builder_list_end(builder, nest->err);
 	case JSON_STRING:
 	case JSON_BINARY:
+		if (byte == '"' && put_string_quickly(nest, shape, builder, *entry)) {
+			*entry += 2;
+			return WEIR_OK;
+		}
 		if (byte == '"' || shape->kind == JSON_STRING)
 			return put_text(nest, builder, entry);
 		break;
 	case JSON_NULL:
 		break;
 	default:
+	careful:
 		if (!json_scalar_read(nest->window, nest->options, shape, *entry, &nest->reader->arena, value))
 			break;
 		*entry += byte == '"' ? 2 : 1;
 		return weir_builder_fixed(builder, value, 1, nest->err);
 	}
 	return json_value_misfit(nest->reader, nest->column, nest->top, *entry, nest->err);
+}
+
+/* As much as the last vector took: arrays then grow without being copied. */
+static int reserve(struct json_shape *shape, struct weir_builder *builder, struct weir_error *err)
+{
+	const struct weir_type *type = shape->type;
+	size_t width = type->layout == WEIR_LAYOUT_FIXED                             ? type->byte_width
+		       : type->id == WEIR_STRING || type->id == WEIR_LIST_TYPE ? 4
+									       : 0;
+	size_t values = weir_round_up(shape->length_last * width + 64, 64), bytes = weir_round_up(shape->bytes_last + 128, 64);
+
+	/* One long record is no measure for those that follow. */
+	if (values + bytes > RESERVE_MAX)
+		values = bytes = 0;
+	if (width && shape->length_last && values) {
+		builder->values = weir_alloc(builder->account, values, err);
+		if (!builder->values)
+			return err->code;
+		builder->values_capacity = values;
+	}
+	if (type->layout == WEIR_LAYOUT_BYTES && shape->bytes_last && bytes) {
+		builder->bytes = weir_alloc(builder->account, bytes, err);
+		if (!builder->bytes)
+			return err->code;
+		builder->bytes_capacity = bytes;
+	}
+	for (uint32_t i = 0; i < shape->child_count; i++)
+		if (reserve(&shape->children[i], &builder->children[i], err))
+			return err->code;
+	return WEIR_OK;
+}
+
+static void remember(struct json_shape *shape, const struct weir_builder *builder)
+{
+	shape->length_last = (size_t)builder->length + (size_t)builder->length / 8;
+	shape->bytes_last = builder->bytes_size + builder->bytes_size / 8;
+	for (uint32_t i = 0; i < shape->child_count; i++)
+		remember(&shape->children[i], &builder->children[i]);
 }
 
 int json_nested_decode(struct json_column *column, const struct weir_selection *selection, uint32_t row_count,
@@ -218,6 +318,8 @@ int json_nested_decode(struct json_column *column, const struct weir_selection *
 	uint32_t row = 0;
 	int code = weir_builder_init(&builder, column->shape.type, reader->account, err);
 
+	if (!code)
+		code = reserve(&column->shape, &builder, err);
 	for (uint32_t k = 0; !code && k < selection->count; k++, row++) {
 		uint32_t selected = selection->rows ? selection->rows[k] : k;
 
@@ -237,6 +339,7 @@ int json_nested_decode(struct json_column *column, const struct weir_selection *
 	if (!code && row < row_count)
 		code = weir_builder_null(&builder, row_count - row, err);
 	if (!code) {
+		remember(&column->shape, &builder);
 		weir_array_unref(column->nested);
 		column->nested = weir_builder_finish(&builder, err);
 		code = column->nested ? WEIR_OK : err->code;
