@@ -101,7 +101,8 @@ int weir_call_fail(const struct weir_call *call, uint32_t row, struct weir_error
 	weir_error_set(err, code, "%s: %s", call->node->text, message);
 	if (vector->source)
 		weir_error_at_source(err, vector->source);
-	weir_error_at_row(err, vector->source_row + row);
+	if (vector->source_row >= 0)
+		weir_error_at_row(err, vector->source_row + row);
 	return code;
 }
 

@@ -516,7 +516,7 @@ static int gather(struct transform_lane *lane, bool *full, struct weir_error *er
 		last = part.source_row + lane->rows[count - 1];
 		if (weir_gather_rows(lane->gather) == 0) {
 			snprintf(lane->source, sizeof(lane->source), "%s", part.source ? part.source : "");
-			lane->row_first = part.source ? first : -1;
+			lane->row_first = part.source && part.source_row >= 0 ? first : -1;
 		}
 		lane->row_last = last;
 		/* All rows of the vector: in the form in which nothing needs to be picked. */

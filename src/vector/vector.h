@@ -101,7 +101,7 @@ struct weir_vector {
 	struct weir_selection selection;
 	uint32_t column_count;
 	struct weir_column *columns;
-	/* Where row 0 came from, for messages: file and row number in it. */
+	/* Where row 0 came from, for messages: file and row number in it; −1: nobody knows (the middle of a text file). */
 	const char *source;
 	int64_t source_row;
 };

@@ -14,7 +14,9 @@
 #include "base/cpu.h"
 #include "format/csv/csv_impl.h"
 
-#if defined(__AVX512BW__)
+#if defined(CSV_PORTABLE)
+#define CSV_BYTE_BY_BYTE
+#elif defined(__AVX512BW__)
 #include <immintrin.h>
 
 struct block {
@@ -88,6 +90,10 @@ static inline uint64_t high(struct block block)
 	return mask;
 }
 #else
+#define CSV_BYTE_BY_BYTE
+#endif
+
+#if defined(CSV_BYTE_BY_BYTE)
 struct block {
 	const uint8_t *bytes;
 };
@@ -116,7 +122,7 @@ static inline uint64_t high(struct block block)
 /* Places of the set bits, from `base` on. Writes up to 64 places whatever the count. */
 static inline void put_places(uint32_t *out, uint32_t base, uint64_t mask)
 {
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(CSV_PORTABLE)
 	const __m512i steps = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
 
 	for (uint32_t i = 0; i < 64; i += 16) {

@@ -460,7 +460,7 @@ static void vector_make(struct csv_reader *self, struct weir_vector *out)
 		.column_count = self->column_count,
 		.columns = self->vector_columns,
 		.source = weir_file_path(self->file->base.file),
-		.source_row = self->row,
+		.source_row = self->range.number ? WEIR_NO_ROW : self->row,
 	};
 	self->row += self->rows.count;
 }

@@ -98,7 +98,8 @@ static int fail_quoting(const struct text_column *column, const struct weir_vect
 	weir_error_at_column(err, column->name);
 	if (vector->source) {
 		weir_error_at_source(err, vector->source);
-		weir_error_at_row(err, vector->source_row + row);
+		if (vector->source_row >= 0)
+			weir_error_at_row(err, vector->source_row + row);
 	}
 	return err->code;
 }

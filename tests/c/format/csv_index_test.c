@@ -1,6 +1,8 @@
 /* The index of the CSV reader against a walk that is written down here once more, over random text that is full of quotes
- * and line ends. Run once per CPU level. */
-#include "format/csv/csv_impl.h"
+ * and line ends. Run once per CPU level, and each time for the portable kernels too. */
+#define WEIR_KERNEL_SUFFIX _portable
+#define CSV_PORTABLE
+#include "format/csv/kernels_csv.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -73,11 +75,11 @@ static void expect(const struct csv_dialect *dialect, const uint8_t *text, uint3
 	}
 }
 
-static void check(const struct csv_dialect *dialect, const uint8_t *text, uint32_t size, uint32_t end_step)
+static void check_kernels(const struct csv_kernels *kernels, const struct csv_dialect *dialect, const uint8_t *text,
+			  uint32_t size, uint32_t end_step)
 {
 	static uint32_t ends[TEXT_MAX + 2 * CSV_BLOCK], lines[TEXT_MAX + 2 * CSV_BLOCK];
 	static struct expected expected;
-	const struct csv_kernels *kernels = csv_kernels_choose();
 	struct csv_index index = {.text = text, .size = size, .is_last = true, .ends = ends, .lines = lines,
 				  .line_capacity = TEXT_MAX + CSV_BLOCK};
 
@@ -93,6 +95,12 @@ static void check(const struct csv_dialect *dialect, const uint8_t *text, uint32
 	assert_memory_equal(lines, expected.lines, expected.line_count * sizeof(*lines));
 	assert_int_equal(index.has_high, expected.high);
 	assert_true(!expected.inner_lines || index.has_inner_lines);
+}
+
+static void check(const struct csv_dialect *dialect, const uint8_t *text, uint32_t size, uint32_t end_step)
+{
+	check_kernels(csv_kernels_choose(), dialect, text, size, end_step);
+	check_kernels(&csv_kernels_portable, dialect, text, size, end_step);
 }
 
 static void fill(uint8_t *text, uint32_t size, uint32_t rarity)
