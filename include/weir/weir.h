@@ -80,7 +80,7 @@ WEIR_API const char *weir_error_code_name(int code);
 /* ---- sessions -------------------------------------------------------------------------------------------------------
  *
  * A session is memory with a limit, and threads. It runs one flow at a time; starting a second one meanwhile is
- * WEIR_E_INVALID. What is to run at the same time gets a session each: opening one costs less than a millisecond. */
+ * WEIR_E_INVALID. What is to run at the same time gets a session each: opening one costs about a millisecond. */
 
 struct weir_options {
 	size_t struct_size;
@@ -199,6 +199,7 @@ struct weir_stats {
 	int32_t finished;       /* 0 while it runs */
 	uint64_t splits_redone; /* given up for memory and run again */
 	uint64_t wait_ns_memory, wait_ns_order; /* summed over threads */
+	uint64_t rows_pruned;   /* that a file's statistics ruled out without reading them */
 };
 
 /* The schema of what the flow gives, as a struct. Opens the first file. */
@@ -333,8 +334,9 @@ struct weir_transform {
 	uint32_t threads_max; /* calls at the same time; 0: any number */
 };
 
-/* Rows keep their order. A piece of input (split) may be given up for memory and run again later: the function then sees
- * its rows twice, but the flow's results have them once. */
+/* Rows keep their order. A piece of input (split) may be given up for memory and run again later, and a piece of a text file
+ * that turns out to be read from a wrong place is read again from the right one: the function then sees rows twice, or rows
+ * that are none, but the flow's results have each row once. */
 WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_transform *transform);
 
 /* C functions that give batches of rows. Either a number of splits, which are read in parallel, each by one thread:
@@ -343,7 +345,7 @@ WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_trans
  *
  * in any order of splits; a split may be closed early, and opened again to run it once more from its beginning. Or one
  * stream (split_count 0): opened once a run with split 0, read by one thread at a time; the flow's steps still run in
- * parallel. Rows are in the order of splits and batches. */
+ * parallel, but while `next` waits, so do cancelling and stats. Rows are in the order of splits and batches. */
 struct weir_source {
 	size_t struct_size;
 	const char *name;    /* for errors, stats and explain; NULL: "source" */

@@ -414,6 +414,7 @@ void api_task_stats(struct weir_task *task, struct weir_stats *out)
 		.splits_redone = run.core.give_ups,
 		.wait_ns_memory = run.core.wait_ns_memory,
 		.wait_ns_order = run.core.wait_ns_turn,
+		.rows_pruned = run.rows_pruned,
 	};
 	pthread_mutex_lock(&task->lock);
 	out->finished = task->finished;

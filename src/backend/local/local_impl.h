@@ -73,6 +73,7 @@ struct weir_local_run {
 	uint32_t lane_count, lanes_running;
 	int64_t held; /* charged to the session before the run, and so not in the budget */
 	bool claimed; /* the session is this run's */
+	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;
 	struct weir_error error;   /* the first cause */

@@ -299,6 +299,7 @@ void weir_local_run_clear(struct weir_local_run *run)
 {
 	pthread_mutex_lock(&run->lock);
 	tasks_free(run);
+	run->cleared = true;
 	pthread_mutex_unlock(&run->lock);
 }
 
@@ -314,7 +315,7 @@ int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
 		run->events.count = run->actions.count = 0;
 		run->first_task = run->splits_done = run->rows_in = run->rows_out = 0;
 		run->bytes_est_known = run->bytes_est_done = run->refused_task = run->ended_ns = 0;
-		run->splits_end = run->ended = run->stepping = false;
+		run->splits_end = run->ended = run->stepping = run->cleared = false;
 		run->end_code = WEIR_OK;
 		weir_error_clear(&run->error);
 		weir_error_clear(&run->refused);
@@ -407,9 +408,9 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	bool cancel_sent = false;
 	int code;
 
+	pthread_mutex_lock(&run->lock);
 	if (!run->started_ns)
 		run->started_ns = weir_clock_ns();
-	pthread_mutex_lock(&run->lock);
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
 	code = start_lanes(run, err);
 	while (!code && run->lanes_running > 0) {
@@ -437,7 +438,9 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	}
 	if (!code)
 		code = run->fragment->sink_ops->commit(run->fragment->sink, err);
+	pthread_mutex_lock(&run->lock);
 	run->ended_ns = weir_clock_ns();
+	pthread_mutex_unlock(&run->lock);
 	weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 	unclaim(run);
 	return code;
@@ -463,7 +466,7 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 	out->memory_used = memory.used + memory.warm;
 	out->memory_peak = memory.peak;
 	out->rows_out = run->rows_out;
-	if (run->fragment->source_ops->rows_pruned)
+	if (!run->cleared && run->fragment->source_ops->rows_pruned)
 		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
 	for (uint32_t i = 0; i < run->lane_count; i++) {
 		const struct lane *lane = &run->lanes[i];

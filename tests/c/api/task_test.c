@@ -304,6 +304,46 @@ static void test_sessions_at_the_same_time(void **state)
 	assert_int_equal(failures, 0);
 }
 
+static void *build_many(void *failures)
+{
+	for (int i = 0; i < 50; i++) {
+		struct weir_flow *flow = weir_flow_new(session);
+		struct ArrowSchema schema = {0};
+		struct weir_flow *copy;
+		char *text = NULL;
+
+		weir_flow_chain(flow, "range 1000 then with 'x = id * 2, y = str(id)'");
+		weir_flow_filter_by(flow, weir_binary("==", weir_column("y"), weir_string("7")));
+		copy = weir_flow_copy(flow);
+		weir_flow_union(copy, flow);
+		if (weir_flow_schema(copy, &schema, NULL) || schema.n_children != 3 || weir_flow_explain(flow, &text, NULL))
+			++*(_Atomic int *)failures;
+		else
+			schema.release(&schema);
+		weir_text_free(text);
+		weir_flow_free(copy);
+		weir_flow_free(flow);
+	}
+	return NULL;
+}
+
+/* A session is for all threads: building, typing, explaining. */
+static void test_one_session_in_many_threads(void **state)
+{
+	pthread_t threads[4];
+	_Atomic int failures = 0;
+	struct weir_task *task = start("range 5M then count", NULL);
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, build_many, &failures), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(failures, 0);
+	assert_int_equal(weir_task_wait(task, NULL), WEIR_OK);
+	weir_task_free(task);
+}
+
 struct logged {
 	_Atomic int lines;
 	char last[256];
@@ -435,6 +475,7 @@ int main(void)
 		TEST(test_batch_rows),
 		TEST(test_one_run_at_a_time),
 		TEST(test_sessions_at_the_same_time),
+		TEST(test_one_session_in_many_threads),
 		TEST(test_logs_go_to_the_program),
 		TEST(test_begun_anew),
 	};
