@@ -377,35 +377,53 @@ bool weir_decimal_parse(const char *text, size_t size, int32_t precision, int32_
 	       weir_int256_fits(out, precision);
 }
 
+/* All digits, the first one not 0 unless it is the only one. */
+static uint32_t format_digits(struct weir_int256 size, char *out)
+{
+	uint64_t parts[5];
+	uint32_t count = 0, at;
+
+	while (size.words[1] | size.words[2] | size.words[3])
+		parts[count++] = div_small(&size, 10000000000000000000u);
+	at = (uint32_t)weir_format_u64(size.words[0], out);
+	while (count) {
+		weir_format_padded(parts[--count], STEP_DIGITS, out + at);
+		at += STEP_DIGITS;
+	}
+	return at;
+}
+
 size_t weir_decimal_format(const struct weir_int256 *a, int32_t scale, char *buffer)
 {
-	struct weir_int256 size = magnitude(a);
-	char digits[80];
-	int32_t count = 0;
+	char digits[WEIR_NUMBER_TEXT_MAX + 5 * STEP_DIGITS];
+	uint32_t count = format_digits(magnitude(a), digits), whole;
 	size_t at = 0;
 
-	while (size.words[0] | size.words[1] | size.words[2] | size.words[3])
-		digits[count++] = (char)('0' + div_small(&size, 10));
-	if (!count)
-		digits[count++] = '0';
 	if (weir_int256_negative(a))
 		buffer[at++] = '-';
 	if (scale <= 0) {
-		while (count)
-			buffer[at++] = digits[--count];
-		for (int32_t i = 0; i < -scale && i < 4; i++)
+		bool is_zero = count == 1 && digits[0] == '0';
+
+		memcpy(buffer + at, digits, count);
+		at += count;
+		for (int32_t i = 0; i < -scale && i < 4 && !is_zero; i++)
 			buffer[at++] = '0';
 		/* Arrow's far negative scales are written with an exponent. */
-		if (scale < -4)
-			at += (size_t)snprintf(buffer + at, 8, "e%d", -scale - 4);
+		if (scale < -4 && !is_zero) {
+			buffer[at++] = 'e';
+			at += weir_format_i64(-(int64_t)scale - 4, buffer + at);
+		}
 	} else {
-		while (count <= scale)
-			digits[count++] = '0';
-		while (count > scale)
-			buffer[at++] = digits[--count];
+		whole = count > (uint32_t)scale ? count - (uint32_t)scale : 0;
+		memcpy(buffer + at, digits, whole);
+		at += whole;
+		if (!whole)
+			buffer[at++] = '0';
 		buffer[at++] = '.';
-		while (count)
-			buffer[at++] = digits[--count];
+		for (uint32_t zeros = (uint32_t)scale - (count - whole); zeros; zeros--)
+			buffer[at++] = '0';
+		memcpy(buffer + at, digits + whole, count - whole);
+		at += count - whole;
 	}
 	buffer[at] = 0;
 	return at;

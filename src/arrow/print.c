@@ -10,7 +10,8 @@
 
 /* ---- bytes ---- */
 
-int weir_print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err)
+/* With its quotes. Bytes that are not UTF-8 are written as \ufffd. */
+static int print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err)
 {
 	const uint8_t *p = bytes, *end = p + size, *run = p;
 	int code = weir_text_puts(out, "\"", err);
@@ -90,7 +91,7 @@ static int print_bytes(const struct weir_type *type, const uint8_t *bytes, size_
 
 	if (weir_type_is_text(type)) {
 		if (style == WEIR_PRINT_JSON)
-			return weir_print_json_string(bytes, size, out, err);
+			return print_json_string(bytes, size, out, err);
 		return style == WEIR_PRINT_TABLE ? print_visible(bytes, size, out, err) : weir_text_append(out, bytes, size, err);
 	}
 	if (style != WEIR_PRINT_JSON)
@@ -98,7 +99,7 @@ static int print_bytes(const struct weir_type *type, const uint8_t *bytes, size_
 	weir_text_init(&escaped, out->account);
 	code = print_binary(bytes, size, &escaped, err);
 	if (!code)
-		code = weir_print_json_string(escaped.data, escaped.size, out, err);
+		code = print_json_string(escaped.data, escaped.size, out, err);
 	weir_text_release(&escaped);
 	return code;
 }
@@ -204,7 +205,7 @@ static int print_struct(const struct weir_array *array, int64_t place, struct we
 		if (i)
 			code = weir_text_puts(out, ", ", err);
 		if (!code)
-			code = weir_print_json_string(name, strlen(name), out, err);
+			code = print_json_string(name, strlen(name), out, err);
 		if (!code)
 			code = weir_text_puts(out, ": ", err);
 		if (!code)

@@ -1,4 +1,4 @@
-/* print: single values as text, for tables, CSV and JSON. Locale-free. Not for loops over millions of rows in the engine:
+/* print: single values as text, for tables and messages. Locale-free. Not for loops over millions of rows in the engine:
  * for what people and pipes read. */
 #ifndef WEIR_ARROW_PRINT_H
 #define WEIR_ARROW_PRINT_H
@@ -13,8 +13,5 @@ enum weir_print_style {
 
 int weir_print_value(const struct weir_array *array, int64_t row, enum weir_print_style style, struct weir_text *out,
 		     struct weir_error *err);
-
-/* A JSON string with its quotes. Bytes that are not UTF-8 are written as \ufffd. */
-int weir_print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err);
 
 #endif

@@ -252,8 +252,9 @@ size_t weir_format_date(int64_t days, char *out)
 	return size + 6;
 }
 
-/* hh:mm:ss[.fraction]; hours take more than two digits where they are not of a day. */
-size_t weir_format_time(int64_t units, uint32_t digits, char *out)
+/* hh:mm:ss[.fraction]; hours take more than two digits where they are not of a day. Inlined for each unit: divisions by
+ * constants are several times as fast. */
+static inline __attribute__((always_inline)) size_t format_time(int64_t units, const uint32_t digits, char *out)
 {
 	bool negative = units < 0;
 	uint64_t size = negative ? -(uint64_t)units : (uint64_t)units, per_second = powers[digits];
@@ -282,7 +283,8 @@ size_t weir_format_time(int64_t units, uint32_t digits, char *out)
 	return (size_t)(p - out);
 }
 
-size_t weir_format_timestamp(int64_t units, uint32_t digits, char separator, char *out)
+static inline __attribute__((always_inline)) size_t format_timestamp(int64_t units, const uint32_t digits,
+								     char separator, char *out)
 {
 	int64_t per_day = (int64_t)86400 * powers[digits], days = units / per_day, rest = units % per_day;
 	size_t size;
@@ -293,5 +295,21 @@ size_t weir_format_timestamp(int64_t units, uint32_t digits, char separator, cha
 	}
 	size = weir_format_date(days, out);
 	out[size] = separator;
-	return size + 1 + weir_format_time(rest, digits, out + size + 1);
+	return size + 1 + format_time(rest, digits, out + size + 1);
+}
+
+size_t weir_format_time(int64_t units, uint32_t digits, char *out)
+{
+	return digits == 0   ? format_time(units, 0, out)
+	       : digits == 3 ? format_time(units, 3, out)
+	       : digits == 6 ? format_time(units, 6, out)
+			     : format_time(units, 9, out);
+}
+
+size_t weir_format_timestamp(int64_t units, uint32_t digits, char separator, char *out)
+{
+	return digits == 0   ? format_timestamp(units, 0, separator, out)
+	       : digits == 3 ? format_timestamp(units, 3, separator, out)
+	       : digits == 6 ? format_timestamp(units, 6, separator, out)
+			     : format_timestamp(units, 9, separator, out);
 }

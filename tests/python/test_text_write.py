@@ -1,5 +1,6 @@
 """CSV and JSON as weir writes them, read back by Python's csv and json, pyarrow, DuckDB and Polars."""
 import csv
+import datetime
 import decimal
 import gzip
 import io
@@ -11,11 +12,13 @@ import tempfile
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import polars
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import random_tables
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -156,11 +159,6 @@ def test_duckdb_and_polars_read_csv(weir, table):
         assert frame["s"].to_list() == plain["s"].to_pylist()
 
 
-def nested(depth):
-    plain = st.none() | st.integers(-2**53, 2**53) | TEXT
-    return st.recursive(plain, lambda inner: st.lists(inner, max_size=4), max_leaves=10) if depth else plain
-
-
 @CASES
 @given(tables())
 def test_json_reads_lines(weir, table):
@@ -236,6 +234,95 @@ def test_nested(weir, data, type):
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))[1:]
     if pa.types.is_nested(type):
         assert [json.loads(row[0]) if row[0] else None for row in rows] == values
+
+
+def clock(units, digits):
+    seconds, fraction = divmod(units, 10**digits)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{fraction:0{digits}}" if digits else text
+
+
+def escaped(data):
+    return "".join(chr(b) if 0x20 <= b < 0x7f and b != 0x5c else f"\\x{b:02X}" for b in data)
+
+
+def model(scalar):
+    """What json.loads should give for a value."""
+    type = scalar.type
+    if not scalar.is_valid:
+        return None
+    if pa.types.is_dictionary(type):
+        return model(scalar.value)
+    if pa.types.is_struct(type):
+        return {field.name: model(scalar[i]) for i, field in enumerate(type)}
+    if pa.types.is_map(type):
+        return [{type.key_field.name: model(entry[0]), type.item_field.name: model(entry[1])} for entry in scalar.values]
+    if pa.types.is_nested(type):
+        return [model(item) for item in scalar.values]
+    digits = {"s": 0, "ms": 3, "us": 6, "ns": 9}[type.unit] if hasattr(type, "unit") and pa.types.is_temporal(type) else 0
+    if pa.types.is_date(type):
+        days = scalar.cast(pa.date32()).cast(pa.int32()).as_py()
+        return (datetime.date(1970, 1, 1) + datetime.timedelta(days=days)).isoformat()
+    if pa.types.is_time(type):
+        return clock(scalar.cast(pa.int32() if type.bit_width == 32 else pa.int64()).as_py(), digits)
+    if pa.types.is_timestamp(type):
+        days, rest = divmod(scalar.cast(pa.int64()).as_py(), 86400 * 10**digits)
+        day = datetime.date(1970, 1, 1) + datetime.timedelta(days=days)
+        return f"{day.isoformat()} {clock(rest, digits)}" + ("Z" if type.tz else "")
+    if pa.types.is_duration(type):
+        return scalar.cast(pa.int64()).as_py()
+    if pa.types.is_floating(type):
+        value = scalar.as_py()
+        return float(value) if math.isfinite(value) else None
+    if pa.types.is_binary(type) or pa.types.is_large_binary(type) or pa.types.is_fixed_size_binary(type):
+        return escaped(scalar.as_py())
+    return scalar.as_py()
+
+
+def same_json(found, expected, type):
+    if pa.types.is_dictionary(type):
+        return same_json(found, expected, type.value_type)
+    if found is None or expected is None:
+        return found is expected
+    if pa.types.is_struct(type):
+        return list(found) == [field.name for field in type] and all(
+            same_json(found[field.name], expected[field.name], field.type) for field in type)
+    if pa.types.is_map(type):
+        key, item = type.key_field.name, type.item_field.name
+        return len(found) == len(expected) and all(
+            same_json(a[key], b[key], type.key_type) and same_json(a[item], b[item], type.item_type)
+            for a, b in zip(found, expected))
+    if pa.types.is_nested(type):
+        return len(found) == len(expected) and all(same_json(a, b, type.value_type) for a, b in zip(found, expected))
+    if pa.types.is_floating(type):
+        kind = {16: np.float16, 32: np.float32, 64: np.float64}[type.bit_width]
+        return kind(float(found)) == kind(expected)
+    return found == expected
+
+
+@pytest.mark.parametrize("types", [random_tables.LEAVES, random_tables.NESTED, random_tables.DICTIONARIES + random_tables.INSIDE])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_type(weir, tmp_path, types, seed):
+    table = random_tables.table(np.random.default_rng(seed), types, 300)
+    with pa.ipc.new_file(tmp_path / "t.arrow", table.schema) as sink:
+        sink.write_table(table)
+    lines = weir("read", tmp_path / "t.arrow", "then", "write", "-", "--format", "jsonl").stdout.decode().split("\n")[:-1]
+    rows = [json.loads(line, parse_float=decimal.Decimal, parse_constant=fail) for line in lines]
+    assert len(rows) == table.num_rows
+    text = weir("read", tmp_path / "t.arrow", "then", "write", "-", "--null", "none at all").stdout.decode()
+    cells = list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+    assert len(cells) == table.num_rows
+    for name, type in zip(table.column_names, table.schema.types):
+        for row, cell, scalar in zip(rows, cells, table[name]):
+            expected = model(scalar)
+            assert same_json(row[name], expected, type), (type, row[name], expected)
+            if not scalar.is_valid:
+                assert cell[name] == "none at all"
+            elif pa.types.is_nested(type):
+                found = json.loads(cell[name], parse_float=decimal.Decimal)
+                assert same_json(found, expected, type), (type, cell[name], expected)
+            elif isinstance(expected, str):
+                assert cell[name] == expected
 
 
 @pytest.fixture(scope="module")
@@ -336,7 +423,6 @@ def test_one_column_keeps_its_rows(weir, tmp_path):
 
 
 def test_times_and_delimiters(weir, tmp_path):
-    import datetime
     at = datetime.datetime(2024, 2, 29, 1, 2, 3)
     pq.write_table(pa.table({"t": pa.array([at], pa.timestamp("ms")), "d": [at.date()]}), tmp_path / "t.parquet")
     assert weir("read", tmp_path / "t.parquet", "then", "write", "-", "--delimiter", " ").stdout == \

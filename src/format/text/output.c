@@ -18,6 +18,21 @@ void text_out_release(struct text_out *out)
 	*out = (struct text_out){.account = out->account};
 }
 
+void text_out_trim(struct text_out *out)
+{
+	struct weir_error ignored = {0};
+	char *smaller;
+
+	if (!out->data || out->capacity <= TEXT_KEEP_BYTES)
+		return;
+	smaller = weir_realloc(out->account, out->data, out->capacity, TEXT_FLUSH_BYTES + TEXT_SLACK, &ignored);
+	if (!smaller)
+		return;
+	out->data = out->p = smaller;
+	out->capacity = TEXT_FLUSH_BYTES + TEXT_SLACK;
+	out->limit = smaller + TEXT_FLUSH_BYTES;
+}
+
 int text_out_flush(struct text_out *out, struct weir_error *err)
 {
 	size_t size = (size_t)(out->p - out->data);

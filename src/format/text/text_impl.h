@@ -23,8 +23,9 @@
 enum {
 	TEXT_FLUSH_BYTES = 256 << 10,
 	TEXT_SLACK = 64 << 10,
-	TEXT_PIECE = 8 << 10,    /* of a string; escaped, six times that fits the slack */
-	TEXT_NAME_MAX = 4 << 10, /* of a prefix that is copied without asking */
+	TEXT_KEEP_BYTES = 4 << 20, /* of a scratch buffer, from one vector to the next */
+	TEXT_PIECE = 8 << 10,      /* of a string; escaped, six times that fits the slack */
+	TEXT_NAME_MAX = 4 << 10,   /* of a prefix that is copied without asking */
 	TEXT_PADDING = 16,
 	TEXT_NULL_MAX = 64,
 	TEXT_KEPT_VALUES_MAX = 1 << 17, /* of a dictionary */
@@ -41,6 +42,7 @@ struct text_out {
 int text_out_init(struct text_out *out, struct weir_account *account, struct weir_error *err);
 void text_out_release(struct text_out *out);
 int text_out_flush(struct text_out *out, struct weir_error *err);
+void text_out_trim(struct text_out *out);                        /* an empty one that has grown large */
 int text_out_full(struct text_out *out, struct weir_error *err); /* p has passed the limit */
 
 static inline int text_out_room(struct text_out *out, struct weir_error *err)

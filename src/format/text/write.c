@@ -272,7 +272,10 @@ static int push(struct weir_format_writer *base, struct weir_vector *vector, str
 		code = set_column(writer, &writer->columns[i], &vector->columns[i], err);
 	if (code)
 		return code;
-	return writer->style.json ? text_write_json(writer, vector, err) : text_write_csv(writer, vector, err);
+	code = writer->style.json ? text_write_json(writer, vector, err) : text_write_csv(writer, vector, err);
+	text_out_trim(&writer->scratch);
+	text_out_trim(&writer->scratch_binary);
+	return code;
 }
 
 static int part_new(struct weir_account *account, uint64_t bytes, uint64_t rows, struct weir_part **out,

@@ -115,6 +115,10 @@ static const struct scenario scenarios[] = {
 	{"text.parquet",
 	 "read '%1$s/text' '%1$s/gone.csv' --path-column p --missing skip then filter 'id is not None' then write '%1$s/text.parquet'",
 	 "read '%s/text.parquet' then write '%s/check' --mode overwrite", 2 * TEXT_ROWS},
+	{"one.csv.gz", "read '%s/in' then limit 20000 then write '%s/one.csv.gz'",
+	 "read '%s/one.csv.gz' then write '%s/check' --mode overwrite", 20000},
+	{"json", "read '%s/in' then filter 'id < 3000' then write '%s/json' --format json",
+	 "read '%s/json' then write '%s/check' --mode overwrite", 3000},
 };
 
 static uint64_t stride(uint64_t count)
