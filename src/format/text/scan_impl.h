@@ -40,7 +40,7 @@ static inline bytes16 load_short(const uint8_t *p, size_t size)
 	} else {
 		words[0] = weir_load_short((const char *)p, size);
 		/* Bytes above are zero: filled with the first, so that nothing is seen that is not there. */
-		words[0] |= 0x0101010101010101 * *p << size * 8;
+		words[0] |= 0x0101010101010101u * *p << size * 8;
 		words[1] = words[0];
 	}
 	memcpy(&v, words, 16);
