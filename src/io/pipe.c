@@ -108,21 +108,23 @@ static int keep(struct weir_pipe *pipe, struct weir_error *err)
 	return code;
 }
 
+static int fail_twice(struct weir_error *err)
+{
+	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a pipe can be read only once");
+}
+
 int weir_pipe_head(struct weir_pipe *pipe, size_t want, const void **bytes, size_t *got, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
-	WEIR_ASSERT(!pipe->begun);
+	*got = 0;
+	if (pipe->begun)
+		return fail_twice(err);
 	while (!code && pipe->head_size < want && !pipe->ended)
 		code = keep(pipe, err);
 	*bytes = pipe->head;
 	*got = pipe->head_size < want ? pipe->head_size : want;
 	return code;
-}
-
-static int fail_twice(struct weir_error *err)
-{
-	return weir_error_set(err, WEIR_E_UNSUPPORTED, "a pipe can be read only once");
 }
 
 void weir_pipe_watch(struct weir_pipe *pipe, const _Atomic bool *cancelled)
