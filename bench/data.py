@@ -1,8 +1,8 @@
 """The benchmark's tables: seeded, written with pyarrow, kept between runs.
 
-A dataset is one shape (flat, wide, strings, lists, tiny, lines) in one codec and one layout, for instance
+A dataset is one shape (flat, wide, strings, lists, tiny, lines, events) in one codec and one layout, for instance
 flat-snappy-50f. It lies in bench/data/<size>/<name>/, with its facts (rows, decoded bytes, files) beside it in
-<name>.json, so that the folder itself holds nothing but data files. lines is text, with csv for a codec. The rows of a shape come in 50 parts, each from
+<name>.json, so that the folder itself holds nothing but data files. lines and events are text, with csv and jsonl for codecs. The rows of a shape come in 50 parts, each from
 its own seed: the layouts of a shape hold the same rows, and a dataset can be made without making the others.
 
     python bench/data.py --size standard [name ...]     make what is missing or out of date
@@ -32,7 +32,7 @@ SEED = 20260815
 # Rows per shape. tiny is a number of files, each of TINY_ROWS rows.
 ROWS = {
     "small": {"flat": 1_000_000, "flatq": 250_000, "wide": 5_000, "strings": 20_000, "lists": 200_000, "tiny": 10_000,
-              "lines": 500_000},
+              "lines": 500_000, "events": 200_000},
     "standard": {
         "flat": 20_000_000,
         "flatq": 4_000_000,
@@ -41,6 +41,7 @@ ROWS = {
         "lists": 2_000_000,
         "tiny": 10_000,
         "lines": 6_000_000,
+        "events": 2_000_000,
     },
     "large": {
         "flat": 60_000_000,
@@ -50,6 +51,7 @@ ROWS = {
         "lists": 6_000_000,
         "tiny": 10_000,
         "lines": 30_000_000,
+        "events": 8_000_000,
     },
 }
 TINY_ROWS = 100
@@ -65,6 +67,7 @@ DATASETS = (
     + [f"{shape}-{codec}-1x50" for shape in ("wide", "strings", "lists") for codec in ("zstd", "none")]
     + ["tiny-snappy-10000f"]
     + ["lines-csv-1f", "lines-csv-2000f"]
+    + ["events-jsonl-1f", "events-jsonl-2000f"]
 )
 
 WORDS = (
@@ -217,9 +220,35 @@ def lines_part(rng, rows, part):
     )
 
 
+def events_part(rng, rows, part):
+    """Thirty fields as logs have them: numbers and texts, a time, a flag, nulls, a list and two structs."""
+    days = (datetime.date(2024, 1, 1) - datetime.date(1970, 1, 1)).days
+    words = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]
+    columns = {
+        "id": np.int64(part) * rows + np.arange(rows, dtype=np.int64),
+        "ts": pa.array(days * 86400 + rng.integers(0, 366 * 86400, rows)).cast(pa.timestamp("s")),
+        "user": pc.binary_join_element_wise("user", pa.array(rng.integers(0, 100_000, rows)).cast(pa.string()), "_"),
+        "price": rng.integers(0, 100_000, rows) / 100.0,
+        "quantity": rng.integers(1, 51, rows, dtype=np.int64),
+        "ok": pa.array(rng.random(rows) < 0.5),
+    }
+    columns |= {f"i{i}": rng.integers(0, 10 ** (i + 2), rows, dtype=np.int64) for i in range(8)}
+    columns |= {f"f{i}": rng.random(rows) * 100 for i in range(6)}
+    columns |= {f"s{i}": random_strings(rng, text_pool(1 << 20), rows, 3, 30) for i in range(6)}
+    count = rng.integers(0, 4, rows, dtype=np.int32)
+    columns["tags"] = pa.ListArray.from_arrays(pa.array(offsets_of(count)), choice_strings(rng, int(count.sum()), words))
+    columns["geo"] = pa.StructArray.from_arrays([pa.array(rng.uniform(-90, 90, rows).round(6)),
+                                                 pa.array(rng.uniform(-180, 180, rows).round(6))], ["lat", "lon"])
+    columns["note"] = pa.array(np.where(rng.random(rows) < 0.1, 'a "quoted" note', "a plain note"))
+    columns["device"] = pa.StructArray.from_arrays([choice_strings(rng, rows, words),
+                                                    pa.array(rng.integers(0, 100, rows, dtype=np.int64),
+                                                             mask=rng.random(rows) < 0.3)], ["os", "version"])
+    return pa.table(columns)
+
+
 # In the order of their seeds: new ones go to the end.
 MAKERS = {"flat": flat_part, "flatq": flat_part, "lists": lists_part, "strings": strings_part, "wide": wide_part,
-          "lines": lines_part}
+          "lines": lines_part, "events": events_part}
 
 
 def parts(shape, rows):
@@ -258,25 +287,26 @@ def write_parts(folder, shape, codec, layout, rows):
     return total, decoded
 
 
-def write_csv(folder, layout, rows):
-    """The parts as CSV, quotes where they are needed; in one file, or each part in as many as make 2,000."""
+def write_text(folder, shape, codec, layout, rows):
+    """The parts as CSV, quotes where they are needed, or as JSON lines; in one file, or each part in as many as make 2,000."""
     total = decoded = 0
+    form = "(HEADER)" if codec == "csv" else "(FORMAT json)"
     con = duckdb.connect()
     files_a_part = 1 if layout == "1f" else int(layout[:-1]) // PARTS
     whole = None
-    for part, table in enumerate(parts("lines", rows)):
+    for part, table in enumerate(parts(shape, rows)):
         total, decoded = total + table.num_rows, decoded + table.nbytes
         if layout == "1f":
             con.register("part", table)
             con.execute("CREATE TABLE lines AS FROM part" if part == 0 else "INSERT INTO lines FROM part")
-            whole = folder / "part-00000.csv"
+            whole = folder / f"part-00000.{codec}"
             continue
         step = -(-table.num_rows // files_a_part)
         for i in range(files_a_part):
             con.register("part", table.slice(i * step, step))
-            con.execute(f"COPY part TO '{folder}/part-{part * files_a_part + i:05}.csv' (HEADER)")
+            con.execute(f"COPY part TO '{folder}/part-{part * files_a_part + i:05}.{codec}' {form}")
     if whole:
-        con.execute(f"COPY lines TO '{whole}' (HEADER)")
+        con.execute(f"COPY lines TO '{whole}' {form}")
     return total, decoded
 
 
@@ -300,6 +330,9 @@ def names_in(file):
     if file.suffix == ".csv":
         with open(file) as f:
             return f.readline().strip().split(",")
+    if file.suffix == ".jsonl":
+        with open(file) as f:
+            return list(json.loads(f.readline()))
     return pq.read_schema(file).names
 
 
@@ -307,6 +340,9 @@ def first_value(file):
     if file.suffix == ".csv":
         with open(file) as f:
             return f.readlines(200)[1].split(",")[0]
+    if file.suffix == ".jsonl":
+        with open(file) as f:
+            return str(next(iter(json.loads(f.readline()).values())))
     with pq.ParquetFile(file) as opened:
         batch = next(opened.iter_batches(1, columns=[opened.schema_arrow.names[0]]))
     return str(batch[0][0].as_py())
@@ -323,8 +359,8 @@ def make(size, name):
     asked = ROWS[size][shape]
     if shape == "tiny":
         rows, decoded = write_tiny(folder, asked)
-    elif codec == "csv":
-        rows, decoded = write_csv(folder, layout, asked)
+    elif codec in ("csv", "jsonl"):
+        rows, decoded = write_text(folder, shape, codec, layout, asked)
     else:
         rows, decoded = write_parts(folder, shape, codec, layout, asked)
     files = sorted(folder.iterdir())

@@ -1,6 +1,6 @@
 """The list of jobs: which dataset, which rows, which columns, and what the systems are asked for.
 
-A job's predicate is a list of (column, operator, value), all of which must hold; every system gets it in its own
+A job's predicate is a list of (column, operator, value), all of which must hold ("is valid" has no value); every system gets it in its own
 language (systems.py for weir, peer.py for the others). Outputs are Snappy Parquet, weir's default, whatever the codec of
 the input, so that all systems do the same work; or text that is not compressed.
 """
@@ -42,7 +42,8 @@ class Job:
     @property
     def input(self):
         """The format of the files: their extension, too."""
-        return "csv" if self.dataset.split("-")[1] == "csv" else "parquet"
+        codec = self.dataset.split("-")[1]
+        return codec if codec in ("csv", "jsonl") else "parquet"
 
     @property
     def files(self):
@@ -106,6 +107,25 @@ def csv_jobs():
     ]
 
 
+# The same of events; times and nested values are only looked at.
+EVENTS = (
+    [("id", ">", -1), ("price", ">", -1.0), ("quantity", ">", 0), ("user", ">", ""), ("note", ">", "")]
+    + [(f"i{i}", ">", -1) for i in range(8)] + [(f"f{i}", ">", -1.0) for i in range(6)]
+    + [(f"s{i}", ">", "") for i in range(6)]
+    + [(name, "is valid", None) for name in ("ts", "ok", "tags", "geo", "device")]
+)
+
+
+def json_jobs():
+    some = [term for term in EVENTS if term[0] in ("id", "ts", "price", "quantity", "f0", "s0")]
+    return [
+        Job("jsonl-all", "load", "events-jsonl-1f", EVENTS),
+        Job("jsonl-6of30", "load", "events-jsonl-1f", some),
+        Job("jsonl-many-files", "load", "events-jsonl-2000f", EVENTS),
+        Job("jsonl-to-parquet", "write", "events-jsonl-1f"),
+    ]
+
+
 def text(dataset, output):
     return Job(f"text/{dataset}/{output}", "write", dataset, output=output)
 
@@ -126,6 +146,7 @@ def all_jobs(size):
     jobs.append(Job("count/tiny-snappy-10000f", "count", "tiny-snappy-10000f"))
     jobs += [text("flatq-none-50f", output) for output in ("csv", "jsonl")]
     jobs += csv_jobs()
+    jobs += json_jobs()
     jobs += [bounded(dataset, size) for dataset in ("flat-snappy-50f", "flat-snappy-1x1")]
     for job in jobs:
         job.size = size

@@ -69,7 +69,8 @@ def weir_arguments(job, out, limit_mib):
     if job.kind == "count":
         return ["count", str(job.folder)]
     source = job.files if job.repeat_to else [f"{job.folder}/*.{job.input}"]
-    terms = [f"{column} {op} {weir_literal(value)}" for column, op, value in job.where]
+    terms = [f"{column} is not None" if op == "is valid" else f"{column} {op} {weir_literal(value)}"
+             for column, op, value in job.where]
     arguments = ["read", *source]
     if terms:
         arguments += ["then", "filter", " and ".join(terms)]

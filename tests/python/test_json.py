@@ -131,6 +131,17 @@ def test_rows_as_pythons_json_reads_them(tmp_path_factory, rows, layout, seed):
     assert probe.used() == used
 
 
+@settings(max_examples=150, deadline=None)
+@given(tables(), st.integers(0, 2**32))
+def test_schemas_as_pyarrow_infers_them(tmp_path_factory, rows, seed):
+    path = tmp_path_factory.getbasetemp() / "arrow.json"
+    text = spelled(rows, "lines", seed).encode()
+    path.write_bytes(text)
+    if not any(rows):
+        return
+    assert probe.read(path).schema == pyarrow.json.read_json(path).schema, text
+
+
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(["lines", "array", "objects"]), st.integers(0, 2**32))
 def test_every_cut_gives_the_same_rows(tmp_path_factory, rows, layout, seed):
