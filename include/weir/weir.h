@@ -345,7 +345,8 @@ WEIR_API int weir_flow_transform(struct weir_flow *flow, const struct weir_trans
  *
  * in any order of splits; a split may be closed early, and opened again to run it once more from its beginning. Or one
  * stream (split_count 0): opened once a run with split 0, read by one thread at a time; the flow's steps still run in
- * parallel, but while `next` waits, so do cancelling and stats. Rows are in the order of splits and batches. */
+ * parallel, but while `next` waits, so do cancelling and stats: one that waits long looks at weir_context_cancelled. Rows are
+ * in the order of splits and batches. */
 struct weir_source {
 	size_t struct_size;
 	const char *name;    /* for errors, stats and explain; NULL: "source" */

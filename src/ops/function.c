@@ -6,6 +6,9 @@
 
 int weir_context_failed(const struct weir_context *context, const char *what, int returned, struct weir_error *err)
 {
+	/* Whatever it says, it was told to stop. */
+	if (context->cancelled && atomic_load_explicit(context->cancelled, memory_order_relaxed))
+		return weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
 	if (context->text[0])
 		return weir_error_set(err, WEIR_E_FUNCTION, "%s", context->text);
 	return weir_error_set(err, WEIR_E_FUNCTION, "%s of %s returned %d and gave no reason (weir_context_fail does)",

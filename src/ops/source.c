@@ -365,7 +365,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	atomic_fetch_add_explicit(&config->function->refs, 1, memory_order_relaxed);
 	source->function = config->function;
 	source->schema = weir_schema_ref(config->schema);
-	source->call = (struct weir_context){.name = config->function->def.name};
+	source->call = (struct weir_context){.name = config->function->def.name, .cancelled = env->cancelled};
 	return weir_fragment_source(fragment, &source->ops, source);
 }
 

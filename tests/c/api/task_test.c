@@ -142,6 +142,36 @@ static void test_cancel_from_a_signal_handler(void **state)
 	sigaction(SIGALRM, &before, NULL);
 }
 
+static _Atomic int waiting;
+
+/* A source that has nothing to give until it is cancelled. */
+static int next_never(void *state, struct weir_context *context, struct ArrowArray *out)
+{
+	(void)state;
+	(void)out;
+	waiting = 1;
+	while (!weir_context_cancelled(context))
+		usleep(1000);
+	return weir_context_fail(context, "nothing came");
+}
+
+static void test_cancel_while_a_source_waits(void **state)
+{
+	struct weir_source source = {.struct_size = sizeof(source), .columns = "a: int64", .next = next_never};
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_task *task;
+
+	(void)state;
+	weir_flow_read_source(flow, &source);
+	assert_int_equal(weir_flow_start(flow, NULL, &task, NULL), WEIR_OK);
+	weir_flow_free(flow);
+	while (!waiting)
+		usleep(1000);
+	weir_task_cancel(task);
+	assert_int_equal(weir_task_wait(task, NULL), WEIR_E_CANCELLED);
+	weir_task_free(task);
+}
+
 /* Nobody takes the rows: the lanes wait in the queue, and are let go all the same. */
 static void test_cancel_while_nobody_takes(void **state)
 {
@@ -316,7 +346,8 @@ static void *build_many(void *failures)
 		weir_flow_filter_by(flow, weir_binary("==", weir_column("y"), weir_string("7")));
 		copy = weir_flow_copy(flow);
 		weir_flow_union(copy, flow);
-		if (weir_flow_schema(copy, &schema, NULL) || schema.n_children != 3 || weir_flow_explain(flow, &text, NULL))
+		if (weir_flow_schema(copy, &schema, NULL) || schema.n_children != 3 ||
+		    weir_flow_explain(flow, &text, NULL))
 			++*(_Atomic int *)failures;
 		else
 			schema.release(&schema);
@@ -468,6 +499,7 @@ int main(void)
 		TEST(test_wait_and_stats),
 		TEST(test_cancel_from_a_thread),
 		TEST(test_cancel_from_a_signal_handler),
+		TEST(test_cancel_while_a_source_waits),
 		TEST(test_cancel_while_nobody_takes),
 		TEST(test_cancelled_streams_and_rows),
 		TEST(test_a_sink_gives_no_rows),
