@@ -284,6 +284,7 @@ int weir_ipc_column_weigh(struct weir_ipc_layout *layout, uint32_t column, int64
 	struct ipc_rows rows = {.layout = layout, .body = body};
 	struct ipc_span span = {.node = &layout->nodes.items[layout->roots.items[column]], .begin = begin, .end = end};
 	uint64_t count = (uint64_t)(end - begin), size = weir_ipc_column_size(layout, column), items = 0;
+	double bytes = 0;
 	int code = WEIR_OK;
 
 	*out = 0;
@@ -295,10 +296,12 @@ int weir_ipc_column_weigh(struct weir_ipc_layout *layout, uint32_t column, int64
 		code = offsets_between(&rows, &span, out, err);
 	} else if (span.node->wire == WIRE_PLAIN && type_offset_width(span.node->type) && span.node[1].length > 0) {
 		code = offsets_between(&rows, &span, &items, err);
-		*out = (uint64_t)((double)size / (double)span.node[1].length * (double)items);
+		bytes = (double)size / (double)span.node[1].length * (double)items;
 	} else {
-		*out = (uint64_t)((double)size / (double)layout->row_count * (double)count);
+		bytes = (double)size / (double)layout->row_count * (double)count;
 	}
+	if (bytes > 0)
+		*out = bytes < (double)INT64_MAX ? (uint64_t)bytes : INT64_MAX;
 	if (code && *layout->fields[column].name)
 		weir_error_at_column(err, layout->fields[column].name);
 	return code;

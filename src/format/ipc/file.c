@@ -17,7 +17,9 @@ enum {
 	TAIL_READ_MAX = 64 << 10, /* a small file's footer comes with its tail */
 	CUT_ALIGN = 64,           /* rows: so that bitmaps are cut between bytes */
 	COMPRESSED_RATIO = 3,     /* of texts, when all that is known is their compressed size */
+	PIECES_MAX = 1 << 16,     /* of one batch: of nulls and of runs it can have any number of rows */
 };
+#define BYTES_EST_MAX ((uint64_t)1 << 60)
 
 static void file_close(struct weir_format_file *base)
 {
@@ -78,6 +80,12 @@ out:
 
 /* ---- estimates ---- */
 
+/* A file may claim any number of rows: of nulls, of runs. */
+static uint64_t as_bytes(double bytes)
+{
+	return bytes < (double)BYTES_EST_MAX ? (uint64_t)bytes : BYTES_EST_MAX;
+}
+
 static double type_bytes(const struct weir_type *type)
 {
 	const struct weir_type *values = weir_type_values(type);
@@ -120,6 +128,7 @@ static int batches_read(struct ipc_file *file, struct weir_error *err)
 {
 	struct ipc_source source = {.account = file->account, .file = file->base.file};
 	bool is_estimated = false;
+	double row_bytes = 0;
 	int64_t rows = 0;
 	int code = WEIR_OK;
 
@@ -147,7 +156,8 @@ static int batches_read(struct ipc_file *file, struct weir_error *err)
 	}
 	file->base.row_count = rows;
 	for (uint32_t i = 0; i < file->base.schema->field_count; i++)
-		file->base.bytes_decoded_est += (uint64_t)(file->row_bytes[i] * (double)rows);
+		row_bytes += file->row_bytes[i];
+	file->base.bytes_decoded_est = as_bytes(row_bytes * (double)rows);
 	ipc_source_release(&source);
 	return code;
 }
@@ -270,7 +280,7 @@ static int emit(struct cutter *cutter, int64_t begin, int64_t end)
 	struct weir_range range = {.number = cutter->number++,
 				   .begin = (uint64_t)begin,
 				   .end = (uint64_t)end,
-				   .bytes_decoded_est = (uint64_t)((double)(end - begin) * cutter->row_bytes)};
+				   .bytes_decoded_est = as_bytes((double)(end - begin) * cutter->row_bytes)};
 
 	return begin < end ? cutter->visit(cutter->context, &range) : WEIR_OK;
 }
@@ -278,13 +288,15 @@ static int emit(struct cutter *cutter, int64_t begin, int64_t end)
 /* A batch that can be cut, into equal pieces. */
 static int emit_pieces(struct cutter *cutter, const struct ipc_batch *batch, int64_t rows_target)
 {
-	int64_t count = (batch->row_count + rows_target - 1) / rows_target;
+	int64_t most = (batch->row_count - 1) / rows_target + 1, count = most < PIECES_MAX ? most : PIECES_MAX;
 	int64_t rows = (batch->row_count / count + CUT_ALIGN) / CUT_ALIGN * CUT_ALIGN;
+	int64_t end = batch->row_begin + batch->row_count;
 	int code = WEIR_OK;
 
-	for (int64_t at = 0; !code && at < batch->row_count; at += rows)
-		code = emit(cutter, batch->row_begin + at,
-			    batch->row_begin + (batch->row_count - at < rows ? batch->row_count : at + rows));
+	for (int64_t at = batch->row_begin, next; !code && at < end; at = next) {
+		next = end - at < rows ? end : at + rows;
+		code = emit(cutter, at, next);
+	}
 	return code;
 }
 

@@ -101,6 +101,8 @@ static int feed_vectors(struct feed *feed, struct weir_format_file *file, const 
 
 			for (uint32_t row = number; row < vector.row_count; row += every)
 				rows[count++] = (uint16_t)row;
+			if (count == 0)
+				continue; /* vectors in chains have at least one row selected */
 			vector.selection = (struct weir_selection){.count = count, .rows = rows};
 		}
 		/* Follows every view and offset. */
@@ -112,6 +114,22 @@ static int feed_vectors(struct feed *feed, struct weir_format_file *file, const 
 		feed->rows += batch->row_count;
 		weir_batch_unref(batch);
 	}
+}
+
+struct feed_ranges {
+	uint64_t end, count;
+};
+
+/* Ranges follow each other. */
+static int feed_range(void *context, const struct weir_range *range)
+{
+	struct feed_ranges *seen = context;
+
+	if (range->begin < seen->end || range->end <= range->begin)
+		abort();
+	seen->end = range->end;
+	seen->count++;
+	return WEIR_OK;
 }
 
 static int feed_file(struct feed *feed, struct weir_file *bytes, uint32_t every, struct weir_error *err)
@@ -132,7 +150,9 @@ static int feed_file(struct feed *feed, struct weir_file *bytes, uint32_t every,
 	for (uint32_t i = 0; i < scan.column_count; i++)
 		columns[i] = i;
 	scan.columns = columns;
-	code = feed_vectors(feed, file, &scan, every, err);
+	code = feed->format->ranges(file, &scan, 4096, feed_range, &(struct feed_ranges){0}, err);
+	if (!code)
+		code = feed_vectors(feed, file, &scan, every, err);
 	weir_free(&feed->account, columns, scan.column_count * sizeof(*columns));
 	weir_format_file_unref(file);
 	return code;
