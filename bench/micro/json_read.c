@@ -1,4 +1,5 @@
-/* weir_micro_json FILE [COLUMN …]: how fast JSON text is scanned, indexed, walked and decoded, on one core. GB/s of text, by the thread's CPU time.
+/* weir_micro_json FILE [COLUMN …]: how fast JSON text is scanned, indexed, walked and decoded, on one core. GB/s of text, by
+ * the thread's CPU time.
  *
  *     newlines   counting line ends: nothing that reads every byte is faster
  *     index      entries of every window

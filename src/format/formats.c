@@ -1,7 +1,6 @@
 /* The tables of formats, by name, by extension and by first bytes. A new format is one line in each. */
-#include "format/format.h"
-
 #include "io/stream.h"
+#include "format/format.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -8,9 +8,8 @@
  *     survey:   0 1 2 3 4 5 6 7 8 9 …       every stride-th path is kept as a sample; when there are too many, every
  *     samples:  0   2   4   6   8           second of them goes and the stride doubles
  */
-#include "ops/read_impl.h"
-
 #include "base/list.h"
+#include "ops/read_impl.h"
 
 #include <string.h>
 

@@ -4,9 +4,8 @@
  * failure has been judged (settle), by the thread that made it. Notes that stand are added to what bind infers, if the run
  * is begun again (api/job.c).
  */
-#include "ops/read_impl.h"
-
 #include "base/list.h"
+#include "ops/read_impl.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -6,8 +6,8 @@
 #include "base/timetext.h"
 #include "arrow/bitmap.h"
 #include "arrow/value.h"
-#include "format/json/json_impl.h"
 #include "vector/kernels.h"
+#include "format/json/json_impl.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,7 @@ struct json_masks {
 	uint64_t quote, backslash, op, blank, control, newline, high;
 };
 
-#include "format/json/kernels_classify.h"
+#include "format/json/classify_template.h"
 
 static inline uint32_t *put_entries(uint64_t mask, uint32_t base, uint32_t *out)
 {

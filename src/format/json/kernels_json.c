@@ -85,7 +85,7 @@ static inline struct json_masks classify(const uint8_t *text)
 	return masks;
 }
 #else
-#include "format/json/kernels_classify.h"
+#include "format/json/classify_template.h"
 #endif
 
 #if defined(__AVX512F__)

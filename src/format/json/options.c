@@ -1,6 +1,7 @@
 /* The options of JSON, as they are given to the verb that reads it. */
 #include "format/json/json_impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,15 +44,14 @@ static const struct choice nonfinite_choices[] = {
 static int choose(const struct weir_setting *setting, const struct choice *choices, int *out, struct weir_error *err)
 {
 	char words[128] = "";
+	size_t size = 0;
 
 	for (const struct choice *choice = choices; choice->word; choice++) {
 		if (strcmp(choice->word, setting->value) == 0) {
 			*out = choice->value;
 			return WEIR_OK;
 		}
-		if (*words)
-			strcat(words, ", ");
-		strcat(words, choice->word);
+		size += (size_t)snprintf(words + size, sizeof(words) - size, "%s%s", size ? ", " : "", choice->word);
 	}
 	return weir_error_set(err, WEIR_E_INVALID, "--%s is one of %s, not '%s'", setting->name, words, setting->value);
 }

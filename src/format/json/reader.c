@@ -5,8 +5,8 @@
  * A vector's rows lie in one window: next walks records until the window has no more whole ones, or the vector is full. Then it
  * is handed out; the call after that drops what was read and fills the window again.
  */
-#include "format/json/json_impl.h"
 #include "vector/kernels.h"
+#include "format/json/json_impl.h"
 
 #include <string.h>
 

@@ -159,7 +159,10 @@ static void excerpt(const struct json_window *window, size_t at, char out[EXCERP
 			at += width - 1;
 		}
 	}
-	strcpy(out + size, cut ? "…" : "");
+	if (cut)
+		memcpy(out + size, "…", sizeof("…"));
+	else
+		out[size] = '\0';
 }
 
 int json_window_fail(const struct json_window *window, size_t at, struct weir_error *err, int code, const char *format, ...)
