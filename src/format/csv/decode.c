@@ -208,7 +208,7 @@ static inline bool quick_natural(const uint8_t *text, uint32_t size, uint64_t *o
 	low = last_digits(end, 8);
 	high = last_digits(end - 8, size - 8);
 	*out = (uint64_t)weir_digits8_value(high) * 100000000 + weir_digits8_value(low);
-	return weir_digits8_valid(low) & weir_digits8_valid(high);
+	return weir_digits8_valid(low) && weir_digits8_valid(high);
 }
 
 static inline bool quick_integer(const uint8_t *text, uint32_t size, int64_t *out)
