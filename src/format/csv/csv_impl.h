@@ -43,7 +43,7 @@ struct csv_options {
 	uint32_t name_count;
 	const struct csv_given_type *types;
 	uint32_t type_count;
-	_Atomic uint64_t *skipped; /* ragged rows, of all files; NULL: nobody counts */
+	_Atomic bool *skipping_told; /* a file with rows that were skipped has been reported; NULL: none is to be */
 };
 
 extern const char *const csv_option_names[];
@@ -167,6 +167,7 @@ struct csv_file {
 	uint32_t width;       /* fields of a row; 0: there are none */
 	uint64_t data_offset; /* of the first line behind the header, in the stream */
 	uint64_t data_line;   /* its number, from 1 */
+	_Atomic uint64_t skipped; /* ragged rows */
 	int guess_forced;     /* by tests: −1 every cut lies outside quotes, 1 inside */
 };
 

@@ -3,6 +3,7 @@
  * Names: a header's own, or those given, or f0, f1 …. An empty name becomes f and its number; a name that was there before
  * gets _1, _2 … until it is new.
  */
+#include "base/log.h"
 #include "base/utf8.h"
 #include "format/csv/csv_impl.h"
 #include "format/cuts.h"
@@ -316,7 +317,14 @@ int csv_file_open(struct weir_account *account, const struct weir_read_setup *se
 void csv_file_close(struct weir_format_file *base)
 {
 	struct csv_file *self = (struct csv_file *)base;
+	uint64_t skipped = atomic_load_explicit(&self->skipped, memory_order_relaxed);
 
+	/* Once, however many files there are; nobody is told while types are inferred. */
+	if (skipped && self->setup->schema && self->options->skipping_told &&
+	    !atomic_exchange_explicit(self->options->skipping_told, true, memory_order_relaxed))
+		weir_log(WEIR_LOG_WARN, "%s: %llu row%s without %u fields left out, as asked (--ragged skip); other files are not "
+					"reported", weir_file_path(base->file), (unsigned long long)skipped,
+			 skipped == 1 ? "" : "s", self->width);
 	weir_cuts_free(base->cuts);
 	weir_schema_unref(base->schema);
 	weir_file_unref(base->file);

@@ -330,8 +330,8 @@ int csv_options_parse(struct weir_arena *arena, const struct weir_setting *setti
 	if (!options)
 		return err->code;
 	*options = csv_options_default;
-	options->skipped = weir_arena_alloc_zero(arena, sizeof(*options->skipped), err);
-	if (!options->skipped)
+	options->skipping_told = weir_arena_alloc_zero(arena, sizeof(*options->skipping_told), err);
+	if (!options->skipping_told)
 		return err->code;
 	for (uint32_t i = 0; !code && i < count; i++)
 		code = parse_setting(arena, options, &settings[i], &header_given, err);

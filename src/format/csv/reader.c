@@ -16,7 +16,6 @@
  *
  * Threads: a reader belongs to one lane; the file is shared and never written to, its cuts have a lock of their own.
  */
-#include "base/log.h"
 #include "format/csv/csv_impl.h"
 #include "format/cuts.h"
 
@@ -437,13 +436,8 @@ static int odd_line(const struct csv_reader *self, const struct csv_odd_line *od
 
 static void note_skipped(const struct csv_reader *self, uint32_t count)
 {
-	const struct csv_options *options = self->file->options;
-
-	if (!count || !options->skipped)
-		return;
-	if (atomic_fetch_add_explicit(options->skipped, count, memory_order_relaxed) == 0)
-		weir_log(WEIR_LOG_WARN, "%s: a row has not %u fields and is left out, as asked (--ragged skip); more are not "
-					"reported one by one", weir_file_path(self->file->base.file), self->file->width);
+	if (count)
+		atomic_fetch_add_explicit(&self->file->skipped, count, memory_order_relaxed);
 }
 
 static void vector_make(struct csv_reader *self, struct weir_vector *out)
