@@ -129,7 +129,7 @@ int json_cursor_fill(struct json_cursor *cursor, struct weir_error *err)
 	if (!json_window_fill(window, begin, size, err))
 		return WEIR_OK;
 	if (err->code == WEIR_E_LIMIT && unread > cursor->window_size / 2)
-		return too_long(cursor, begin, err);
+		return too_long(cursor, input->begin, err);
 	return err->code;
 }
 

@@ -623,6 +623,7 @@ int json_infer(struct weir_account *account, const struct weir_read_setup *setup
 	uint32_t field_count = 0;
 	int code = WEIR_OK;
 
+	weir_error_clear(err); /* whether it holds one is asked below */
 	weir_arena_init(&arena, account);
 	weir_arena_init(&scratch, account);
 	json_cursor_init(&cursor, account);

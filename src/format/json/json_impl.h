@@ -105,7 +105,8 @@ void json_window_init(struct json_window *window, struct weir_account *account);
 void json_window_release(struct json_window *window);
 int json_window_open(struct json_window *window, struct weir_io *io, struct weir_file *file, uint64_t offset,
 		     const struct weir_stream_options *options, enum json_layout layout, struct weir_error *err);
-/* The text from `begin` on comes to the front, at least `size` bytes of it if there are so many, and is indexed. */
+/* The text from `begin` on comes to the front, at least `size` bytes of it if there are so many, and is indexed. After a
+ * failure it lies at input.begin, and only its place is to be trusted. */
 int json_window_fill(struct json_window *window, size_t begin, size_t size, struct weir_error *err);
 /* Line (from 1, in the range) and column (in bytes, from 1) of text[at]. */
 void json_window_place(const struct json_window *window, size_t at, uint64_t *line, uint64_t *column);

@@ -92,7 +92,7 @@ static int parse_types(struct weir_arena *arena, const char *text, struct json_o
 			.path = weir_arena_strndup(arena, begin, (size_t)(equals - begin), err),
 			.type_text = weir_arena_strndup(arena, equals + 1, (size_t)(at - equals - 1), err),
 		};
-		if (err->code)
+		if (!given[options->given_count].path || !given[options->given_count].type_text)
 			return err->code;
 		type = weir_type_parse(arena->account, given[options->given_count].type_text, &wrong);
 		if (!type)

@@ -157,6 +157,7 @@ int json_reader_open(struct weir_format_reader *base, struct weir_format_file *f
 	struct json_reader *self = (struct json_reader *)base;
 	uint64_t start;
 
+	weir_error_clear(err); /* whether it holds one is asked below */
 	weir_format_file_ref(file);
 	reader_close(self);
 	self->file = (struct json_file *)file;
@@ -250,6 +251,7 @@ int json_reader_next(struct weir_format_reader *base, struct weir_vector *out, s
 	uint32_t rows = 0;
 	int code = WEIR_OK;
 
+	weir_error_clear(err);
 	weir_arena_clear(&self->arena);
 	*out = (struct weir_vector){0};
 	while (!self->is_done && rows < self->rows_max) {

@@ -15,6 +15,7 @@
 
 enum {
 	INDEX_STEP = 16 << 10, /* text indexed before entries are made room for again */
+	LONG_BYTES = 1 << 20,
 	SENTINELS = 8,         /* how far a walk looks ahead */
 	EXCERPT = 40,
 	SHRINK_FROM = 8,       /* times what is wanted */
@@ -46,9 +47,10 @@ int json_window_open(struct json_window *window, struct weir_io *io, struct weir
 	return weir_text_input_open(&window->input, io, file, offset, options, err);
 }
 
-static int entries_reserve(struct json_window *window, size_t count, struct weir_error *err)
+/* Room for `count` entries; `expected`: how many there will be, about. */
+static int entries_reserve(struct json_window *window, size_t count, size_t expected, struct weir_error *err)
 {
-	size_t capacity = count + count / 2;
+	size_t capacity = expected > count ? expected : count + count / 2;
 	uint32_t *entries;
 
 	if (count <= window->entry_capacity)
@@ -73,13 +75,17 @@ static int index_all(struct json_window *window, struct weir_error *err)
 	memset(window->input.text + end, ' ', WEIR_TEXT_PAD);
 	for (uint32_t at = 0; at < end; at += INDEX_STEP) {
 		uint32_t step_end = end - at < INDEX_STEP ? end : at + INDEX_STEP;
+		size_t needed = window->entry_count + INDEX_STEP + JSON_BLOCK + JSON_ENTRY_SLACK, expected = 0;
 
-		if (entries_reserve(window, window->entry_count + INDEX_STEP + JSON_BLOCK + JSON_ENTRY_SLACK, err))
+		/* A long record's entries take as much as its text: no room for half as many again. */
+		if (at >= LONG_BYTES)
+			expected = (size_t)((double)window->entry_count / at * end * 1.02) + (needed - window->entry_count);
+		if (entries_reserve(window, needed, expected, err))
 			return err->code;
 		window->entry_count += window->kernels->index(window->input.text, at, step_end, lines, &scan,
 							      window->entries + window->entry_count);
 	}
-	if (entries_reserve(window, window->entry_count + SENTINELS, err))
+	if (entries_reserve(window, window->entry_count + SENTINELS, 0, err))
 		return err->code;
 	for (uint32_t i = 0; i < SENTINELS; i++)
 		window->entries[window->entry_count + i] = end;
@@ -102,29 +108,36 @@ static void shrink(struct json_window *window, size_t size)
 int json_window_fill(struct json_window *window, size_t begin, size_t size, struct weir_error *err)
 {
 	struct weir_text_input *input = &window->input;
+	uint64_t line = window->line, column = window->column;
+	int code;
 
 	if (begin && window->text) {
 		const uint8_t *last = memrchr(window->text, '\n', begin);
 
 		/* Those of all the text are known, and what stays is short. */
-		window->line += window->newlines - window->kernels->count_newlines(window->text + begin, input->end - begin);
-		window->column = last ? (uint64_t)(window->text + begin - last - 1) : window->column + begin;
+		line += window->newlines - window->kernels->count_newlines(window->text + begin, input->end - begin);
+		column = last ? (uint64_t)(window->text + begin - last - 1) : column + begin;
 	}
 	input->begin = begin;
 	if (size > JSON_RECORD_MAX)
 		return weir_error_set(err, WEIR_E_LIMIT, "the longest that is read has 2 GiB");
 	if (size < input->memory_size / SHRINK_FROM)
 		shrink(window, size);
-	if (weir_text_input_fill(input, size, err))
-		return err->code;
-	/* When everything was there already nothing has moved. */
-	if (input->begin) {
+	code = weir_text_input_fill(input, size, err);
+	if (!code && input->begin) {
+		/* When everything was there already nothing has moved. */
 		memmove(input->text, input->text + input->begin, input->end - input->begin);
 		input->offset += input->begin;
 		input->end -= input->begin;
 		input->begin = 0;
 	}
 	window->text = input->text;
+	if (input->begin == 0) {
+		window->line = line;
+		window->column = column;
+	}
+	if (code)
+		return code;
 	if (!input->text) /* an empty stream */
 		return WEIR_OK;
 	return index_all(window, err);
