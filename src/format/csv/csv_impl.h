@@ -80,8 +80,8 @@ struct csv_index {
 	uint32_t end_count, end_capacity;
 	uint32_t *lines; /* numbers in `ends` */
 	uint32_t line_count, line_capacity;
-	/* Seen since the caller reset them: bytes ≥ 0x80, carriage returns, line ends inside quotes. */
-	bool has_high, has_cr, has_inner_lines;
+	/* Seen since the caller reset them: bytes ≥ 0x80, carriage returns, line ends inside quotes, quotes that are letters. */
+	bool has_high, has_cr, has_inner_lines, has_inner_quotes;
 };
 
 struct csv_kernels {

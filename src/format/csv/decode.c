@@ -533,12 +533,21 @@ static int decode_bytes(struct csv_column *column, const struct weir_selection *
 	bool all_plain = !dialect->has_escape && options->strings_null == CSV_STRINGS_NEVER;
 	uint32_t count = selection->rows ? selection->count : column->reader->rows.count;
 	uint8_t quote = dialect->quote;
+	/* Where no quote is a letter, a field between two quotes has none inside. */
+	bool quick_quotes = all_plain && dialect->has_quote && !checks_utf8 && !column->reader->index.has_inner_quotes;
 
 	for (uint32_t k = 0; k < count; k++) {
 		uint32_t row = selection->rows ? selection->rows[k] : k;
 		uint32_t begin = field_begin(&fields, row), end = field_end(&fields, row);
 		struct plain plain;
 
+		if (quick_quotes && end - begin - 2 < UINT32_MAX - 2 && fields.text[begin] == quote &&
+		    fields.text[end - 1] == quote) {
+			begin++;
+			end--;
+			out[row] = make_view(fields.text + begin, end - begin);
+			continue;
+		}
 		if (all_plain && begin <= end && (begin == end || fields.text[begin] != quote)) {
 			out[row] = make_view(fields.text + begin, end - begin);
 			if (checks_utf8 && !weir_utf8_valid(fields.text + begin, end - begin))

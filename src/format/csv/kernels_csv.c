@@ -195,6 +195,7 @@ static void walk(struct csv_index *index, const struct csv_dialect *dialect, uin
 				state = CSV_QUOTE_ENDED;
 			continue;
 		case CSV_QUOTE_ENDED:
+			index->has_inner_quotes |= byte == dialect->quote;
 			if (byte == dialect->quote && dialect->doubled) {
 				state = CSV_IN_QUOTES;
 				continue;
@@ -212,8 +213,10 @@ static void walk(struct csv_index *index, const struct csv_dialect *dialect, uin
 				continue;
 			}
 			break;
-		case CSV_IN_COMMENT:
 		case CSV_IN_FIELD:
+			index->has_inner_quotes |= dialect->has_quote && byte == dialect->quote;
+			break;
+		case CSV_IN_COMMENT:
 			break;
 		}
 		if (line_end) {
@@ -255,18 +258,18 @@ static inline bool leap(struct csv_index *index, const struct csv_dialect *diale
 	}
 	ends = delimiters | lines;
 	if (quotes | (uint64_t)(state == CSV_IN_QUOTES)) {
-		uint64_t closing, behind;
+		uint64_t closing, behind, opening;
 
 		inside = prefix_xor(quotes) ^ (state == CSV_IN_QUOTES ? ~(uint64_t)0 : 0);
 		closing = quotes & ~inside;
 		index->has_inner_lines |= (lines & inside) != 0;
 		ends &= ~inside;
 		lines &= ~inside;
-		behind = ends << 1 | (uint64_t)(state <= CSV_FIELD_START);
-		if (dialect->doubled)
-			behind |= closing << 1 | (uint64_t)(state == CSV_QUOTE_ENDED);
-		if (quotes & inside & ~behind)
+		opening = quotes & inside & ~(ends << 1 | (uint64_t)(state <= CSV_FIELD_START));
+		behind = closing << 1 | (uint64_t)(state == CSV_QUOTE_ENDED);
+		if (opening && (!dialect->doubled || opening & ~behind))
 			return false;
+		index->has_inner_quotes |= opening != 0;
 	}
 	if (dialect->has_comment &&
 	    (equal(block, dialect->comment) & ~inside & (lines << 1 | (uint64_t)(state == CSV_LINE_START))))

@@ -196,7 +196,7 @@ static void index_restart(struct csv_reader *self)
 	index->is_last = self->input.at_end;
 	index->state = CSV_LINE_START;
 	index->end_count = index->line_count = 0;
-	index->has_high = index->has_cr = index->has_inner_lines = false;
+	index->has_high = index->has_cr = index->has_inner_lines = index->has_inner_quotes = false;
 }
 
 static int find_start(struct csv_reader *self, struct weir_error *err)
