@@ -344,8 +344,7 @@ def decompress(name, data):
     return data
 
 
-@pytest.mark.parametrize("format", ["csv", "jsonl", "json"])
-@pytest.mark.parametrize("end", ["", ".gz", ".zst", ".lz4"])
+@pytest.mark.parametrize("format, end", [("csv", ""), ("csv", ".gz"), ("jsonl", ""), ("jsonl", ".zst"), ("json", ""), ("json", ".lz4")])
 def test_one_file_and_folders(weir, many, tmp_path, format, end):
     expected = pq.read_table(many)
     name = f"t.{format}{end}"
@@ -471,7 +470,8 @@ def test_values_larger_than_any_buffer(weir, tmp_path):
     assert [row[0] for row in rows] == big and [json.loads(row[2]) for row in rows] == [[text] for text in big]
 
 
-@pytest.mark.parametrize("level", ["v2", "v3", "v4"])
-def test_every_cpu_level(weir, many, level):
-    text = weir("read", many, "then", "write", "-", "--format", "csv", env={"WEIR_CPU": level}).stdout.decode()
-    check_many("csv", text, pq.read_table(many))
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_every_cpu_level(weir, many, format):
+    first, *others = [weir("read", many, "then", "write", "-", "--format", format, env={"WEIR_CPU": level}).stdout
+                      for level in ("v2", "v3", "v4")]
+    assert first and all(other == first for other in others)

@@ -126,7 +126,7 @@ def test_package_folder(probe, tmp_path, monkeypatch):
 def test_damaged_files(probe, tmp_path, monkeypatch):
     monkeypatch.setenv("TZDIR", str(tmp_path))
     whole = zone_file(b"2", TRANSITIONS, TYPES, RULES[2])
-    for size in range(len(whole) - len(RULES[2]) - 2):
+    for size in range(0, len(whole) - len(RULES[2]) - 2, 3):
         (tmp_path / "Cut").write_bytes(whole[:size])
         with pytest.raises(ValueError, match="damaged"):
             probe.offsets("Cut", [0])
@@ -135,7 +135,7 @@ def test_damaged_files(probe, tmp_path, monkeypatch):
         with pytest.raises(ValueError, match="damaged"):
             probe.offsets("Bad", [0])
     generator = random.Random(SEED)
-    for _ in range(2000):  # whatever is in it, nothing is read outside of it
+    for _ in range(400):  # whatever is in it, nothing is read outside of it
         spoilt = bytearray(whole)
         for _ in range(generator.randrange(1, 6)):
             spoilt[generator.randrange(len(spoilt))] = generator.randrange(256)
