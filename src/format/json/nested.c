@@ -9,7 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { RESERVE_MAX = 2 << 20 };
+enum {
+	RESERVE_MAX = 2 << 20,
+	LONG_ENTRIES = 4 << 20, /* in what is left of the window: only a long record makes it so large */
+};
 
 struct nest {
 	struct json_reader *reader;
@@ -40,6 +43,26 @@ static int go_on(struct nest *nest, uint32_t *entry, uint8_t close)
 	return -1;
 }
 
+/* Room for exactly the items of a long list of numbers, which begins at `entry`: growing by half would take half as much
+ * again of a memory that the text and its entries nearly fill. */
+static int reserve_items(struct nest *nest, struct weir_builder *builder, uint32_t entry)
+{
+	size_t width = builder->type->byte_width, count = 1, size;
+	uint8_t *values;
+
+	for (; byte_at(nest, entry) != ']' && entry < nest->window->entry_count; entry++)
+		count += byte_at(nest, entry) == ',';
+	size = weir_round_up(((size_t)builder->length + count) * width, 64);
+	if (size <= builder->values_capacity)
+		return WEIR_OK;
+	values = weir_realloc(builder->account, builder->values, builder->values_capacity, size, nest->err);
+	if (!values)
+		return nest->err->code;
+	builder->values = values;
+	builder->values_capacity = size;
+	return WEIR_OK;
+}
+
 static int put_items(struct nest *nest, struct json_shape *shape, struct weir_builder *builder, uint32_t *entry)
 {
 	int more = 1;
@@ -48,6 +71,9 @@ static int put_items(struct nest *nest, struct json_shape *shape, struct weir_bu
 	if (byte_at(nest, *entry) == ']') {
 		++*entry;
 		more = 0;
+	} else if (nest->window->entry_count - nest->top > LONG_ENTRIES && builder->type->layout == WEIR_LAYOUT_FIXED &&
+		   reserve_items(nest, builder, *entry)) {
+		return nest->err->code;
 	}
 	while (more > 0) {
 		if (put_value(nest, shape, builder, entry))
