@@ -420,6 +420,18 @@ int json_column_decode(struct weir_pending *pending, const struct weir_selection
 
 /* ── values that do not fit ── */
 
+/* The value as it is spelled, for the message; of nested ones the beginning would say little. */
+static void add_value(const struct json_window *window, uint32_t entry, struct weir_error *err)
+{
+	size_t begin = window->entries[entry], end = json_value_end(window, entry);
+	uint8_t byte = window->text[begin];
+
+	if (byte == '"')
+		weir_error_at_value(err, (const char *)window->text + begin + 1, end - begin - 1);
+	else if (byte != '{' && byte != '[')
+		weir_error_at_value(err, (const char *)window->text + begin, end - begin);
+}
+
 int json_value_misfit(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t entry,
 		      struct weir_error *err)
 {
@@ -435,8 +447,11 @@ int json_value_misfit(struct json_reader *self, const struct json_column *column
 	if (!json_value_check(window, options, top, &self->arena, err))
 		return err->code;
 	weir_type_name(column->shape.type, have, sizeof(have));
-	if (json_options_given(options, name))
-		return json_window_fail(window, at, err, WEIR_E_CAST, "a value does not fit the type %s that was given", have);
+	if (json_options_given(options, name)) {
+		json_window_fail(window, at, err, WEIR_E_CAST, "a value does not fit the type %s that was given", have);
+		add_value(window, entry, err);
+		return WEIR_E_CAST;
+	}
 	type = json_infer_value(self->account, options, window, top, err);
 	if (!type)
 		return err->code;
@@ -458,6 +473,7 @@ int json_value_misfit(struct json_reader *self, const struct json_column *column
 			 "a value does not fit the type %s, which a sample of the data suggested; say --types '%.64s=%s', or "
 			 "--infer all to look at everything first",
 			 have, name, want);
+	add_value(window, entry, err);
 	return WEIR_E_MISFIT;
 }
 
@@ -503,5 +519,6 @@ int json_field_new(struct json_reader *self, const struct json_column *column, u
 			 "--unexpected ignore leaves such fields out",
 			 field);
 	weir_error_at_column(err, column ? column->field->name : field);
+	add_value(window, value, err);
 	return WEIR_E_MISFIT;
 }
