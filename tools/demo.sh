@@ -48,6 +48,15 @@ say "Into a pipe it speaks CSV, JSON lines or Arrow."
 printf '%s\n' "\$ weir read out/ then filter 'total > 104940' then write - --format jsonl | head -n 3"
 (weir read out/ then filter 'total > 104940' then write - --format jsonl || true) | head -n 3
 
+say "CSV there and back: types are inferred; what is in it?"
+run weir convert out/ total.csv.gz
+run weir stats total.csv.gz --output table
+run weir sample total.csv.gz -n 3 --output table
+printf 'city;since;people\nOslo;1048-01-01;717710\n"Zürich; west";;"421 878"\n' >cities.csv
+run weir read cities.csv --delimiter ';' --output table
+
 say "Mistakes are named."
+printf 'Bergen;1070-05-23\n' >>cities.csv
+run weir count cities.csv --delimiter ';' || true
 run weir read orders/ then filter 'prise > 50000' || true
 run weir read orders/ then filter 'orderkey % (orderkey - 15838) == 1' then count || true
