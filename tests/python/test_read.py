@@ -398,18 +398,22 @@ def test_redirected_input_can_be_read_again(weir, misfit, tmp_path):
 
 
 def test_the_second_misfit_of_a_read_is_an_error(weir, misfit, tmp_path):
+    """In another file: of the one in which the first was met, all that comes soon was noted with it."""
     lines = misfit.read_text().splitlines(True)
+    lines[560_001] = "560000,0,x\n"
     lines[700_000] = "1,2.5,x\n"
     path = tmp_path / "two.csv"
     path.write_text("".join(lines))
-    done = weir("--threads", 1, "read", path, "then", "write", tmp_path / "x.parquet", code=1)
+    done = weir("--threads", 1, "read", misfit, path, "then", "write", tmp_path / "x.parquet", code=1)
     message = done.stderr.decode()
-    assert message.count("reading again") == 1 and "line 700001" in message and "column n" in message
+    assert message.count("reading again") == 1 and "two.csv" in message and "line 700001" in message and \
+        "column n" in message
     assert "--types 'n=double'" in message or "--types n=double" in message
     assert not (tmp_path / "x.parquet").exists()
     # Each side of a union may begin again.
     other = tmp_path / "other.csv"
     lines[700_000] = "1,2,x\n"
+    lines[560_001] = "12a,0,x\n"
     other.write_text("".join(lines).replace("id,n,name", "key,n,name"))
     weir("--threads", 2, "read", misfit, "then", "union", f"read '{other}'", "then", "write", tmp_path / "z.parquet")
     assert pq.read_schema(tmp_path / "z.parquet").field("key").type == pa.string()
