@@ -112,15 +112,18 @@ int weir_text_input_fill(struct weir_text_input *input, size_t unread, struct we
 
 /* An account that has somebody to ask answers WEIR_E_CANCELLED when the run ends over it; the run's own error then takes the
  * place and the value from this one. */
-void weir_text_too_long(struct weir_error *err, uint64_t size)
+void weir_text_too_long(struct weir_error *err, uint64_t size, bool whole)
 {
+	struct weir_error why = *err;
 	char text[128], bytes[16];
-	int length = snprintf(text, sizeof(text), "a record longer than %s begins here",
+	int length = snprintf(text, sizeof(text), "the record that begins here has %s%llu bytes (%s)",
+			      whole ? "" : "more than ", (unsigned long long)size,
 			      weir_format_bytes((int64_t)size, bytes, sizeof(bytes)));
 
-	if (err->code == WEIR_E_LIMIT)
-		weir_error_set(err, WEIR_E_LIMIT, "%s and does not fit the memory limit", text);
-	weir_error_at_value(err, text, (size_t)length);
+	if (why.code == WEIR_E_LIMIT)
+		weir_error_set(err, why.code, "%s: %s", text, why.message);
+	else
+		weir_error_at_value(err, text, (size_t)length);
 }
 
 uint64_t weir_text_line_ends(const void *text, size_t size)

@@ -49,8 +49,9 @@ static inline uint64_t weir_text_input_offset(const struct weir_text_input *inpu
 	return input->offset + input->begin;
 }
 
-/* The window could not grow for a record of which `size` bytes are there: says so, where the account's answer does not. */
-void weir_text_too_long(struct weir_error *err, uint64_t size);
+/* The window could not grow for a record of `size` bytes (more, unless `whole`): says so in the message, or, when the run ends
+ * over it, in the value, from where the run's own error takes it. */
+void weir_text_too_long(struct weir_error *err, uint64_t size, bool whole);
 
 /* Line ends: LF, CR LF and CR without LF. A CR at the very end counts. */
 uint64_t weir_text_line_ends(const void *text, size_t size);

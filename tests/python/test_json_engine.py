@@ -187,3 +187,14 @@ def test_what_weir_writes_comes_back(tmp_path):
     types = ",".join(f"{field.name}={field.type}" for field in table.schema)
     back = stream(f"read {quote(out)} --types '{types}'")
     assert back.to_pylist() == table.to_pylist()
+
+
+def test_a_long_line_behind_many_is_named_with_its_size(tmp_path):
+    path = tmp_path / "long.jsonl"
+    with open(path, "w") as out:
+        out.writelines(f'{{"id": {i}, "text": "t"}}\n' for i in range(200_000))
+        out.write('{"id": -1, "text": "' + "x" * 80_000_000 + '"}\n')
+    done = weir("--memory-limit", "64M", "read", path, "then", "write", tmp_path / "no.parquet")
+    message = done.stderr.decode()
+    assert done.returncode == 1 and "line 200001" in message, message
+    assert "the record that begins here has 80000022 bytes" in message, message

@@ -307,6 +307,54 @@ static void lines_count(struct csv_reader *self)
 	self->window_lines = 0;
 }
 
+/* How long the record is that begins the window, as far as its quotes tell; *whole: to its end. What was read of it is
+ * lost. */
+static uint64_t record_size(struct csv_reader *self, bool *whole)
+{
+	const struct csv_dialect *dialect = &self->file->dialect;
+	struct weir_text_input *input = &self->input;
+	size_t at = input->begin, end = input->end, capacity = input->end, got;
+	bool is_quoted = false, is_escaped = false;
+	struct weir_error ignored = {0};
+	uint64_t size = 0;
+
+	*whole = false;
+	for (;;) {
+		for (; at < end; at++, size++) {
+			uint8_t byte = (uint8_t)input->text[at];
+
+			if (is_escaped)
+				is_escaped = false;
+			else if (dialect->has_escape && byte == dialect->escape)
+				is_escaped = true;
+			else if (dialect->has_quote && byte == dialect->quote)
+				is_quoted = !is_quoted;
+			else if (byte == '\n' && !is_quoted)
+				*whole = true;
+			if (*whole)
+				return size;
+		}
+		if (!input->stream || weir_stream_read(input->stream, input->text, capacity, &got, &ignored))
+			return size;
+		if (got == 0) {
+			*whole = !is_quoted;
+			return size;
+		}
+		at = 0;
+		end = got;
+	}
+}
+
+static int too_long(struct csv_reader *self, struct weir_error *err)
+{
+	bool whole;
+	uint64_t size = record_size(self, &whole);
+
+	weir_text_too_long(err, size, whole);
+	csv_error_place(self, (uint32_t)self->input.begin, err);
+	return err->code;
+}
+
 /* Slides the window and reads more; what is left of a line is indexed again with what follows it. */
 static int window_fill(struct csv_reader *self, struct weir_error *err)
 {
@@ -333,8 +381,8 @@ static int window_fill(struct csv_reader *self, struct weir_error *err)
 		return WEIR_OK;
 	}
 	self->window = (uint32_t)input->begin; /* a fill that fails has moved the text all the same */
-	if (err->code != WEIR_E_IO && err->code != WEIR_E_DATA && unread > WINDOW_BYTES / 2)
-		weir_text_too_long(err, unread);
+	if ((err->code == WEIR_E_LIMIT || err->code == WEIR_E_CANCELLED) && unread > WINDOW_BYTES / 2)
+		return too_long(self, err);
 	csv_error_place(self, (uint32_t)input->begin, err);
 	return err->code;
 }

@@ -90,16 +90,12 @@ static uint64_t record_size(struct json_cursor *cursor, size_t begin, bool *whol
 static int too_long(struct json_cursor *cursor, size_t begin, struct weir_error *err)
 {
 	struct json_window *window = &cursor->window;
-	struct weir_error why = *err;
 	uint64_t line, column, size;
-	char text[32];
 	bool whole;
 
 	json_window_place(window, begin, &line, &column);
 	size = record_size(cursor, begin, &whole);
-	weir_error_set(err, why.code, "the record that begins here has %s%llu bytes (%s): %s",
-		       whole ? "" : "more than ", (unsigned long long)size,
-		       weir_format_bytes((int64_t)size, text, sizeof(text)), why.message);
+	weir_text_too_long(err, size, whole);
 	weir_error_at_line(err, (int64_t)line);
 	weir_error_at_offset(err, window->input.offset + begin);
 	return err->code;
@@ -128,7 +124,7 @@ int json_cursor_fill(struct json_cursor *cursor, struct weir_error *err)
 	cursor->entry = 0;
 	if (!json_window_fill(window, begin, size, err))
 		return WEIR_OK;
-	if (err->code == WEIR_E_LIMIT && unread > cursor->window_size / 2)
+	if ((err->code == WEIR_E_LIMIT || err->code == WEIR_E_CANCELLED) && unread > cursor->window_size / 2)
 		return too_long(cursor, input->begin, err);
 	return err->code;
 }
