@@ -1,10 +1,10 @@
 """CSV through the command: many lanes, many files, streams, limits, and messages that help."""
-import re
 import bz2
 import datetime
 import gzip
 import lzma
 import random
+import re
 import subprocess
 
 import pyarrow as pa
