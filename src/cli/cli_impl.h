@@ -46,6 +46,9 @@ struct cli_option {
 extern const struct cli_option cli_option_list[]; /* the last one has no name */
 /* Operators that programs build and nobody types. */
 bool cli_is_internal(const struct weir_op *op);
+/* The options that formats add to read, as text; returns `text`. */
+enum { CLI_FORMAT_OPTIONS_MAX = 4096 };
+const char *cli_format_options(char *text, size_t size);
 void cli_help(void);
 int cli_help_for(const char *verb);
 

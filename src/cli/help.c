@@ -1,5 +1,6 @@
 #include "cli/cli_impl.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -60,9 +61,49 @@ void cli_help(void)
 	printf("\nWithout write or count at its end a chain is shown: a table on a terminal, CSV into a pipe.\n");
 }
 
+static size_t add(char *text, size_t size, size_t at, const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+static size_t add(char *text, size_t size, size_t at, const char *format, ...)
+{
+	va_list args;
+	int more;
+
+	va_start(args, format);
+	more = vsnprintf(text + at, size - at, format, args);
+	va_end(args);
+	WEIR_ASSERT(more >= 0 && (size_t)more < size - at);
+	return at + (size_t)more;
+}
+
+const char *cli_format_options(char *text, size_t size)
+{
+	enum { WIDTH = 100 };
+	const struct weir_format_ops *format;
+	size_t at = add(text, size, 0, "Options of formats (docs/formats.md says what they do):\n\n");
+
+	for (uint32_t i = 0; (format = weir_format_at(i)); i++) {
+		size_t line = at;
+
+		at = add(text, size, at, "  %-8s%s", format->name, format->option_names ? "" : " none");
+		for (const char *const *option = format->option_names; option && *option; option++) {
+			size_t length = strcspn(*option, "=");
+
+			if (at - line + length + 6 > WIDTH) {
+				at = add(text, size, at, "\n");
+				line = at;
+				at = add(text, size, at, "  %-8s", "");
+			}
+			at = add(text, size, at, " --%.*s%s", (int)length, *option, (*option)[length] ? " …" : "");
+		}
+		at = add(text, size, at, "\n");
+	}
+	return text;
+}
+
 int cli_help_for(const char *verb)
 {
 	const struct weir_op *op = weir_op_find(verb);
+	char text[CLI_FORMAT_OPTIONS_MAX];
 
 	for (const struct cli_command *command = cli_commands; command->name; command++) {
 		if (strcmp(command->name, verb) == 0 && (!op || cli_is_internal(op) || strcmp(verb, "count") != 0)) {
@@ -72,6 +113,8 @@ int cli_help_for(const char *verb)
 	}
 	if (op && !cli_is_internal(op)) {
 		printf("%s\n\n%s", op->usage, op->help);
+		if (strcmp(verb, "read") == 0)
+			printf("\n%s", cli_format_options(text, sizeof(text)));
 		return EXIT_OK;
 	}
 	fprintf(stderr, "weir: there is no verb or command '%s' (weir --help lists them)\n", verb);

@@ -97,6 +97,7 @@ int cli_man(const struct cli *cli)
 {
 	uint32_t count;
 	const struct weir_op *const *ops = weir_op_list(&count);
+	char text[CLI_FORMAT_OPTIONS_MAX];
 
 	(void)cli;
 	printf(".\\\" -*- coding: UTF-8 -*-\n.\\\" Made by weir man.\n.TH WEIR 1 \"\" \"weir %s\" \"User Commands\"\n"
@@ -109,8 +110,13 @@ int cli_man(const struct cli *cli)
 	put_help(chain_end);
 	printf(".SH VERBS\n");
 	for (uint32_t i = 0; i < count; i++) {
-		if (!cli_is_internal(ops[i]))
-			put_section("SS", ops[i]->usage, ops[i]->help);
+		if (cli_is_internal(ops[i]))
+			continue;
+		put_section("SS", ops[i]->usage, ops[i]->help);
+		if (strcmp(ops[i]->verb, "read") == 0) {
+			printf(".PP\n");
+			put_help(cli_format_options(text, sizeof(text)));
+		}
 	}
 	printf(".SH COMMANDS\n");
 	for (const struct cli_command *command = cli_commands; command->name; command++)
