@@ -598,7 +598,7 @@ def test_full_and_forbidden_places(weir, tmp_path):
             assert [path.name for path in small.iterdir()] == ["old"]
         assert read_back(small / "old").num_rows == 100
     finally:
-        subprocess.run(["umount", small], check=True)
+        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["help", "read"], ["man"], ["completion"], ["schema", "FOLDER"],
