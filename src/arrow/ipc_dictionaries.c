@@ -48,8 +48,8 @@ static int read_values(struct weir_ipc_dictionaries *dictionaries, const struct 
 			dictionaries->schema->wires.items + dictionary->wire);
 	code = ipc_layout_read(&layout, message, record, err);
 	if (!code)
-		code = ipc_rows_read(&layout, 0, 0, layout.row_count, body, dictionaries->values + number + 1, true, out,
-				     err);
+		code = ipc_rows_read(&layout, 0, 0, layout.row_count, body, dictionaries->values + number + 1,
+				     !dictionaries->shallow, out, err);
 	ipc_layout_release(&layout);
 	return code;
 }

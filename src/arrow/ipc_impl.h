@@ -108,6 +108,9 @@ struct ipc_schema {
 int ipc_schema_parse(struct weir_account *account, struct flat *flat, const struct flat_table *table,
 		     struct ipc_schema *out, struct weir_error *err);
 void ipc_schema_release(struct ipc_schema *schema);
+/* The schema message in memory of the caller: its size, a multiple of 64, then its bytes. */
+int ipc_schema_measure(const struct weir_schema *schema, uint64_t *size, struct weir_error *err);
+void ipc_schema_write(const struct weir_schema *schema, uint64_t size, uint8_t *out);
 
 /* One encapsulated message, found and checked as far as its header table. */
 struct ipc_message {
@@ -245,6 +248,7 @@ struct weir_ipc_dictionaries {
 	struct weir_account *account;
 	const struct ipc_schema *schema; /* borrowed */
 	bool is_stream;
+	bool shallow; /* the contents of values are believed */
 	struct weir_array **values; /* by number; NULL: not seen yet */
 	bool *wanted;               /* by number */
 };

@@ -283,27 +283,40 @@ static int refuse_large(uint64_t size, struct weir_error *err)
 			      (unsigned long long)size);
 }
 
-int weir_ipc_write_schema(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err)
+int ipc_schema_measure(const struct weir_schema *schema, uint64_t *size, struct weir_error *err)
 {
 	struct flat_builder builder;
-	uint32_t prefix[2] = {UINT32_MAX, 0};
-	uint64_t size;
-	uint8_t *room;
-	int code;
 
 	flat_begin(&builder, NULL, 0);
 	put_schema_message(&builder, schema);
 	if (builder.size > INT32_MAX - IPC_ALIGN)
 		return refuse_large(builder.size, err);
-	size = weir_round_up(IPC_PREFIX_SIZE + builder.size, IPC_ALIGN);
-	code = text_extend(out, size, &room, err);
-	if (code)
-		return code;
-	prefix[1] = (uint32_t)(size - IPC_PREFIX_SIZE);
-	memcpy(room, prefix, sizeof(prefix));
-	flat_begin(&builder, room + IPC_PREFIX_SIZE, size - IPC_PREFIX_SIZE);
-	put_schema_message(&builder, schema);
+	*size = weir_round_up(IPC_PREFIX_SIZE + builder.size, IPC_ALIGN);
 	return WEIR_OK;
+}
+
+void ipc_schema_write(const struct weir_schema *schema, uint64_t size, uint8_t *out)
+{
+	const uint32_t prefix[2] = {UINT32_MAX, (uint32_t)(size - IPC_PREFIX_SIZE)};
+	struct flat_builder builder;
+
+	memset(out, 0, size);
+	memcpy(out, prefix, sizeof(prefix));
+	flat_begin(&builder, out + IPC_PREFIX_SIZE, size - IPC_PREFIX_SIZE);
+	put_schema_message(&builder, schema);
+}
+
+int weir_ipc_write_schema(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err)
+{
+	uint64_t size;
+	uint8_t *room;
+	int code = ipc_schema_measure(schema, &size, err);
+
+	if (!code)
+		code = text_extend(out, size, &room, err);
+	if (!code)
+		ipc_schema_write(schema, size, room);
+	return code;
 }
 
 int weir_ipc_write_footer(const struct weir_schema *schema, const struct weir_ipc_block *blocks, uint32_t count,

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "all_types.h"
+#include "random_batch.h"
 
 static struct weir_mem *mem;
 static struct weir_account *account;
@@ -38,110 +38,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-#define assert_ok(call)                                                                                                \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			fail_msg("%s", err.message);                                                                   \
-	} while (0)
-
-static uint64_t random_next(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
-/* One row, null now and then. */
-static void append_random(struct weir_builder *b, uint64_t *seed, bool nullable)
-{
-	static const char letters[] = "weir, ein Wehr: 水門";
-	const struct weir_type *type = b->type;
-	struct weir_error err = {0};
-	uint64_t values[4];
-
-	if (type->id == WEIR_NULL || (nullable && random_next(seed) % 4 == 0)) {
-		assert_ok(weir_builder_null(b, 1, &err));
-		return;
-	}
-	switch (type->layout) {
-	case WEIR_LAYOUT_BITS:
-		values[0] = random_next(seed) & 1;
-		assert_ok(weir_builder_fixed(b, values, 1, &err));
-		break;
-	case WEIR_LAYOUT_FIXED:
-		for (int i = 0; i < 4; i++)
-			values[i] = i > 0 && weir_type_is_decimal(type) ? 0 : random_next(seed) & 0xff;
-		assert_ok(weir_builder_fixed(b, values, 1, &err));
-		break;
-	case WEIR_LAYOUT_BYTES:
-		assert_ok(weir_builder_bytes(b, letters, random_next(seed) % 14, &err));
-		break;
-	case WEIR_LAYOUT_NESTED:
-		if (type->id == WEIR_STRUCT) {
-			for (uint32_t i = 0; i < type->field_count; i++)
-				append_random(&b->children[i], seed, type->fields[i].nullable);
-			assert_ok(weir_builder_struct_end(b, &err));
-			break;
-		}
-		values[0] = type->id == WEIR_FIXED_LIST ? (uint64_t)type->list_size : random_next(seed) % 4;
-		for (uint64_t i = 0; i < values[0]; i++)
-			append_random(&b->children[0], seed, type->fields[0].nullable);
-		assert_ok(weir_builder_list_end(b, &err));
-		break;
-	default:
-		break;
-	}
-}
-
-static struct weir_batch *random_batch(const struct weir_schema *schema, int64_t rows, uint64_t seed)
-{
-	struct weir_array *columns[TYPE_COUNT];
-	struct weir_error err = {0};
-	struct weir_batch *batch;
-
-	for (uint32_t i = 0; i < schema->field_count; i++) {
-		struct weir_builder builder;
-
-		assert_ok(weir_builder_init(&builder, schema->fields[i].type, account, &err));
-		for (int64_t row = 0; row < rows; row++)
-			append_random(&builder, &seed, schema->fields[i].nullable);
-		columns[i] = weir_builder_finish(&builder, &err);
-		assert_non_null(columns[i]);
-		weir_builder_release(&builder);
-	}
-	batch = weir_batch_new(account, schema, rows, columns, &err);
-	assert_non_null(batch);
-	for (uint32_t i = 0; i < schema->field_count; i++)
-		weir_array_unref(columns[i]);
-	return batch;
-}
-
-static struct weir_batch *sliced(const struct weir_batch *batch, int64_t offset, int64_t length)
-{
-	struct weir_array *columns[TYPE_COUNT];
-	struct weir_error err = {0};
-	struct weir_batch *slice;
-
-	for (uint32_t i = 0; i < batch->column_count; i++) {
-		columns[i] = weir_array_slice(batch->columns[i], offset, length, &err);
-		assert_non_null(columns[i]);
-	}
-	slice = weir_batch_new(account, batch->schema, length, columns, &err);
-	assert_non_null(slice);
-	for (uint32_t i = 0; i < batch->column_count; i++)
-		weir_array_unref(columns[i]);
-	return slice;
-}
-
-static void assert_batches_equal(const struct weir_batch *a, const struct weir_batch *b)
-{
-	assert_int_equal(a->row_count, b->row_count);
-	for (uint32_t i = 0; i < a->column_count; i++)
-		if (!weir_array_equal(a->columns[i], b->columns[i], true))
-			fail_msg("column %s of type %u differs", a->schema->fields[i].name, a->columns[i]->type->id);
-}
-
 /* Into memory that is not zero, and different each time: every byte must be the writer's. */
 static uint8_t *chunk_of(const struct weir_batch *batch, struct weir_chunk_plan *plan)
 {
@@ -162,12 +58,12 @@ static void slices_come_back_equal(void **state)
 {
 	static const int64_t ranges[][2] = {{0, 100}, {0, 0}, {100, 0}, {1, 99}, {7, 64}, {8, 65}, {63, 1}, {33, 40}};
 	struct weir_schema *schema = schema_of_all(account);
-	struct weir_batch *all = random_batch(schema, 100, 4711);
+	struct weir_batch *all = random_batch(account, schema, 100, 4711);
 	struct weir_error err = {0};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
-		struct weir_batch *slice = sliced(all, ranges[i][0], ranges[i][1]), *back;
+		struct weir_batch *slice = sliced(account, all, ranges[i][0], ranges[i][1]), *back;
 		struct weir_chunk_plan plan, plan_back;
 		uint8_t *bytes = chunk_of(slice, &plan), *bytes_back;
 
@@ -201,7 +97,7 @@ static void put_stream(const struct weir_schema *schema, bool is_file, struct we
 		assert_ok(weir_text_append(out, WEIR_IPC_MAGIC, 8, &err));
 	assert_ok(weir_ipc_write_schema(schema, out, &err));
 	for (int i = 0; i < 2; i++) {
-		struct weir_batch *batch = random_batch(schema, 3 + i, 17 + (uint64_t)i);
+		struct weir_batch *batch = random_batch(account, schema, 3 + i, 17 + (uint64_t)i);
 		struct weir_chunk_plan plan;
 		uint8_t *bytes = chunk_of(batch, &plan);
 
@@ -323,7 +219,7 @@ static void count_release(struct weir_owner *owner)
 static void owners_live_as_long_as_arrays(void **state)
 {
 	struct weir_schema *schema = schema_small();
-	struct weir_batch *batch = random_batch(schema, 50, 5), *back;
+	struct weir_batch *batch = random_batch(account, schema, 50, 5), *back;
 	struct counted_owner owner = {{1, count_release}, 0};
 	struct weir_chunk_plan plan;
 	struct weir_error err = {0};
@@ -355,7 +251,7 @@ static void owners_live_as_long_as_arrays(void **state)
 static void misaligned_bytes_are_copied(void **state)
 {
 	struct weir_schema *schema = schema_of_all(account);
-	struct weir_batch *batch = random_batch(schema, 20, 99), *back;
+	struct weir_batch *batch = random_batch(account, schema, 20, 99), *back;
 	struct weir_chunk_plan plan;
 	struct weir_error err = {0};
 	uint8_t *bytes = chunk_of(batch, &plan), *odd = malloc(plan.size + 1);

@@ -1,0 +1,43 @@
+/* block: one batch as bytes that say themselves what they are. Such bytes lie between the stages of a run, in workers and in
+ * spill files.
+ *
+ *     0             64 × n
+ *     ┌─────────────┬──────────────┬───┬──────────────────────────────┐
+ *     │ schema      │ dictionary 1 │ … │ record batch: a chunk, ipc.h │      each message on a 64-byte boundary
+ *     └─────────────┴──────────────┴───┴──────────────────────────────┘
+ *
+ * It is an Arrow stream of one batch without its end mark, which a stream may lack: any Arrow library reads it. A dictionary
+ * inside another's values comes before it. All dictionaries of the batch are there, so that a block needs no other.
+ */
+#ifndef WEIR_ARROW_BLOCK_H
+#define WEIR_ARROW_BLOCK_H
+
+#include "arrow/array.h"
+
+/* Two steps, so that a block is written once, straight into its place: measure, then write into `size` bytes. */
+struct weir_block_plan {
+	uint64_t size; /* of the whole block, a multiple of 64 */
+	uint64_t schema_size;
+	uint64_t dictionaries_size;
+	uint64_t batch_size;
+};
+int weir_block_measure(const struct weir_batch *batch, struct weir_block_plan *out, struct weir_error *err);
+int weir_block_write(const struct weir_batch *batch, const struct weir_block_plan *plan, uint8_t *out,
+		     struct weir_error *err);
+
+/* The last schema that was read, as bytes and as an object: blocks that follow each other with equal schemas share it, and
+ * only the first of them is parsed. All-zero is empty. One thread at a time. */
+struct weir_block_schema;
+struct weir_block_cache {
+	struct weir_block_schema *last;
+};
+void weir_block_cache_release(struct weir_block_cache *cache);
+
+/* The batch over the block's own bytes (64-byte aligned); `owner` is referenced by each array, NULL: the bytes outlive them.
+ * Everything that would lead outside the bytes is checked in any case; `deep` also checks the contents (offsets between the
+ * first and the last, codes, UTF-8), for bytes from a process that is not trusted. The cache's memory is the account's with
+ * which it was first used. */
+int weir_block_open(struct weir_account *account, struct weir_block_cache *cache, const uint8_t *bytes, uint64_t size,
+		    struct weir_owner *owner, bool deep, struct weir_batch **out, struct weir_error *err);
+
+#endif

@@ -1,0 +1,264 @@
+/* What blocks promise: a batch comes back equal from its own bytes alone, with its dictionaries; equal schemas are one object;
+ * damaged bytes give an error or valid arrays. */
+#include "base/checked.h"
+#include "base/fault.h"
+#include "arrow/block.h"
+#include "arrow/ipc.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "random_batch.h"
+
+static struct weir_mem *mem;
+static struct weir_account *account;
+
+static int setup(void **state)
+{
+	struct weir_error err = {0};
+
+	(void)state;
+	if (weir_mem_new((int64_t)256 << 20, &mem, &err))
+		return -1;
+	account = weir_mem_root(mem);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	weir_mem_free(mem);
+	return 0;
+}
+
+/* Into memory that is not zero: every byte must be the writer's. */
+static uint8_t *block_of(const struct weir_batch *batch, uint64_t *size)
+{
+	static uint8_t fill;
+	struct weir_block_plan plan;
+	struct weir_error err = {0};
+	uint8_t *bytes;
+
+	assert_ok(weir_block_measure(batch, &plan, &err));
+	assert_int_equal(plan.size % 64, 0);
+	bytes = aligned_alloc(64, plan.size);
+	memset(bytes, fill += 0x77, plan.size);
+	assert_ok(weir_block_write(batch, &plan, bytes, &err));
+	*size = plan.size;
+	return bytes;
+}
+
+static const struct weir_type *dictionary_of(const struct weir_type *value)
+{
+	struct weir_error err = {0};
+	const struct weir_type *type = weir_type_dictionary(account, weir_type_of(WEIR_INT8), value, false, &err);
+
+	assert_non_null(type);
+	return type;
+}
+
+static struct weir_array *coded(const struct weir_type *type, struct weir_array *values, const int8_t *codes, int count)
+{
+	struct weir_error err = {0};
+	struct weir_builder builder;
+	struct weir_array *array;
+
+	assert_ok(weir_builder_init(&builder, type, account, &err));
+	assert_ok(weir_builder_dictionary(&builder, values, &err));
+	for (int i = 0; i < count; i++)
+		assert_ok(codes[i] < 0 ? weir_builder_null(&builder, 1, &err)
+				       : weir_builder_fixed(&builder, &codes[i], 1, &err));
+	array = weir_builder_finish(&builder, &err);
+	weir_builder_release(&builder);
+	assert_non_null(array);
+	return array;
+}
+
+/* Two columns with dictionaries of their own. */
+static struct weir_batch *coded_batch(void)
+{
+	static const char *const words[] = {"alpha", "beta", "gamma"};
+	struct weir_field fields[2] = {{.name = "a", .nullable = true}, {.name = "b", .nullable = true}};
+	struct weir_error err = {0};
+	struct weir_array *columns[2];
+	struct weir_schema *schema;
+	struct weir_batch *batch;
+	struct weir_builder builder;
+
+	for (int i = 0; i < 2; i++) {
+		struct weir_array *values;
+
+		assert_ok(weir_builder_init(&builder, weir_type_of(WEIR_STRING), account, &err));
+		for (int w = 0; w < 2 + i; w++)
+			assert_ok(weir_builder_bytes(&builder, words[w + 1 - i], strlen(words[w + 1 - i]), &err));
+		values = weir_builder_finish(&builder, &err);
+		weir_builder_release(&builder);
+		fields[i].type = dictionary_of(weir_type_of(WEIR_STRING));
+		columns[i] = coded(fields[i].type, values, (const int8_t[]){1, 0, -1, (int8_t)(1 + i)}, 4);
+		weir_array_unref(values);
+	}
+	schema = weir_schema_new(account, fields, 2, NULL, &err);
+	batch = weir_batch_new(account, schema, 4, columns, &err);
+	assert_non_null(batch);
+	for (int i = 0; i < 2; i++) {
+		weir_type_unref(fields[i].type);
+		weir_array_unref(columns[i]);
+	}
+	weir_schema_unref(schema);
+	return batch;
+}
+
+static void batches_come_back_from_their_bytes(void **state)
+{
+	static const int64_t ranges[][2] = {{0, 100}, {0, 0}, {7, 64}, {33, 40}};
+	struct weir_schema *schema = schema_of_all(account);
+	struct weir_batch *all = random_batch(account, schema, 100, 4711), *back;
+	struct weir_block_cache cache = {0};
+	struct weir_schema *first = NULL;
+	struct weir_error err = {0};
+	uint64_t size;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+		struct weir_batch *slice = sliced(account, all, ranges[i][0], ranges[i][1]);
+		uint8_t *bytes = block_of(slice, &size);
+
+		assert_ok(weir_block_open(account, &cache, bytes, size, NULL, true, &back, &err));
+		assert_true(weir_schema_equal(schema, back->schema, true));
+		assert_batches_equal(slice, back);
+		/* One object for equal schemas. */
+		assert_true(i == 0 || back->schema == first);
+		first = back->schema;
+		weir_batch_unref(back);
+		weir_batch_unref(slice);
+		free(bytes);
+	}
+	/* Another schema takes its place. */
+	weir_batch_unref(all);
+	all = coded_batch();
+	{
+		uint8_t *bytes = block_of(all, &size);
+
+		assert_ok(weir_block_open(account, &cache, bytes, size, NULL, false, &back, &err));
+		assert_batches_equal(all, back);
+		weir_batch_unref(back);
+		free(bytes);
+	}
+	weir_batch_unref(all);
+	weir_block_cache_release(&cache);
+	weir_block_cache_release(&cache);
+	weir_schema_unref(schema);
+}
+
+/* Any Arrow reader takes a block as a stream. */
+static void blocks_are_streams(void **state)
+{
+	struct weir_batch *batch = coded_batch(), *back;
+	struct weir_error err = {0};
+	struct weir_ipc_reader *reader;
+	uint64_t size;
+	uint8_t *bytes = block_of(batch, &size);
+
+	(void)state;
+	assert_ok(weir_ipc_reader_new(account, bytes, size, NULL, &reader, &err));
+	assert_ok(weir_ipc_reader_next(reader, &back, &err));
+	assert_batches_equal(batch, back);
+	weir_batch_unref(back);
+	assert_ok(weir_ipc_reader_next(reader, &back, &err));
+	assert_null(back);
+	weir_ipc_reader_free(reader);
+	weir_batch_unref(batch);
+	free(bytes);
+}
+
+/* Each byte changed in several ways, the whole cut at each length, in memory of that very size. */
+static void damage_is_an_error_or_valid_arrays(void **state)
+{
+	static const uint8_t flips[] = {0x01, 0x80, 0xff, 0x10};
+	struct weir_batch *batch = coded_batch(), *back;
+	struct weir_error err = {0};
+	int errors = 0;
+	uint64_t size;
+	uint8_t *bytes = block_of(batch, &size), *copy;
+
+	(void)state;
+	for (uint64_t cut = 0; cut < size; cut++) {
+		struct weir_block_cache cache = {0};
+
+		copy = malloc(cut ? cut : 1);
+		memcpy(copy, bytes, cut);
+		assert_int_equal(weir_block_open(account, &cache, copy, cut, NULL, true, &back, &err), WEIR_E_DATA);
+		assert_null(back);
+		weir_block_cache_release(&cache);
+		free(copy);
+	}
+	copy = aligned_alloc(64, size);
+	for (uint64_t at = 0; at < size; at++) {
+		for (size_t f = 0; f < sizeof(flips); f++) {
+			struct weir_block_cache cache = {0};
+
+			memcpy(copy, bytes, size);
+			copy[at] ^= flips[f];
+			weir_error_clear(&err);
+			if (weir_block_open(account, &cache, copy, size, NULL, true, &back, &err)) {
+				assert_true(err.message[0]);
+				errors++;
+			} else {
+				weir_batch_unref(back);
+			}
+			weir_block_cache_release(&cache);
+		}
+	}
+	assert_true(errors > 300);
+	free(copy);
+	free(bytes);
+	weir_batch_unref(batch);
+}
+
+#ifdef WEIR_FAULTS
+static void failed_allocations_are_survived(void **state)
+{
+	struct weir_batch *batch = coded_batch(), *back = NULL;
+	struct weir_error err = {0};
+	uint64_t size, nth;
+	uint8_t *bytes = block_of(batch, &size);
+	int code = WEIR_E_MEMORY;
+
+	(void)state;
+	for (nth = 1; code; nth++) {
+		struct weir_block_cache cache = {0};
+
+		weir_fault_arm(WEIR_FAULT_ALLOC, nth, ENOMEM, false);
+		code = weir_block_open(account, &cache, bytes, size, NULL, true, &back, &err);
+		weir_fault_disarm();
+		assert_true(code == WEIR_OK || code == WEIR_E_MEMORY);
+		weir_block_cache_release(&cache);
+	}
+	assert_true(nth > 10);
+	weir_batch_unref(back);
+	weir_batch_unref(batch);
+	free(bytes);
+}
+#endif
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(batches_come_back_from_their_bytes),
+		cmocka_unit_test(blocks_are_streams),
+		cmocka_unit_test(damage_is_an_error_or_valid_arrays),
+#ifdef WEIR_FAULTS
+		cmocka_unit_test(failed_allocations_are_survived),
+#endif
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
