@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -189,6 +190,8 @@ class Tidy:
     def check_compiles(self, header, compiler):
         command = [*compiler, "-x", "c", "-std=gnu11", "-fsyntax-only", "-D_GNU_SOURCE", "-DWEIR_KERNEL_SUFFIX=_base",
                    "-Iinclude", "-Isrc", str(header)]
+        if header.parts[:2] == ("src", "pyext"):
+            command += ["-isystem", sysconfig.get_path("include")]
         ended = subprocess.run(command, cwd=self.root, capture_output=True, text=True)
         if ended.returncode:
             error = next((line for line in ended.stderr.splitlines() if "error:" in line), ended.stderr.strip())

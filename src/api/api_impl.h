@@ -2,9 +2,8 @@
 #ifndef WEIR_API_API_IMPL_H
 #define WEIR_API_API_IMPL_H
 
-#include "weir/weir.h"
 #include "ops/function.h"
-#include "api/job.h"
+#include "api/handles.h"
 
 /* ---- error.c ---- */
 
@@ -22,10 +21,6 @@ int api_need(const void *given, const char *what, struct weir_error **out);
 	       ((to)->struct_size < sizeof(*(from)) ? (to)->struct_size : sizeof(*(from))) - sizeof(size_t))
 /* A struct_size that nobody set, or that is no size. */
 int api_check_size(const char *what, size_t struct_size, struct weir_error *err);
-
-/* ---- session.c ---- */
-
-int api_session_new(const struct weir_options *options, struct weir_session **out, struct weir_error *err);
 
 /* ---- expression.c ---- */
 
@@ -48,56 +43,16 @@ int api_set_input(struct weir_plan *plan, struct weir_node *node, struct ArrowAr
 /* Puts the flow's steps into a plan: to run it, which takes the streams that it reads, or to look at it. */
 enum api_build { API_BUILD_CHECK, API_BUILD_LOOK, API_BUILD_RUN };
 int api_flow_build(const struct weir_flow *flow, struct weir_plan *plan, enum api_build build, struct weir_error *err);
-/* The flow's own error, or that it is NULL. */
-int api_flow_check(const struct weir_flow *flow, struct weir_error *err);
-struct weir_session *api_flow_session(const struct weir_flow *flow);
 
 /* ---- task.c ---- */
-
-struct api_keeper;
-
-/* What becomes of the rows of a flow that does not say it. */
-enum api_end {
-	API_END_NONE,    /* it must end in a sink */
-	API_END_CHAIN,   /* the same, and the plan itself says so in the command's words */
-	API_END_COUNT,   /* they are counted */
-	API_END_COLLECT, /* they are handed out */
-	API_END_EITHER,  /* by a sink if there is one, else handed out */
-};
 
 /* A job that is ready: bound, optimised, built. `job` is taken over, also on failure: its plan has all steps but the end. */
 int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start_options *options,
 		 struct weir_task **out, struct weir_error *err);
-int api_task_start(struct weir_task *task, struct weir_error *err); /* in a thread of its own */
-int api_task_run(struct weir_task *task, struct weir_error *err);   /* in this one */
-void api_task_stats(struct weir_task *task, struct weir_stats *out);
-/* The next batch, a new reference; NULL at the end. */
-int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
-struct weir_account *api_task_account(const struct weir_task *task);
-const struct weir_schema *api_task_schema(const struct weir_task *task);
 /* The one consumer: stops the run when it is released, and lets go of its reference. */
 int api_task_claim(struct weir_task *task, struct weir_error *err);
 void api_task_unclaim(struct weir_task *task);
 /* Started, with its rows claimed and no handle left. */
 int api_flow_claim(const struct weir_flow *flow, struct weir_task **out, struct weir_error *err);
-struct api_keeper *api_task_keeper(struct weir_task *task);
-void api_task_unref(struct weir_task *task);
-
-/* ---- export.c ---- */
-
-/* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one frees. */
-struct api_keeper {
-	_Atomic uint32_t refs;
-	void (*free)(struct api_keeper *keeper);
-};
-void api_keeper_ref(struct api_keeper *keeper);
-void api_keeper_unref(struct api_keeper *keeper);
-
-/* A schema that needs nothing of anybody's memory, and a batch that keeps its own alive, child by child. */
-int api_export_schema(const struct weir_schema *schema, struct ArrowSchema *out, struct weir_error *err);
-int api_export_batch(struct api_keeper *keeper, const struct weir_batch *batch, struct ArrowArray *out,
-		     struct weir_error *err);
-/* The task's rows as a stream; takes over a claim, also on failure. */
-int api_export_stream(struct weir_task *task, struct ArrowArrayStream *out, struct weir_error *err);
 
 #endif

@@ -13,9 +13,12 @@
 #include "ops/collect.h"
 #include "api/api_impl.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
 enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20 };
@@ -35,6 +38,8 @@ struct weir_task {
 	uint32_t head, count;
 	bool finished, abandoned, stopping, stopped;
 	bool progress_ended;
+	int doorbell; /* an eventfd that is 1 while there is something to see; valid when has_doorbell */
+	bool has_doorbell, rung;
 	struct weir_error error;
 };
 
@@ -45,6 +50,8 @@ static void task_free(struct api_keeper *keeper)
 	struct weir_task *task = (struct weir_task *)keeper;
 
 	weir_job_release(&task->job);
+	if (task->has_doorbell)
+		close(task->doorbell);
 	pthread_cond_destroy(&task->changed);
 	pthread_mutex_destroy(&task->lock);
 	weir_plain_free(task);
@@ -83,6 +90,38 @@ static void wait_a_while(struct weir_task *task, uint32_t ms)
 	pthread_cond_timedwait(&task->changed, &task->lock, &until);
 }
 
+/* With the lock held, after any change of the queue or the end. The counter of an eventfd neither fills up nor fails here. */
+static void ring(struct weir_task *task)
+{
+	bool wanted = task->count || task->finished;
+
+	pthread_cond_broadcast(&task->changed);
+	if (!task->has_doorbell || task->rung == wanted)
+		return;
+	WEIR_ASSERT((wanted ? eventfd_write(task->doorbell, 1) : eventfd_read(task->doorbell, &(eventfd_t){0})) == 0);
+	task->rung = wanted;
+}
+
+int api_task_fd(struct weir_task *task, struct weir_error *err)
+{
+	int fd = -1;
+
+	pthread_mutex_lock(&task->lock);
+	if (!task->has_doorbell) {
+		fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (fd < 0) {
+			weir_error_set_errno(err, errno, "no descriptor to wait for a task with");
+		} else {
+			task->doorbell = fd;
+			task->has_doorbell = true;
+			ring(task);
+		}
+	}
+	fd = task->has_doorbell ? task->doorbell : -1;
+	pthread_mutex_unlock(&task->lock);
+	return fd;
+}
+
 static bool is_cancelled(const struct weir_task *task)
 {
 	return atomic_load_explicit(&task->cancelled, memory_order_relaxed);
@@ -103,27 +142,60 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 	} else {
 		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = batch;
 	}
-	pthread_cond_broadcast(&task->changed);
+	ring(task);
 	pthread_mutex_unlock(&task->lock);
 	return code;
 }
 
-int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+/* With the lock held. */
+static int take(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
 {
 	*out = NULL;
-	pthread_mutex_lock(&task->lock);
-	while (task->count == 0 && !task->finished)
-		pthread_cond_wait(&task->changed, &task->lock);
 	if (task->count) {
 		*out = task->queue[task->head];
 		task->head = (task->head + 1) % QUEUE_BATCHES;
 		task->count--;
-		pthread_cond_broadcast(&task->changed);
-	} else {
+		ring(task);
+	} else if (task->finished) {
 		*err = task->error;
+		return err->code;
 	}
+	return WEIR_OK;
+}
+
+int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+{
+	int code;
+
+	pthread_mutex_lock(&task->lock);
+	while (task->count == 0 && !task->finished)
+		pthread_cond_wait(&task->changed, &task->lock);
+	code = take(task, out, err);
 	pthread_mutex_unlock(&task->lock);
-	return err->code;
+	return code;
+}
+
+int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err)
+{
+	int code;
+
+	pthread_mutex_lock(&task->lock);
+	*ended = task->count == 0 && task->finished;
+	code = take(task, out, err);
+	pthread_mutex_unlock(&task->lock);
+	return code;
+}
+
+bool api_task_ended(struct weir_task *task, struct weir_error *err)
+{
+	bool ended;
+
+	pthread_mutex_lock(&task->lock);
+	ended = task->finished;
+	if (ended)
+		*err = task->error;
+	pthread_mutex_unlock(&task->lock);
+	return ended;
 }
 
 /* ---- starting and stopping ---- */
@@ -203,7 +275,7 @@ static void finish(struct weir_task *task, const struct weir_error *err)
 	pthread_mutex_lock(&task->lock);
 	task->error = *err;
 	task->finished = true;
-	pthread_cond_broadcast(&task->changed);
+	ring(task);
 	pthread_mutex_unlock(&task->lock);
 }
 
@@ -271,8 +343,20 @@ int api_task_start(struct weir_task *task, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* Stops the run, joins the threads and drops what nobody took. Once; a second one waits for the first. */
-static void stop(struct weir_task *task)
+/* What releases a batch may be the program's, so it does not happen inside the lock. */
+static bool drop_first(struct weir_task *task)
+{
+	struct weir_error err = {0};
+	struct weir_batch *batch;
+
+	pthread_mutex_lock(&task->lock);
+	take(task, &batch, &err);
+	pthread_mutex_unlock(&task->lock);
+	weir_batch_unref(batch);
+	return batch;
+}
+
+void api_task_stop(struct weir_task *task)
 {
 	pthread_mutex_lock(&task->lock);
 	if (task->stopping) {
@@ -290,8 +374,8 @@ static void stop(struct weir_task *task)
 		pthread_join(task->thread, NULL);
 	if (task->progress_started)
 		pthread_join(task->progress_thread, NULL);
-	for (; task->count; task->count--, task->head = (task->head + 1) % QUEUE_BATCHES)
-		weir_batch_unref(task->queue[task->head]);
+	while (drop_first(task)) {
+	}
 	pthread_mutex_lock(&task->lock);
 	task->stopped = true;
 	pthread_cond_broadcast(&task->changed);
@@ -311,14 +395,14 @@ int api_task_claim(struct weir_task *task, struct weir_error *err)
 
 void api_task_unclaim(struct weir_task *task)
 {
-	stop(task);
+	api_task_stop(task);
 	api_task_unref(task);
 }
 
 /* ---- public ---- */
 
-static int task_of(const struct weir_flow *flow, enum api_end end, const struct weir_start_options *options,
-		   struct weir_task **out, struct weir_error *err)
+int api_flow_task(const struct weir_flow *flow, enum api_end end, const struct weir_start_options *options,
+		  struct weir_task **out, struct weir_error *err)
 {
 	struct weir_job job = {0};
 	int code = api_flow_check(flow, err);
@@ -351,7 +435,7 @@ int weir_flow_start(const struct weir_flow *flow, const struct weir_start_option
 			API_COPY_IN(&own, options);
 	}
 	if (!code)
-		code = task_of(flow, API_END_EITHER, &own, &task, &err);
+		code = api_flow_task(flow, API_END_EITHER, &own, &task, &err);
 	if (!code) {
 		code = api_task_start(task, &err);
 		if (code)
@@ -455,7 +539,7 @@ void weir_task_free(struct weir_task *task)
 	if (!task)
 		return;
 	if (!atomic_load_explicit(&task->claimed, memory_order_relaxed))
-		stop(task);
+		api_task_stop(task);
 	api_task_unref(task);
 }
 
@@ -469,7 +553,7 @@ int weir_flow_run(const struct weir_flow *flow, struct weir_stats *stats, struct
 	int code = stats ? api_check_size("weir_stats", stats->struct_size, &err) : WEIR_OK;
 
 	if (!code)
-		code = task_of(flow, API_END_NONE, NULL, &task, &err);
+		code = api_flow_task(flow, API_END_NONE, NULL, &task, &err);
 	if (code)
 		return api_report(&err, error);
 	code = api_task_run(task, &err);
@@ -491,7 +575,7 @@ int weir_flow_count(const struct weir_flow *flow, int64_t *row_count, struct wei
 	if (code)
 		return code;
 	*row_count = -1;
-	code = task_of(flow, API_END_COUNT, NULL, &task, &err);
+	code = api_flow_task(flow, API_END_COUNT, NULL, &task, &err);
 	if (code)
 		return api_report(&err, error);
 	code = api_task_run(task, &err);
@@ -504,7 +588,7 @@ int weir_flow_count(const struct weir_flow *flow, int64_t *row_count, struct wei
 
 int api_flow_claim(const struct weir_flow *flow, struct weir_task **out, struct weir_error *err)
 {
-	int code = task_of(flow, API_END_COLLECT, NULL, out, err);
+	int code = api_flow_task(flow, API_END_COLLECT, NULL, out, err);
 
 	if (code)
 		return code;

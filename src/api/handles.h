@@ -1,0 +1,74 @@
+/* handles: what stands behind the public handles, for bindings that live in the same library: whole errors instead of copies,
+ * the engine's batches instead of Arrow structs, and a doorbell instead of a call that blocks.
+ *
+ * Call order of a task:  api_flow_task → api_task_start → api_task_take …, api_task_ended → api_task_stop → api_task_unref.
+ * Threads: as weir.h says; stop, cancel, stats and the doorbell from any. */
+#ifndef WEIR_API_HANDLES_H
+#define WEIR_API_HANDLES_H
+
+#include "weir/weir.h"
+#include "arrow/cdata.h"
+#include "api/job.h"
+
+/* ---- export.c ---- */
+
+/* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one frees. */
+struct api_keeper {
+	_Atomic uint32_t refs;
+	void (*free)(struct api_keeper *keeper);
+};
+void api_keeper_ref(struct api_keeper *keeper);
+void api_keeper_unref(struct api_keeper *keeper);
+
+/* A schema that needs nothing of anybody's memory, and a batch that keeps its own alive, child by child. */
+int api_export_schema(const struct weir_schema *schema, struct ArrowSchema *out, struct weir_error *err);
+int api_export_batch(struct api_keeper *keeper, const struct weir_batch *batch, struct ArrowArray *out,
+		     struct weir_error *err);
+/* The task's rows as a stream; takes over a claim, also on failure. */
+int api_export_stream(struct weir_task *task, struct ArrowArrayStream *out, struct weir_error *err);
+
+/* ---- session.c ---- */
+
+int api_session_new(const struct weir_options *options, struct weir_session **out, struct weir_error *err);
+
+/* ---- flow.c ---- */
+
+/* The flow's own error, or that it is NULL. */
+int api_flow_check(const struct weir_flow *flow, struct weir_error *err);
+struct weir_session *api_flow_session(const struct weir_flow *flow);
+
+/* ---- task.c ---- */
+
+/* What becomes of the rows of a flow that does not say it. */
+enum api_end {
+	API_END_NONE,    /* it must end in a sink */
+	API_END_CHAIN,   /* the same, and the plan itself says so in the command's words */
+	API_END_COUNT,   /* they are counted */
+	API_END_COLLECT, /* they are handed out */
+	API_END_EITHER,  /* by a sink if there is one, else handed out */
+};
+
+/* A task that is ready: bound, optimised, built; nothing runs yet. options may be NULL. */
+int api_flow_task(const struct weir_flow *flow, enum api_end end, const struct weir_start_options *options,
+		  struct weir_task **out, struct weir_error *err);
+int api_task_start(struct weir_task *task, struct weir_error *err); /* in a thread of its own */
+int api_task_run(struct weir_task *task, struct weir_error *err);   /* in this one */
+void api_task_stats(struct weir_task *task, struct weir_stats *out);
+/* The next batch, a new reference; NULL at the end. */
+int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
+/* The same without waiting: *out is NULL also when there is none yet, and *ended says which. */
+int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err);
+/* Whether it is over, and how it ended. */
+bool api_task_ended(struct weir_task *task, struct weir_error *err);
+/* The doorbell: a descriptor that can be read exactly while there is a batch to take or the task has ended. Made by the
+ * first call, the task's own; nobody but the task reads it. −1 with an error when there are no descriptors. */
+int api_task_fd(struct weir_task *task, struct weir_error *err);
+struct weir_account *api_task_account(const struct weir_task *task);
+const struct weir_schema *api_task_schema(const struct weir_task *task);
+struct api_keeper *api_task_keeper(struct weir_task *task);
+/* Stops the run, joins its threads and drops what nobody took; the task is over then. Once; a second one waits for the
+ * first. */
+void api_task_stop(struct weir_task *task);
+void api_task_unref(struct weir_task *task);
+
+#endif

@@ -1,0 +1,102 @@
+/* pyext: the module weir._weir, CPython's limited API of 3.11.
+ *
+ *     module.c   the module: what it contains, its state, its end      values.h   batches ⇄ Python values (batch.c …)
+ *     errors.c   engine errors as exceptions                           log.c      log lines on their way to `logging`
+ *     session.c  Session      flow.c  Flow      task.c  Task           worker.c   Worker, Zygote: the two ends of processes
+ *
+ * Rules of the folder:
+ *   - Types are heap types of one module, made from specs, without Py_TPFLAGS_BASETYPE: their module is found by
+ *     PyType_GetModule. Nothing is global; what several files need is in struct pyext_state.
+ *   - Functions return NULL (or −1) with an exception set, as everywhere in CPython. All want the GIL, and let it go around
+ *     anything that waits, takes a lock that a run holds for long, or frees what may wait.
+ *   - The engine's threads never call Python. What they have to say is kept in C until a Python thread comes by.
+ *   - After a fork, what the parent made belongs to the parent: objects remember the process that made them (pyext_here), are
+ *     refused in the child, and are forgotten there, not freed. A zygote imports the module and forks, so the module itself
+ *     is everybody's; memory that it makes when first needed is made anew in a child.
+ */
+#ifndef WEIR_PYEXT_PYEXT_IMPL_H
+#define WEIR_PYEXT_PYEXT_IMPL_H
+
+#ifndef Py_LIMITED_API
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+
+#include "base/error.h"
+#include "api/handles.h"
+
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct pyext_values;
+struct pyext_log;
+struct task_object;
+
+struct pyext_state {
+	/* values.h */
+	struct pyext_values *values;
+	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
+	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
+	PyTypeObject *session_type, *flow_type, *task_type;
+	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
+	struct task_object *tasks;
+	bool at_exit;          /* the hook of the interpreter's end is set */
+	struct pyext_log *log; /* of the process log_pid */
+	int64_t log_pid;
+};
+
+struct pyext_state *pyext_state_of(PyObject *module);
+/* Of an object of one of the module's types: borrowed. */
+PyObject *pyext_module_of(PyObject *self);
+
+/* ---- errors.c ---- */
+
+int pyext_add_errors(PyObject *module);
+int pyext_errors_visit(struct pyext_state *state, visitproc visit, void *arg);
+void pyext_errors_clear(struct pyext_state *state);
+/* Raises what the engine's error says: a subclass of Error and of the built-in exception that fits, with the attributes code,
+ * message, operator, file, column, value, row, row_count, line, offset (None where nothing is known). Always NULL. */
+PyObject *pyext_raise(PyObject *module, const struct weir_error *err);
+/* The same for an error of a public function; frees it. */
+PyObject *pyext_raise_free(PyObject *module, struct weir_error *err);
+
+/* ---- processes ---- */
+
+/* Whether this process made the object: `pid` is what getpid said then. */
+bool pyext_here(int64_t pid);
+/* The same, with an exception: "a Task cannot be used in a forked process". */
+int pyext_need_here(int64_t pid, const char *what);
+
+/* ---- log.c ---- */
+
+/* Lines of the engine, from any thread, until a Python thread hands them to logging.getLogger("weir"). */
+struct pyext_log *pyext_log_new(void);
+void pyext_log_free(struct pyext_log *log);
+struct pyext_log *pyext_log_here(PyObject *module); /* this process's; NULL with an exception */
+void pyext_log_write(void *log, enum weir_log_level level, const char *line); /* a weir_log_sink's */
+int pyext_log_drain(struct pyext_log *log); /* 0 or −1: a handler of the program may raise */
+
+/* ---- session.c, flow.c, task.c ---- */
+
+int pyext_add_session(PyObject *module);
+int pyext_add_flow(PyObject *module);
+int pyext_add_task(PyObject *module);
+
+struct session_object {
+	PyObject_HEAD struct weir_session *session;
+	int64_t pid;
+};
+
+/* A started task, of which the reference is taken over, also on failure. `session` is the one it runs in. */
+PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows);
+/* Stops whatever still runs: the interpreter is about to end. */
+PyObject *pyext_stop_tasks(PyObject *module, PyObject *unused);
+
+/* For "O&": None or a path (str, bytes, os.PathLike) as a bytes object or NULL; a reference of the caller's. */
+int pyext_path_converter(PyObject *object, void *out);
+
+/* A type from its spec, as an attribute of the module; the reference in *out is the state's. */
+int pyext_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);
+
+#endif

@@ -1,0 +1,326 @@
+/* Task: a flow that runs. It is waited for by its doorbell, so that a signal is seen at once and other threads go on.
+ *
+ * Whoever drops a Task stops its run and frees its memory; batches that were handed out stay. The end of the interpreter stops
+ * what still runs, before Python itself is taken apart: streams of the program that a run reads may need it. */
+#include "pyext/pyext_impl.h"
+#include "pyext/values.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* Where another thread of the process got the signal, nothing interrupts this one: it looks by itself. */
+enum { LOOK_MS = 100 };
+
+struct task_object {
+	PyObject_HEAD PyObject *session;
+	struct weir_task *task;
+	int64_t pid;
+	bool gives_rows;
+	struct task_object *next, **link; /* of the module's list; link NULL: not in it */
+};
+
+/* ---- the list of tasks that may run ---- */
+
+static void unlink_task(struct task_object *self)
+{
+	if (!self->link)
+		return;
+	*self->link = self->next;
+	if (self->next)
+		self->next->link = self->link;
+	self->link = NULL;
+}
+
+PyObject *pyext_stop_tasks(PyObject *module, PyObject *Py_UNUSED(unused))
+{
+	struct pyext_state *state = pyext_state_of(module);
+
+	while (state->tasks) {
+		struct task_object *self = state->tasks;
+
+		unlink_task(self);
+		if (!pyext_here(self->pid))
+			continue;
+		Py_INCREF((PyObject *)self);
+		Py_BEGIN_ALLOW_THREADS api_task_stop(self->task);
+		Py_END_ALLOW_THREADS Py_DECREF((PyObject *)self);
+	}
+	Py_RETURN_NONE;
+}
+
+static int link_task(PyObject *module, struct task_object *self)
+{
+	struct pyext_state *state = pyext_state_of(module);
+
+	if (!state->at_exit) {
+		PyObject *atexit = PyImport_ImportModule("atexit"), *hook = NULL, *done = NULL;
+
+		if (atexit)
+			hook = PyObject_GetAttrString(module, "_stop_tasks");
+		if (hook)
+			done = PyObject_CallMethod(atexit, "register", "O", hook);
+		state->at_exit = done != NULL;
+		Py_XDECREF(done);
+		Py_XDECREF(hook);
+		Py_XDECREF(atexit);
+		if (!state->at_exit)
+			return -1;
+	}
+	self->next = state->tasks;
+	self->link = &state->tasks;
+	if (self->next)
+		self->next->link = &self->next;
+	state->tasks = self;
+	return 0;
+}
+
+/* ---- life ---- */
+
+static void stop_and_unref(struct weir_task *task)
+{
+	Py_BEGIN_ALLOW_THREADS api_task_stop(task);
+	api_task_unref(task);
+	Py_END_ALLOW_THREADS
+}
+
+PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows)
+{
+	struct task_object *self = PyObject_New(struct task_object, pyext_state_of(module)->task_type);
+
+	if (!self) {
+		stop_and_unref(task);
+		return NULL;
+	}
+	self->session = Py_NewRef(session);
+	self->task = task;
+	self->pid = (int64_t)getpid();
+	self->gives_rows = gives_rows;
+	self->next = NULL;
+	self->link = NULL;
+	if (link_task(module, self)) {
+		Py_DECREF((PyObject *)self);
+		return NULL;
+	}
+	return (PyObject *)self;
+}
+
+static void task_dealloc(PyObject *object)
+{
+	struct task_object *self = (struct task_object *)object;
+	PyTypeObject *type = Py_TYPE(object);
+
+	unlink_task(self);
+	if (pyext_here(self->pid))
+		stop_and_unref(self->task);
+	Py_XDECREF(self->session);
+	PyObject_Free(self);
+	Py_DECREF(type);
+}
+
+/* ---- waiting ---- */
+
+static int hand_out(PyObject *module)
+{
+	return pyext_log_drain(pyext_log_here(module));
+}
+
+/* Until the doorbell rings, or a little while; −1 with what a signal handler of the program raised. */
+static int wait_a_while(struct task_object *self)
+{
+	struct weir_error err = {0};
+	struct pollfd doorbell = {.fd = api_task_fd(self->task, &err), .events = POLLIN};
+	int count;
+
+	if (doorbell.fd < 0) {
+		pyext_raise(pyext_module_of((PyObject *)self), &err);
+		return -1;
+	}
+	Py_BEGIN_ALLOW_THREADS count = poll(&doorbell, 1, LOOK_MS);
+	Py_END_ALLOW_THREADS return count == 1 ? 0 : PyErr_CheckSignals();
+}
+
+/* A Batch; NULL without an exception at the end. */
+static PyObject *take(struct task_object *self)
+{
+	PyObject *module = pyext_module_of((PyObject *)self);
+
+	for (;;) {
+		struct weir_error err = {0};
+		struct weir_batch *batch;
+		bool ended;
+		int code = api_task_take(self->task, &batch, &ended, &err);
+
+		if (hand_out(module)) {
+			weir_batch_unref(batch);
+			return NULL;
+		}
+		if (batch)
+			return pyext_batch_new(module, batch, api_task_keeper(self->task));
+		if (code)
+			return pyext_raise(module, &err);
+		if (ended || wait_a_while(self))
+			return NULL;
+	}
+}
+
+static PyObject *task_iternext(PyObject *object)
+{
+	struct task_object *self = (struct task_object *)object;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	if (!self->gives_rows) {
+		PyErr_SetString(PyExc_ValueError, "the Task gives no rows: wait for it");
+		return NULL;
+	}
+	return take(self);
+}
+
+static PyObject *task_next(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	PyObject *batch = task_iternext(object);
+
+	if (!batch && !PyErr_Occurred())
+		Py_RETURN_NONE;
+	return batch;
+}
+
+static PyObject *task_wait(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	PyObject *module = pyext_module_of(object);
+	struct weir_error err = {0};
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	if (self->gives_rows) {
+		PyErr_SetString(PyExc_ValueError, "the Task gives rows: take them with next, or close it");
+		return NULL;
+	}
+	while (!api_task_ended(self->task, &err)) {
+		if (wait_a_while(self) || hand_out(module))
+			return NULL;
+	}
+	if (hand_out(module))
+		return NULL;
+	if (err.code)
+		return pyext_raise(module, &err);
+	Py_RETURN_NONE;
+}
+
+static PyObject *task_cancel(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	weir_task_cancel(self->task);
+	Py_RETURN_NONE;
+}
+
+static PyObject *task_close(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+
+	if (!pyext_here(self->pid))
+		Py_RETURN_NONE;
+	unlink_task(self);
+	Py_BEGIN_ALLOW_THREADS api_task_stop(self->task);
+	Py_END_ALLOW_THREADS if (hand_out(pyext_module_of(object))) return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *task_enter(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+	return Py_NewRef(self);
+}
+
+static PyObject *task_exit(PyObject *self, PyObject *Py_UNUSED(args))
+{
+	return task_close(self, NULL);
+}
+
+/* ---- stats ---- */
+
+static PyObject *operators_of(struct weir_task *task)
+{
+	struct weir_operator_stats stats = {.struct_size = sizeof(stats)};
+	PyObject *list = PyList_New(0);
+
+	for (uint32_t i = 0; list && weir_task_operator(task, i, &stats) == WEIR_OK; i++) {
+		PyObject *one = Py_BuildValue("{s:s,s:K,s:K}", "name", stats.name, "rows_out",
+					      (unsigned long long)stats.rows_out, "time_ns",
+					      (unsigned long long)stats.time_ns);
+
+		if (!one || PyList_Append(list, one))
+			Py_CLEAR(list);
+		Py_XDECREF(one);
+	}
+	return list;
+}
+
+/* Takes the value over. */
+static int put(PyObject *dict, const char *name, PyObject *value)
+{
+	int failed = value ? PyDict_SetItemString(dict, name, value) : -1;
+
+	Py_XDECREF(value);
+	return failed;
+}
+
+static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	struct weir_stats stats;
+	PyObject *dict;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS api_task_stats(self->task, &stats);
+	Py_END_ALLOW_THREADS dict = PyDict_New();
+	if (!dict)
+		return NULL;
+#define NUMBER(name) put(dict, #name, PyLong_FromLongLong((long long)stats.name))
+	if (NUMBER(rows_in) || NUMBER(rows_out) || NUMBER(splits_done) || NUMBER(splits_total) || NUMBER(bytes_done) ||
+	    NUMBER(bytes_total) || NUMBER(elapsed_ns) || NUMBER(memory_used) || NUMBER(memory_peak) ||
+	    NUMBER(memory_limit) || NUMBER(threads) || NUMBER(splits_redone) || NUMBER(wait_ns_memory) ||
+	    NUMBER(wait_ns_order) || NUMBER(rows_pruned) || put(dict, "finished", PyBool_FromLong(stats.finished)) ||
+	    put(dict, "operators", operators_of(self->task)))
+		Py_CLEAR(dict);
+#undef NUMBER
+	return dict;
+}
+
+static PyMethodDef task_methods[] = {
+	{"next", task_next, METH_NOARGS, "next()\n--\n\nThe next Batch, in input order; None at the end."},
+	{"wait", task_wait, METH_NOARGS, "wait()\n--\n\nWaits for the end; raises how it failed."},
+	{"cancel", task_cancel, METH_NOARGS,
+	 "cancel()\n--\n\nAsks the run to stop; who waits for it gets CancelledError."},
+	{"close", task_close, METH_NOARGS, "close()\n--\n\nStops the run and waits for that; frees what nobody took."},
+	{"stats", task_stats, METH_NOARGS, "stats()\n--\n\nWhat it did so far, as a dict."},
+	{"__enter__", task_enter, METH_NOARGS, NULL},
+	{"__exit__", task_exit, METH_VARARGS, NULL},
+	{NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot task_slots[] = {
+	{Py_tp_doc, "A flow that runs, made by Flow.start. An iterator of its batches. Dropping it stops the run."},
+	{Py_tp_dealloc, task_dealloc},
+	{Py_tp_iter, PyObject_SelfIter},
+	{Py_tp_iternext, task_iternext},
+	{Py_tp_methods, task_methods},
+	{0, NULL},
+};
+
+static PyType_Spec task_spec = {
+	.name = "weir._weir.Task",
+	.basicsize = sizeof(struct task_object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = task_slots,
+};
+
+int pyext_add_task(PyObject *module)
+{
+	return pyext_add_type(module, &task_spec, &pyext_state_of(module)->task_type);
+}
