@@ -42,7 +42,8 @@ enum weir_code {
 	WEIR_E_INTERNAL = 21,      /* a mistake in weir */
 	WEIR_E_MISFIT = 22,        /* a value does not fit the type that was inferred; the message names the option that helps */
 	WEIR_E_AGAIN = 23,         /* never leaves the engine */
-	WEIR_E_FUNCTION = 24       /* a function of the program failed; the message is its own */
+	WEIR_E_FUNCTION = 24,      /* a function of the program failed; the message is its own */
+	WEIR_E_USER = 25           /* user code in a worker process raised; what it raised is handed over beside the message */
 };
 
 enum weir_log_level { WEIR_LOG_ERROR, WEIR_LOG_WARN, WEIR_LOG_INFO, WEIR_LOG_DEBUG, WEIR_LOG_TRACE };

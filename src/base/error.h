@@ -39,7 +39,8 @@
 	X(E_INTERNAL, "internal error", "RuntimeError")                                                                \
 	X(E_MISFIT, "value does not fit the inferred type", "weir.DataError")                                          \
 	X(E_AGAIN, "split read again from another place", "RuntimeError")                                              \
-	X(E_FUNCTION, "a function of the program failed", "RuntimeError")
+	X(E_FUNCTION, "a function of the program failed", "RuntimeError")                                              \
+	X(E_USER, "user code failed", "weir.UserCodeException")
 
 enum {
 #define X(name, text, python) WEIR_PLACE_##name,

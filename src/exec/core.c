@@ -65,7 +65,7 @@ static void share_budget(struct weir_core *core)
 		else
 			left -= core->stages[s].spec.slot_memory;
 	}
-	share = left / lanes;
+	share = left > 0 ? left / lanes : 0;
 	for (uint32_t s = 0; s < core->stage_count; s++) {
 		struct stage *stage = &core->stages[s];
 
@@ -111,6 +111,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 		struct stage *stage = &core->stages[s];
 
 		stage->spec = options->stages[s];
+		stage->stats.memory_assumed = stage->spec.slot_memory;
 		if (!stage->spec.name)
 			stage->spec.name = "stage";
 		if (is_lanes(stage))
@@ -300,6 +301,23 @@ static void on_cancel(struct weir_core *core, const struct weir_event *event)
 	weir_exec_fail(core, code, "%s", weir_code_text(code));
 }
 
+/* One worker of each stage is always paid for. */
+static void on_budget(struct weir_core *core, const struct weir_event *event)
+{
+	int64_t floor = 0;
+
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		if (!is_lanes(&core->stages[s]))
+			floor += core->stages[s].spec.slot_memory;
+	core->budget = event->bytes > floor ? event->bytes : floor;
+	if (core->budget > core->limit)
+		core->budget = core->limit;
+	if (core->overdraft < core->budget)
+		core->overdraft = core->budget;
+	core->stats.budget = core->budget;
+	share_budget(core);
+}
+
 static void on_tick(struct weir_core *core, const struct weir_event *event)
 {
 	(void)core;
@@ -325,6 +343,7 @@ static void (*const handlers[])(struct weir_core *core, const struct weir_event 
 	[WEIR_EV_MEASURED] = weir_exec_measured,
 	[WEIR_EV_CANCEL] = on_cancel,
 	[WEIR_EV_TICK] = on_tick,
+	[WEIR_EV_BUDGET] = on_budget,
 };
 
 int weir_core_step(struct weir_core *core, const struct weir_event *event, uint64_t now_ns, struct weir_actions *out,
@@ -361,6 +380,18 @@ int weir_core_step(struct weir_core *core, const struct weir_event *event, uint6
 bool weir_core_ended(const struct weir_core *core)
 {
 	return core->ended;
+}
+
+void weir_core_stage_stats(const struct weir_core *core, uint32_t index, struct weir_stage_stats *out)
+{
+	const struct stage *stage = &core->stages[index];
+
+	*out = stage->stats;
+	out->queued = (uint32_t)stage->queue.count;
+	for (uint32_t w = 0; w < stage->spec.slots; w++) {
+		out->slots_up += stage->slots[w].state == SLOT_UP;
+		out->slots_busy += stage->slots[w].flight_count > 0;
+	}
 }
 
 void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out)

@@ -66,6 +66,7 @@ struct item {
 	bool doomed;              /* not wanted any more: freed when its I/O has ended */
 	bool unspillable;         /* spilling it failed once */
 	int64_t bytes;            /* of the chunk; of a split: what it needs at least */
+	int64_t rows;
 	int64_t grant;
 	int64_t need;          /* after giving up: what must be free before it is started again */
 	uint64_t kills_before; /* of the whole stage, when its own were first counted */
@@ -81,6 +82,7 @@ struct slot {
 	bool counted;  /* workers: its memory is in the books, from its first start on */
 	bool alone;    /* runs a batch that wants it for itself */
 	bool retiring; /* killed for its memory */
+	bool was_up;   /* since it was last started */
 	uint32_t generation;
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
@@ -98,9 +100,11 @@ struct stage {
 	uint32_t *flight; /* slots × in_flight_max item indices */
 	struct heap queue;
 	uint32_t flying; /* items in its slots */
+	uint32_t up;     /* slots that have come up and not died since */
 	uint32_t spawns_failed;
 	bool shrunk;    /* workers were let go for their memory */
 	uint64_t kills; /* batches lost to kills from outside */
+	struct weir_stage_stats stats;
 	int64_t first_grant;
 };
 
@@ -208,7 +212,7 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
 
 /* lanes.c */
 void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_wait wait);
-void weir_exec_wait_end(struct weir_core *core, struct slot *slot);
+void weir_exec_wait_end(struct weir_core *core, struct stage *stage, struct slot *slot);
 void weir_exec_give_up(struct weir_core *core, uint32_t index);
 void weir_exec_stop_task(struct weir_core *core, uint32_t index);
 void weir_exec_ask(struct weir_core *core, const struct weir_event *event);

@@ -55,6 +55,16 @@ struct weir_stage_spec {
 	uint32_t in_flight_max;     /* WORKERS: batches given to one worker ahead (2) */
 	int64_t slot_memory;        /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
 	const char *name;           /* for messages, borrowed */
+	/* Zero in all that follows: no such wish. */
+	uint32_t slots_first;       /* WORKERS: started with the run, as far as they fit; one always is */
+	uint32_t slots_min;         /* WORKERS: the same, and so many stay when others are let go for having nothing to do. Memory
+	                             * that is short may take them all the same, but for one */
+	int64_t rows_min;           /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
+	                             * chunks, between which nothing can come any more, are bundled (TASK_PART) */
+	int64_t rows_max_bytes;     /* a bundle is not larger, but one chunk always goes; 0: half the budget */
+	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
+	int64_t errored_max;        /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
+	uint32_t user_retries;      /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
 };
 
 struct weir_core_options {
@@ -65,6 +75,9 @@ struct weir_core_options {
 	uint32_t stage_count;
 	bool preserve_order;        /* chunks for the consumer in task order, never overtaking */
 	bool consumer;              /* the last stage's chunks go to a consumer (else the last stage is a sink) */
+	uint64_t milli_cpus, milli_gpus; /* thousandths that busy slots may take together; 0: no bound */
+	int64_t held_bytes_max;     /* outputs of a running worker task held until it is done; beyond that they are accepted by
+	                             * number as they come. 0: 64 MiB */
 };
 
 struct weir_run { /* one attempt of one task */
@@ -79,14 +92,17 @@ enum weir_event_kind {
 	WEIR_EV_START,           /* once, first */
 	WEIR_EV_SLOT_READY,      /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
 	                          * slot is ready whenever its task has ended; saying it again does no harm */
-	WEIR_EV_SLOT_DIED,       /* slot, generation, death: workers only */
+	WEIR_EV_SLOT_DIED,       /* slot, generation, death: workers only. For the message: code = the signal that ended it, or
+	                          * −1 − its exit status, 0 when nobody knows */
 	WEIR_EV_SPLIT_CUT,       /* answer to CUT_SPLIT: bytes = memory the split needs at least */
 	WEIR_EV_SPLITS_END,      /* answer to CUT_SPLIT: there are no more */
-	WEIR_EV_OUTPUT,          /* slot, generation, run: it made a chunk of `bytes`, the `chunk`-th of this attempt from 0. The
-	                          * bytes leave the slot's grant. KEPT or DROP answers in the same step */
+	WEIR_EV_OUTPUT,          /* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from
+	                          * 0. The bytes leave the slot's grant. KEPT or DROP answers in the same step */
 	WEIR_EV_TASK_DONE,       /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
 	                          * task (an open writer's); the rest is given back */
-	WEIR_EV_TASK_FAILED,     /* slot, run, code: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above */
+	WEIR_EV_TASK_FAILED,     /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
+	                          * A worker's: WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says;
+	                          * bytes = private memory it had then, if known */
 	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers) */
 	WEIR_EV_RETURN,          /* slot: gives `bytes` of its grant back */
 	WEIR_EV_WAIT_TURN,       /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
@@ -99,6 +115,7 @@ enum weir_event_kind {
 	                          * what this process has beyond its accounts */
 	WEIR_EV_CANCEL,          /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
 	WEIR_EV_TICK,            /* a timer asked for by SET_TIMER */
+	WEIR_EV_BUDGET,          /* bytes: the budget from now on: other runs share the limit, which stays as it is */
 };
 
 #define WEIR_NO_SLOT UINT32_MAX
@@ -118,13 +135,14 @@ enum weir_action_kind {
 	WEIR_DO_CUT_SPLIT,    /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
 	WEIR_DO_START_TASK,   /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
 	                       * worker's grant is its allowance for outputs. With later stages, a split may be started again
-	                       * after it was done, when a chunk of it was lost: keep splits until END */
+	                       * after it was done, when a chunk of it was lost: keep splits until END. Of a bundle the first
+	                       * chunk, the others were named by TASK_PART just before */
 	WEIR_DO_GRANT,        /* slot: bytes more, go on */
 	WEIR_DO_GIVE_UP,      /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
 	WEIR_DO_TURN,         /* slot: its turn has come */
 	WEIR_DO_STOP_TASK,    /* slot: its task is not wanted any more: end it soon, then TASK_FAILED(CANCELLED) */
 	WEIR_DO_START_WORKER, /* slot, generation */
-	WEIR_DO_KILL_WORKER,  /* slot, generation; bytes > 0: for its memory, which is free when it is dead */
+	WEIR_DO_KILL_WORKER,  /* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
 	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
 	WEIR_DO_OUTPUT_DROP,  /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
 	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told) */
@@ -134,7 +152,9 @@ enum weir_action_kind {
 	WEIR_DO_STOP_SLOT,    /* slot: no more work will come; a lane ends, a worker exits */
 	WEIR_DO_SET_TIMER,    /* bytes: absolute time in ns for a TICK */
 	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
-	                       * still finish what they hold; wait for their threads before the commit */
+	                       * still finish what they hold; wait for their threads before the commit. After an error of a task: run
+	                       * = that attempt (attempt 0: it was none), chunk = the number of the split it came of */
+	WEIR_DO_TASK_PART,    /* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
 };
 
 #define WEIR_NO_CHUNK UINT64_MAX
@@ -170,7 +190,28 @@ struct weir_core_stats {
 };
 void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out);
 
+/* Why tasks that could run do not: summed over the slots that wait, and over the time in which the oldest of the queue did. */
+enum weir_wait {
+	WEIR_WAIT_SLOT,       /* all slots are busy */
+	WEIR_WAIT_MEMORY,     /* memory budget */
+	WEIR_WAIT_WINDOW,     /* order window */
+	WEIR_WAIT_DOWNSTREAM, /* downstream capacity: backpressure */
+	WEIR_WAIT_RESOURCES,  /* milli_cpus, milli_gpus */
+	WEIR_WAIT_TURN,       /* an earlier task is not done */
+	WEIR_WAIT_COUNT
+};
+
+struct weir_stage_stats {
+	uint64_t tasks_done, tasks_errored, retries, deaths; /* deaths: of workers, whoever's hand */
+	uint64_t rows_in, rows_out, bytes_in, bytes_out;     /* of tasks done; out: accepted */
+	uint32_t slots_up, slots_busy, slots_peak, queued;
+	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
+	uint64_t wait_ns[WEIR_WAIT_COUNT];
+};
+void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
+
 /* The policies that must all agree before a task starts, in this order, as a table (policy.c): concurrency cap, memory
- * budget, order window, downstream capacity; with places kept for lending between operators, actor pools and fractions. */
+ * budget, order window, downstream capacity, logical resources; with places kept for lending between operators and actor
+ * pools. */
 
 #endif

@@ -51,7 +51,7 @@ static bool serve_turns(struct weir_core *core)
 		item = item_at(core, oldest);
 		if (item->state != ITEM_RUNNING || item->stage != s || stage->slots[item->slot].wait != WAITS_TURN)
 			continue;
-		weir_exec_wait_end(core, &stage->slots[item->slot]);
+		weir_exec_wait_end(core, stage, &stage->slots[item->slot]);
 		emit(core,
 		     (struct weir_action){
 			     .kind = WEIR_DO_TURN, .stage = s, .slot = item->slot, .run = item_run(core, oldest)});
@@ -78,7 +78,7 @@ static bool resume_lanes(struct weir_core *core)
 				continue;
 			if (!room && slot_flight(stage, w)[0] != front && !MUTANT(17))
 				continue;
-			weir_exec_wait_end(core, slot);
+			weir_exec_wait_end(core, stage, slot);
 			emit(core, (struct weir_action){.kind = WEIR_DO_RESUME,
 							.stage = s,
 							.slot = w,

@@ -23,7 +23,7 @@ void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_w
 	core->pausing += wait == WAITS_RESUME;
 }
 
-void weir_exec_wait_end(struct weir_core *core, struct slot *slot)
+void weir_exec_wait_end(struct weir_core *core, struct stage *stage, struct slot *slot)
 {
 	uint64_t waited = core->now - slot->wait_since;
 
@@ -34,14 +34,17 @@ void weir_exec_wait_end(struct weir_core *core, struct slot *slot)
 		core->asking--;
 		core->asker = NO_ITEM;
 		core->stats.wait_ns_memory += waited;
+		stage->stats.wait_ns[WEIR_WAIT_MEMORY] += waited;
 		break;
 	case WAITS_TURN:
 		core->turning--;
 		core->stats.wait_ns_turn += waited;
+		stage->stats.wait_ns[WEIR_WAIT_TURN] += waited;
 		break;
 	case WAITS_RESUME:
 		core->pausing--;
 		core->stats.wait_ns_downstream += waited;
+		stage->stats.wait_ns[WEIR_WAIT_DOWNSTREAM] += waited;
 		break;
 	}
 	slot->wait = WAITS_NOT;
@@ -69,7 +72,7 @@ void weir_exec_give_up(struct weir_core *core, uint32_t index)
 	item->need = item->grant + slot->asked;
 	core->freeing += item->grant;
 	core->stats.give_ups++;
-	weir_exec_wait_end(core, slot);
+	weir_exec_wait_end(core, &core->stages[item->stage], slot);
 	tell(core, index, WEIR_DO_GIVE_UP);
 }
 
@@ -83,7 +86,7 @@ void weir_exec_stop_task(struct weir_core *core, uint32_t index)
 		core->freeing -= item->grant;
 	item->giving_up = false;
 	item->stopping = true;
-	weir_exec_wait_end(core, &core->stages[item->stage].slots[item->slot]);
+	weir_exec_wait_end(core, &core->stages[item->stage], &core->stages[item->stage].slots[item->slot]);
 	tell(core, index, WEIR_DO_STOP_TASK);
 }
 
@@ -135,7 +138,7 @@ void weir_exec_flight_remove(struct weir_core *core, uint32_t index)
 	stage->flying--;
 	core->lanes_running -= is_lanes(stage);
 	if (is_lanes(stage))
-		weir_exec_wait_end(core, slot);
+		weir_exec_wait_end(core, stage, slot);
 	slot->alone = false;
 	item->slot = WEIR_NO_SLOT;
 	item->outputs = 0;
@@ -205,6 +208,7 @@ static void keep_output(struct weir_core *core, uint32_t maker, uint32_t index, 
 	struct item *item = item_at(core, index), *of = item_at(core, maker);
 
 	item->bytes = event->bytes > 0 ? event->bytes : 0;
+	item->rows = event->rows > 0 ? event->rows : 0;
 	weir_exec_item_place(core, index, PLACE_RESIDENT);
 	core->resident += item->bytes;
 	if (!MUTANT(25))
@@ -233,6 +237,12 @@ static void rebuilt(struct weir_core *core, uint32_t maker, const struct weir_ev
 		keep_output(core, maker, lost, event);
 		weir_exec_stop_task(core, maker);
 	}
+}
+
+static void count_out(struct stage *stage, const struct item *output)
+{
+	stage->stats.rows_out += (uint64_t)output->rows;
+	stage->stats.bytes_out += (uint64_t)output->bytes;
 }
 
 void weir_exec_output(struct weir_core *core, const struct weir_event *event)
@@ -265,7 +275,7 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 		return;
 	}
 	if (is_lanes(stage)) {
-		weir_exec_wait_end(core, &stage->slots[event->slot]);
+		weir_exec_wait_end(core, stage, &stage->slots[event->slot]);
 		weir_exec_wait_begin(core, &stage->slots[event->slot], WAITS_RESUME);
 		if (ordinal < item->path[item->stage + 1] && !MUTANT(9)) {
 			drop_output(core, event);
@@ -285,6 +295,7 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 	keep_output(core, index, child, event);
 	if (is_lanes(stage)) {
 		item->path[item->stage + 1] = ordinal + 1;
+		count_out(stage, made);
 		weir_exec_accept(core, child);
 	} else if (MUTANT(10)) {
 		weir_exec_accept(core, child);
@@ -311,10 +322,12 @@ static void end_run(struct weir_core *core, uint32_t index, int64_t kept, bool a
 		uint32_t next = output->next;
 
 		output->next = NO_ITEM;
-		if (accept)
+		if (accept) {
+			count_out(&core->stages[item->stage], output);
 			weir_exec_accept(core, held);
-		else
+		} else {
 			weir_exec_chunk_free(core, held);
+		}
 		held = next;
 	}
 }
@@ -348,6 +361,9 @@ void weir_exec_task_done(struct weir_core *core, const struct weir_event *event)
 	if (wanted) {
 		core->stats.tasks_done++;
 		core->stats.splits_done += item->stage == 0;
+		core->stages[item->stage].stats.tasks_done++;
+		core->stages[item->stage].stats.rows_in += (uint64_t)item->rows;
+		core->stages[item->stage].stats.bytes_in += item->stage ? (uint64_t)item->bytes : 0;
 	}
 	end_run(core, index, event->bytes, wanted);
 	weir_exec_chunk_free(core, index);
@@ -371,9 +387,11 @@ void weir_exec_task_failed(struct weir_core *core, const struct weir_event *even
 	end_run(core, index, event->bytes, false);
 	if (is_lanes(stage) && event->code == WEIR_E_GIVE_UP) {
 		core->stats.retries++;
+		stage->stats.retries++;
 	} else if (!is_lanes(stage) && event->code == WEIR_E_MEMORY && !item->alone) {
 		item->alone = true; /* beside other batches it had too little; alone it may have enough */
 		core->stats.retries++;
+		stage->stats.retries++;
 	} else {
 		weir_exec_fail(core, event->code ? event->code : WEIR_E_INTERNAL, "%s: %s", stage->spec.name,
 			       weir_code_text(event->code ? event->code : WEIR_E_INTERNAL));

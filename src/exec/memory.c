@@ -208,7 +208,7 @@ static void grant(struct weir_core *core, uint32_t index, int64_t room)
 	}
 	item->grant += bytes;
 	core->granted += bytes;
-	weir_exec_wait_end(core, slot);
+	weir_exec_wait_end(core, &core->stages[item->stage], slot);
 	emit(core, (struct weir_action){.kind = WEIR_DO_GRANT,
 					.stage = item->stage,
 					.slot = item->slot,
@@ -464,6 +464,8 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 
 		if (is_lanes(stage) || slot->state != SLOT_UP || slot->generation != event->generation)
 			return;
+		if (event->bytes > stage->stats.memory_peak)
+			stage->stats.memory_peak = event->bytes;
 		core->workers -= slot->memory;
 		slot->memory = event->bytes > stage->spec.slot_memory ? event->bytes : stage->spec.slot_memory;
 		core->workers += slot->memory;

@@ -34,6 +34,14 @@ void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32
 					.bytes = stage->spec.slot_memory});
 }
 
+static void come_up(struct stage *stage, struct slot *slot)
+{
+	slot->state = SLOT_UP;
+	slot->was_up = true;
+	if (++stage->up > stage->stats.slots_peak)
+		stage->stats.slots_peak = stage->up;
+}
+
 void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event)
 {
 	struct stage *stage;
@@ -44,14 +52,15 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 	stage = &core->stages[event->stage];
 	slot = &stage->slots[event->slot];
 	if (is_lanes(stage)) {
-		if (slot->state == SLOT_STOPPED || core->ended)
+		if (slot->state == SLOT_STOPPED || core->ended) {
 			emit(core, (struct weir_action){
 					   .kind = WEIR_DO_STOP_SLOT, .stage = event->stage, .slot = event->slot});
-		else
-			slot->state = SLOT_UP;
+		} else if (slot->state != SLOT_UP) {
+			come_up(stage, slot);
+		}
 	} else if (slot->state == SLOT_STARTING && event->generation == slot->generation) {
-		slot->state = SLOT_UP;
 		stage->spawns_failed = 0;
+		come_up(stage, slot);
 	}
 }
 
@@ -62,6 +71,7 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, e
 	struct item *item = item_at(core, index);
 
 	core->stats.retries++;
+	stage->stats.retries++;
 	if (death == WEIR_DEATH_OWN) {
 		if (++item->own_deaths >= WEIR_ATTEMPTS_MAX + MUTANT(11))
 			weir_exec_fail(core, WEIR_E_WORKER,
@@ -99,6 +109,9 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	if (is_lanes(stage) || (event->generation != slot->generation && !MUTANT(12)) || slot->state == SLOT_DEAD ||
 	    slot->state == SLOT_ABSENT || slot->state == SLOT_STOPPED)
 		return;
+	stage->stats.deaths++;
+	stage->up -= slot->was_up;
+	slot->was_up = false;
 	if (slot->state == SLOT_DYING)
 		core->workers_dying--;
 	else if (slot->state == SLOT_STARTING && ++stage->spawns_failed >= SPAWNS_MAX)

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CODES = ["OK", "E_INVALID", "E_SYNTAX", "E_NAME", "E_TYPE", "E_VALUE", "E_OVERFLOW", "E_ZERO_DIVISION", "E_CAST",
          "E_DATA", "E_UNSUPPORTED", "E_IO", "E_NOT_FOUND", "E_EXISTS", "E_NO_SPACE", "E_MEMORY", "E_LIMIT", "E_GIVE_UP",
          "E_CANCELLED", "E_WORKER", "E_SPILL_CORRUPT", "E_INTERNAL", "E_MISFIT",
-         "E_AGAIN"]
+         "E_AGAIN", "E_FUNCTION", "E_USER"]
 
 
 def library_path(name="weir"):

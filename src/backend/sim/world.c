@@ -75,11 +75,13 @@ uint64_t sim_soon(struct world *world)
 
 static const char *const event_names[] = {"start",   "slot ready", "slot died", "split cut", "splits end", "output",
 					  "done",    "failed",     "ask",       "return",    "wait turn",  "enough",
-					  "spilled", "restored",   "taken",     "measured",  "cancel",     "tick"};
+					  "spilled", "restored",   "taken",     "measured",  "cancel",     "tick",
+					  "budget"};
 static const char *const action_names[] = {"cut split", "start task",   "grant",       "give up",     "turn",
 					   "stop task", "start worker", "kill worker", "output kept", "drop",
 					   "resume",    "spill",        "restore",     "free",        "deliver",
-					   "trim",      "stop slot",    "set timer",   "end"};
+					   "trim",      "stop slot",    "set timer",   "end",
+					   "task part"};
 
 static void note(struct world *world, uint64_t value)
 {
@@ -461,6 +463,7 @@ static void perform(struct world *world, const struct weir_action *action, const
 		sim_check_end(world, action);
 		break;
 	case WEIR_DO_TRIM:
+	case WEIR_DO_TASK_PART:
 	case WEIR_DO_SET_TIMER:
 		break;
 	}
