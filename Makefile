@@ -4,7 +4,8 @@
 #   make demo       build, and show weir at work
 #   make test       all quick tests; the last line counts them
 #   make test-full  the same, fault sweeps, each fuzz target for FUZZ_SECONDS
-#   make bench      benchmarks against Polars, DuckDB and pyarrow (BENCH_ARGS=…)
+#   make bench      benchmarks against Polars, DuckDB, pyarrow (BENCH_ARGS=…), then make bench-functions
+#   make bench-functions  Python functions against Ray Data, Daft, Polars and DataLoader (BENCH_ARGS=…)
 #   make fuzz       each fuzz target for FUZZ_SECONDS (60)
 #   make format     clang-format over all C files, includes in order
 #   make install    into PREFIX (/usr/local), below DESTDIR
@@ -19,7 +20,8 @@ export VENV
 PYTHON = $(VENV)/bin/python
 NINJA = $(VENV)/bin/ninja
 
-.PHONY: all demo test test-full bench fuzz format install clean bootstrap bootstrap-test
+.PHONY: all demo test test-full bench bench-functions fuzz format install clean bootstrap bootstrap-test \
+	bootstrap-bench
 
 all: bootstrap
 	@tools/configure build -Dprefix=$(PREFIX)
@@ -34,8 +36,12 @@ test: bootstrap-test
 test-full: bootstrap-test
 	@$(PYTHON) tools/run_tests.py --full --fuzz-seconds $(FUZZ_SECONDS)
 
-bench: bootstrap-test all
+bench: bootstrap-bench all
 	@WEIR_BUILD=build $(PYTHON) bench/run.py $(BENCH_ARGS)
+	@[ -n "$(BENCH_ARGS)" ] || $(MAKE) --no-print-directory bench-functions
+
+bench-functions: bootstrap-bench all
+	@WEIR_PYTHON=build/python $(PYTHON) bench/functions.py $(BENCH_ARGS)
 
 fuzz: bootstrap-test
 	@$(PYTHON) tools/run_tests.py --only fuzz --fuzz-seconds $(FUZZ_SECONDS)
@@ -55,3 +61,6 @@ bootstrap:
 
 bootstrap-test:
 	@tools/bootstrap --test
+
+bootstrap-bench:
+	@tools/bootstrap --bench
