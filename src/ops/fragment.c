@@ -1,4 +1,5 @@
 #include "ops/fragment.h"
+#include "ops/node.h"
 
 void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account)
 {
@@ -52,4 +53,11 @@ void weir_fragment_release(struct weir_fragment *fragment)
 		fragment->source_ops->free(fragment->source);
 	weir_schema_unref(fragment->schema);
 	*fragment = (struct weir_fragment){0};
+}
+
+void weir_shared_release(struct weir_shared *shared)
+{
+	if (shared->sink_ops)
+		shared->sink_ops->free(shared->sink);
+	*shared = (struct weir_shared){0};
 }

@@ -18,7 +18,8 @@ struct limit_step {
 	struct weir_account *account;
 	struct weir_schema *schema;
 	int64_t rows;
-	_Atomic int64_t remaining; /* changed only by the lane whose turn it is; relaxed: the turn orders it */
+	_Atomic int64_t own;
+	_Atomic int64_t *remaining; /* our own, or shared; changed only in turn, which also orders it: relaxed */
 };
 
 struct limit_lane {
@@ -146,7 +147,7 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 static void take(struct limit_lane *lane, struct weir_vector *vector, enum weir_progress *progress)
 {
 	struct limit_step *step = lane->step;
-	int64_t remaining = atomic_load_explicit(&step->remaining, memory_order_relaxed);
+	int64_t remaining = atomic_load_explicit(step->remaining, memory_order_relaxed);
 
 	if (vector->selection.count >= remaining) {
 		if (!vector->selection.rows && remaining < vector->selection.count) {
@@ -158,7 +159,7 @@ static void take(struct limit_lane *lane, struct weir_vector *vector, enum weir_
 		*progress = WEIR_SPLIT_DONE;
 		lane->context->enough(lane->context);
 	}
-	atomic_store_explicit(&step->remaining, remaining - vector->selection.count, memory_order_relaxed);
+	atomic_store_explicit(step->remaining, remaining - vector->selection.count, memory_order_relaxed);
 }
 
 /* From the gather to the batch that drain hands out. */
@@ -247,6 +248,22 @@ static const struct weir_step_ops step_ops = {
 	.free = step_free,
 };
 
+/* The chain is built once for each schema that its rows have: the rows are counted together. */
+static int share_remaining(struct weir_shared *shared, struct limit_step *step, struct weir_error *err)
+{
+	uint32_t place = shared->limits_met++;
+
+	if (place == WEIR_SHARED_LIMITS)
+		return weir_error_set(err, WEIR_E_UNSUPPORTED, "more than %d limits follow each other",
+				      WEIR_SHARED_LIMITS);
+	step->remaining = &shared->limits[place];
+	if (place == shared->limit_count) {
+		atomic_store_explicit(step->remaining, step->rows, memory_order_relaxed);
+		shared->limit_count++;
+	}
+	return WEIR_OK;
+}
+
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
 	const struct limit_config *config = node->config;
@@ -257,7 +274,12 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	step->account = env->account;
 	step->rows = config->rows;
 	step->schema = weir_schema_ref(node->schema);
-	atomic_init(&step->remaining, config->rows);
+	atomic_init(&step->own, config->rows);
+	step->remaining = &step->own;
+	if (env->shared && share_remaining(env->shared, step, err)) {
+		step_free(step);
+		return err->code;
+	}
 	return weir_fragment_step(fragment, &step_ops, step, err);
 }
 

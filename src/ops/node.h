@@ -24,6 +24,18 @@ struct weir_node {
 	int64_t bytes_est;
 };
 
+#define WEIR_SHARED_LIMITS 16
+
+/* Rows behind a worker stage have no schema before they come, so a chain of steps is built once for each schema that is met.
+ * What all those fragments have in common: the sink that commits, and how much of each limit is left. */
+struct weir_shared {
+	const struct weir_sink_ops *sink_ops; /* NULL: no sink has needed it */
+	void *sink;
+	_Atomic int64_t limits[WEIR_SHARED_LIMITS]; /* by their place in the chain */
+	uint32_t limit_count, limits_met;           /* made so far; met by the build under way */
+};
+void weir_shared_release(struct weir_shared *shared); /* without a commit: abort */
+
 /* What bind, rules and build need of the session and the plan. */
 struct weir_op_env {
 	struct weir_account *account;
@@ -33,6 +45,7 @@ struct weir_op_env {
 	/* Keeps a reference until the plan is freed: schemas, programs, expressions made on the way. */
 	int (*keep)(struct weir_op_env *env, void *object, void (*release)(void *object), struct weir_error *err);
 	void *plan;
+	struct weir_shared *shared; /* NULL: the fragment is the only one of its chain */
 };
 
 /* A set of columns by number, and whether all are wanted. */
@@ -90,6 +103,7 @@ struct weir_op {
 	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
 	bool ends; /* it is a sink: nothing comes after it */
+	bool stateless; /* a sink that keeps nothing: several of them do as well as one */
 	bool once; /* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		     struct weir_error *err);

@@ -14,6 +14,8 @@
 #include "io/file.h"
 #include "format/format.h"
 
+struct weir_chunk;
+
 /* What a lane offers to its operators. */
 struct weir_lane_context {
 	struct weir_account *account; /* the lane's; operators make children of it */
@@ -26,6 +28,11 @@ struct weir_lane_context {
 	bool (*is_turn)(struct weir_lane_context *context);
 	/* A limit is satisfied: later splits are not wanted. */
 	void (*enough)(struct weir_lane_context *context);
+	/* In runs of several stages: hands a sealed chunk to the next stage, and waits until the lane may go on. Takes the
+	 * reference over, on failure too. What the chunk takes has been charged to the lane's account, and is no more. */
+	int (*output)(struct weir_lane_context *context, struct weir_chunk *chunk, int64_t rows, struct weir_error *err);
+	/* When a split is redone: how many rows of what it puts out were handed over before. Once, at its beginning. */
+	int (*rows_done)(struct weir_lane_context *context, int64_t *out, struct weir_error *err);
 	void *backend; /* for those functions; copied along when an operator hands a context of its own to its inputs */
 };
 
@@ -38,6 +45,7 @@ enum weir_progress {
 
 struct weir_split_info {
 	uint64_t number;
+	const char *place;  /* behind the first stage: its number in input order as text, for names; NULL: `number` is it */
 	uint64_t bytes_est; /* decoded */
 	int64_t rows_est;   /* −1: unknown */
 	uint64_t memory_est; /* what a lane needs at least while it runs it */

@@ -40,6 +40,7 @@ struct write_config {
 	struct weir_write_text text;
 };
 
+/* The whole output, or a view of it for rows of one schema: then `root` is the whole, and what is below it is in there. */
 struct write_sink {
 	struct weir_account *account;
 	struct weir_schema *schema;
@@ -47,8 +48,10 @@ struct write_sink {
 	struct weir_writer_options options;
 	enum weir_codec around; /* what text is compressed with as a whole */
 	int64_t rows_per_file, bytes_per_file;
+	bool ordered;
+	struct write_sink *root; /* itself where there are no views */
 	struct weir_output *output; /* NULL: standard output, or ignored */
-	bool ignored, ordered;
+	bool ignored;
 	int pipe_fd; /* our own opening of standard output; −1: there is none */
 	size_t pipe_bytes_max;
 	/* Ordered only; changed by the lane whose turn it is, and at commit. */
@@ -66,6 +69,7 @@ struct write_lane {
 	struct write_sink *sink;
 	struct weir_format_writer *writer;
 	uint64_t split;
+	const char *place; /* its number as text, or NULL */
 	uint32_t files_of_split;
 	bool part_open;
 	struct weir_output_file *file; /* folder: the open one */
@@ -371,7 +375,7 @@ static int ordered_sink_write(void *state, const void *bytes, uint64_t size, str
 /* Bytes of a part, whose turn it is. */
 static int ordered_part_write(struct write_lane *lane, const void *bytes, uint64_t size, struct weir_error *err)
 {
-	struct write_sink *sink = lane->sink;
+	struct write_sink *sink = lane->sink->root;
 	const char *separator = sink->writer_ops->separator;
 	int code = WEIR_OK;
 
@@ -384,12 +388,39 @@ static int ordered_part_write(struct write_lane *lane, const void *bytes, uint64
 	return code ? code : ordered_write(sink, bytes, size, err);
 }
 
-static int ordered_header(struct write_sink *sink, struct weir_error *err)
+/* One file has one schema: that of its first rows. */
+static int check_schema(const struct weir_schema *first, const struct weir_schema *schema, struct weir_error *err)
+{
+	char names[2][64];
+
+	if (first == schema || weir_schema_equal(first, schema, false))
+		return WEIR_OK;
+	for (uint32_t i = 0; i < first->field_count && i < schema->field_count; i++) {
+		const struct weir_field *a = &first->fields[i], *b = &schema->fields[i];
+
+		if (strcmp(a->name, b->name) == 0 && weir_type_equal(a->type, b->type, false))
+			continue;
+		return weir_error_set(err, WEIR_E_TYPE,
+				      "one file has one schema, but column %u is '%s' (%s) in the first rows and '%s' (%s) in "
+				      "others; write into a folder, or make them alike",
+				      i + 1, a->name, weir_type_name(a->type, names[0], sizeof(names[0])), b->name,
+				      weir_type_name(b->type, names[1], sizeof(names[1])));
+	}
+	return weir_error_set(err, WEIR_E_TYPE,
+			      "one file has one schema, but the first rows have %u columns and others %u; write into a folder, "
+			      "or make them alike",
+			      first->field_count, schema->field_count);
+}
+
+static int ordered_header(struct write_sink *sink, struct weir_schema *schema, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
 	if (sink->header_done)
-		return WEIR_OK;
+		return check_schema(sink->schema, schema, err);
+	weir_schema_ref(schema);
+	weir_schema_unref(sink->schema);
+	sink->schema = schema;
 	if (sink->output)
 		code = weir_output_file_new(sink->output, "", &sink->file, err);
 	if (!code)
@@ -402,7 +433,7 @@ static int ordered_header(struct write_sink *sink, struct weir_error *err)
 /* Our turn: the header if we are the first, then what we held. */
 static int take_turn(struct write_lane *lane, struct weir_error *err)
 {
-	struct write_sink *sink = lane->sink;
+	struct write_sink *sink = lane->sink->root;
 	int code;
 
 	if (lane->in_turn)
@@ -411,7 +442,7 @@ static int take_turn(struct write_lane *lane, struct weir_error *err)
 	if (!code)
 		sink->cancelled = lane->context->cancelled;
 	if (!code)
-		code = ordered_header(sink, err);
+		code = ordered_header(sink, lane->sink->schema, err);
 	if (!code && lane->part_open)
 		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
 	if (!code && lane->held.size)
@@ -547,6 +578,7 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 
 	(void)err;
 	lane->split = split->number;
+	lane->place = split->place;
 	lane->files_of_split = 0;
 	lane->part_open = false;
 	lane->in_turn = false;
@@ -562,20 +594,21 @@ static int file_begin(struct write_lane *lane, struct weir_error *err)
 	lane->file_rows = 0;
 	if (!sink->ordered) {
 		const char *extension = sink->writer_ops->extension, *around = weir_write_text_extension(sink->around);
-		char name[160];
-		bool several = sink->rows_per_file || sink->bytes_per_file;
+		const char *prefix = weir_output_name_prefix(sink->root->output), *place = lane->place;
+		char name[256], number[24];
 
-		if (several)
-			snprintf(name, sizeof(name), "%spart-%06llu-%03u%s%s", weir_output_name_prefix(sink->output),
-				 (unsigned long long)lane->split, lane->files_of_split, extension, around);
+		snprintf(number, sizeof(number), "%06llu", (unsigned long long)lane->split);
+		place = place ? place : number;
+		if (sink->rows_per_file || sink->bytes_per_file)
+			snprintf(name, sizeof(name), "%spart-%s-%03u%s%s", prefix, place, lane->files_of_split, extension,
+				 around);
 		else
-			snprintf(name, sizeof(name), "%spart-%06llu%s%s", weir_output_name_prefix(sink->output),
-				 (unsigned long long)lane->split, extension, around);
-		code = weir_output_file_new(sink->output, name, &lane->file, err);
+			snprintf(name, sizeof(name), "%spart-%s%s%s", prefix, place, extension, around);
+		code = weir_output_file_new(sink->root->output, name, &lane->file, err);
 		if (!code)
 			code = sink->writer_ops->header(&lane->account, sink->schema, &sink->options, bytes, err);
 	} else if (lane->in_turn) {
-		code = weir_list_push(&sink->offsets, sink->account, err, sink->size);
+		code = weir_list_push(&sink->root->offsets, sink->account, err, sink->root->size);
 	}
 	if (!code)
 		code = sink->writer_ops->part_begin(lane->writer, bytes, err);
@@ -599,7 +632,7 @@ static int file_end(struct write_lane *lane, struct weir_error *err)
 		if (!code)
 			code = take_turn(lane, err);
 		if (!code)
-			code = weir_list_push(&sink->parts, sink->account, err, part);
+			code = weir_list_push(&sink->root->parts, sink->account, err, part);
 		if (code && part)
 			sink->writer_ops->part_free(sink->account, part);
 		lane->part_open = false;
@@ -631,7 +664,7 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	struct write_sink *sink = lane->sink;
 	int code = WEIR_OK;
 
-	if (sink->ignored)
+	if (sink->root->ignored)
 		return WEIR_OK;
 	if (sink->ordered && !lane->in_turn && lane->context->is_turn(lane->context))
 		code = take_turn(lane, err);
@@ -685,7 +718,7 @@ static int commit(void *state, struct weir_error *err)
 	if (sink->ignored)
 		return WEIR_OK;
 	if (sink->ordered) {
-		code = ordered_header(sink, err);
+		code = ordered_header(sink, sink->schema, err);
 		WEIR_ASSERT(code || sink->parts.count == sink->offsets.count);
 		if (!code)
 			code = sink->writer_ops->footer(sink->account, sink->schema, &sink->options, sink->parts.items,
@@ -730,8 +763,30 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
-		 struct weir_error *err)
+/* The output as rows of one schema see it. */
+static int view_new(struct write_sink *root, struct weir_schema *schema, struct write_sink **out, struct weir_error *err)
+{
+	struct write_sink *view = weir_alloc_zero(root->account, sizeof(*view), err);
+
+	if (!view)
+		return err->code;
+	*view = (struct write_sink){
+		.account = root->account,
+		.schema = weir_schema_ref(schema),
+		.writer_ops = root->writer_ops,
+		.options = root->options,
+		.around = root->around,
+		.rows_per_file = root->rows_per_file,
+		.bytes_per_file = root->bytes_per_file,
+		.ordered = root->ordered,
+		.root = root,
+		.pipe_fd = -1,
+	};
+	*out = view;
+	return WEIR_OK;
+}
+
+static int build_root(struct weir_op_env *env, struct weir_node *node, struct write_sink **out, struct weir_error *err)
 {
 	const struct write_config *config = node->config;
 	struct write_sink *sink = weir_alloc_zero(env->account, sizeof(*sink), err);
@@ -741,6 +796,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (!sink)
 		return err->code;
 	sink->account = env->account;
+	sink->root = sink;
 	sink->pipe_fd = -1;
 	sink->schema = weir_schema_ref(node->schema);
 	sink->rows_per_file = config->rows_per_file;
@@ -784,8 +840,30 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		sink_free(sink);
 		return code;
 	}
+	*out = sink;
+	return WEIR_OK;
+}
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
+{
+	struct weir_shared *shared = env->shared;
+	struct write_sink *sink = NULL;
+	int code = WEIR_OK;
+
+	if (!shared || !shared->sink) {
+		code = build_root(env, node, &sink, err);
+		if (!code && shared) {
+			shared->sink_ops = &sink_ops;
+			shared->sink = sink;
+		}
+	}
+	if (!code && shared)
+		code = view_new(shared->sink, node->schema, &sink, err);
+	if (code)
+		return code;
 	fragment->ordered |= sink->ordered;
-	fragment->held = !is_pipe(config);
+	fragment->held = !is_pipe(node->config);
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

@@ -1,0 +1,333 @@
+/* chunks: rows leave for the next stage of the run, as blocks of one batch in the store.
+ *
+ *     vectors ─▶ gather ─▶ batch ─▶ chunk (store) ─▶ context->output
+ *
+ * A chunk ends on a multiple of the next step's batch, counted from the split's first row, nearest to chunk_bytes; the last of
+ * a split holds what is left. How many rows that makes is taken from the rows before. It may come out differently when a
+ * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
+ *
+ * The lane pays for a chunk until it is handed over; then the executor counts it.
+ */
+#include "ops/blocks.h"
+#include "ops/ops_impl.h"
+
+enum { CHUNK_BYTES = 8 << 20, ROWS_MAX = 1 << 24 };
+
+struct chunks_sink {
+	struct weir_account *account;
+	struct weir_schema *schema;
+	struct weir_chunks_options options;
+	uint32_t row_bytes; /* as far as the types tell */
+};
+
+struct chunks_lane {
+	struct weir_account account;
+	struct weir_lane_context *context;
+	struct chunks_sink *sink;
+	struct weir_gather *gather;
+	int64_t rows_skip;   /* handed over by an earlier attempt, and not met again yet */
+	int64_t rows_done;   /* of this split, in chunks */
+	uint64_t bytes_done;
+	int64_t rows_wanted; /* of the chunk at hand */
+};
+
+void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options)
+{
+	WEIR_ASSERT(node->op == &weir_op_chunks);
+	*(struct weir_chunks_options *)node->config = *options;
+}
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	node->config = weir_arena_alloc_zero(env->arena, sizeof(struct weir_chunks_options), err);
+	return node->config ? weir_words_expect(words, "chunks", 0, 0, NULL, err) : err->code;
+}
+
+static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	(void)env;
+	(void)err;
+	node->schema = node->inputs[0]->schema;
+	node->rows_est = node->inputs[0]->rows_est;
+	node->bytes_est = node->inputs[0]->bytes_est;
+	return WEIR_OK;
+}
+
+static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	const struct weir_chunks_options *options = node->config;
+
+	return options->batch_rows ? weir_text_printf(out, err, "chunks: to the next stage, in batches of %lld rows",
+						      (long long)options->batch_rows)
+				   : weir_text_puts(out, "chunks: to the next stage", err);
+}
+
+static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	(void)load;
+	return parse(env, node, &(struct weir_words){0}, err);
+}
+
+/* ---- running ---- */
+
+static uint32_t type_bytes(const struct weir_type *type)
+{
+	uint32_t bytes = 0;
+
+	switch (type->layout) {
+	case WEIR_LAYOUT_NULL:
+	case WEIR_LAYOUT_BITS:
+		return 1;
+	case WEIR_LAYOUT_FIXED:
+		return type->byte_width;
+	case WEIR_LAYOUT_BYTES:
+		return 16;
+	case WEIR_LAYOUT_NESTED:
+		for (uint32_t i = 0; i < type->field_count; i++)
+			bytes += type_bytes(type->fields[i].type);
+		return type->id == WEIR_FIXED_LIST && type->list_size > 0 &&
+				       bytes < UINT32_MAX / (uint32_t)type->list_size
+			       ? bytes * (uint32_t)type->list_size
+			       : bytes + 8;
+	}
+	return 8;
+}
+
+static int64_t chunk_bytes(const struct chunks_sink *sink)
+{
+	return sink->options.chunk_bytes > 0 ? sink->options.chunk_bytes : CHUNK_BYTES;
+}
+
+/* How many rows the next chunk is to have: whole batches, about chunk_bytes. */
+static void choose_rows(struct chunks_lane *lane)
+{
+	const struct chunks_sink *sink = lane->sink;
+	uint64_t row_bytes = lane->rows_done ? lane->bytes_done / (uint64_t)lane->rows_done : sink->row_bytes;
+	int64_t batch = sink->options.batch_rows, rows = chunk_bytes(sink) / (int64_t)(row_bytes ? row_bytes : 1);
+
+	rows = rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : rows;
+	if (batch)
+		rows = rows < batch ? batch : rows - rows % batch;
+	lane->rows_wanted = rows;
+}
+
+static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
+{
+	struct chunks_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	int code;
+
+	if (!lane)
+		return err->code;
+	weir_account_init(&lane->account, context->account, "chunks");
+	lane->context = context;
+	lane->sink = state;
+	code = weir_gather_new(&lane->account, lane->sink->schema, &lane->gather, err);
+	if (code) {
+		weir_account_release(&lane->account);
+		weir_free(context->account, lane, sizeof(*lane));
+		return code;
+	}
+	*out = lane;
+	return WEIR_OK;
+}
+
+static void lane_free(void *state)
+{
+	struct chunks_lane *lane = state;
+	struct weir_account *account = lane->context->account;
+
+	weir_gather_free(lane->gather);
+	weir_account_release(&lane->account);
+	weir_free(account, lane, sizeof(*lane));
+}
+
+static void split_abort(void *state)
+{
+	struct chunks_lane *lane = state;
+	struct weir_batch *batch = NULL;
+	struct weir_error ignored = {0};
+
+	if (weir_gather_rows(lane->gather) > 0 && !weir_gather_finish(lane->gather, &batch, &ignored))
+		weir_batch_unref(batch);
+}
+
+static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
+{
+	struct chunks_lane *lane = state;
+
+	(void)split;
+	split_abort(lane);
+	lane->rows_done = 0;
+	lane->bytes_done = 0;
+	choose_rows(lane);
+	return lane->context->rows_done(lane->context, &lane->rows_skip, err);
+}
+
+/* The batch as a chunk, which is paid for by the lane. */
+static int write_chunk(struct chunks_lane *lane, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err)
+{
+	struct weir_block_plan plan;
+	int64_t footprint;
+	uint8_t *bytes;
+	int code = weir_block_measure(batch, &plan, err);
+
+	if (code)
+		return code;
+	footprint = (int64_t)((plan.size + 4095) / 4096 * 4096);
+	code = weir_account_charge(&lane->account, footprint, err);
+	if (code)
+		return code;
+	code = weir_chunk_reserve(lane->sink->options.store, plan.size, out, &bytes, err);
+	if (!code) {
+		code = weir_block_write(batch, &plan, bytes, err);
+		if (code)
+			weir_chunk_unref(*out);
+		else
+			weir_chunk_seal(*out, plan.size);
+	}
+	if (code)
+		weir_account_discharge(&lane->account, footprint);
+	else
+		WEIR_ASSERT(footprint == (int64_t)weir_chunk_footprint(*out));
+	return code;
+}
+
+static int hand_over(struct chunks_lane *lane, struct weir_error *err)
+{
+	struct weir_batch *batch = NULL;
+	struct weir_chunk *chunk = NULL;
+	int64_t rows = weir_gather_rows(lane->gather);
+	uint64_t bytes;
+	int code = weir_gather_finish(lane->gather, &batch, err);
+
+	if (!code)
+		code = write_chunk(lane, batch, &chunk, err);
+	weir_batch_unref(batch);
+	if (code)
+		return code;
+	bytes = weir_chunk_footprint(chunk);
+	lane->rows_done += rows;
+	lane->bytes_done += bytes;
+	choose_rows(lane);
+	/* What leaves the account here has left the grant there: nothing is counted twice, and nothing not at all. */
+	weir_account_discharge(&lane->account, (int64_t)bytes);
+	return lane->context->output(lane->context, chunk, rows, err);
+}
+
+static int gather(struct chunks_lane *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	int64_t batch = lane->sink->options.batch_rows, rows;
+	int code = weir_gather_push(lane->gather, vector, err);
+
+	if (code)
+		return code;
+	rows = weir_gather_rows(lane->gather);
+	/* Rows are wider than those before: the chunk ends with the batch that it is in. */
+	if (rows < lane->rows_wanted && (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
+		lane->rows_wanted = batch ? (rows + batch - 1) / batch * batch : rows;
+	return rows >= lane->rows_wanted ? hand_over(lane, err) : WEIR_OK;
+}
+
+/* The vector reaches over the end of the chunk, or of what is to be left out. */
+static int push_in_pieces(struct chunks_lane *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	uint16_t numbers[WEIR_VECTOR_ROWS];
+	struct weir_vector rest, head;
+	int code = weir_vector_cut_begin(vector, numbers, &rest, err);
+
+	while (!code && rest.selection.count > 0) {
+		if (lane->rows_skip > 0) {
+			head = weir_vector_cut(&rest, (uint64_t)lane->rows_skip);
+			lane->rows_skip -= head.selection.count;
+			continue;
+		}
+		head = weir_vector_cut(&rest, (uint64_t)(lane->rows_wanted - weir_gather_rows(lane->gather)));
+		code = gather(lane, &head, err);
+	}
+	return code;
+}
+
+static int push(void *state, struct weir_vector *vector, struct weir_error *err)
+{
+	struct chunks_lane *lane = state;
+
+	if (lane->rows_skip >= vector->selection.count) {
+		lane->rows_skip -= vector->selection.count;
+		return WEIR_OK;
+	}
+	if (lane->rows_skip == 0 &&
+	    weir_gather_rows(lane->gather) + vector->selection.count <=
+		    lane->rows_wanted + (lane->sink->options.batch_rows ? 0 : (int64_t)WEIR_VECTOR_ROWS))
+		return gather(lane, vector, err);
+	return push_in_pieces(lane, vector, err);
+}
+
+static int split_end(void *state, struct weir_error *err)
+{
+	struct chunks_lane *lane = state;
+
+	return weir_gather_rows(lane->gather) > 0 ? hand_over(lane, err) : WEIR_OK;
+}
+
+static int commit(void *state, struct weir_error *err)
+{
+	(void)state;
+	(void)err;
+	return WEIR_OK;
+}
+
+static void sink_free(void *state)
+{
+	struct chunks_sink *sink = state;
+
+	weir_schema_unref(sink->schema);
+	weir_free(sink->account, sink, sizeof(*sink));
+}
+
+static const struct weir_sink_ops sink_ops = {
+	.name = "chunks",
+	.lane_new = lane_new,
+	.split_begin = split_begin,
+	.push = push,
+	.split_end = split_end,
+	.split_abort = split_abort,
+	.lane_free = lane_free,
+	.commit = commit,
+	.free = sink_free,
+};
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+{
+	const struct weir_chunks_options *options = node->config;
+	struct chunks_sink *sink;
+
+	if (!options->store)
+		return weir_op_no_consumer(node, err);
+	sink = weir_alloc_zero(env->account, sizeof(*sink), err);
+	if (!sink)
+		return err->code;
+	sink->account = env->account;
+	sink->schema = weir_schema_ref(node->schema);
+	sink->options = *options;
+	for (uint32_t i = 0; i < node->schema->field_count; i++)
+		sink->row_bytes += type_bytes(node->schema->fields[i].type);
+	return weir_fragment_sink(fragment, &sink_ops, sink);
+}
+
+const struct weir_op weir_op_chunks = {
+	.verb = "chunks",
+	.usage = "chunks",
+	.help = "Hands the rows to the next stage of the run.\n",
+	.inputs_min = 1,
+	.inputs_max = 1,
+	.ends = true,
+	.stateless = true,
+	.parse = parse,
+	.bind = bind,
+	.describe = describe,
+	.save = weir_op_save_nothing,
+	.load = load,
+	.build = build,
+	.rules = {.needs = weir_op_needs_same},
+};
