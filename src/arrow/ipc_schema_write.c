@@ -308,7 +308,7 @@ void ipc_schema_write(const struct weir_schema *schema, uint64_t size, uint8_t *
 
 int weir_ipc_write_schema(const struct weir_schema *schema, struct weir_text *out, struct weir_error *err)
 {
-	uint64_t size;
+	uint64_t size = 0;
 	uint8_t *room;
 	int code = ipc_schema_measure(schema, &size, err);
 
