@@ -1,6 +1,7 @@
 # The front door. Each target first installs what is missing (tools/bootstrap), so that it works on a fresh Debian 12.
 #
-#   make            build build/weir and build/libweir.so
+#   make            build build/weir, build/libweir.so and the Python package in build/python
+#   make wheel      a wheel for any Linux of 2022 and later, in build/wheels
 #   make demo       build, and show weir at work
 #   make test       all quick tests; the last line counts them
 #   make test-full  the same, fault sweeps, each fuzz target for FUZZ_SECONDS
@@ -20,12 +21,15 @@ export VENV
 PYTHON = $(VENV)/bin/python
 NINJA = $(VENV)/bin/ninja
 
-.PHONY: all demo test test-full bench bench-functions fuzz format install clean bootstrap bootstrap-test \
+.PHONY: all wheel demo test test-full bench bench-functions fuzz format install clean bootstrap bootstrap-test \
 	bootstrap-bench
 
 all: bootstrap
 	@tools/configure build -Dprefix=$(PREFIX)
 	@$(NINJA) -C build --quiet product
+
+wheel: bootstrap
+	@$(PYTHON) tools/wheel.py build/wheels
 
 demo: all
 	@WEIR_BUILD=build tools/demo.sh

@@ -5,7 +5,9 @@
     release  the C tests in build/, those of kernels once per CPU level
     asan     the C tests under ASan and UBSan, with failure injection
     tsan     the C tests of what runs in several threads under TSan
-    python   pytest over tests/python with the command and the library of build/
+    wheel    tools/wheel.py into build/wheels, where the next step finds it
+    python   pytest over tests/python with the command, the library and the package of build/
+    pyasan   (with --full) the tests that import weir, with the extension of build-asan/
     fuzz     (with --full) each target for --fuzz-seconds, from its corpus
 
 The last line reads `N passed, N failed`; the exit status is 0 only if nothing failed and something passed.
@@ -26,6 +28,14 @@ VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
 THREADED_SUITES = ["base", "store", "exec", "backend", "api"]
 PYTEST_TIMEOUT_S = 600
 PYTEST_FULL_TIMEOUT_S = 3600
+
+SANITIZED_SETUP = ["-Db_lundef=false", "-Dfaults=true", "-Doptimization=1"]
+ASAN_SETUP = ["-Db_sanitize=address,undefined", *SANITIZED_SETUP]
+ASAN_ENV = {
+    # Not detect_stack_use_after_return: GCC 12 then misaligns 64-byte vectors that it keeps on the stack.
+    "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=0",
+    "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
+}
 
 
 class Tally:
@@ -114,36 +124,32 @@ def step_release(tally, _options):
     c_tests(tally, "build")
 
 
-def step_sanitized(tally, folder, sanitize, suites, env):
-    if not configure(folder, f"-Db_sanitize={sanitize}", "-Db_lundef=false", "-Dfaults=true", "-Doptimization=1"):
+def step_sanitized(tally, folder, setup, suites, env):
+    if not configure(folder, *setup):
         tally.add(0, 1)
         return
     c_tests(tally, folder, suites, fixed_addresses(), env)
 
 
 def step_asan(tally, _options):
-    env = {
-        # Not detect_stack_use_after_return: GCC 12 then misaligns 64-byte vectors that it keeps on the stack.
-        "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=0",
-        "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
-    }
-    step_sanitized(tally, "build-asan", "address,undefined", (), env)
+    step_sanitized(tally, "build-asan", ASAN_SETUP, (), ASAN_ENV)
 
 
 def step_tsan(tally, _options):
     env = {"TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1"}
-    step_sanitized(tally, "build-tsan", "thread", THREADED_SUITES, env)
+    step_sanitized(tally, "build-tsan", ["-Db_sanitize=thread", *SANITIZED_SETUP, "-Dpython=false"], THREADED_SUITES, env)
 
 
-def step_python(tally, options):
+def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False):
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider", f"--junitxml={report}"]
-        if options.full:
+        command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider",
+                   f"--junitxml={report}", *files]
+        if full:
             command += ["-m", "not long"]
-        limit_s = PYTEST_FULL_TIMEOUT_S if options.full else PYTEST_TIMEOUT_S
+        limit_s = PYTEST_FULL_TIMEOUT_S if full else PYTEST_TIMEOUT_S
         try:
-            ended = run(command, env={"WEIR_BUILD": str(ROOT / "build")}, timeout=limit_s,
+            ended = run(command, env={"WEIR_BUILD": str(ROOT / build), **(env or {})}, timeout=limit_s,
                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         except subprocess.TimeoutExpired as expired:
             print((expired.stdout or b"").decode(errors="replace"))
@@ -163,8 +169,42 @@ def step_python(tally, options):
         tally.add(count["tests"] - count["failures"] - count["errors"] - count["skipped"], bad, count["skipped"])
 
 
+def step_wheel(tally, _options):
+    failed = run([VENV / "bin/python", "tools/wheel.py", "build/wheels"], stdout=subprocess.DEVNULL).returncode != 0
+    tally.add(not failed, failed)
+
+
+def step_python(tally, options):
+    pytest_run(tally, "build", full=options.full)
+
+
+def step_pyasan(tally, _options):
+    """The interpreter knows nothing of ASan, so its runtime is loaded before all else. Python keeps much until its end:
+    leaks are not looked for. PYTHONMALLOC lets ASan see each object of Python."""
+    runtime = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=libasan.so"], capture_output=True,
+                             text=True).stdout.strip()
+    if not os.path.isabs(runtime):
+        print("the compiler has no libasan.so")
+        tally.add(0, 1)
+        return
+    if not configure("build-asan", *ASAN_SETUP) or run([VENV / "bin/ninja", "-C", "build-asan", "--quiet", "product"]).returncode:
+        tally.add(0, 1)
+        return
+    files = sorted(path for path in (ROOT / "tests/python").glob("test_*.py")
+                   if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
+    env = {
+        "LD_PRELOAD": os.path.realpath(runtime),
+        "ASAN_OPTIONS": ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1",
+        "UBSAN_OPTIONS": ASAN_ENV["UBSAN_OPTIONS"],
+        "PYTHONMALLOC": "malloc",
+        "WEIR_SANITIZED": "1",
+    }
+    wrapper = ["setarch", "-R"] if fixed_addresses() else []
+    pytest_run(tally, "build-asan", files, wrapper, env)
+
+
 def step_fuzz(tally, options):
-    if not configure("build-fuzz", "-Dfuzz=true", "-Dtests=false", "-Db_sanitize=address,undefined", "-Db_lundef=false",
+    if not configure("build-fuzz", "-Dfuzz=true", "-Dtests=false", "-Dpython=false", "-Db_sanitize=address,undefined", "-Db_lundef=false",
                      "-Doptimization=1", env={"CC": "clang"}):
         tally.add(0, 1)
         return
@@ -191,9 +231,13 @@ STEPS = {
     "release": step_release,
     "asan": step_asan,
     "tsan": step_tsan,
+    "wheel": step_wheel,
     "python": step_python,
+    "pyasan": step_pyasan,
     "fuzz": step_fuzz,
 }
+
+FULL_STEPS = ("pyasan", "fuzz")
 
 
 def main():
@@ -203,7 +247,7 @@ def main():
     parser.add_argument("--fuzz-seconds", type=int, default=60)
     options = parser.parse_args()
 
-    names = options.only.split(",") if options.only else [n for n in STEPS if n != "fuzz" or options.full]
+    names = options.only.split(",") if options.only else [n for n in STEPS if n not in FULL_STEPS or options.full]
     for name in names:
         if name not in STEPS:
             parser.error(f"there is no step {name}")

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "pyext/pyext_impl.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -224,7 +225,13 @@ static int set_attributes(PyObject *exception, const struct weir_error *err)
 		failed = set(exception, "file", text_of(err->source, "surrogateescape"));
 	/* What programs ask an OSError for. */
 	if (!failed && PyObject_IsInstance(exception, PyExc_OSError) == 1) {
-		failed = set_number(exception, "errno", err->errno_value != 0, err->errno_value);
+		int number = err->errno_value                    ? err->errno_value
+			     : err->code == WEIR_E_NOT_FOUND ? ENOENT
+			     : err->code == WEIR_E_EXISTS    ? EEXIST
+			     : err->code == WEIR_E_NO_SPACE  ? ENOSPC
+							     : EIO;
+
+		failed = set_number(exception, "errno", true, number);
 		failed = failed || set_text(exception, "strerror", err->message);
 		if (!failed && err->source[0])
 			failed = set(exception, "filename", text_of(err->source, "surrogateescape"));

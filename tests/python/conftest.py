@@ -1,16 +1,21 @@
-"""Where the things under test are: WEIR_BUILD names the folder with the command and the library (build)."""
+"""Where the things under test are: WEIR_BUILD names the folder with the command, the library and the package (build)."""
 import ctypes
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+BUILD = (ROOT / os.environ.get("WEIR_BUILD", "build")).absolute()
+# For the tests, and for every Python that they start.
+sys.path.insert(0, str(BUILD / "python"))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(BUILD / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 @pytest.fixture(scope="session")
 def weir_build():
-    return (ROOT / os.environ.get("WEIR_BUILD", "build")).absolute()
+    return BUILD
 
 
 @pytest.fixture(scope="session")
