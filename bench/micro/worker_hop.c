@@ -2,17 +2,18 @@
  * the chunk opened and copied over there, the answer checked and adopted, the output dropped. Beside it the plain copy of
  * as many bytes between warm pages, which no transport can be faster than.
  *
- *     weir_micro_worker_hop PATH_OF_COPY_WORKER [batches]
+ *     weir_micro_worker_hop PATH_OF_TEST_WORKER [batches]
  */
-#include "arrow/ipc.h"
+#include "arrow/block.h"
 #include "base/clock.h"
-#include "base/text.h"
 #include "backend/local/worker.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { IN_FLIGHT = 2, ROUNDS = 5 };
 
@@ -37,7 +38,7 @@ static struct weir_chunk *make_chunk(struct weir_store *store, const struct weir
 				     struct weir_account *account, int64_t rows)
 {
 	struct weir_builder builder;
-	struct weir_chunk_plan plan;
+	struct weir_block_plan plan;
 	struct weir_array *column;
 	struct weir_batch *batch;
 	struct weir_chunk *chunk = NULL;
@@ -51,9 +52,9 @@ static struct weir_chunk *make_chunk(struct weir_store *store, const struct weir
 	weir_builder_release(&builder);
 	batch = weir_batch_new(account, schema, rows, &column, &err);
 	check(!batch);
-	check(weir_chunk_measure(batch, &plan, &err));
+	check(weir_block_measure(batch, &plan, &err));
 	check(weir_chunk_reserve(store, plan.size, &chunk, &bytes, &err));
-	check(weir_chunk_write(batch, &plan, bytes, &err));
+	check(weir_block_write(batch, &plan, bytes, &err));
 	weir_chunk_seal(chunk, plan.size);
 	weir_batch_unref(batch);
 	weir_array_unref(column);
@@ -71,15 +72,18 @@ static uint64_t hop(struct weir_worker *worker, int doorbell, struct weir_chunk 
 
 		while (given < batches && weir_worker_in_flight(worker) < IN_FLIGHT)
 			check(weir_worker_give(worker, (struct weir_run){.task = given++},
-					       (struct weir_batch_range){chunk, 0, rows}, weir_chunk_size(chunk) + 4096,
-					       &err));
+					       &(struct weir_batch_range){chunk, 0, rows}, 1,
+					       weir_chunk_size(chunk) + 4096, &err));
 		check(weir_worker_receive(worker, false, &event, &err));
 		if (event.kind == WEIR_WORKER_NONE) {
 			weir_workers_wait(&worker, 1, doorbell, 1000000000);
 			continue;
 		}
+		if (event.kind == WEIR_WORKER_OUTPUT) {
+			weir_chunk_unref(event.chunk);
+			continue;
+		}
 		check(event.kind != WEIR_WORKER_DONE);
-		weir_chunk_unref(event.chunk);
 		gaps[done++] = weir_clock_ns() - last;
 		last += gaps[done - 1];
 	}
@@ -107,12 +111,13 @@ int main(int argc, char **argv)
 	struct weir_schema *schema;
 	struct weir_worker *worker;
 	struct weir_store *store;
-	struct weir_text setup;
+	struct weir_spawner spawner;
+	int setup = memfd_create("setup", MFD_CLOEXEC);
 	struct weir_mem *mem;
 	uint64_t *gaps;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: weir_micro_worker_hop PATH_OF_COPY_WORKER [batches]\n");
+		fprintf(stderr, "usage: weir_micro_worker_hop PATH_OF_TEST_WORKER [batches]\n");
 		return 2;
 	}
 	check(weir_mem_new(0, &mem, &err));
@@ -120,13 +125,13 @@ int main(int argc, char **argv)
 	check(weir_store_new(account, &(struct weir_store_options){0}, &store, &err));
 	schema = weir_schema_new(account, &field, 1, NULL, &err);
 	check(!schema);
-	weir_text_init(&setup, account);
-	check(weir_ipc_write_schema(schema, &setup, &err));
+	weir_spawner_init(&spawner, (const char *const[]){argv[1], NULL});
+	check(write(setup, "identity", 8) != 8);
 	check(weir_worker_spawn(account,
 				&(struct weir_worker_options){.store = store,
-							      .argv = (const char *const[]){argv[1], NULL},
-							      .setup = setup.data,
-							      .setup_size = setup.size,
+							      .launcher = &spawner.launcher,
+							      .setup = setup,
+							      .setup_size = 8,
 							      .doorbell = doorbell},
 				&worker, &err));
 	for (;;) {
@@ -171,7 +176,7 @@ int main(int argc, char **argv)
 	}
 	free(gaps);
 	weir_worker_free(worker);
-	weir_text_release(&setup);
+	close(setup);
 	weir_schema_unref(schema);
 	weir_store_free(store);
 	weir_mem_free(mem);

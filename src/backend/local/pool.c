@@ -1,22 +1,41 @@
-/* The pool looks at the workers' rings whenever it is asked, and at their processes when it has slept or DEATH_NS have
- * passed: a busy pool never sleeps, and a dead worker's batches must not wait until it does. */
+/* The pool looks at the workers' rings whenever it is asked, and at their processes when it has slept or LOOK_NS have
+ * passed: a busy pool never sleeps, and a dead worker's batches must not wait until it does.
+ *
+ * One thread waits, any may perform. The lock is held for one worker's answers or one action at a time. What a waiting thread
+ * looks at without it (rings, descriptors) stays: a worker that is replaced lies in the graveyard until the waiting thread
+ * comes by, which is the only one that frees.
+ */
 #include "backend/local/pool.h"
 #include "base/clock.h"
+#include "backend/local/worker_impl.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#define DEATH_NS 1000000u
+#define LOOK_NS 1000000u
 #define ROOM_SLACK 4096 /* an output may need a little more than its input: buffers begin at whole cache lines */
+#define LAUNCHES_MAX 16 /* of one worker, because the launcher's process was killed */
+
+struct slot {
+	struct weir_worker *worker; /* NULL: none */
+	uint32_t generation, launches;
+	int64_t bound;
+};
 
 struct weir_pool {
 	struct weir_account *account;
 	struct weir_pool_options options;
 	int doorbell;
-	struct weir_worker **workers; /* a slot each; NULL: none */
-	uint32_t *generations;
+	bool has_lock;
+	pthread_mutex_t lock; /* guards slots, what is in workers and not the waiting thread's, and the graveyard */
+	struct slot *slots;
+	struct WEIR_LIST(struct weir_worker *) graveyard; /* has room for all slots' */
+	/* The waiting thread's. */
+	struct weir_worker **watched; /* as the slots were when it last looked */
 	uint64_t looked_ns;
 };
 
@@ -30,21 +49,41 @@ int weir_pool_new(struct weir_account *account, const struct weir_pool_options *
 		return err->code;
 	pool->account = account;
 	pool->options = *options;
-	pool->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	pool->workers = weir_alloc_zero(account, sizeof(*pool->workers) * options->slots, err);
-	pool->generations = pool->workers ? weir_alloc_zero(account, sizeof(*pool->generations) * options->slots, err)
-					  : NULL;
-	if (!pool->generations)
-		goto fail;
+	pool->doorbell = weir_fd_above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (pool->doorbell < 0) {
 		weir_error_set_errno(err, errno, "no descriptor for a pool of workers");
 		goto fail;
 	}
+	pool->slots = weir_alloc_zero(account, sizeof(*pool->slots) * options->slots, err);
+	pool->watched = pool->slots ? weir_alloc_zero(account, sizeof(*pool->watched) * options->slots, err) : NULL;
+	if (!pool->watched)
+		goto fail;
+	if (pthread_mutex_init(&pool->lock, NULL)) {
+		weir_error_set(err, WEIR_E_MEMORY, "no lock for a pool of workers");
+		goto fail;
+	}
+	pool->has_lock = true;
 	*out = pool;
 	return WEIR_OK;
 fail:
 	weir_pool_free(pool);
 	return err->code;
+}
+
+/* The waiting thread, or alone. */
+static void free_dead(struct weir_pool *pool)
+{
+	for (;;) {
+		struct weir_worker *worker = NULL;
+
+		pthread_mutex_lock(&pool->lock);
+		if (pool->graveyard.count)
+			worker = pool->graveyard.items[--pool->graveyard.count];
+		pthread_mutex_unlock(&pool->lock);
+		if (!worker)
+			return;
+		weir_worker_free(worker);
+	}
 }
 
 void weir_pool_free(struct weir_pool *pool)
@@ -54,14 +93,24 @@ void weir_pool_free(struct weir_pool *pool)
 	if (!pool)
 		return;
 	account = pool->account;
-	/* All are asked before the first is waited for. */
-	for (uint32_t i = 0; pool->workers && i < pool->options.slots; i++)
-		if (pool->workers[i] && weir_worker_in_flight(pool->workers[i]) == 0)
-			weir_worker_stop(pool->workers[i]);
-	for (uint32_t i = 0; pool->workers && i < pool->options.slots; i++)
-		weir_worker_free(pool->workers[i]);
-	weir_free(account, pool->workers, pool->workers ? sizeof(*pool->workers) * pool->options.slots : 0);
-	weir_free(account, pool->generations, pool->generations ? sizeof(*pool->generations) * pool->options.slots : 0);
+	if (pool->has_lock) {
+		/* All are told before the first is waited for. */
+		for (uint32_t i = 0; i < pool->options.slots; i++) {
+			struct weir_worker *worker = pool->slots[i].worker;
+
+			if (worker && weir_worker_in_flight(worker) == 0 && weir_worker_pid(worker))
+				weir_worker_stop(worker);
+			else if (worker)
+				weir_worker_kill(worker);
+		}
+		for (uint32_t i = 0; i < pool->options.slots; i++)
+			weir_worker_free(pool->slots[i].worker);
+		free_dead(pool);
+		weir_list_release(&pool->graveyard, account);
+		pthread_mutex_destroy(&pool->lock);
+	}
+	weir_free(account, pool->slots, pool->slots ? sizeof(*pool->slots) * pool->options.slots : 0);
+	weir_free(account, pool->watched, pool->watched ? sizeof(*pool->watched) * pool->options.slots : 0);
 	if (pool->doorbell >= 0)
 		close(pool->doorbell);
 	weir_free(account, pool, sizeof(*pool));
@@ -74,132 +123,280 @@ void weir_pool_wake(struct weir_pool *pool)
 	(void)!write(pool->doorbell, &one, sizeof(one));
 }
 
-int weir_pool_pid(const struct weir_pool *pool, uint32_t slot)
+int weir_pool_pid(struct weir_pool *pool, uint32_t slot)
 {
-	return pool->workers[slot] ? weir_worker_pid(pool->workers[slot]) : 0;
+	int pid;
+
+	pthread_mutex_lock(&pool->lock);
+	pid = pool->slots[slot].worker ? weir_worker_pid(pool->slots[slot].worker) : 0;
+	pthread_mutex_unlock(&pool->lock);
+	return pid;
 }
 
-static int start_worker(struct weir_pool *pool, const struct weir_action *action, struct weir_error *err)
+void weir_pool_bound(struct weir_pool *pool, uint32_t slot, int64_t bytes)
 {
-	const struct weir_worker_options options = {
+	pthread_mutex_lock(&pool->lock);
+	pool->slots[slot].bound = bytes;
+	if (pool->slots[slot].worker)
+		weir_worker_bound(pool->slots[slot].worker, bytes);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+/* --- performing --- */
+
+static int start_worker(struct weir_pool *pool, uint32_t number, uint32_t generation, struct weir_error *err)
+{
+	struct slot *slot = &pool->slots[number];
+	struct weir_worker_options options = {
 		.store = pool->options.store,
-		.argv = pool->options.argv,
+		.launcher = pool->options.launcher,
 		.setup = pool->options.setup,
 		.setup_size = pool->options.setup_size,
 		.region_size = pool->options.region_size,
-		.number = action->slot,
-		.generation = action->generation,
+		.number = number,
+		.generation = generation,
 		.doorbell = pool->doorbell,
+		.has_prints = pool->options.prints != NULL,
 	};
+	struct weir_worker *worker;
+	int code;
 
-	weir_worker_free(pool->workers[action->slot]); /* the one before it, dead */
-	pool->workers[action->slot] = NULL;
-	pool->generations[action->slot] = action->generation;
-	return weir_worker_spawn(pool->account, &options, &pool->workers[action->slot], err);
+	pthread_mutex_lock(&pool->lock);
+	options.bound = slot->bound;
+	pthread_mutex_unlock(&pool->lock);
+	if (weir_worker_spawn(pool->account, &options, &worker, err))
+		return err->code;
+	pthread_mutex_lock(&pool->lock);
+	code = weir_list_reserve(&pool->graveyard, pool->account, err, pool->graveyard.count + 1);
+	if (!code) {
+		if (slot->worker) /* the one before it, dead */
+			pool->graveyard.items[pool->graveyard.count++] = slot->worker;
+		slot->worker = worker;
+		slot->launches = slot->generation == generation ? slot->launches + 1 : 1;
+		slot->generation = generation;
+		worker = NULL;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	weir_worker_free(worker);
+	weir_pool_wake(pool); /* it is to be watched too */
+	return code;
 }
 
-int weir_pool_perform(struct weir_pool *pool, const struct weir_action *action, struct weir_batch_range batch,
-		      struct weir_error *err)
+static uint64_t input_size(const struct weir_batch_range *parts, uint32_t count)
 {
-	struct weir_worker *worker;
+	uint64_t size = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		size += weir_chunk_size(parts[i].chunk);
+	return size;
+}
+
+int weir_pool_perform(struct weir_pool *pool, const struct weir_action *action, const struct weir_batch_range *parts,
+		      uint32_t part_count, struct weir_error *err)
+{
+	struct slot *slot;
+	int code = WEIR_OK;
 
 	WEIR_ASSERT(action->stage == pool->options.stage && action->slot < pool->options.slots);
 	if (action->kind == WEIR_DO_START_WORKER)
-		return start_worker(pool, action, err);
-	worker = pool->workers[action->slot];
+		return start_worker(pool, action->slot, action->generation, err);
+	slot = &pool->slots[action->slot];
+	pthread_mutex_lock(&pool->lock);
 	/* START_TASK names the worker that is up; the others may come for one that is gone. */
-	if (!worker || (action->kind != WEIR_DO_START_TASK && pool->generations[action->slot] != action->generation))
-		return WEIR_OK;
+	if (!slot->worker || (action->kind != WEIR_DO_START_TASK && slot->generation != action->generation))
+		goto out;
 	switch (action->kind) {
 	case WEIR_DO_KILL_WORKER:
-		weir_worker_kill(worker);
-		return WEIR_OK;
+		weir_worker_kill(slot->worker);
+		weir_pool_wake(pool); /* who has not greeted is ended by the waiting thread */
+		break;
 	case WEIR_DO_STOP_SLOT:
-		weir_worker_stop(worker);
-		return WEIR_OK;
+		weir_worker_stop(slot->worker);
+		break;
 	case WEIR_DO_START_TASK:
-		return weir_worker_give(worker, action->run, batch, weir_chunk_size(batch.chunk) + ROOM_SLACK, err);
+		code = weir_worker_give(slot->worker, action->run, parts, part_count,
+					input_size(parts, part_count) + ROOM_SLACK, err);
+		break;
 	default:
-		return weir_error_set(err, WEIR_E_INTERNAL, "action %d is not a pool's", (int)action->kind);
+		code = weir_error_set(err, WEIR_E_INTERNAL, "action %d is not a pool's", (int)action->kind);
 	}
+out:
+	pthread_mutex_unlock(&pool->lock);
+	return code;
 }
 
-static struct weir_event event_of(const struct weir_pool *pool, uint32_t slot, enum weir_event_kind kind)
+/* --- reporting --- */
+
+static struct weir_pool_event event_of(const struct weir_pool *pool, uint32_t slot, enum weir_event_kind kind)
 {
-	return (struct weir_event){
-		.kind = kind, .stage = pool->options.stage, .slot = slot, .generation = pool->generations[slot]};
+	return (struct weir_pool_event){.event = {.kind = kind,
+						  .stage = pool->options.stage,
+						  .slot = slot,
+						  .generation = pool->slots[slot].generation},
+					.pid = pool->slots[slot].worker->pid};
 }
 
+/* Under the lock. */
 static void report(struct weir_pool *pool, uint32_t slot, struct weir_worker_event *said, struct weir_pool_events *out)
 {
-	struct weir_pool_event one = {.event = event_of(pool, slot, WEIR_EV_SLOT_READY)}, two;
+	struct weir_pool_event event = event_of(pool, slot, WEIR_EV_SLOT_READY);
 
+	event.event.run = said->run;
+	event.event.rows = (int64_t)said->row_count;
+	event.event.code = said->code;
+	event.chunk = said->chunk;
+	memcpy(event.text, said->text, sizeof(event.text));
 	switch (said->kind) {
+	case WEIR_WORKER_OUTPUT:
+		event.event.kind = WEIR_EV_OUTPUT;
+		event.event.chunk = said->number;
+		event.event.bytes = (int64_t)weir_chunk_footprint(said->chunk);
+		break;
 	case WEIR_WORKER_DONE:
-		one.event.kind = WEIR_EV_OUTPUT;
-		one.event.run = said->run;
-		one.event.bytes = (int64_t)weir_chunk_footprint(said->chunk);
-		one.event.rows = (int64_t)said->row_count;
-		one.event.last = true;
-		one.chunk = said->chunk;
-		two = (struct weir_pool_event){.event = event_of(pool, slot, WEIR_EV_TASK_DONE)};
-		two.event.run = said->run;
-		two.event.rows = one.event.rows;
-		out->items[out->count++] = one;
-		out->items[out->count++] = two;
-		return;
+		event.event.kind = WEIR_EV_TASK_DONE;
+		break;
 	case WEIR_WORKER_FAILED:
-		one.event.kind = WEIR_EV_TASK_FAILED;
-		one.event.run = said->run;
-		one.event.code = said->code;
-		memcpy(one.text, said->text, sizeof(one.text));
+		event.event.kind = WEIR_EV_TASK_FAILED;
+		if (said->code == WEIR_E_MEMORY)
+			event.event.bytes = weir_worker_measure(pool->slots[slot].worker);
+		break;
+	case WEIR_WORKER_BROKEN:
+		event.event.kind = WEIR_EV_CANCEL;
 		break;
 	case WEIR_WORKER_DIED:
-		one.event.kind = WEIR_EV_SLOT_DIED;
-		one.event.death = said->death;
+		event.event.kind = WEIR_EV_SLOT_DIED;
+		event.event.death = said->death;
+		event.event.code = said->status < 0            ? 0
+				   : WIFSIGNALED(said->status) ? WTERMSIG(said->status)
+							       : -1 - WEXITSTATUS(said->status);
+		event.status = said->status;
+		event.memory_peak = weir_worker_memory_peak(pool->slots[slot].worker);
 		break;
 	default:
 		break;
 	}
-	out->items[out->count++] = one;
+	out->items[out->count++] = event;
 }
 
-static int collect(struct weir_pool *pool, bool look, struct weir_pool_events *out, struct weir_error *err)
+struct print_out {
+	struct weir_pool *pool;
+	uint32_t slot;
+	int64_t pid;
+};
+
+static void print_line(void *self, bool is_stderr, const char *text, size_t size)
+{
+	const struct print_out *out = self;
+
+	weir_prints_put(out->pool->options.prints, &(struct weir_print){.stage = out->pool->options.stage,
+									.slot = out->slot,
+									.pid = out->pid,
+									.is_stderr = is_stderr,
+									.text = (char *)text,
+									.size = size});
+}
+
+/* What the system has said of them; without the lock, since an end may have to be waited for. */
+static void attend(struct weir_pool *pool)
 {
 	for (uint32_t slot = 0; slot < pool->options.slots; slot++) {
-		while (pool->workers[slot]) {
-			struct weir_worker_event said;
+		struct weir_worker *worker = pool->watched[slot];
 
-			/* Room for the report first: an output that cannot be reported would be lost. */
-			if (weir_list_reserve(out, pool->account, err, out->count + 2) ||
-			    weir_worker_receive(pool->workers[slot], look, &said, err))
-				return err->code;
-			if (said.kind == WEIR_WORKER_NONE)
-				break;
-			report(pool, slot, &said, out);
-		}
+		if (!worker)
+			continue;
+		weir_worker_attend(worker);
+		if (pool->options.prints)
+			weir_worker_read_prints(worker, print_line, &(struct print_out){pool, slot, worker->pid});
+	}
+}
+
+static int collect_slot(struct weir_pool *pool, uint32_t number, struct weir_pool_events *out, bool *launch,
+			struct weir_error *err)
+{
+	struct slot *slot = &pool->slots[number];
+
+	while (slot->worker && slot->worker == pool->watched[number]) {
+		struct weir_worker_event said;
+
+		/* Room for the report first: an output that cannot be reported would be lost. */
+		if (weir_list_reserve(out, pool->account, err, out->count + 1) ||
+		    weir_worker_receive(slot->worker, false, &said, err))
+			return err->code;
+		if (said.kind == WEIR_WORKER_NONE)
+			break;
+		*launch = said.kind == WEIR_WORKER_DIED && said.status == WEIR_STATUS_LOST &&
+			  slot->launches < LAUNCHES_MAX && !slot->worker->is_doomed;
+		if (*launch)
+			break;
+		report(pool, number, &said, out);
 	}
 	return WEIR_OK;
 }
 
+static int collect(struct weir_pool *pool, struct weir_pool_events *out, struct weir_error *err)
+{
+	for (uint32_t slot = 0; slot < pool->options.slots; slot++) {
+		uint32_t generation;
+		bool launch = false;
+		int code;
+
+		if (!pool->watched[slot])
+			continue;
+		pthread_mutex_lock(&pool->lock);
+		code = collect_slot(pool, slot, out, &launch, err);
+		generation = pool->slots[slot].generation;
+		pthread_mutex_unlock(&pool->lock);
+		if (!code && launch)
+			code = start_worker(pool, slot, generation, err);
+		if (code)
+			return code;
+	}
+	return WEIR_OK;
+}
+
+static void look(struct weir_pool *pool)
+{
+	weir_workers_look(pool->watched, pool->options.slots);
+	pool->looked_ns = weir_clock_ns();
+	attend(pool);
+}
+
 int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_events *out, struct weir_error *err)
 {
-	uint64_t now = weir_clock_ns();
-	bool look = now - pool->looked_ns >= DEATH_NS;
 	size_t before = out->count;
 
-	if (look)
-		pool->looked_ns = now;
-	if (collect(pool, look, out, err))
+	free_dead(pool); /* first: what is replaced from here on may be among the watched */
+	pthread_mutex_lock(&pool->lock);
+	for (uint32_t slot = 0; slot < pool->options.slots; slot++)
+		pool->watched[slot] = pool->slots[slot].worker;
+	pthread_mutex_unlock(&pool->lock);
+	if (weir_clock_ns() - pool->looked_ns >= LOOK_NS)
+		look(pool);
+	if (collect(pool, out, err))
 		return err->code;
 	if (out->count > before)
 		return WEIR_OK;
-	weir_workers_wait(pool->workers, pool->options.slots, pool->doorbell, timeout_ns);
-	if (collect(pool, false, out, err))
-		return err->code;
-	if (out->count > before)
-		return WEIR_OK;
-	/* Woken without a message: a death, a greeting, the time, or weir_pool_wake. */
-	pool->looked_ns = weir_clock_ns();
-	return collect(pool, true, out, err);
+	weir_workers_wait(pool->watched, pool->options.slots, pool->doorbell, timeout_ns);
+	attend(pool);
+	return collect(pool, out, err);
+}
+
+int weir_pool_measure(struct weir_pool *pool, struct weir_pool_events *out, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	pthread_mutex_lock(&pool->lock);
+	for (uint32_t slot = 0; !code && slot < pool->options.slots; slot++) {
+		struct weir_worker *worker = pool->slots[slot].worker;
+		struct weir_pool_event event;
+
+		if (!worker || !worker->is_ready || worker->is_dead)
+			continue;
+		event = event_of(pool, slot, WEIR_EV_MEASURED);
+		event.event.bytes = weir_worker_measure(worker);
+		if (event.event.bytes > 0)
+			code = weir_list_push(out, pool->account, err, event);
+	}
+	pthread_mutex_unlock(&pool->lock);
+	return code;
 }

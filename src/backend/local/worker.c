@@ -1,19 +1,19 @@
-/* The driver's side of a worker process. The bytes between the two are drawn in worker_link.h.
+/* The driver's side of a worker process: its beginning and its end. The bytes between the two are drawn in worker_link.h.
  *
- * A process is made by posix_spawn, never by a bare fork: this process has threads. Its death is seen on a pidfd, in the
+ * Who it is, is known when it greets: the kernel adds the sender's number to the message. Before that it can only be told
+ * from its socket: when that hangs up there is no process, or none that will ever greet. Its death is seen on a pidfd, in the
  * same poll() that waits for messages; before DIED is reported the ring is read to its end, since what was said before a
  * death is as good as any other message.
  */
 #include "backend/local/worker.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "backend/local/worker_link.h"
+#include "backend/local/worker_impl.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -23,38 +23,12 @@
 #include <unistd.h>
 
 #define REGION_SIZE ((uint64_t)1 << 30)
-#define STOP_MS 500      /* for a worker that was asked to exit */
-#define WATCHED_MAX 1024 /* workers in one wait */
-
-extern char **environ;
-
-struct flight {
-	bool used;
-	struct weir_run run;
-	struct weir_batch_range batch; /* a reference and a pin */
-	struct weir_chunk *room;
-};
-
-struct weir_worker {
-	struct weir_account *account;
-	struct weir_store *store;
-	uint32_t number, generation;
-	pid_t pid; /* 0: reaped, or never started */
-	int pidfd, socket, lifeline, bell;
-	struct worker_rings *rings;
-	uint32_t taken; /* from to_driver */
-	uint64_t region_size;
-	struct weir_region *region; /* NULL until it has greeted */
-	bool is_dead, is_stopping;
-	enum weir_death death;
-	struct flight flights[WEIR_WORKER_FLIGHT_MAX];
-	uint32_t flight_count;
-	struct WEIR_LIST(uint32_t) known; /* regions that it was sent */
-};
+#define STOP_MS 500  /* for a worker that was asked to exit */
+#define KILL_MS 5000 /* for the kernel to end one */
 
 /* --- spawning --- */
 
-static int send_with_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count)
+int weir_send_with_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count)
 {
 	union {
 		struct cmsghdr align;
@@ -73,7 +47,7 @@ static int send_with_fds(int socket, const void *bytes, size_t size, const int *
 	header->cmsg_len = CMSG_LEN(sizeof(int) * count);
 	memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
 	do {
-		sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+		sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	} while (sent < 0 && errno == EINTR);
 	return sent < 0 ? -1 : 0;
 }
@@ -93,61 +67,55 @@ static int make_rings(struct weir_worker *worker, int *fd, struct weir_error *er
 	return WEIR_OK;
 }
 
-static int make_setup(const struct weir_worker_options *options, int *fd, struct weir_error *err)
+static void close_all(int *fds, size_t count)
 {
-	uint64_t done = 0;
-
-	*fd = memfd_create("weir-setup", MFD_CLOEXEC);
-	while (*fd >= 0 && done < options->setup_size) {
-		ssize_t n = write(*fd, (const char *)options->setup + done, options->setup_size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return weir_error_set_errno(err, errno, "no shared memory for a worker's setup of %llu bytes",
-						    (unsigned long long)options->setup_size);
-		done += (uint64_t)n;
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+		fds[i] = -1;
 	}
-	return *fd < 0 ? weir_error_set_errno(err, errno, "no shared memory for a worker's setup") : WEIR_OK;
 }
 
-static int start_process(struct weir_worker *worker, const char *const *argv, int socket, int lifeline,
-			 struct weir_error *err)
+static int above_all(int *fds, size_t count)
 {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	int failed;
+	int failed = 0;
 
-	/* Descriptors at the places of others are moved out of the way by taking them above both first. */
-	int high_socket = fcntl(socket, F_DUPFD_CLOEXEC, 10), high_lifeline = fcntl(lifeline, F_DUPFD_CLOEXEC, 10);
-
-	posix_spawn_file_actions_init(&actions);
-	posix_spawnattr_init(&attributes);
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	failed = high_socket < 0 || high_lifeline < 0 || weir_fault(WEIR_FAULT_SPAWN) ? errno : 0;
-	if (!failed)
-		failed = posix_spawn_file_actions_adddup2(&actions, high_socket, WORKER_SOCKET);
-	if (!failed)
-		failed = posix_spawn_file_actions_adddup2(&actions, high_lifeline, WORKER_LIFELINE);
-	if (!failed)
-		failed = posix_spawn(&worker->pid, argv[0], &actions, &attributes, (char *const *)argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	posix_spawnattr_destroy(&attributes);
-	if (high_socket >= 0)
-		close(high_socket);
-	if (high_lifeline >= 0)
-		close(high_lifeline);
-	if (failed) {
-		worker->pid = 0;
-		return weir_error_set_errno(err, failed, "cannot start a worker process, %s", argv[0]);
+	for (size_t i = 0; i < count; i++) {
+		fds[i] = weir_fd_above(fds[i]);
+		failed |= fds[i] < 0;
 	}
-	/* Not reaped by anybody else, so the number is still its own. */
-	worker->pidfd = pidfd_open(worker->pid, 0);
-	if (worker->pidfd < 0)
-		return weir_error_set_errno(err, errno, "cannot watch a worker process");
+	return failed;
+}
+
+/* ends: of the process. */
+static int make_ends(struct weir_worker *worker, bool has_prints, int ends[WEIR_LAUNCH_FDS], struct weir_error *err)
+{
+	int pairs[WEIR_LAUNCH_FDS][2] = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	const int on = 1;
+	bool ok;
+
+	ok = !socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pairs[WEIR_LAUNCH_SOCKET]) &&
+	     !setsockopt(pairs[WEIR_LAUNCH_SOCKET][0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) &&
+	     !pipe2(pairs[WEIR_LAUNCH_LIFELINE], O_CLOEXEC) &&
+	     (!has_prints ||
+	      (!pipe2(pairs[WEIR_LAUNCH_STDOUT], O_CLOEXEC) && !pipe2(pairs[WEIR_LAUNCH_STDERR], O_CLOEXEC) &&
+	       !fcntl(pairs[WEIR_LAUNCH_STDOUT][0], F_SETFL, O_NONBLOCK) &&
+	       !fcntl(pairs[WEIR_LAUNCH_STDERR][0], F_SETFL, O_NONBLOCK))) &&
+	     (worker->bell = weir_fd_above(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))) >= 0 &&
+	     !above_all(pairs[0], has_prints ? 8 : 4);
+	if (!ok) {
+		weir_error_set_errno(err, errno, "no descriptors for a worker process");
+		close_all(pairs[0], 8);
+		return err->code;
+	}
+	worker->socket = pairs[WEIR_LAUNCH_SOCKET][0];
+	worker->lifeline = pairs[WEIR_LAUNCH_LIFELINE][1];
+	worker->prints[0].fd = pairs[WEIR_LAUNCH_STDOUT][0];
+	worker->prints[1].fd = pairs[WEIR_LAUNCH_STDERR][0];
+	ends[WEIR_LAUNCH_SOCKET] = pairs[WEIR_LAUNCH_SOCKET][1];
+	ends[WEIR_LAUNCH_LIFELINE] = pairs[WEIR_LAUNCH_LIFELINE][0];
+	ends[WEIR_LAUNCH_STDOUT] = pairs[WEIR_LAUNCH_STDOUT][1];
+	ends[WEIR_LAUNCH_STDERR] = pairs[WEIR_LAUNCH_STDERR][1];
 	return WEIR_OK;
 }
 
@@ -155,56 +123,43 @@ int weir_worker_spawn(struct weir_account *account, const struct weir_worker_opt
 		      struct weir_error *err)
 {
 	struct weir_worker *worker = weir_alloc_zero(account, sizeof(*worker), err);
-	int sockets[2] = {-1, -1}, lifeline[2] = {-1, -1}, rings = -1, setup = -1;
+	int ends[WEIR_LAUNCH_FDS] = {-1, -1, -1, -1}, rings = -1, code;
 	struct worker_hello hello;
-	int code;
 
 	*out = NULL;
 	if (!worker)
 		return err->code;
 	worker->account = account;
 	worker->store = options->store;
+	worker->launcher = options->launcher;
 	worker->number = options->number;
 	worker->generation = options->generation;
 	worker->region_size = options->region_size ? options->region_size : REGION_SIZE;
-	worker->pidfd = worker->socket = worker->lifeline = worker->bell = -1;
+	worker->setup_size = options->setup_size;
+	worker->bound = options->bound;
+	worker->pidfd = worker->socket = worker->lifeline = worker->bell = worker->statm = -1;
+	worker->prints[0].fd = worker->prints[1].fd = -1;
 	hello = (struct worker_hello){.magic = WORKER_MAGIC,
 				      .version = WORKER_VERSION,
 				      .worker = options->number,
 				      .generation = options->generation,
 				      .region_size = worker->region_size,
 				      .setup_size = options->setup_size};
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) || pipe2(lifeline, O_CLOEXEC) ||
-	    (worker->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
-		code = weir_error_set_errno(err, errno, "no descriptors for a worker process");
-		goto out;
-	}
-	code = make_rings(worker, &rings, err);
+	code = make_ends(worker, options->has_prints, ends, err);
 	if (!code)
-		code = make_setup(options, &setup, err);
-	if (!code)
-		code = start_process(worker, options->argv, sockets[1], lifeline[0], err);
-	if (code)
-		goto out;
-	worker->socket = sockets[0];
-	worker->lifeline = lifeline[1];
-	sockets[0] = lifeline[1] = -1;
-	/* A worker that is dead already will be found dead. */
-	if (send_with_fds(worker->socket, &hello, sizeof(hello), (int[]){rings, worker->bell, options->doorbell, setup},
-			  4) &&
-	    errno != EPIPE && errno != ECONNRESET)
+		code = make_rings(worker, &rings, err);
+	/* Greeted before it exists: the words wait for it. Without a setup any descriptor fills the place. */
+	if (!code &&
+	    weir_send_with_fds(
+		    worker->socket, &hello, sizeof(hello),
+		    (int[]){rings, worker->bell, options->doorbell, options->setup_size ? options->setup : rings}, 4))
 		code = weir_error_set_errno(err, errno, "cannot greet a worker process");
-out:
-	for (int i = 0; i < 2; i++) {
-		if (sockets[i] >= 0)
-			close(sockets[i]);
-		if (lifeline[i] >= 0)
-			close(lifeline[i]);
-	}
+	if (!code)
+		code = worker->launcher->launch(worker->launcher->self, ends, &worker->ticket, err);
+	worker->has_ticket = !code;
+	close_all(ends, WEIR_LAUNCH_FDS);
 	if (rings >= 0)
 		close(rings);
-	if (setup >= 0)
-		close(setup);
 	if (code)
 		weir_worker_free(worker);
 	else
@@ -212,198 +167,61 @@ out:
 	return code;
 }
 
-/* --- the end --- */
+/* --- greeting --- */
 
-static void flight_end(struct weir_worker *worker, struct flight *flight)
+/* The descriptor and the sender's number that came with a message; what is too much is closed. */
+static int take_control(struct msghdr *message, int *fd, int64_t *pid)
 {
-	weir_chunk_unref(flight->room);
-	weir_chunk_unpin(flight->batch.chunk);
-	weir_chunk_unref(flight->batch.chunk);
-	*flight = (struct flight){0};
-	worker->flight_count--;
-}
+	int count = 0;
 
-static void bury(struct weir_worker *worker)
-{
-	for (int i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++)
-		if (worker->flights[i].used)
-			flight_end(worker, &worker->flights[i]);
-	weir_region_release(worker->store, worker->region);
-	worker->region = NULL;
-	worker->is_dead = true;
-}
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header; header = CMSG_NXTHDR(message, header)) {
+		if (header->cmsg_level != SOL_SOCKET)
+			continue;
+		if (header->cmsg_type == SCM_CREDENTIALS) {
+			struct ucred who;
 
-/* Waits for a process that has died or is about to. */
-static void reap(struct weir_worker *worker)
-{
-	siginfo_t info = {0};
-	int failed;
+			memcpy(&who, CMSG_DATA(header), sizeof(who));
+			*pid = who.pid;
+		} else if (header->cmsg_type == SCM_RIGHTS) {
+			size_t received = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
-	if (!worker->pid)
-		return;
-	do {
-		failed = waitid(P_PID, (id_t)worker->pid, &info, WEXITED);
-	} while (failed && errno == EINTR);
-	worker->death = info.si_code == CLD_KILLED && (info.si_status == SIGKILL || info.si_status == SIGTERM)
-				? WEIR_DEATH_OUTSIDE
-				: WEIR_DEATH_OWN;
-	worker->pid = 0;
-}
+			for (size_t i = 0; i < received; i++, count++) {
+				int one;
 
-void weir_worker_kill(struct weir_worker *worker)
-{
-	/* It is not reaped yet, so the number is nobody else's. */
-	if (worker->pid)
-		kill(worker->pid, SIGKILL);
-}
-
-void weir_worker_free(struct weir_worker *worker)
-{
-	if (!worker)
-		return;
-	if (worker->pid) {
-		struct pollfd gone = {.fd = worker->pidfd, .events = POLLIN};
-
-		if (!worker->is_stopping || worker->pidfd < 0 || poll(&gone, 1, STOP_MS) <= 0)
-			weir_worker_kill(worker);
-		reap(worker);
+				memcpy(&one, CMSG_DATA(header) + i * sizeof(int), sizeof(int));
+				if (count == 0)
+					*fd = one;
+				else
+					close(one);
+			}
+		}
 	}
-	if (!worker->is_dead)
-		bury(worker);
-	if (worker->rings)
-		munmap(worker->rings, sizeof(*worker->rings));
-	if (worker->pidfd >= 0)
-		close(worker->pidfd);
-	if (worker->socket >= 0)
-		close(worker->socket);
-	if (worker->lifeline >= 0)
-		close(worker->lifeline);
-	if (worker->bell >= 0)
-		close(worker->bell);
-	weir_list_release(&worker->known, worker->account);
-	weir_free(worker->account, worker, sizeof(*worker));
+	return count;
 }
 
-int weir_worker_pid(const struct weir_worker *worker)
+/* It may have died since it greeted and its number be another's: then its socket has hung up. Without a pidfd it is watched
+ * by its socket, as before. */
+static void watch_process(struct weir_worker *worker, int64_t pid)
 {
-	return worker->pid;
-}
+	struct pollfd hung_up = {.fd = worker->socket};
+	int pidfd = pid > 0 ? weir_fd_above(pidfd_open((pid_t)pid, 0)) : -1;
 
-uint32_t weir_worker_in_flight(const struct weir_worker *worker)
-{
-	return worker->flight_count;
-}
-
-/* --- to the worker --- */
-
-static void ring(int doorbell)
-{
-	const uint64_t one = 1;
-
-	/* Fails only where the counter is full, and then it rings already. */
-	(void)!write(doorbell, &one, sizeof(one));
-}
-
-/* The ring holds more than can be in flight, so it is full only where the worker has written into it. */
-static void put(struct weir_worker *worker, struct worker_message message)
-{
-	message.worker = worker->number;
-	message.generation = worker->generation;
-	if (!worker_ring_put(&worker->rings->to_worker, &message))
-		weir_worker_kill(worker);
-	else if (worker_ring_sleeps(&worker->rings->to_worker))
-		ring(worker->bell);
-}
-
-void weir_worker_stop(struct weir_worker *worker)
-{
-	if (worker->is_dead || worker->is_stopping)
+	if (pidfd < 0)
 		return;
-	worker->is_stopping = true;
-	put(worker, (struct worker_message){.kind = WORKER_QUIT});
-}
-
-static int tell_region(struct weir_worker *worker, uint32_t number, int memfd, struct weir_error *err)
-{
-	struct worker_region_note note = {.region = number};
-
-	for (size_t i = 0; i < worker->known.count; i++)
-		if (worker->known.items[i] == number)
-			return WEIR_OK;
-	if (weir_list_push(&worker->known, worker->account, err, number))
-		return err->code;
-	if (send_with_fds(worker->socket, &note, sizeof(note), &memfd, 1) && errno != EPIPE && errno != ECONNRESET)
-		return weir_error_set_errno(err, errno, "cannot send a worker a descriptor");
-	return WEIR_OK;
-}
-
-static void send_task(struct weir_worker *worker, const struct flight *flight)
-{
-	struct worker_message message = {.kind = WORKER_TASK,
-					 .task = flight->run.task,
-					 .attempt = flight->run.attempt,
-					 .stage = flight->run.stage,
-					 .size = weir_chunk_size(flight->batch.chunk),
-					 .row_first = flight->batch.row_first,
-					 .row_count = flight->batch.row_count,
-					 .room_size = weir_chunk_size(flight->room)};
-	uint32_t own;
-	int memfd;
-
-	weir_chunk_place(flight->batch.chunk, &message.region, &memfd, &message.offset);
-	weir_chunk_place(flight->room, &own, &memfd, &message.room_offset);
-	put(worker, message);
-}
-
-int weir_worker_give(struct weir_worker *worker, struct weir_run run, struct weir_batch_range batch, uint64_t room,
-		     struct weir_error *err)
-{
-	struct flight *flight = worker->flights;
-	const uint8_t *bytes;
-	uint64_t offset;
-	uint32_t region;
-	int memfd;
-
-	if (worker->is_dead || !worker->region)
-		return WEIR_OK;
-	WEIR_ASSERT(worker->flight_count < WEIR_WORKER_FLIGHT_MAX);
-	while (flight->used)
-		flight++;
-	if (weir_chunk_pin(batch.chunk, &bytes, err))
-		return err->code;
-	weir_chunk_place(batch.chunk, &region, &memfd, &offset);
-	if (tell_region(worker, region, memfd, err) ||
-	    weir_region_reserve(worker->region, room ? room : 1, &flight->room, err)) {
-		weir_chunk_unpin(batch.chunk);
-		return err->code;
+	if (poll(&hung_up, 1, 0) > 0 && hung_up.revents & (POLLHUP | POLLERR)) {
+		close(pidfd);
+		return;
 	}
-	flight->used = true;
-	flight->run = run;
-	flight->batch = batch;
-	weir_chunk_ref(batch.chunk);
-	worker->flight_count++;
-	send_task(worker, flight);
-	return WEIR_OK;
+	worker->pidfd = pidfd;
+	worker->pid = pid;
 }
 
-/* --- from the worker --- */
-
-/* A worker that says what cannot be is ended; the batch that made it do so is counted as its own death. */
-static void distrust(struct weir_worker *worker)
-{
-	if (worker->pid) {
-		weir_worker_kill(worker);
-		reap(worker);
-	}
-	worker->death = WEIR_DEATH_OWN;
-}
-
-/* Its greeting: version and region. Nothing yet: false. */
-static bool take_greeting(struct weir_worker *worker, struct weir_error *err)
+/* Its greeting, if it is there: version and region. */
+static int take_greeting(struct weir_worker *worker, struct weir_error *err)
 {
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * 4)];
+		char bytes[CMSG_SPACE(sizeof(int) * 4) + CMSG_SPACE(sizeof(struct ucred))];
 	} control = {0};
 	struct worker_hello hello = {0};
 	struct iovec vector = {.iov_base = &hello, .iov_len = sizeof(hello)};
@@ -412,223 +230,155 @@ static bool take_greeting(struct weir_worker *worker, struct weir_error *err)
 				 .msg_control = control.bytes,
 				 .msg_controllen = sizeof(control.bytes)};
 	ssize_t size = recvmsg(worker->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *header = size > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-	int fds[4], count = 0;
+	int fd = -1, count;
+	int64_t pid = 0;
 
 	if (size <= 0)
-		return false;
-	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
-		count = (int)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-		memcpy(fds, CMSG_DATA(header), (size_t)count * sizeof(int));
-	}
+		return WEIR_OK;
+	count = take_control(&message, &fd, &pid);
 	if (size != sizeof(hello) || count != 1 || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
 	    hello.magic != WORKER_MAGIC || hello.version != WORKER_VERSION || hello.worker != worker->number ||
 	    hello.generation != worker->generation || hello.region_size != worker->region_size) {
-		for (int i = 0; i < count; i++)
-			close(fds[i]);
-		weir_error_set(err, WEIR_E_WORKER,
-			       "a worker process greets with version %u and %d descriptors, not as version %u",
-			       hello.version, count, WORKER_VERSION);
-		return false;
+		if (fd >= 0)
+			close(fd);
+		return weir_error_set(err, WEIR_E_WORKER,
+				      "a worker process greets with version %u and %d descriptors, not as version %u",
+				      hello.version, count, WORKER_VERSION);
 	}
-	return !weir_region_adopt(worker->store, fds[0], worker->region_size, &worker->region, err);
+	fd = weir_fd_above(fd);
+	if (fd < 0)
+		return weir_error_set_errno(err, errno, "no descriptor for a worker's memory");
+	watch_process(worker, pid);
+	return weir_region_adopt(worker->store, fd, worker->region_size, &worker->region, err);
 }
 
-static struct flight *find_flight(struct weir_worker *worker, const struct worker_message *message)
-{
-	if (message->worker != worker->number || message->generation != worker->generation)
-		return NULL;
-	for (int i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++) {
-		struct flight *flight = &worker->flights[i];
+/* --- the end --- */
 
-		if (flight->used && flight->run.task == message->task && flight->run.attempt == message->attempt)
-			return flight;
-	}
-	return NULL;
+static void bury(struct weir_worker *worker)
+{
+	weir_worker_flights_end(worker);
+	weir_chunk_unref(worker->broken_room);
+	worker->broken_room = NULL;
+	weir_region_release(worker->store, worker->region);
+	worker->region = NULL;
+	worker->is_dead = true;
 }
 
-/* The same batch again, with as much room as the worker has asked for. */
-static int more_room(struct weir_worker *worker, struct flight *flight, uint64_t size, struct weir_error *err)
+static void cut_lifeline(struct weir_worker *worker)
 {
-	struct weir_chunk *room;
-
-	if (size <= weir_chunk_size(flight->room)) {
-		distrust(worker);
-		return WEIR_OK;
-	}
-	if (weir_region_reserve(worker->region, size, &room, err))
-		return err->code;
-	weir_chunk_unref(flight->room);
-	flight->room = room;
-	send_task(worker, flight);
-	return WEIR_OK;
+	if (worker->lifeline >= 0)
+		close(worker->lifeline);
+	worker->lifeline = -1;
 }
 
-static int take_message(struct weir_worker *worker, const struct worker_message *message, struct weir_worker_event *out,
-			struct weir_error *err)
+void weir_worker_kill(struct weir_worker *worker)
 {
-	struct flight *flight = find_flight(worker, message);
+	if (worker->is_dead)
+		return;
+	cut_lifeline(worker);
+	if (worker->pidfd >= 0)
+		pidfd_send_signal(worker->pidfd, SIGKILL, NULL, 0);
+	atomic_store_explicit(&worker->is_doomed, true, memory_order_relaxed);
+}
 
-	if (!flight)
-		return WEIR_OK;
-	out->run = flight->run;
-	switch (message->kind) {
-	case WORKER_DONE:
-		if (weir_chunk_adopt(flight->room, message->offset, message->size, &out->chunk, err)) {
-			if (err->code != WEIR_E_INVALID)
-				return err->code;
-			weir_error_clear(err);
-			distrust(worker);
-			return WEIR_OK;
+void weir_worker_distrust(struct weir_worker *worker)
+{
+	worker->is_distrusted = true;
+	weir_worker_kill(worker);
+}
+
+/* W, without the lock: what poll has seen of a process. */
+void weir_worker_attend(struct weir_worker *worker)
+{
+	bool is_doomed = atomic_load_explicit(&worker->is_doomed, memory_order_relaxed);
+
+	if (worker->has_ended || worker->is_dead)
+		return;
+	/* Without a pidfd it was not killed yet; and one that has hung up will never greet. */
+	if (worker->pidfd < 0 && (is_doomed || worker->seen & SEEN_PROCESS))
+		worker->launcher->kill(worker->launcher->self, worker->ticket);
+	if (!(worker->seen & SEEN_PROCESS))
+		return;
+	worker->status = worker->launcher->status(worker->launcher->self, worker->ticket, true);
+	worker->has_ticket = false;
+	worker->has_ended = true;
+}
+
+void weir_worker_free(struct weir_worker *worker)
+{
+	if (!worker)
+		return;
+	if (!worker->has_ended && worker->has_ticket) {
+		struct pollfd gone = {.fd = worker->pidfd, .events = POLLIN};
+		uint64_t since = worker->is_stopping ? (weir_clock_ns() - worker->stopping_ns) / 1000000 : STOP_MS;
+		int left = since < STOP_MS ? (int)(STOP_MS - since) : 0;
+
+		if (worker->pidfd < 0 || poll(&gone, 1, left) <= 0) {
+			weir_worker_kill(worker);
+			worker->launcher->kill(worker->launcher->self, worker->ticket);
+			if (worker->pidfd >= 0)
+				poll(&gone, 1, KILL_MS);
 		}
-		out->kind = WEIR_WORKER_DONE;
-		out->row_count = message->row_count;
-		flight_end(worker, flight);
-		return WEIR_OK;
-	case WORKER_FAILED:
-		out->kind = WEIR_WORKER_FAILED;
-		out->code = message->code > WEIR_OK && message->code < WEIR_CODE_COUNT ? (int)message->code
-										       : WEIR_E_INTERNAL;
-		memcpy(out->text, message->text, sizeof(out->text));
-		out->text[sizeof(out->text) - 1] = 0;
-		flight_end(worker, flight);
-		return WEIR_OK;
-	case WORKER_MORE:
-		return more_room(worker, flight, message->size, err);
-	default:
-		distrust(worker);
-		return WEIR_OK;
+		/* One that has not greeted may not exist yet: without socket and lifeline it will not be for long. */
+		close(worker->socket);
+		worker->socket = -1;
+		worker->launcher->status(worker->launcher->self, worker->ticket, false);
 	}
+	if (!worker->is_dead)
+		bury(worker);
+	if (worker->rings)
+		munmap(worker->rings, sizeof(*worker->rings));
+	weir_worker_watch_release(worker);
+	close_all((int[]){worker->pidfd, worker->socket, worker->lifeline, worker->bell}, 4);
+	weir_list_release(&worker->known, worker->account);
+	weir_list_release(&worker->held, worker->account);
+	weir_free(worker->account, worker, sizeof(*worker));
 }
 
-/* Messages until one is worth reporting. */
-static int take_messages(struct weir_worker *worker, struct weir_worker_event *out, struct weir_error *err)
+int weir_worker_pid(const struct weir_worker *worker)
 {
-	struct worker_ring *ring = &worker->rings->to_driver;
-	struct worker_message message;
-
-	while (out->kind == WEIR_WORKER_NONE) {
-		uint32_t count = worker_ring_count(ring, worker->taken);
-		int code;
-
-		if (count == 0)
-			return WEIR_OK;
-		if (count > WORKER_RING_SIZE || !worker->region) {
-			distrust(worker);
-			return WEIR_OK;
-		}
-		worker_ring_take(ring, &worker->taken, &message);
-		code = take_message(worker, &message, out, err);
-		if (code)
-			return code;
-	}
-	return WEIR_OK;
+	return worker->is_dead ? 0 : (int)worker->pid;
 }
 
-static bool has_died(struct weir_worker *worker)
-{
-	struct pollfd gone = {.fd = worker->pidfd, .events = POLLIN};
+/* --- what it says --- */
 
-	return !worker->pid || (poll(&gone, 1, 0) > 0 && gone.revents);
+static enum weir_death death_of(const struct weir_worker *worker)
+{
+	if (worker->is_distrusted)
+		return WEIR_DEATH_OWN;
+	if (worker->status < 0)
+		return WEIR_DEATH_OUTSIDE;
+	return WIFSIGNALED(worker->status) &&
+			       (WTERMSIG(worker->status) == SIGKILL || WTERMSIG(worker->status) == SIGTERM)
+		       ? WEIR_DEATH_OUTSIDE
+		       : WEIR_DEATH_OWN;
 }
 
 int weir_worker_receive(struct weir_worker *worker, bool look, struct weir_worker_event *out, struct weir_error *err)
 {
-	bool died;
-	int code;
-
 	*out = (struct weir_worker_event){.kind = WEIR_WORKER_NONE};
 	if (worker->is_dead)
 		return WEIR_OK;
-	/* Asked first: what it said before it died is then there to be read. */
-	died = (look || !worker->pid) && has_died(worker);
-	if (!worker->region && (look || died)) {
-		weir_error_clear(err);
-		if (take_greeting(worker, err))
-			out->kind = WEIR_WORKER_READY;
-		else if (err->code)
-			return err->code;
-		if (out->kind)
-			return WEIR_OK;
+	if (look) {
+		weir_workers_look(&worker, 1);
+		weir_worker_attend(worker);
 	}
-	if (worker->region) {
-		code = take_messages(worker, out, err);
+	if (!worker->region && worker->seen & SEEN_SOCKET) {
+		if (take_greeting(worker, err))
+			return err->code;
+		worker->seen &= ~(uint32_t)SEEN_SOCKET;
+	}
+	if (worker->region && !worker->is_distrusted) {
+		int code = weir_worker_take_messages(worker, out, err);
+
 		if (code || out->kind)
 			return code;
 	}
-	if (died || !worker->pid) {
-		reap(worker);
+	if (worker->has_ended) {
 		bury(worker);
 		out->kind = WEIR_WORKER_DIED;
-		out->death = worker->death;
+		out->death = death_of(worker);
+		out->status = worker->status;
 	}
 	return WEIR_OK;
-}
-
-/* --- waiting --- */
-
-static bool any_message(struct weir_worker *const *workers, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (workers[i] && !workers[i]->is_dead &&
-		    (!workers[i]->pid || worker_ring_count(&workers[i]->rings->to_driver, workers[i]->taken)))
-			return true;
-	return false;
-}
-
-/* One of them works, and not on the core where it would be waited for. */
-static bool any_runs(struct weir_worker *const *workers, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (workers[i] && !workers[i]->is_dead && workers[i]->flight_count > 0 &&
-		    worker_ring_is_elsewhere(&workers[i]->rings->to_driver))
-			return true;
-	return false;
-}
-
-static void say_waiting(struct weir_worker *const *workers, uint32_t count, bool waiting)
-{
-	for (uint32_t i = 0; i < count; i++)
-		if (workers[i] && !workers[i]->is_dead)
-			worker_ring_say_waiting(&workers[i]->rings->to_driver, waiting);
-}
-
-static uint32_t watched(struct weir_worker *const *workers, uint32_t count, int doorbell, struct pollfd *polls)
-{
-	uint32_t n = 0;
-
-	polls[n++] = (struct pollfd){.fd = doorbell, .events = POLLIN};
-	for (uint32_t i = 0; i < count; i++) {
-		if (!workers[i] || workers[i]->is_dead)
-			continue;
-		polls[n++] = (struct pollfd){.fd = workers[i]->pidfd, .events = POLLIN};
-		if (!workers[i]->region)
-			polls[n++] = (struct pollfd){.fd = workers[i]->socket, .events = POLLIN};
-	}
-	return n;
-}
-
-void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns)
-{
-	struct pollfd polls[1 + 2 * WATCHED_MAX];
-	uint64_t begun = weir_clock_ns(), drained;
-
-	WEIR_ASSERT(count <= WATCHED_MAX);
-	if (any_message(workers, count))
-		return;
-	/* Not for long: whoever it waits for may not be running after all. */
-	while (timeout_ns != 0 && any_runs(workers, count) && weir_clock_ns() - begun < WORKER_SPIN_NS) {
-		for (int i = 0; i < 16; i++)
-			worker_pause();
-		if (any_message(workers, count))
-			return;
-	}
-	say_waiting(workers, count, true);
-	if (!any_message(workers, count)) {
-		struct timespec limit = {.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
-
-		ppoll(polls, watched(workers, count, doorbell, polls), timeout_ns < 0 ? NULL : &limit, NULL);
-		(void)!read(doorbell, &drained, sizeof(drained));
-	}
-	say_waiting(workers, count, false);
 }

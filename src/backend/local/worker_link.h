@@ -11,10 +11,24 @@
  *     └────────┴────────┴────────┴────────┴──────────┴──────────┴───
  *
  *     message, 128 bytes:
- *     0    4      8          12      16   24     32      36     40     48    56        64        72          80        96
- *     ┌────┬──────┬──────────┬───────┬────┬──────┬───────┬──────┬──────┬─────┬─────────┬─────────┬───────────┬─────────┬────
- *     │kind│worker│generation│attempt│task│stage │region │code  │offset│size │row_first│row_count│room_offset│room_size│text
- *     └────┴──────┴──────────┴───────┴────┴──────┴───────┴──────┴──────┴─────┴─────────┴─────────┴───────────┴─────────┴────
+ *     0    4      8          12      16   24   32     36   40     48   56        64        72          80        88    92
+ *     ┌────┬──────┬──────────┬───────┬────┬────┬──────┬────┬──────┬────┬─────────┬─────────┬───────────┬─────────┬─────┬────
+ *     │kind│worker│generation│attempt│task│part│region│code│offset│size│row_first│row_count│room_offset│room_size│count│text
+ *     └────┴──────┴──────────┴───────┴────┴────┴──────┴────┴──────┴────┴─────────┴─────────┴───────────┴─────────┴─────┴────
+ *
+ *     driver                                               worker
+ *        │── hello ─────────── socket ──────────────────────▶│ maps rings and setup
+ *        │◀───────────────────────────────────────── hello ──│ with its region; the kernel says which process it is
+ *        │◀── READY ────────── rings ────────────────────────│ or BROKEN: nobody can do this setup
+ *        │── TASK ──────────────────────────────────────────▶│ parts, a room
+ *        │◀── OUTPUT ── OUTPUT ── MORE ──────────────────────│ the room is used up, the result is kept
+ *        │── ROOM ──────────────────────────────────────────▶│
+ *        │◀── OUTPUT ── DONE ────────────────────────────────│ or FAILED
+ *        │◀── RELEASE ───────────────────────────────────────│ a part that was still in use then
+ *        │── QUIT ──────────────────────────────────────────▶│
+ *
+ * A task of one part names it in the message. More lie in a list of struct worker_part in the driver's store, which the
+ * message names instead; the i-th part's number is `part` + i.
  *
  * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, then says
  * `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring it. An eventfd and not a futex, because
@@ -35,19 +49,29 @@
 #include <sys/mman.h>
 
 #define WORKER_MAGIC 0x72696577u /* "weir" */
-#define WORKER_VERSION 1u
+#define WORKER_VERSION 2u
 #define WORKER_SOCKET 3   /* descriptors a worker is started with */
 #define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
 #define WORKER_RING_SIZE 64u
 #define WORKER_SPIN_NS 50000u /* below this a sleeping peer costs more than it saves */
 
+#define WORKER_NO_TASK UINT64_MAX /* MORE, ROOM: for the payload of BROKEN */
+
 enum worker_message_kind {
-	WORKER_TASK =
-		1,     /* to the worker: chunk at (region, offset, size), rows; room in its own region for the answer */
-	WORKER_QUIT,   /* to the worker */
-	WORKER_DONE,   /* to the driver: (task, attempt), the output chunk at (offset, size) of its region, row_count */
-	WORKER_MORE,   /* to the driver: (task, attempt) needs a room of `size` bytes; it is given again */
-	WORKER_FAILED, /* to the driver: (task, attempt), code, text */
+	/* To the worker. */
+	WORKER_TASK = 1, /* (task, attempt): `count` parts from number `part` on, rows; a room in its own region */
+	WORKER_ROOM,     /* (task, attempt): another room; code ≠ 0: there is none */
+	WORKER_FORGET,   /* region: none of its parts is in use, unmap it */
+	WORKER_QUIT,
+	/* To the driver. */
+	WORKER_READY,
+	WORKER_BROKEN, /* code, text, payload at (offset, size) of its region; size 0: none */
+	WORKER_OUTPUT, /* (task, attempt): chunk at (offset, size) of its region, row_count; `count`: its number, from 0 */
+	WORKER_MORE, /* (task, attempt): needs a room of `size` bytes; ROOM answers */
+	WORKER_DONE, /* (task, attempt): `count` outputs; code ≠ 0: the parts are held until RELEASE */
+	WORKER_FAILED, /* (task, attempt): code, text, payload as BROKEN; the parts are held until RELEASE where count ≠ 0 */
+	WORKER_RELEASE,   /* part */
+	WORKER_FORGOTTEN, /* region */
 };
 
 struct worker_message {
@@ -55,15 +79,25 @@ struct worker_message {
 	uint32_t worker, generation;
 	uint32_t attempt;
 	uint64_t task;
-	uint64_t stage;
+	uint64_t part;
 	uint32_t region;
 	uint32_t code;
 	uint64_t offset, size;
 	uint64_t row_first, row_count;
 	uint64_t room_offset, room_size;
-	char text[40]; /* zero-terminated */
+	uint32_t count;
+	char text[36]; /* zero-terminated */
 };
-static_assert(sizeof(struct worker_message) == 128, "a message is two cache lines");
+static_assert(sizeof(struct worker_message) == 128 && offsetof(struct worker_message, count) == 88,
+	      "a message is two cache lines");
+
+struct worker_part {
+	uint64_t offset, size;
+	uint64_t row_first, row_count;
+	uint32_t region;
+	uint32_t unused;
+};
+static_assert(sizeof(struct worker_part) == 40, "fixed");
 
 struct worker_ring {
 	_Alignas(64) _Atomic uint32_t written;

@@ -3,6 +3,11 @@
  * The driver's death is this process's: the lifeline is a pipe whose other end only the driver holds, and the kernel sends
  * the signal chosen with F_SETSIG when it hangs up. So a worker dies even inside a long call, without a thread that
  * watches; PR_SET_PDEATHSIG would do so too, but fires when the thread that spawned the worker ends, not the process.
+ *
+ * Private copies. A page of a private map that somebody wrote to is a copy from then on, and would hide the next chunk that
+ * comes to lie there; so it is dropped when the part is released. To drop all of a part's pages, copies or not, and to have
+ * them mapped again one by one, costs as much as copying the chunk. So it is asked first whether there is a copy: none, if
+ * the process had no page fault meanwhile; else the page map says which pages are not the file's.
  */
 #include "backend/local/worker_side.h"
 #include "base/checked.h"
@@ -15,8 +20,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
+
+#define PAGE ((uint64_t)4096)
+#define PAGEMAP_FILE ((uint64_t)1 << 61)
+#define PAGEMAP_THERE ((uint64_t)3 << 62) /* in memory or swapped out */
+
+/* --- beginning and end --- */
 
 /* −1: an error or the end. */
 static ssize_t receive_with_fds(void *bytes, size_t size, int *fds, int *count)
@@ -115,10 +128,14 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 				      "the driver speaks version %u of the worker's language, not %u", hello.version,
 				      WORKER_VERSION);
 	side->is_open = true;
+	side->pid = getpid();
 	side->bell = fds[1];
 	side->bell_driver = fds[2];
+	side->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	pthread_mutex_init(&side->lock, NULL);
 	side->worker = hello.worker;
 	side->generation = hello.generation;
+	side->setup_task.task = WORKER_NO_TASK;
 	rings = worker_map(fds[0], sizeof(*side->rings), PROT_READ | PROT_WRITE, MAP_SHARED);
 	if (rings == MAP_FAILED) {
 		code = weir_error_set_errno(err, errno, "cannot map the driver's messages");
@@ -126,7 +143,7 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 	}
 	side->rings = rings;
 	if (hello.setup_size) {
-		setup = worker_map(fds[3], hello.setup_size, PROT_READ, MAP_PRIVATE);
+		setup = worker_map(fds[3], hello.setup_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
 		if (setup == MAP_FAILED) {
 			code = weir_error_set_errno(err, errno, "cannot map the setup");
 			goto out;
@@ -141,80 +158,113 @@ out:
 	return code;
 }
 
+static void part_free(struct weir_worker_side *side, struct weir_side_part *part)
+{
+	weir_free(side->account, part, sizeof(*part));
+}
+
+static void task_free(struct weir_worker_side *side, struct weir_side_task *task)
+{
+	struct weir_side_task **at = &side->tasks;
+
+	while (*at != task)
+		at = &(*at)->next;
+	*at = task->next;
+	weir_free(side->account, task->parts, sizeof(*task->parts) * task->part_count);
+	weir_free(side->account, task, sizeof(*task));
+}
+
 void weir_worker_side_release(struct weir_worker_side *side)
 {
+	while (side->tasks)
+		task_free(side, side->tasks);
+	while (side->parts) {
+		struct weir_side_part *part = side->parts;
+
+		side->parts = part->next;
+		part_free(side, part);
+	}
 	if (side->rings)
 		munmap(side->rings, sizeof(*side->rings));
 	if (side->setup)
-		munmap((void *)side->setup, side->setup_size);
+		munmap(side->setup, side->setup_size);
 	if (side->own)
 		munmap(side->own, side->own_size);
 	for (size_t i = 0; i < side->mapped.count; i++)
 		munmap(side->mapped.items[i].bytes, side->mapped.items[i].size);
-	if (side->account)
+	if (side->account) {
 		weir_list_release(&side->mapped, side->account);
+		weir_list_release(&side->waiting, side->account);
+	}
 	if (side->is_open) {
+		pthread_mutex_destroy(&side->lock);
 		close(side->bell);
 		close(side->bell_driver);
+		if (side->pagemap >= 0)
+			close(side->pagemap);
 	}
 	*side = (struct weir_worker_side){0};
 }
 
-/* --- answers --- */
+/* --- to the driver --- */
 
-static void put(struct weir_worker_side *side, struct worker_message message)
+static void ring_driver(struct weir_worker_side *side)
 {
 	const uint64_t one = 1;
 
-	message.worker = side->worker;
-	message.generation = side->generation;
-	/* The driver gives fewer tasks than the ring has places, and each has one answer. */
-	while (!worker_ring_put(&side->rings->to_driver, &message))
-		worker_pause();
 	if (worker_ring_sleeps(&side->rings->to_driver))
 		(void)!write(side->bell_driver, &one, sizeof(one));
 }
 
-void weir_worker_side_done(struct weir_worker_side *side, const struct worker_message *task, uint64_t size,
-			   uint64_t row_count)
+/* Under the lock. `quiet`: another message follows soon, and wakes the driver for both. */
+static void put_locked(struct weir_worker_side *side, struct worker_message *message, bool quiet)
 {
-	put(side, (struct worker_message){.kind = WORKER_DONE,
-					  .task = task->task,
-					  .attempt = task->attempt,
-					  .offset = task->room_offset,
-					  .size = size,
-					  .row_count = row_count});
+	const struct timespec moment = {.tv_nsec = 50000};
+
+	message->worker = side->worker;
+	message->generation = side->generation;
+	/* Full: the driver has not listened for a while. It ends this process if it never will. */
+	for (int spins = 0; !worker_ring_put(&side->rings->to_driver, message); spins++) {
+		ring_driver(side);
+		if (spins < 100)
+			worker_pause();
+		else
+			nanosleep(&moment, NULL);
+	}
+	if (!quiet)
+		ring_driver(side);
 }
 
-void weir_worker_side_more(struct weir_worker_side *side, const struct worker_message *task, uint64_t size)
+static void put(struct weir_worker_side *side, struct worker_message message, bool quiet)
 {
-	put(side,
-	    (struct worker_message){.kind = WORKER_MORE, .task = task->task, .attempt = task->attempt, .size = size});
+	/* A forked child has the rings too, but they are not its own. */
+	if (side->pid != getpid())
+		return;
+	pthread_mutex_lock(&side->lock);
+	put_locked(side, &message, quiet);
+	pthread_mutex_unlock(&side->lock);
 }
 
-void weir_worker_side_failed(struct weir_worker_side *side, const struct worker_message *task, int code,
-			     const char *text)
+void weir_worker_side_ready(struct weir_worker_side *side)
 {
-	struct worker_message message = {
-		.kind = WORKER_FAILED, .task = task->task, .attempt = task->attempt, .code = (uint32_t)code};
-
-	snprintf(message.text, sizeof(message.text), "%s", text);
-	put(side, message);
+	put(side, (struct worker_message){.kind = WORKER_READY}, false);
 }
 
-/* --- tasks --- */
+/* --- from the driver --- */
 
-/* Spins for a while, then sleeps until the bell or the driver's end. False: the end. */
-static bool wait_for_message(struct weir_worker_side *side)
+/* Spins for a while, then sleeps until the bell, the driver's end or the time is over. False: the end. */
+static bool wait_for_message(struct weir_worker_side *side, int64_t timeout_ns)
 {
 	struct worker_ring *ring = &side->rings->to_worker;
-	uint64_t begun = weir_clock_ns(), drained;
+	uint64_t begun = weir_clock_ns(), spun = begun, drained;
 	struct pollfd polls[] = {{.fd = side->bell, .events = POLLIN}, {.fd = WORKER_LIFELINE}};
 
 	for (;;) {
-		if (worker_ring_count(ring, side->taken))
+		int64_t left = timeout_ns < 0 ? -1 : timeout_ns - (int64_t)(weir_clock_ns() - begun);
+
+		if (worker_ring_count(ring, side->taken) || (timeout_ns >= 0 && left <= 0))
 			return true;
-		while (worker_ring_is_elsewhere(ring) && weir_clock_ns() - begun < WORKER_SPIN_NS) {
+		while (worker_ring_is_elsewhere(ring) && weir_clock_ns() - spun < WORKER_SPIN_NS) {
 			if (worker_ring_count(ring, side->taken))
 				return true;
 			for (int i = 0; i < 16; i++)
@@ -222,7 +272,9 @@ static bool wait_for_message(struct weir_worker_side *side)
 		}
 		worker_ring_say_waiting(ring, true);
 		if (!worker_ring_count(ring, side->taken)) {
-			poll(polls, 2, -1);
+			struct timespec limit = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+
+			ppoll(polls, 2, left < 0 ? NULL : &limit, NULL);
 			(void)!read(side->bell, &drained, sizeof(drained));
 		}
 		worker_ring_say_waiting(ring, false);
@@ -231,8 +283,14 @@ static bool wait_for_message(struct weir_worker_side *side)
 		if (polls[1].revents)
 			return false;
 		worker_ring_say_cpu(&side->rings->to_driver);
-		begun = weir_clock_ns();
+		spun = weir_clock_ns();
 	}
+}
+
+static void take(struct weir_worker_side *side, struct worker_message *message)
+{
+	worker_ring_take(&side->rings->to_worker, &side->taken, message);
+	worker_ring_say_cpu(&side->rings->to_driver);
 }
 
 /* The descriptor was sent before the task that needs it. */
@@ -245,7 +303,7 @@ static struct worker_mapped *map_region(struct weir_worker_side *side, uint32_t 
 		off_t size;
 		void *bytes;
 
-		for (size_t i = 0; i < side->mapped.count; i++)
+		for (size_t i = side->mapped.count; i-- > 0;)
 			if (side->mapped.items[i].region == region)
 				return &side->mapped.items[i];
 		if (receive_with_fds(&note, sizeof(note), fds, &count) != sizeof(note) || count != 1) {
@@ -270,29 +328,399 @@ static struct worker_mapped *map_region(struct weir_worker_side *side, uint32_t 
 	}
 }
 
-int weir_worker_side_next(struct weir_worker_side *side, struct worker_message *task, const uint8_t **bytes,
-			  uint8_t **room, bool *quit, struct weir_error *err)
+/* No part in it is open, or the driver would not say so. */
+static void forget_region(struct weir_worker_side *side, uint32_t region)
 {
-	struct worker_mapped *mapped;
+	for (size_t i = 0; i < side->mapped.count; i++) {
+		struct worker_mapped mapped = side->mapped.items[i];
 
-	*quit = !wait_for_message(side);
-	if (*quit)
-		return WEIR_OK;
-	worker_ring_take(&side->rings->to_worker, &side->taken, task);
-	worker_ring_say_cpu(&side->rings->to_driver);
-	*quit = task->kind == WORKER_QUIT;
-	if (*quit)
-		return WEIR_OK;
-	/* Rather an end that the driver sees than a batch that it waits for in vain. */
-	if (task->kind != WORKER_TASK)
-		return weir_error_set(err, WEIR_E_WORKER, "message %u is not known", task->kind);
-	mapped = map_region(side, task->region, err);
+		if (mapped.region != region)
+			continue;
+		munmap(mapped.bytes, mapped.size);
+		side->mapped.items[i] = side->mapped.items[--side->mapped.count];
+		put(side, (struct worker_message){.kind = WORKER_FORGOTTEN, .region = region, .size = mapped.size},
+		    true);
+		return;
+	}
+}
+
+/* --- parts --- */
+
+static int64_t faults_now(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
+}
+
+static bool has_copies(struct weir_worker_side *side, const uint8_t *bytes, uint64_t pages)
+{
+	uint64_t entries[512], page = (uintptr_t)bytes / PAGE;
+
+	if (side->pagemap < 0)
+		return true;
+	while (pages > 0) {
+		uint64_t n = pages < 512 ? pages : 512;
+
+		if (pread(side->pagemap, entries, n * sizeof(*entries), (off_t)(page * sizeof(*entries))) !=
+		    (ssize_t)(n * sizeof(*entries)))
+			return true;
+		for (uint64_t i = 0; i < n; i++)
+			if (entries[i] & PAGEMAP_THERE && !(entries[i] & PAGEMAP_FILE))
+				return true;
+		page += n;
+		pages -= n;
+	}
+	return false;
+}
+
+/* Under the lock: another part of the same chunk may still show what was written there. */
+static void drop_copies(struct weir_worker_side *side, const struct weir_side_part *part)
+{
+	uint64_t pages = (part->size + PAGE - 1) / PAGE;
+
+	for (struct weir_side_part *other = side->parts; other; other = other->next)
+		if (other != part && !other->is_released && other->bytes == part->bytes)
+			return;
+	if (part->faults >= 0 && part->faults == faults_now())
+		return;
+	if (has_copies(side, part->bytes, pages))
+		madvise((void *)part->bytes, pages * PAGE, MADV_DONTNEED);
+}
+
+static void part_unlink(struct weir_worker_side *side, struct weir_side_part *part)
+{
+	if (part->before)
+		part->before->next = part->next;
+	else
+		side->parts = part->next;
+	if (part->next)
+		part->next->before = part->before;
+}
+
+void weir_side_part_release(struct weir_worker_side *side, struct weir_side_part *part)
+{
+	if (side->pid != getpid())
+		return;
+	pthread_mutex_lock(&side->lock);
+	drop_copies(side, part);
+	part->is_released = true;
+	if (part->is_held) {
+		struct worker_message message = {.kind = WORKER_RELEASE, .part = part->number};
+
+		put_locked(side, &message, false);
+		part_unlink(side, part);
+		part_free(side, part);
+	}
+	pthread_mutex_unlock(&side->lock);
+}
+
+/* The task is over: parts that were released are forgotten; whether any was not. */
+static bool parts_end(struct weir_worker_side *side, struct weir_side_task *task)
+{
+	bool holds = false;
+
+	for (uint32_t i = 0; i < task->part_count; i++)
+		holds |= !task->parts[i]->is_released;
+	for (uint32_t i = 0; i < task->part_count; i++) {
+		struct weir_side_part *part = task->parts[i];
+
+		part->is_held = true;
+		if (!part->is_released)
+			continue;
+		part_unlink(side, part);
+		if (!holds)
+			part_free(side, part);
+	}
+	return holds;
+}
+
+/* Says how a task has ended, and then which of its parts are free after all. */
+static void end_task(struct weir_worker_side *side, struct weir_side_task *task, struct worker_message *message)
+{
+	bool holds;
+
+	message->task = task->task;
+	message->attempt = task->attempt;
+	pthread_mutex_lock(&side->lock);
+	holds = parts_end(side, task);
+	if (message->kind == WORKER_DONE)
+		message->code = holds;
+	else
+		message->count = holds;
+	put_locked(side, message, false);
+	for (uint32_t i = 0; holds && i < task->part_count; i++) {
+		struct weir_side_part *part = task->parts[i];
+		struct worker_message release = {.kind = WORKER_RELEASE, .part = part->number};
+
+		if (!part->is_released)
+			continue;
+		put_locked(side, &release, true);
+		part_free(side, part);
+	}
+	pthread_mutex_unlock(&side->lock);
+	task_free(side, task);
+}
+
+/* --- tasks --- */
+
+static int add_part(struct weir_worker_side *side, struct weir_side_task *task, uint32_t index, uint64_t number,
+		    const struct worker_part *from, struct weir_error *err)
+{
+	struct worker_mapped *mapped = map_region(side, from->region, err);
+	struct weir_side_part *part;
+
 	if (!mapped)
 		return err->code;
-	if (weir_range_outside(task->offset, task->size, mapped->size) ||
-	    weir_range_outside(task->room_offset, task->room_size, side->own_size))
-		return weir_error_set(err, WEIR_E_WORKER, "a task outside its region");
-	*bytes = mapped->bytes + task->offset;
-	*room = side->own + task->room_offset;
+	if (weir_range_outside(from->offset, from->size, mapped->size) || from->offset % PAGE)
+		return weir_error_set(err, WEIR_E_WORKER, "a part outside its region");
+	part = weir_alloc_zero(side->account, sizeof(*part), err);
+	if (!part)
+		return err->code;
+	*part = (struct weir_side_part){.number = number,
+					.bytes = mapped->bytes + from->offset,
+					.size = from->size,
+					.row_first = from->row_first,
+					.row_count = from->row_count};
+	part->faults = faults_now();
+	pthread_mutex_lock(&side->lock);
+	part->next = side->parts;
+	if (part->next)
+		part->next->before = part;
+	side->parts = part;
+	pthread_mutex_unlock(&side->lock);
+	task->parts[index] = part;
 	return WEIR_OK;
+}
+
+static int add_parts(struct weir_worker_side *side, struct weir_side_task *task, const struct worker_message *message,
+		     struct weir_error *err)
+{
+	struct worker_part one = {.offset = message->offset,
+				  .size = message->size,
+				  .row_first = message->row_first,
+				  .row_count = message->row_count,
+				  .region = message->region};
+	const struct worker_part *list = &one;
+	int code = WEIR_OK;
+
+	if (task->part_count > 1) {
+		struct worker_mapped *mapped = map_region(side, message->region, err);
+
+		if (!mapped)
+			return err->code;
+		if (weir_range_outside(message->offset, message->size, mapped->size) ||
+		    message->size != sizeof(one) * task->part_count)
+			return weir_error_set(err, WEIR_E_WORKER, "a list of parts outside its region");
+		list = (const struct worker_part *)(mapped->bytes + message->offset);
+	}
+	for (uint32_t i = 0; !code && i < task->part_count; i++) {
+		one = list[i]; /* maps may move in the list of maps, never in memory */
+		code = add_part(side, task, i, message->part + i, &one, err);
+	}
+	return code;
+}
+
+static int give_room(struct weir_worker_side *side, struct weir_side_task *task, const struct worker_message *message,
+		     struct weir_error *err)
+{
+	if (weir_range_outside(message->room_offset, message->room_size, side->own_size))
+		return weir_error_set(err, WEIR_E_WORKER, "a room outside its region");
+	task->room = side->own + message->room_offset;
+	task->room_size = message->room_size;
+	return WEIR_OK;
+}
+
+static int begin_task(struct weir_worker_side *side, const struct worker_message *message, struct weir_side_task **out,
+		      struct weir_error *err)
+{
+	struct weir_side_task *task = weir_alloc_zero(side->account, sizeof(*task), err);
+	int code;
+
+	if (!task)
+		return err->code;
+	task->task = message->task;
+	task->attempt = message->attempt;
+	task->part_count = message->count;
+	task->next = side->tasks;
+	side->tasks = task;
+	task->parts = weir_alloc_zero(side->account, sizeof(*task->parts) * task->part_count, err);
+	if (!task->parts) {
+		task->part_count = 0;
+		return err->code;
+	}
+	code = give_room(side, task, message, err);
+	if (!code)
+		code = add_parts(side, task, message, err);
+	if (!code)
+		*out = task;
+	return code; /* an error is this process's end: what it has is let go with it */
+}
+
+/* One message from the ring. *out: a task; *room: it was the room that `task` waits for. */
+static int take_one(struct weir_worker_side *side, struct weir_side_task *waiter, bool *answered, bool *quit,
+		    struct worker_message *message, struct weir_error *err)
+{
+	take(side, message);
+	switch (message->kind) {
+	case WORKER_TASK:
+		return WEIR_OK;
+	case WORKER_ROOM:
+		if (!waiter || message->task != waiter->task ||
+		    (message->task != WORKER_NO_TASK && message->attempt != waiter->attempt))
+			break;
+		*answered = true;
+		return WEIR_OK;
+	case WORKER_FORGET:
+		forget_region(side, message->region);
+		return WEIR_OK;
+	case WORKER_QUIT:
+		*quit = true;
+		return WEIR_OK;
+	default:
+		break;
+	}
+	/* Rather an end that the driver sees than a batch that it waits for in vain. */
+	return weir_error_set(err, WEIR_E_WORKER, "message %u is not expected", message->kind);
+}
+
+int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, struct weir_side_task **out, bool *quit,
+			  struct weir_error *err)
+{
+	struct worker_message message;
+	bool answered = false;
+
+	*out = NULL;
+	*quit = side->is_quitting;
+	if (*quit)
+		return WEIR_OK;
+	if (side->waiting.count) {
+		message = side->waiting.items[0];
+		memmove(side->waiting.items, side->waiting.items + 1,
+			--side->waiting.count * sizeof(*side->waiting.items));
+		return begin_task(side, &message, out, err);
+	}
+	do {
+		if (!wait_for_message(side, timeout_ns)) {
+			*quit = side->is_quitting = true;
+			return WEIR_OK;
+		}
+		if (!worker_ring_count(&side->rings->to_worker, side->taken))
+			return WEIR_OK; /* the time is over */
+		if (take_one(side, NULL, &answered, &side->is_quitting, &message, err))
+			return err->code;
+		if (message.kind == WORKER_TASK)
+			return begin_task(side, &message, out, err);
+	} while (!side->is_quitting);
+	*quit = true;
+	return WEIR_OK;
+}
+
+static int ask_for_room(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
+			struct weir_error *err)
+{
+	struct worker_message message = {
+		.kind = WORKER_MORE, .task = task->task, .attempt = task->attempt, .size = size};
+	bool answered = false;
+
+	task->room = NULL;
+	task->room_size = 0;
+	if (side->is_quitting)
+		return weir_error_set(err, WEIR_E_CANCELLED, "the driver wants no more");
+	put(side, message, false);
+	while (!answered) {
+		if (!wait_for_message(side, -1))
+			return weir_error_set(err, WEIR_E_WORKER, "the driver is gone");
+		if (take_one(side, task, &answered, &side->is_quitting, &message, err))
+			return err->code;
+		/* Tasks that were given meanwhile wait; so does a wish that it quits, which comes after an answer. */
+		if (message.kind == WORKER_TASK && weir_list_push(&side->waiting, side->account, err, message))
+			return err->code;
+	}
+	if (message.code)
+		return weir_error_set(err, message.code < WEIR_CODE_COUNT ? (int)message.code : WEIR_E_INTERNAL,
+				      "no room for a result of %llu bytes: %s", (unsigned long long)size,
+				      weir_code_text((int)message.code));
+	return give_room(side, task, &message, err);
+}
+
+int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size, uint8_t **bytes,
+			  struct weir_error *err)
+{
+	WEIR_ASSERT(size > 0);
+	if (side->pid != getpid())
+		return weir_error_set(err, WEIR_E_WORKER, "a forked child of a worker has no results");
+	if (size > task->room_size && ask_for_room(side, task, size, err))
+		return err->code;
+	*bytes = task->room;
+	return WEIR_OK;
+}
+
+/* What was written at the beginning of the room; the next begins on a page of its own. */
+static void use_room(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
+		     struct worker_message *message)
+{
+	uint64_t pages = (size + PAGE - 1) / PAGE * PAGE;
+
+	WEIR_ASSERT(size > 0 && size <= task->room_size);
+	message->task = task->task;
+	message->attempt = task->attempt;
+	message->offset = (uint64_t)(task->room - side->own);
+	message->size = size;
+	task->room += pages;
+	task->room_size = pages < task->room_size ? task->room_size - pages : 0;
+}
+
+void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
+			     uint64_t row_count)
+{
+	struct worker_message message = {.kind = WORKER_OUTPUT, .row_count = row_count, .count = task->outputs++};
+
+	use_room(side, task, size, &message);
+	put(side, message, true);
+}
+
+void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task)
+{
+	struct worker_message message = {.kind = WORKER_DONE, .count = task->outputs};
+
+	if (side->pid == getpid())
+		end_task(side, task, &message);
+}
+
+/* Code, text, and the payload where there is room for it. */
+static void fill_failure(struct weir_worker_side *side, struct weir_side_task *task, int code, const char *text,
+			 const void *payload, uint64_t size, struct worker_message *message)
+{
+	struct weir_error err = {0};
+	uint8_t *room;
+
+	message->code = (uint32_t)code;
+	snprintf(message->text, sizeof(message->text), "%s", text);
+	if (size == 0 || weir_worker_side_room(side, task, size, &room, &err))
+		return;
+	memcpy(room, payload, size);
+	use_room(side, task, size, message);
+}
+
+void weir_worker_side_failed(struct weir_worker_side *side, struct weir_side_task *task, int code, const char *text,
+			     const void *payload, uint64_t size)
+{
+	struct worker_message message = {.kind = WORKER_FAILED};
+
+	if (side->pid != getpid())
+		return;
+	fill_failure(side, task, code, text, payload, size, &message);
+	end_task(side, task, &message);
+}
+
+void weir_worker_side_broken(struct weir_worker_side *side, int code, const char *text, const void *payload,
+			     uint64_t size)
+{
+	struct worker_message message = {.kind = WORKER_BROKEN};
+
+	if (side->pid != getpid())
+		return;
+	fill_failure(side, &side->setup_task, code, text, payload, size, &message);
+	put(side, message, false);
 }

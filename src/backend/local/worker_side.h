@@ -1,6 +1,16 @@
-/* worker_side: what runs in a worker process: greet, take tasks, answer. One thread.
+/* worker_side: what runs in a worker process: greet, make ready, take tasks, answer.
  *
- *     open ─▶ next ─▶ done | failed | more ─▶ next … ─▶ release
+ *     open ─▶ ready ─▶ next ─▶ (room ─▶ output) … ─▶ done | failed ─▶ next … ─▶ release
+ *          └▶ broken
+ *
+ * A task's inputs (parts) lie in private maps: code that scribbles there gets its own page, and neither crashes nor changes
+ * the chunk. Each part is open until weir_side_part_release, which may come before the task is done or long after it: what
+ * is still open when it is done is kept by the driver, and counted as this worker's. An output is written into the room that
+ * `room` gives, which asks the driver for more while the result is kept: no function runs again for want of room.
+ *
+ * Several tasks may be open at once, and be answered in any order.
+ *
+ * Threads: one, but weir_side_part_release may be called from any. In a forked child every function does nothing.
  */
 #ifndef WEIR_BACKEND_LOCAL_WORKER_SIDE_H
 #define WEIR_BACKEND_LOCAL_WORKER_SIDE_H
@@ -8,39 +18,85 @@
 #include "base/list.h"
 #include "backend/local/worker_link.h"
 
+#include <pthread.h>
+
 struct worker_mapped {
 	uint32_t region;
 	uint64_t size;
 	uint8_t *bytes;
 };
 
+/* An input. Freed by release, but not before its task is done. */
+struct weir_side_part {
+	uint64_t number; /* in this worker's life */
+	const uint8_t *bytes;
+	uint64_t size;
+	uint64_t row_first, row_count; /* the rows of the chunk that the task is about */
+	/* Inside. */
+	int64_t faults;            /* page faults of the process when it was given; −1: unknown */
+	bool is_released, is_held; /* the latter: its task is over */
+	struct weir_side_part *before, *next;
+};
+
+struct weir_side_task {
+	uint64_t task;
+	uint32_t attempt;
+	uint32_t part_count;
+	struct weir_side_part **parts; /* in order; each is open until it is released */
+	/* Inside. */
+	uint8_t *room; /* what is left of it */
+	uint64_t room_size;
+	uint32_t outputs;
+	struct weir_side_task *next;
+};
+
 /* All-zero is the empty value. */
 struct weir_worker_side {
 	struct weir_account *account;
-	bool is_open;
+	bool is_open, is_quitting;
 	int bell, bell_driver; /* valid while is_open */
+	int pagemap;           /* valid while is_open; −1: there is none */
+	int pid;
 	struct worker_rings *rings;
 	uint32_t taken;
 	uint32_t worker, generation;
-	const uint8_t *setup; /* what the driver gave it to begin with */
+	uint8_t *setup; /* what the driver gave it to begin with; private, so that it may be written to */
 	uint64_t setup_size;
 	uint8_t *own; /* its own region, writable */
 	uint64_t own_size;
 	struct WEIR_LIST(struct worker_mapped) mapped;
+	struct WEIR_LIST(struct worker_message) waiting; /* tasks that came while it waited for room */
+	struct weir_side_task *tasks;                    /* that are open */
+	struct weir_side_task setup_task;                /* has the room for the payload of `broken` */
+	pthread_mutex_t lock;                            /* guards `parts` and writing to the ring; rank: the last */
+	struct weir_side_part *parts;                    /* that are open, or whose task is */
 };
 
 /* Receives the driver's greeting on WORKER_SOCKET and answers it. From here on the process dies with its driver. */
 int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *account, struct weir_error *err);
-/* Waits for a task. *bytes: the chunk, in a private map: what is written there stays here. *room: where the answer goes.
- * *quit: there will be none. */
-int weir_worker_side_next(struct weir_worker_side *side, struct worker_message *task, const uint8_t **bytes,
-			  uint8_t **room, bool *quit, struct weir_error *err);
-/* The output lies at the beginning of the room. */
-void weir_worker_side_done(struct weir_worker_side *side, const struct worker_message *task, uint64_t size,
-			   uint64_t row_count);
-void weir_worker_side_more(struct weir_worker_side *side, const struct worker_message *task, uint64_t size);
-void weir_worker_side_failed(struct weir_worker_side *side, const struct worker_message *task, int code,
-			     const char *text);
+/* The setup is done: tasks may come. */
+void weir_worker_side_ready(struct weir_worker_side *side);
+/* The setup failed, as it would anywhere: the run ends with `payload`. */
+void weir_worker_side_broken(struct weir_worker_side *side, int code, const char *text, const void *payload,
+			     uint64_t size);
+/* Waits for a task, at most timeout_ns (−1: for ever); NULL: none came. *quit: there will be none. */
+int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, struct weir_side_task **out, bool *quit,
+			  struct weir_error *err);
+/* Where the next output goes, `size` ≥ 1 bytes on a page of its own: what is left of the task's room, or more of it.
+ * WEIR_E_MEMORY, WEIR_E_LIMIT …: the driver has none. */
+int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size, uint8_t **bytes,
+			  struct weir_error *err);
+/* What was written there, of at most that size. */
+void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
+			     uint64_t row_count);
+/* Both end the task and free it. Its parts are freed when they have been released too. */
+void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task);
+/* The payload may be of any size; where there is no room for it only code and text arrive. */
+void weir_worker_side_failed(struct weir_worker_side *side, struct weir_side_task *task, int code, const char *text,
+			     const void *payload, uint64_t size);
+/* Nothing in this process reads the part's bytes any more. Once for each part; any thread. */
+void weir_side_part_release(struct weir_worker_side *side, struct weir_side_part *part);
+/* Drops the tasks that are open, as well. */
 void weir_worker_side_release(struct weir_worker_side *side);
 
 #endif

@@ -44,6 +44,7 @@ struct driver {
 	struct source source;
 	struct weir_core *core;
 	struct weir_pool *pool;
+	int setup;
 	struct WEIR_LIST(struct weir_pool_event) queue;
 	size_t queue_head;
 	struct weir_actions actions;
@@ -225,7 +226,7 @@ static void perform(struct driver *d, const struct weir_action *action)
 		/* fall through */
 	case WEIR_DO_START_WORKER:
 	case WEIR_DO_KILL_WORKER:
-		if (weir_pool_perform(d->pool, action, batch, &d->f->err)) {
+		if (weir_pool_perform(d->pool, action, &batch, 1, &d->f->err)) {
 			print_error("%s\n", d->f->err.message);
 			fail();
 		}
@@ -238,7 +239,7 @@ static void perform(struct driver *d, const struct weir_action *action)
 		return;
 	case WEIR_DO_STOP_SLOT:
 		if (action->stage == WORKER_STAGE)
-			assert_int_equal(weir_pool_perform(d->pool, action, batch, &d->f->err), 0);
+			assert_int_equal(weir_pool_perform(d->pool, action, &batch, 1, &d->f->err), 0);
 		return;
 	case WEIR_DO_GRANT:
 		d->lane.grant += action->bytes;
@@ -434,6 +435,7 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 	d->random = (struct random){seed ^ 99};
 	fixture_store(f, (struct weir_store_options){.region_size = 1 << 20});
 	source_init(&d->source, f->account, &f->err);
+	d->setup = setup_of("identity");
 	d->split_chunks = calloc(BATCHES_MAX, sizeof(*d->split_chunks));
 	d->seen = calloc(BATCHES_MAX, 1);
 	assert_int_equal(weir_core_new(f->account, &options, &d->core, &f->err), 0);
@@ -441,9 +443,9 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 				       &(struct weir_pool_options){.store = f->store,
 								   .stage = WORKER_STAGE,
 								   .slots = WORKERS,
-								   .argv = (const char *const[]){copy_worker(), NULL},
-								   .setup = d->source.setup.data,
-								   .setup_size = d->source.setup.size,
+								   .launcher = test_launcher(),
+								   .setup = d->setup,
+								   .setup_size = strlen("identity"),
 								   .region_size = 256 << 20},
 				       &d->pool, &f->err),
 			 0);
@@ -506,6 +508,7 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 		if (d->killer.pidfds[i] >= 0)
 			close(d->killer.pidfds[i]);
 	pthread_mutex_destroy(&d->killer.lock);
+	close(d->setup);
 	weir_core_free(d->core);
 	weir_list_release(&d->actions, f->account);
 	weir_list_release(&d->queue, f->account);

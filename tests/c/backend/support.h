@@ -1,10 +1,10 @@
 /* What the tests of worker processes share: batches that can be made again from their number, chunks of them, and the
- * place of the test worker. */
+ * test worker: where it is and what it is told (test_worker.c). */
 #ifndef WEIR_TESTS_BACKEND_SUPPORT_H
 #define WEIR_TESTS_BACKEND_SUPPORT_H
 
-#include "arrow/ipc.h"
-#include "base/text.h"
+#include "arrow/block.h"
+#include "backend/local/launcher.h"
 #include "store/support.h"
 
 #include <libgen.h>
@@ -13,7 +13,6 @@
 struct source {
 	struct weir_account *account;
 	struct weir_schema *schema;
-	struct weir_text setup; /* the schema message */
 };
 
 static inline void source_init(struct source *source, struct weir_account *account, struct weir_error *err)
@@ -25,13 +24,10 @@ static inline void source_init(struct source *source, struct weir_account *accou
 	source->account = account;
 	source->schema = weir_schema_new(account, fields, 3, NULL, err);
 	assert_non_null(source->schema);
-	weir_text_init(&source->setup, account);
-	assert_int_equal(weir_ipc_write_schema(source->schema, &source->setup, err), 0);
 }
 
 static inline void source_release(struct source *source)
 {
-	weir_text_release(&source->setup);
 	weir_schema_unref(source->schema);
 }
 
@@ -78,16 +74,16 @@ static inline struct weir_batch *batch_of(const struct source *source, uint64_t 
 static inline struct weir_chunk *chunk_of_batch(struct weir_store *store, const struct weir_batch *batch,
 						struct weir_error *err)
 {
-	struct weir_chunk_plan plan;
+	struct weir_block_plan plan;
 	struct weir_chunk *chunk;
 	uint8_t *bytes;
 
-	assert_int_equal(weir_chunk_measure(batch, &plan, err), 0);
+	assert_int_equal(weir_block_measure(batch, &plan, err), 0);
 	if (weir_chunk_reserve(store, plan.size, &chunk, &bytes, err)) {
 		print_error("%s\n", err->message);
 		fail();
 	}
-	assert_int_equal(weir_chunk_write(batch, &plan, bytes, err), 0);
+	assert_int_equal(weir_block_write(batch, &plan, bytes, err), 0);
 	weir_chunk_seal(chunk, plan.size);
 	return chunk;
 }
@@ -97,12 +93,12 @@ static inline bool chunk_is(const struct source *source, struct weir_chunk *chun
 			    int64_t first, int64_t count, struct weir_error *err)
 {
 	struct weir_batch *want = batch_of(source, key, rows, err), *got;
+	struct weir_block_cache cache = {0};
 	const uint8_t *bytes;
 	bool equal;
 
 	assert_int_equal(weir_chunk_pin(chunk, &bytes, err), 0);
-	if (weir_chunk_open(source->account, source->schema, bytes, weir_chunk_size(chunk), NULL, NULL, true, &got,
-			    err)) {
+	if (weir_block_open(source->account, &cache, bytes, weir_chunk_size(chunk), NULL, true, &got, err)) {
 		print_error("%s\n", err->message);
 		fail();
 	}
@@ -115,21 +111,45 @@ static inline bool chunk_is(const struct source *source, struct weir_chunk *chun
 	}
 	weir_batch_unref(got);
 	weir_batch_unref(want);
+	weir_block_cache_release(&cache);
 	weir_chunk_unpin(chunk);
 	return equal;
 }
 
 /* Beside this program. */
-static inline const char *copy_worker(void)
+static inline const char *beside(const char *name)
 {
-	static char path[PATH_MAX];
+	static char path[PATH_MAX + 64];
 	char self[PATH_MAX];
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	assert_true(length > 0);
 	self[length] = 0;
-	snprintf(path, sizeof(path), "%s/backend/copy_worker", dirname(self));
+	snprintf(path, sizeof(path), "%s/backend/%s", dirname(self), name);
 	return path;
+}
+
+/* Starts the test worker; lives as long as the program. */
+static inline const struct weir_launcher *test_launcher(void)
+{
+	static const char *argv[2];
+	static struct weir_spawner spawner;
+
+	if (!argv[0]) {
+		argv[0] = strdup(beside("test_worker"));
+		weir_spawner_init(&spawner, argv);
+	}
+	return &spawner.launcher;
+}
+
+/* What the test worker is to do. */
+static inline int setup_of(const char *text)
+{
+	int fd = memfd_create("setup", MFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	return fd;
 }
 
 #endif
