@@ -1,0 +1,317 @@
+"""A user's function on the driver's side: what was asked for, whether it can be, and what the engine needs to run it.
+
+    CallSpec ─▶ check(spec)   when map_batches is called: the errors that need no run, the operator's name
+             ─▶ prepare(spec, session)   when a run starts: pool sizes, the function pickled, the world a worker sees
+
+A worker gets the driver's sys.path, working directory, environment and argv of the moment when the run starts. Nothing
+is started here.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from types import MethodType
+from typing import Any
+
+from weir import _formats, _setup
+
+KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
+AUTO_BYTES = 16 << 20  # batch_size="auto"
+_RUNTIME_ENV = ("env_vars", "working_dir")
+# Set to the number of threads a worker may use, unless the user has set them.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class CallSpec:
+    """A map_batches, map, flat_map or filter with a Python function, as it was called.
+
+    >>> spec = CallSpec("map_batches", lambda batch: batch, batch_size=100)
+    >>> check(spec)
+    >>> spec.name
+    'MapBatches(<lambda>)'
+    """
+
+    def __init__(self, kind: str, fn: Any, fn_args: Sequence[Any] | None = None,
+                 fn_kwargs: Mapping[str, Any] | None = None, fn_constructor_args: Sequence[Any] | None = None,
+                 fn_constructor_kwargs: Mapping[str, Any] | None = None, batch_size: int | str | None = None,
+                 batch_format: str | None = "default", zero_copy_batch: bool = True, compute: Any = None,
+                 concurrency: Any = None, num_cpus: float | None = None, num_gpus: float | None = None,
+                 memory: float | None = None, runtime_env: Mapping[str, Any] | None = None, name: str = "",
+                 context: Any = None, max_concurrency: int | None = None) -> None:
+        self.kind, self.fn = kind, fn
+        self.fn_args, self.fn_kwargs = fn_args, fn_kwargs
+        self.fn_constructor_args, self.fn_constructor_kwargs = fn_constructor_args, fn_constructor_kwargs
+        self.batch_size, self.batch_format, self.zero_copy_batch = batch_size, batch_format, zero_copy_batch
+        self.compute, self.concurrency = compute, concurrency
+        self.num_cpus, self.num_gpus, self.memory = num_cpus, num_gpus, memory
+        self.runtime_env, self.name, self.context = runtime_env, name, context
+        self.max_concurrency = max_concurrency
+
+    @property
+    def is_class(self) -> bool:
+        return isinstance(self.fn, type)
+
+
+def function_name(fn: Any) -> str:
+    """A function's name as Ray Data shows it.
+
+    >>> function_name(len), function_name(lambda row: row)
+    ('len', '<lambda>')
+    """
+    if isinstance(fn, MethodType):
+        return f"{type(fn.__self__).__name__}.{fn.__name__}"
+    if hasattr(fn, "func") and hasattr(fn, "keywords"):  # functools.partial
+        return function_name(fn.func)
+    name = getattr(fn, "__name__", None)
+    return name if isinstance(name, str) else type(fn).__name__
+
+
+def operator_name(kind: str, fn: Any) -> str:
+    """
+    >>> operator_name("flat_map", len)
+    'FlatMap(len)'
+    """
+    return f"{KINDS[kind]}({function_name(fn)})"
+
+
+# ---- at the call ----
+
+def check(spec: CallSpec) -> None:
+    """Raises what can be known without running; gives the spec its name."""
+    if not callable(spec.fn):
+        raise ValueError(f"{spec.kind} takes a function or a class, not {spec.fn!r}")
+    if spec.is_class and "__call__" not in {name for cls in spec.fn.__mro__ for name in vars(cls)}:
+        raise ValueError(f"{spec.kind}: the class {spec.fn.__name__} has no __call__ method")
+    if not spec.is_class and (spec.fn_constructor_args is not None or spec.fn_constructor_kwargs is not None):
+        which = "fn_constructor_args" if spec.fn_constructor_args is not None else "fn_constructor_kwargs"
+        raise ValueError(f"{which} can only be given with a class, and {function_name(spec.fn)} is a function")
+    _formats.check_format(spec.batch_format)
+    _check_batch_size(spec)
+    pool_sizes(spec)
+    for name in ("num_cpus", "num_gpus", "memory"):
+        value = getattr(spec, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+            raise ValueError(f"{name} is a number of at least 0, not {value!r}")
+    _check_runtime_env(spec.runtime_env)
+    if not spec.name:
+        spec.name = operator_name(spec.kind, spec.fn)
+
+
+def _check_batch_size(spec: CallSpec) -> None:
+    size = spec.batch_size
+    if size is None or size == "auto":
+        if size is None and spec.num_gpus and spec.kind == "map_batches":
+            raise ValueError("map_batches with num_gpus needs a batch_size: the largest with which the GPU's memory suffices "
+                             "is best")
+        return
+    if isinstance(size, bool) or not hasattr(size, "__index__"):
+        raise ValueError(f'batch_size is a number of rows, None or "auto", not {size!r}')
+    spec.batch_size = int(size)
+    if spec.batch_size < 1:
+        raise ValueError(f"batch_size is at least 1, not {size}")
+
+
+def _check_runtime_env(env: Mapping[str, Any] | None) -> None:
+    for key in env or {}:
+        if key not in _RUNTIME_ENV:
+            raise ValueError(f"runtime_env may have {' and '.join(_RUNTIME_ENV)}; {key!r} is not supported")
+    variables = (env or {}).get("env_vars") or {}
+    for name, value in variables.items():
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise TypeError(f"runtime_env's env_vars are str to str, not {name!r}: {value!r}")
+    folder = (env or {}).get("working_dir")
+    if folder is not None and not os.path.isdir(folder):
+        raise ValueError(f"runtime_env's working_dir {folder!r} is no folder")
+
+
+def pool_sizes(spec: CallSpec) -> dict[str, int]:
+    """slots_min, slots_max, slots_first and in_flight; 0 leaves it to the engine.
+
+    >>> class Model:
+    ...     def __call__(self, batch): return batch
+    >>> pool_sizes(CallSpec("map_batches", Model, concurrency=(2, 4)))
+    {'slots_min': 2, 'slots_max': 4, 'slots_first': 2, 'in_flight': 0}
+    """
+    sizes = {"slots_min": 0, "slots_max": 0, "slots_first": 0, "in_flight": 0}
+    compute = spec.compute
+    if compute is None and spec.concurrency is not None:
+        return sizes | _from_concurrency(spec)
+    if compute is None or (isinstance(compute, str) and compute == ("actors" if spec.is_class else "tasks")):
+        return sizes
+    is_actors = compute == "actors" or hasattr(compute, "min_size")
+    is_tasks = compute == "tasks" or (not is_actors and hasattr(compute, "size"))
+    if not is_actors and not is_tasks:
+        raise ValueError(f"compute is a TaskPoolStrategy or an ActorPoolStrategy, not {compute!r}")
+    if spec.is_class and is_tasks:
+        raise ValueError(f"{function_name(spec.fn)} is a class and needs an ActorPoolStrategy, or no compute at all; "
+                         f"got {compute!r}")
+    if not spec.is_class and is_actors:
+        raise ValueError(f"{function_name(spec.fn)} is a function and needs a TaskPoolStrategy, or no compute at all; "
+                         f"got {compute!r}")
+    if is_tasks:
+        return sizes | {"slots_max": _limited(getattr(compute, "size", None))}
+    return sizes | {"slots_min": _limited(compute.min_size), "slots_max": _limited(compute.max_size),
+                    "slots_first": _limited(compute.initial_size),
+                    "in_flight": _limited(getattr(compute, "max_tasks_in_flight_per_actor", None))}
+
+
+def _limited(value: Any) -> int:
+    return 0 if value is None or value == float("inf") else int(value)
+
+
+def _from_concurrency(spec: CallSpec) -> dict[str, int]:
+    wanted = spec.concurrency
+    if isinstance(wanted, int) and not isinstance(wanted, bool):
+        if wanted < 1:
+            raise ValueError(f"concurrency is at least 1, not {wanted}")
+        if not spec.is_class:
+            return {"slots_max": wanted}
+        return {"slots_min": wanted, "slots_max": wanted, "slots_first": wanted}
+    if not isinstance(wanted, tuple) or len(wanted) not in (2, 3) or not all(type(n) is int for n in wanted):
+        raise ValueError(f"concurrency is a number, (min, max) or (min, max, initial), not {wanted!r}")
+    if not spec.is_class:
+        raise ValueError(f"concurrency={wanted!r} needs a class; {function_name(spec.fn)} is a function, for which a single "
+                         "number is the most that run at once")
+    low, high, first = (*wanted, wanted[0])[:3]
+    if not 1 <= low <= high or not low <= first <= high:
+        raise ValueError(f"concurrency is (min, max) or (min, max, initial) with 1 ≤ min ≤ initial ≤ max, not {wanted!r}")
+    return {"slots_min": low, "slots_max": high, "slots_first": first}
+
+
+# ---- at the start of a run ----
+
+def prepare(spec: CallSpec, session: Any = None) -> dict[str, Any]:
+    """What Flow.call takes: the fields of a call step, and setup=(fd, size). The caller closes the descriptor after
+    it. `session`: asked for num_gpus, when it has it."""
+    if not spec.name:
+        check(spec)
+    context = spec.context
+    head = {
+        "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
+        "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
+        "arrow_backed": bool(getattr(context, "enable_arrow_backed_pandas_conversion", True)),
+        "retried": _retried(context), "max_concurrency": spec.max_concurrency, **world(spec, session),
+    }
+    setup = _setup.write(head, function_objects(spec), spec.name)
+    is_auto = spec.batch_size == "auto"
+    return {
+        "name": spec.name, **pool_sizes(spec),
+        "batch_rows": spec.batch_size if isinstance(spec.batch_size, int) else 0,
+        "chunk_bytes": AUTO_BYTES if is_auto else 0,
+        "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
+        "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
+        "user_retries": _user_retries(spec), "setup": setup,
+    }
+
+
+def function_objects(spec: CallSpec) -> dict[str, Any]:
+    """What is pickled."""
+    return {"fn": spec.fn, "fn_args": tuple(spec.fn_args or ()), "fn_kwargs": dict(spec.fn_kwargs or {}),
+            "fn_constructor_args": tuple(spec.fn_constructor_args or ()),
+            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {})}
+
+
+def cpus_of(spec: CallSpec) -> float:
+    """Logical CPUs of a running call: one, or none beside a GPU, when nothing was said."""
+    if spec.num_cpus is not None:
+        return spec.num_cpus
+    return 0 if spec.num_gpus else 1
+
+
+def _user_retries(spec: CallSpec) -> int:
+    # A list of errors is the worker's to look at (head["retried"]): only it has the exception.
+    wanted = getattr(spec.context, "actor_task_retry_on_errors", False) if spec.is_class else False
+    return 0xFFFF if wanted is True else 0
+
+
+def _retried(context: Any) -> dict[str, Any] | None:
+    wanted: Any = getattr(context, "retried_map_errors", False)
+    times = int(getattr(context, "max_map_retries", 0) or 0)
+    if not wanted or times < 1:
+        return None
+    items = [wanted] if isinstance(wanted, (str, type)) else ([] if wanted is True else list(wanted))
+    return {"times": times, "texts": [item for item in items if isinstance(item, str)],
+            "names": [f"{item.__module__}.{item.__qualname__}" for item in items if isinstance(item, type)],
+            "all": wanted is True}
+
+
+def world(spec: CallSpec, session: Any = None) -> dict[str, Any]:
+    """What a worker of this run sees of the world: the driver's, as it is now, and runtime_env on top."""
+    env = spec.runtime_env or {}
+    folder = env.get("working_dir")
+    try:
+        cwd: str | None = os.getcwd()
+    except OSError:  # it was removed; a worker stays where the zygote is
+        cwd = None
+    path = [entry if entry else (cwd or "") for entry in sys.path]
+    if folder is not None:
+        cwd = os.path.abspath(folder)
+        path = [cwd, *path]
+    threads = max(1, int(spec.num_cpus or 1))
+    environ = dict(os.environ)
+    for name in THREAD_VARIABLES:
+        if spec.num_cpus is not None or name not in environ:
+            environ[name] = str(threads)
+    environ.update(env.get("env_vars") or {})
+    return {"sys_path": path, "cwd": cwd, "environ": environ, "argv": list(getattr(sys, "argv", [""])),
+            "threads": threads, "num_gpus": float(spec.num_gpus or 0),
+            "gpus": gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []}
+
+
+def gpu_pool(declared: float | None = None) -> list[str]:
+    """The GPUs to hand out, as CUDA_VISIBLE_DEVICES names them. CUDA itself is not asked.
+
+    >>> gpu_pool(2)
+    ['0', '1']
+    """
+    if declared:
+        return [str(i) for i in range(int(declared))]
+    inherited = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if inherited is not None:
+        return [entry.strip() for entry in inherited.split(",") if entry.strip() not in ("", "-1", "NoDevFiles")]
+    try:
+        return [str(i) for i in range(len(os.listdir("/proc/driver/nvidia/gpus")))]
+    except OSError:
+        return []
+
+
+# ---- the zygote ----
+
+_hash_seed: str | None = None
+
+
+def zygote_command(preload: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+    """argv and environment of the process from which workers are forked."""
+    global _hash_seed
+    if not sys.executable:
+        raise RuntimeError("worker processes need Python's interpreter, and sys.executable does not say where it is")
+    if _hash_seed is None:
+        _hash_seed = os.environ.get("PYTHONHASHSEED", "random")
+        if _hash_seed == "random":
+            # One for the session, so that a zygote that had to be started again hashes as the first one did.
+            _hash_seed = str(int.from_bytes(os.urandom(4), "little"))
+    env = dict(os.environ) | {name: "1" for name in THREAD_VARIABLES} | {"PYTHONHASHSEED": _hash_seed}
+    env.pop("PYTHONINSPECT", None)
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
+    words = [word for entry in sys.path for word in ("--path", os.path.abspath(entry))]
+    words += [word for module in preload for word in ("--preload", module)]
+    return [sys.executable, *interpreter_flags(), program, *words], env
+
+
+def interpreter_flags() -> list[str]:
+    """The options this interpreter was started with, as far as they change how code runs."""
+    flags = sys.flags
+    words = ["-P"]  # the zygote's own folder is not to be searched for modules
+    for name, option in (("dont_write_bytecode", "-B"), ("ignore_environment", "-E"), ("no_user_site", "-s"),
+                         ("no_site", "-S")):
+        if getattr(flags, name):
+            words.append(option)
+    words += ["-O"] * flags.optimize + ["-b"] * flags.bytes_warning
+    for option in sys.warnoptions:
+        words += ["-W", option]
+    for key, value in getattr(sys, "_xoptions", {}).items():
+        if key in ("dev", "utf8", "faulthandler", "no_debug_ranges", "int_max_str_digits", "frozen_modules",
+                   "warn_default_encoding"):
+            words += ["-X", key if value is True else f"{key}={value}"]
+    return words

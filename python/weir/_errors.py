@@ -1,0 +1,348 @@
+"""Errors of user code on their way from a worker to the driver.
+
+    worker:  exception ─▶ pack() ─▶ bytes ─▶ (engine) ─▶ CallFailed(payload, operator, origin)
+    driver:  CallFailed ─▶ translated() / from_failure() ─▶ an exception that the user's own `except` catches
+
+The payload is a pickled dict of texts, with the exception itself inside it as bytes of its own: a class that cannot be
+rebuilt in the driver costs its object, never the report. The class that is raised is made on the spot from
+RayTaskError, UserCodeException and the user's class, so each of the three catches it.
+"""
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from types import TracebackType
+from typing import Any, Literal
+
+Kind = Literal["error", "returned", "constructor", "setup"]
+
+# Frames of these lie between a worker's loop and the user's function, and are not shown.
+_OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep,
+         os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "asyncio") + os.sep)
+
+
+class RayError(Exception):
+    """The base of what weir raises under Ray's names.
+
+    >>> issubclass(RayTaskError, RayError)
+    True
+    """
+
+
+class UserCodeException(RayError):
+    """A user's function raised.
+
+    >>> issubclass(UserCodeException, RayError)
+    True
+    """
+
+
+class RayDataUserCodeException(UserCodeException):
+    """The name under which ray.data.exceptions has it.
+
+    >>> issubclass(RayDataUserCodeException, UserCodeException)
+    True
+    """
+
+
+class RayTaskError(RayError):
+    """A task failed. `cause` is the original exception, `operator` the step, `traceback_str` what happened as text.
+
+    >>> RayTaskError("MapBatches(f) failed").cause is None
+    True
+    """
+    cause: BaseException | None = None
+    operator: str = ""
+    traceback_str: str = ""
+    pid: int = 0
+    origin: str = ""
+
+
+class RayActorError(RayError):
+    """A worker of a class function failed.
+
+    >>> issubclass(ActorDiedError, RayActorError)
+    True
+    """
+    cause: BaseException | None = None
+    operator: str = ""
+
+
+class ActorDiedError(RayActorError):
+    """A class's constructor raised, or its worker died too often.
+
+    >>> str(ActorDiedError("MapBatches(Model): the constructor failed"))
+    'MapBatches(Model): the constructor failed'
+    """
+
+
+class WorkerCrashedError(RayError):
+    """Worker processes died too often over the same batch.
+
+    >>> issubclass(WorkerCrashedError, RayError)
+    True
+    """
+
+
+class OutOfMemoryError(RayError, MemoryError):
+    """A function needs more memory than the limit leaves it, even alone.
+
+    >>> issubclass(OutOfMemoryError, MemoryError)
+    True
+    """
+
+
+class TaskCancelledError(RayError):
+    """The run was cancelled.
+
+    >>> issubclass(TaskCancelledError, RayError)
+    True
+    """
+
+
+class SystemException(Exception):
+    """An error inside weir itself.
+
+    >>> issubclass(SystemException, Exception)
+    True
+    """
+
+
+class ExecutionTimeoutError(Exception):
+    """A run made no progress for too long.
+
+    >>> issubclass(ExecutionTimeoutError, Exception)
+    True
+    """
+
+
+class ArrowConversionError(ValueError):
+    """Values or blocks do not fit into one column.
+
+    >>> issubclass(ArrowConversionError, ValueError)
+    True
+    """
+
+
+class WrongReturn(ValueError):
+    """What a function returned is not what its operator takes. Stays inside weir: the driver raises RayTaskError with
+    ValueError."""
+
+
+# Attributes that live in C structs, not in __dict__, of the exceptions that have them.
+_C_FIELDS = ("errno", "strerror", "filename", "filename2", "characters_written", "encoding", "object", "start", "end",
+             "reason", "name", "path", "msg", "lineno", "offset", "text", "print_file_and_line", "obj", "code")
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback as text, from the first frame outside weir."""
+    import traceback
+
+    tb = error.__traceback__
+    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_OURS):
+        tb = tb.tb_next
+    if tb is None:
+        return "".join(traceback.format_exception_only(type(error), error)).rstrip("\n")
+    return "".join(traceback.format_exception(type(error), error, tb)).rstrip("\n")
+
+
+def _name_of(cls: type) -> str:
+    return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
+
+
+def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None) -> bytes:
+    """An exception as the bytes that go to the driver. `rows`: first and last row of the task's input, when known."""
+    advise(error)
+    try:
+        text = str(error)
+    except Exception as second:  # a __str__ that raises is the user's, too
+        text = f"<its text could not be made: {type(second).__name__}>"
+    try:
+        trace = user_traceback(error)
+    except Exception:
+        trace = f"{_name_of(type(error))}: {text}"
+    return pickle.dumps({"kind": kind, "type": _name_of(type(error)), "text": text, "traceback": trace, "rows": rows,
+                         "pid": os.getpid(), "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
+
+
+def _pickled(error: BaseException) -> bytes | None:
+    try:
+        import cloudpickle  # type: ignore[import-untyped]
+        data = cloudpickle.dumps(error, protocol=5)
+    except Exception:  # any exception of a user's __reduce__: the texts travel without the object
+        return None
+    return bytes(data)
+
+
+def advise(error: BaseException) -> None:
+    """Adds a note where weir knows what to do about an error."""
+    text = str(error) if isinstance(error, (ValueError, RuntimeError)) else ""
+    if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
+        error.add_note("batches are views of shared memory: zero_copy_batch=False gives writable copies")
+    elif "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
+                                          and type(error).__module__.startswith("torch")):
+        error.add_note("the GPU's memory did not suffice: a smaller batch_size needs less of it")
+
+
+def from_failure(payload: bytes, operator: str, origin: str = "", original: bool = False) -> BaseException:
+    """The exception to raise for what a worker packed. `original`: raise_original_map_exception."""
+    try:
+        report: dict[str, Any] = pickle.loads(payload)
+    except Exception as damage:
+        return SystemException(f"{operator} failed, and its report could not be read: {damage}")
+    cause = _rebuilt(report["exception"])
+    text = _describe(report, operator, origin)
+    kind = report["kind"]
+    if kind == "constructor":
+        died = ActorDiedError(text)
+        died.cause, died.operator = cause, operator
+        return died
+    if kind == "returned":
+        error: RayTaskError = _make((RayTaskError, ValueError), ValueError, None, text)
+    elif kind == "setup":
+        error = _make((RayTaskError,), type(cause) if cause else None, cause, text)
+    else:
+        bases = (RayTaskError,) if original else (RayTaskError, RayDataUserCodeException)
+        error = _make(bases, type(cause) if cause else None, cause, text)
+        if cause is None and original:
+            error = _make((RayTaskError, RayDataUserCodeException), None, None, text)
+    error.operator, error.origin = operator, origin
+    error.traceback_str, error.pid = report["traceback"], report["pid"]
+    return error
+
+
+def _rebuilt(data: bytes | None) -> BaseException | None:
+    if data is None:
+        return None
+    try:
+        error = pickle.loads(data)
+    except Exception:  # a class whose __init__ takes other arguments, or that this process cannot import
+        return None
+    return error if isinstance(error, BaseException) else None
+
+
+def _describe(report: dict[str, Any], operator: str, origin: str) -> str:
+    rows = report["rows"]
+    place = origin
+    if rows and not origin:
+        place = f"row {rows[0]}" if rows[0] == rows[1] else f"rows {rows[0]}–{rows[1]}"
+        place += " of its input"
+    elif rows:
+        place += f", row {rows[0]} there" if rows[0] == rows[1] else f", rows {rows[0]}–{rows[1]} there"
+    what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
+            "returned": "returned what cannot be used"}.get(report["kind"], "failed")
+    return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']})\n{report['traceback']}"
+
+
+def _mixes(cls: type[BaseException]) -> bool:
+    # What would end the interpreter or a generator instead of being an error is left out: it stays in .cause.
+    return issubclass(cls, Exception) and not issubclass(cls, (StopIteration, StopAsyncIteration))
+
+
+def _make(bases: tuple[type, ...], cause_class: type[BaseException] | None, cause: BaseException | None,
+          text: str) -> RayTaskError:
+    cls = _class_of(bases, cause_class)
+    try:
+        error: RayTaskError = cls(*(cause.args if cause is not None else ()))
+    except Exception:  # a user's __new__ that wants something else
+        cls = _class_of(bases, None)
+        error = cls()
+    error.__dict__["_weir_text"] = text
+    if cause is None:
+        error.args = (text,)
+        return error
+    error.cause = cause
+    error.args = cause.args
+    for name, value in getattr(cause, "__dict__", {}).items():
+        if name != "__notes__" and name not in error.__dict__:
+            _try_set(error, name, value)
+    for name in _C_FIELDS:
+        if hasattr(cause, name) and name not in error.__dict__:
+            _try_set(error, name, getattr(cause, name))
+    return error
+
+
+def _try_set(error: BaseException, name: str, value: Any) -> None:
+    try:
+        setattr(error, name, value)
+    except Exception:  # a read-only property of the user's class reads the same from .cause
+        return
+
+
+_classes: dict[tuple[type, ...], type[RayTaskError]] = {}
+
+
+def _class_of(bases: tuple[type, ...], cause_class: type[BaseException] | None) -> type[RayTaskError]:
+    if cause_class is None or not _mixes(cause_class):
+        cause_class = None
+    key = bases + ((cause_class,) if cause_class else ())
+    if key in _classes:
+        return _classes[key]
+    name = f"RayTaskError({cause_class.__name__})" if cause_class else "RayTaskError"
+    body = {"__init__": _init, "__str__": _str, "__repr__": _repr, "__reduce__": _reduce, "__module__": "weir.exceptions",
+            "__doc__": "A task failed with this error of the user's; see RayTaskError."}
+    try:
+        made = type(name, tuple(dict.fromkeys(key)), body)
+    except Exception:  # a class that refuses to be a base, or bases that do not go together: .cause has the object
+        made = type("RayTaskError", bases, body)
+    if len(_classes) < 1000:
+        _classes[key] = made
+    return made
+
+
+def _init(self: RayTaskError, *args: Any) -> None:
+    """Does nothing: the user's own constructor must not run again."""
+
+
+def _str(self: RayTaskError) -> str:
+    return str(self.__dict__.get("_weir_text", ""))
+
+
+def _repr(self: RayTaskError) -> str:
+    return f"{type(self).__name__}({str(self)!r})"
+
+
+def _rebuild(bases: tuple[type, ...], cause: BaseException | None, text: str, operator: str, origin: str, trace: str,
+             pid: int) -> RayTaskError:
+    error = _make(bases, type(cause) if cause else None, cause, text)
+    error.operator, error.origin, error.traceback_str, error.pid = operator, origin, trace, pid
+    return error
+
+
+def _reduce(self: RayTaskError) -> tuple[Any, ...]:
+    bases = [RayTaskError] if not isinstance(self, RayDataUserCodeException) else [RayTaskError,
+                                                                                  RayDataUserCodeException]
+    if self.cause is None and isinstance(self, ValueError):
+        bases.append(ValueError)  # type: ignore[arg-type]
+    return _rebuild, (tuple(bases), self.cause, str(self), self.operator, self.origin, self.traceback_str, self.pid)
+
+
+class translated:
+    """Around anything that waits for a run: what the engine says of a worker's failure becomes the user's exception.
+
+    `context`: a DataContext, or None; only raise_original_map_exception is looked at.
+    """
+
+    def __init__(self, context: Any = None) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if error is not None and "weir._weir" in sys.modules:
+            made = translate(error, self.context)
+            if made is not error:
+                raise made from None
+
+
+def translate(error: BaseException, context: Any = None) -> BaseException:
+    """The exception to raise for one of the engine's: itself, or what a worker's report says."""
+    from weir import _weir
+
+    if not isinstance(error, _weir.CallFailed):
+        return error
+    return from_failure(error.payload, error.operator, error.origin or "",
+                        bool(getattr(context, "raise_original_map_exception", False)))

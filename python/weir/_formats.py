@@ -1,0 +1,391 @@
+"""Batches as NumPy, pandas, pyarrow and torch, and back.
+
+    to_format(batch, "numpy", zero_copy)  →  what a function, iter_batches or take_batch gives the user
+    from_result(value)                    →  batches, from what a function returned
+
+A Batch is a view of shared memory; what is made here keeps it alive. NumPy views are read-only unless copies are asked
+for. torch tensors may be written to: the pages are mapped privately, so the writer gets its own copy of them.
+pandas, pyarrow and torch are imported only when they are asked for, and named in the error when they are absent.
+"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weir._errors import WrongReturn
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas  # type: ignore[import-untyped]
+    import pyarrow  # type: ignore[import-untyped]
+    import torch
+    from weir._weir import Batch
+
+FORMATS = ("default", "numpy", "pandas", "pyarrow", "torch", None)
+PYTHON_OBJECT = "weir.python_object"
+RAGGED_TENSOR = "arrow.variable_shape_tensor"
+COPIED_MAX = 1 << 20  # results smaller than this may be kept for a while, so they are not left in the user's hands
+
+
+def check_format(name: object) -> None:
+    """ValueError for a batch_format that weir does not have.
+
+    >>> check_format("numpy")
+    >>> check_format("cudf")
+    Traceback (most recent call last):
+    ...
+    ValueError: batch_format is "default", "numpy", "pandas", "pyarrow", "torch" or None, not 'cudf'
+    """
+    if name is not None and (not isinstance(name, str) or name not in FORMATS):
+        raise ValueError(f'batch_format is "default", "numpy", "pandas", "pyarrow", "torch" or None, not {name!r}')
+
+
+def _need(module: str, purpose: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{purpose} needs {module.partition('.')[0]}, which is not installed "
+                          f"({error})", name=module) from None
+
+
+def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_backed: bool = True) -> Any:
+    """The batch in a batch_format. `arrow_backed`: pandas columns with pd.ArrowDtype."""
+    if name in ("default", "numpy"):
+        return batch.numpy(writable=not zero_copy)
+    if name == "pandas":
+        return to_pandas(batch, arrow_backed, zero_copy)
+    if name == "torch":
+        return to_torch(batch)
+    if name is None or name == "pyarrow":
+        return to_arrow(batch)
+    check_format(name)
+    raise AssertionError(name)
+
+
+# ---- pyarrow ----
+
+def to_arrow(batch: Batch) -> pyarrow.Table:
+    """The batch as a pyarrow.Table over the same memory. Columns of Python objects are an extension type whose values
+    come out by as_py() and to_pylist()."""
+    pa = _need("pyarrow", 'batch_format="pyarrow"')
+    table = pa.Table.from_batches([pa.record_batch(batch)])
+    for i, field in enumerate(table.schema):
+        if _extension_name(field) == PYTHON_OBJECT and not isinstance(field.type, pa.BaseExtensionType):
+            object_type = _python_object_type(field.type)
+            chunks = [pa.ExtensionArray.from_storage(object_type, chunk) for chunk in table.column(i).chunks]
+            table = table.set_column(i, pa.field(field.name, object_type), pa.chunked_array(chunks, object_type))
+    return table
+
+
+def _extension_name(field: pyarrow.Field) -> str:
+    name = getattr(field.type, "extension_name", None)
+    if name is not None:
+        return str(name)
+    return str((field.metadata or {}).get(b"ARROW:extension:name", b""), "utf-8", "replace")
+
+
+_python_object_types: dict[Any, Any] = {}
+
+
+def _python_object_type(storage: pyarrow.DataType) -> Any:
+    # Not registered with pyarrow: what pyarrow reads from a file must never become one of these, and be unpickled.
+    if storage not in _python_object_types:
+        import pickle
+
+        import pyarrow as pa
+
+        class PythonObjectScalar(pa.ExtensionScalar):  # type: ignore[misc]
+            def as_py(self, **options: Any) -> Any:
+                return None if self.value is None else pickle.loads(self.value.as_py())
+
+        class PythonObjectType(pa.ExtensionType):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__(storage, PYTHON_OBJECT)
+
+            def __arrow_ext_serialize__(self) -> bytes:
+                return b""
+
+            def __arrow_ext_scalar_class__(self) -> Any:
+                return PythonObjectScalar
+
+        _python_object_types[storage] = PythonObjectType()
+    return _python_object_types[storage]
+
+
+# ---- pandas ----
+
+def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True) -> pandas.DataFrame:
+    """The batch as a pandas.DataFrame: pd.ArrowDtype columns, categories for dictionaries, objects for tensors. A batch
+    that came from a frame has that frame's dtypes and index."""
+    pd = _need("pandas", 'batch_format="pandas"')
+    _need("pyarrow", 'batch_format="pandas"')
+    return table_to_pandas(to_arrow(batch), pd, arrow_backed, zero_copy)
+
+
+def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
+                    zero_copy: bool = True) -> pandas.DataFrame:
+    """The same for a table of several batches."""
+    import pyarrow as pa
+
+    own = bool(table.schema.metadata) and b"pandas" in table.schema.metadata
+    objects = {i: values for i, field in enumerate(table.schema)
+               if (values := _object_values(field, table.column(i))) is not None}
+    if own or not arrow_backed:
+        names = table.column_names
+        plain = table.drop_columns([names[i] for i in objects]) if objects else table
+        frame = plain.to_pandas()
+        for i, values in objects.items():
+            frame.insert(min(i, frame.shape[1]), names[i], pd.Series(values, index=frame.index, dtype=object))
+        return frame if zero_copy else frame.copy()
+    columns = {}
+    for i, field in enumerate(table.schema):
+        if i in objects:
+            columns[field.name] = pd.Series(objects[i], dtype=object)
+        elif pa.types.is_dictionary(field.type):
+            columns[field.name] = table.column(i).to_pandas()
+        else:
+            columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))
+    frame = pd.DataFrame(columns, copy=not zero_copy)
+    return frame if columns else pd.DataFrame(index=range(table.num_rows))
+
+
+def _object_values(field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[Any] | None:
+    """Values of a column that pandas holds as objects: tensors as arrays, Python objects as they are. None: others."""
+    import pyarrow as pa
+
+    if isinstance(field.type, pa.FixedShapeTensorType):
+        return [row for chunk in column.chunks for row in _fixed_rows(chunk)]
+    name = _extension_name(field)
+    if name == RAGGED_TENSOR:
+        return [row for chunk in column.chunks for row in _ragged_rows(getattr(chunk, "storage", chunk))]
+    if name == PYTHON_OBJECT:
+        return list(column.to_pylist())
+    return None
+
+
+def _fixed_rows(chunk: Any) -> list[Any]:
+    rows: list[Any] = list(chunk.to_numpy_ndarray()) if len(chunk) else []
+    if chunk.null_count:
+        rows = [row if valid else None for row, valid in zip(rows, chunk.is_valid().to_pylist())]
+    return rows
+
+
+def _ragged_rows(storage: Any) -> list[Any]:
+    data, shapes = storage.field("data"), storage.field("shape")
+    valid = storage.is_valid().to_pylist() if storage.null_count else [True] * len(storage)
+    return [data[i].values.to_numpy(zero_copy_only=False).reshape(shapes[i].as_py()) if valid[i] else None
+            for i in range(len(storage))]
+
+
+# ---- torch ----
+
+def to_torch(batch: Batch, dtypes: Any = None, device: Any = None) -> dict[str, torch.Tensor]:
+    """The batch as a dict of tensors over the same memory. `dtypes`: one torch dtype, or a dict by column."""
+    torch_module = _need("torch", "a torch batch")
+    tensors = {}
+    for name, array in batch.numpy().items():
+        tensor = array_to_tensor(array, name, torch_module)
+        wanted = dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes
+        if wanted is not None or device is not None:
+            tensor = tensor.to(device=device, dtype=wanted)
+        tensors[name] = tensor
+    return tensors
+
+
+def array_to_tensor(array: numpy.ndarray[Any, Any], name: str, torch: Any) -> Any:
+    """A tensor over the array's memory, which the caller may write to; lists of equal length are stacked."""
+    if array.dtype == object:
+        array = _stacked(array, name)
+    if array.dtype.kind in "USMmV":
+        raise TypeError(f"column {name!r} of type {array.dtype} cannot be a torch tensor: leave it out "
+                        "(select_columns, drop_columns), or give a collate_fn")
+    if not array.flags.writeable:
+        array = _writable_view(array)
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    try:
+        return torch.from_numpy(array)
+    except ValueError:  # negative strides
+        return torch.from_numpy(array.copy())
+
+
+def _stacked(array: numpy.ndarray[Any, Any], name: str) -> numpy.ndarray[Any, Any]:
+    import numpy as np
+
+    values = array.tolist() if array.ndim == 1 else list(array)
+    odd = next((v for v in values if not isinstance(v, (np.ndarray, list))), None)
+    if odd is not None or any(v is None for v in values):
+        what = "None" if odd is None else type(odd).__name__
+        raise TypeError(f"column {name!r} holds values of type {what}, which cannot be a torch tensor: leave it out "
+                        "(select_columns, drop_columns), or give a collate_fn")
+    arrays = [np.asarray(v) for v in values]
+    if len({a.shape for a in arrays}) > 1:
+        raise RuntimeError(f"column {name!r} holds arrays of different shapes, which cannot be one torch tensor: give a "
+                           "collate_fn that pads them, or takes them as a list")
+    stacked = np.stack(arrays) if arrays else np.empty((0,))
+    if stacked.dtype == object:
+        raise TypeError(f"column {name!r} holds lists of objects, which cannot be a torch tensor: give a collate_fn")
+    return stacked
+
+
+class _Writable:
+    """The same memory without the read-only flag; keeps the array alive."""
+
+    def __init__(self, array: numpy.ndarray[Any, Any]) -> None:
+        interface = dict(array.__array_interface__)
+        interface["data"] = (interface["data"][0], False)
+        self.__array_interface__ = interface
+        self.array = array
+
+
+def _writable_view(array: numpy.ndarray[Any, Any]) -> numpy.ndarray[Any, Any]:
+    import numpy as np
+
+    return np.asarray(_Writable(array)) if array.size else array.copy()
+
+
+# ---- what a function returned ----
+
+ALLOWED = "a dict of columns, a pandas.DataFrame, a pyarrow.Table, or a generator of these"
+
+
+def from_result(value: Any, copy: bool = False) -> list[Batch]:
+    """Batches from what a map_batches function returned. WrongReturn says what it was and what is allowed. `copy`: the
+    value may change after this call, so that small arrays are copied."""
+    from weir import _weir
+
+    if isinstance(value, _weir.Batch):
+        return [value]
+    pandas_module = sys.modules.get("pandas")
+    if pandas_module is not None and isinstance(value, pandas_module.DataFrame):
+        return _from_frame(value, copy)
+    if isinstance(value, Mapping):
+        return [_from_columns(value, copy)] if value else []
+    if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
+        if not _is_column_like(value):
+            return list(_weir.batch_from_arrow(value))
+    raise WrongReturn(f"the function returned {_what(value)}; it may return {ALLOWED}{_hint(value)}")
+
+
+def _is_column_like(value: Any) -> bool:
+    pa = sys.modules.get("pyarrow")
+    pd = sys.modules.get("pandas")
+    return ((pa is not None and isinstance(value, (pa.Array, pa.ChunkedArray)))
+            or (pd is not None and isinstance(value, pd.Series)))
+
+
+def _what(value: Any) -> str:
+    if value is None:
+        return "None"
+    text = repr(value)
+    if len(text) > 80:
+        text = text[:77] + "..."
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"a {type(value).__module__}.{type(value).__qualname__} of shape {shape}"
+    kind = type(value).__qualname__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} ({text})"
+
+
+def _hint(value: Any) -> str:
+    if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
+        return ': name the column, as in {"column": values}'
+    if value is None:
+        return ": does it lack a return?"
+    return ""
+
+
+def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
+    from weir import _weir
+
+    made: dict[str, Any] = {}
+    lengths: dict[str, int] = {}
+    for name, value in columns.items():
+        if not isinstance(name, str):
+            raise WrongReturn(f"the function returned a dict with the key {name!r}; column names are str")
+        column = made[name] = _column(name, value, copy)
+        lengths[name] = len(column)
+    if len(set(lengths.values())) > 1:
+        raise WrongReturn("the function returned columns of different lengths: "
+                          + ", ".join(f"{name!r} has {n}" for name, n in list(lengths.items())[:10]))
+    try:
+        return _weir.batch_from_columns(made)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise WrongReturn(f"the function returned a dict that cannot be made into columns: {error}") from error
+
+
+def _column(name: str, value: Any, copy: bool) -> Any:
+    """A list, an ndarray, or an object with __arrow_c_array__."""
+    kind = type(value)
+    if kind is list:
+        return value
+    np = sys.modules["numpy"]
+    if isinstance(value, np.ndarray):
+        if value.ndim == 0:
+            raise WrongReturn(f"the function returned a dict whose value for {name!r} is an array without dimensions; "
+                              "a column has one value a row")
+        return np.array(value) if copy and value.nbytes < COPIED_MAX and value.dtype != object else value
+    if isinstance(value, tuple):
+        return list(value)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(value, torch.Tensor):
+        return _column(name, _tensor_to_array(value, torch), copy)
+    pandas_module = sys.modules.get("pandas")
+    if pandas_module is not None and isinstance(value, (pandas_module.Series, pandas_module.Index)):
+        return _from_series(name, value, copy)
+    if hasattr(value, "__arrow_c_array__"):
+        return value
+    if hasattr(value, "combine_chunks") and hasattr(value, "__arrow_c_stream__"):
+        joined = value.combine_chunks()
+        return joined if hasattr(joined, "__arrow_c_array__") else _joined_chunks(joined)
+    if hasattr(value, "__array__") and not isinstance(value, np.generic):
+        return _column(name, np.asarray(value), copy)
+    if isinstance(value, (str, bytes, Mapping, np.generic)) or not hasattr(value, "__len__"):
+        raise WrongReturn(f"the function returned a dict whose value for {name!r} is {_what(value)}; each value is a list, "
+                          "a NumPy array or a torch tensor with one element a row")
+    return list(value)
+
+
+def _joined_chunks(chunked: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.concat_arrays(chunked.chunks) if chunked.num_chunks else pa.array([], chunked.type)
+
+
+def _tensor_to_array(tensor: Any, torch: Any) -> Any:
+    tensor = tensor.detach()
+    if tensor.device.type != "cpu":
+        tensor = tensor.cpu()
+    if tensor.dtype == torch.bfloat16:  # NumPy has no such type
+        tensor = tensor.float()
+    if tensor.is_conj() or tensor.is_neg():
+        tensor = tensor.resolve_conj().resolve_neg()
+    return tensor.numpy()
+
+
+def _from_series(name: str, series: Any, copy: bool) -> Any:
+    """A pandas column: NaN becomes null."""
+    import numpy as np
+
+    values = series.array
+    if series.dtype == object:
+        return [None if v is None or (isinstance(v, float) and v != v) else v for v in series.tolist()]
+    pa = _need("pyarrow", "a pandas result")
+    if type(values).__name__ == "NumpyExtensionArray" and copy:
+        values = np.array(values)
+    array = pa.array(values, from_pandas=True)
+    return _joined_chunks(array) if isinstance(array, pa.ChunkedArray) else array
+
+
+def _from_frame(frame: Any, copy: bool) -> list[Batch]:
+    if frame.columns.nlevels != 1 or not all(isinstance(name, str) for name in frame.columns):
+        raise WrongReturn(f"the function returned a DataFrame with the columns {list(frame.columns)[:10]!r}; column names "
+                          "are str")
+    if frame.columns.has_duplicates:
+        raise WrongReturn("the function returned a DataFrame with several columns of one name")
+    if not frame.shape[1]:
+        return []
+    return [_from_columns({name: frame[name] for name in frame.columns}, copy)]

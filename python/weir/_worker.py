@@ -1,0 +1,474 @@
+"""A worker process: takes batches, runs the user's function over them, gives the results back.
+
+    main() ─▶ enter(head) ─▶ make(head, objects) ─▶ for each task: apply(function, batch) ─▶ batches
+
+apply() is the whole of what happens to the data, and needs no process: local_mode and the tests call it as it is.
+A worker runs one thread. It starts as a fork of the zygote, with its descriptors in place; the engine's half of it
+(weir._weir.Worker) does the talking.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weir import _errors, _formats, _setup
+from weir._errors import WrongReturn
+
+if TYPE_CHECKING:
+    from weir._weir import Batch
+
+AUTO_BYTES = 16 << 20      # batch_size="auto": a batch's worth
+MERGED_MIN = 1 << 20       # results smaller than this are put together before they are written
+ROWS_AT_ONCE = 4096        # Python rows made in one go
+ROWS_KEPT = 1 << 16        # results of map and flat_map are made into a batch at the latest after so many
+IDLE_MS = 200              # without work for so long, a worker gives free memory back
+ASYNC_BATCHES = 4          # calls of an async function that go on at once
+ASYNC_ROWS = 64
+
+_inside: str | None = None
+
+
+def inside() -> str | None:
+    """The operator that this process works for, when it is a worker."""
+    return _inside
+
+
+class Constructing(Exception):
+    """A class's constructor raised; __cause__ is the user's error."""
+
+
+class Stopped(Exception):
+    """A function raised StopIteration, which would end the generators here; __cause__ is it."""
+
+
+class Function:
+    """A user's function as a worker holds it: made once, called for every batch.
+
+    `rows` says which of the current task's rows it was given last, for errors."""
+
+    def __init__(self, head: Mapping[str, Any], fn: Callable[..., Any], args: tuple[Any, ...],
+                 kwargs: dict[str, Any]) -> None:
+        self.kind: str = head["kind"]
+        self.name: str = head["name"]
+        self.batch_size: int | str | None = head["batch_size"]
+        self.batch_format: str | None = head["batch_format"]
+        self.zero_copy: bool = head["zero_copy"]
+        self.arrow_backed: bool = head["arrow_backed"]
+        self.retried: Mapping[str, Any] | None = head["retried"]
+        self.is_async = _is_async(fn)
+        limit = head["max_concurrency"]
+        self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
+        self.loop: Any = None
+        self.rows = (0, 0)
+        if args:
+            self.call: Callable[[Any], Any] = lambda value: fn(value, *args, **kwargs)
+        elif kwargs:
+            self.call = lambda value: fn(value, **kwargs)
+        else:
+            self.call = fn
+        if self.retried:
+            self.call = _retrying(self.call, self.retried)
+
+    def close(self) -> None:
+        if self.loop is not None:
+            self.loop.close()
+            self.loop = None
+
+
+def make(head: Mapping[str, Any], objects: Mapping[str, Any]) -> Function:
+    """The function ready to be called; a class is made into its one object. Constructing: its constructor raised."""
+    fn = objects["fn"]
+    if head["is_class"]:
+        try:
+            fn = fn(*objects["fn_constructor_args"], **objects["fn_constructor_kwargs"])
+        except BaseException as error:
+            raise Constructing from error
+    return Function(head, fn, tuple(objects["fn_args"]), dict(objects["fn_kwargs"]))
+
+
+def _is_async(fn: Any) -> bool:
+    import inspect
+
+    while hasattr(fn, "func") and hasattr(fn, "keywords"):  # functools.partial
+        fn = fn.func
+    for candidate in (fn, getattr(type(fn), "__call__", None)):
+        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
+            return True
+    return False
+
+
+def _retrying(call: Callable[[Any], Any], retried: Mapping[str, Any]) -> Callable[[Any], Any]:
+    def is_meant(error: Exception) -> bool:
+        names = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__}
+        return retried["all"] or bool(names.intersection(retried["names"])) or any(text in str(error)
+                                                                                  for text in retried["texts"])
+
+    def again(value: Any) -> Any:
+        for _ in range(retried["times"]):
+            try:
+                return call(value)
+            except Exception as error:
+                if not is_meant(error):
+                    raise
+        return call(value)
+
+    return again
+
+
+# ---- one task ----
+
+def apply(function: Function, batch: Batch) -> Iterator[Batch]:
+    """The results for one task's rows. Small ones are put together; an empty result comes only when it is the only one,
+    for its columns' sake."""
+    if batch.num_rows == 0:
+        return
+    results = _apply_batches(function, batch) if function.kind == "map_batches" else _apply_rows(function, batch)
+    yield from _merged(results)
+
+
+def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
+    from weir import _weir
+
+    kept: list[Batch] = []
+    size = 0
+    empty: Batch | None = None
+    written = False
+    for result in results:
+        if result.num_rows == 0:
+            empty = result
+            continue
+        large = result.nbytes >= MERGED_MIN
+        if kept and (large or kept[0].schema() != result.schema()):
+            yield kept[0] if len(kept) == 1 else _weir.batch_concat(kept)
+            kept, size = [], 0
+        written = True
+        if large:
+            yield result
+            continue
+        kept.append(result)
+        size += result.nbytes
+        if size >= MERGED_MIN:
+            yield _weir.batch_concat(kept)
+            kept, size = [], 0
+    if kept:
+        yield kept[0] if len(kept) == 1 else _weir.batch_concat(kept)
+    elif empty is not None and not written:
+        yield empty
+
+
+def _rows_of_batch(function: Function, batch: Batch) -> int:
+    size = function.batch_size
+    if size is None:
+        return batch.num_rows
+    if isinstance(size, int):
+        return size
+    return max(1, AUTO_BYTES * batch.num_rows // max(1, batch.nbytes))
+
+
+def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
+    step = _rows_of_batch(function, batch)
+    count = batch.num_rows
+    ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
+    if function.is_async:
+        values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
+                                     function.arrow_backed) for a, b in ranges)
+        for result in _run_async(function, values, ranges):
+            yield from _formats.from_result(result, copy=True)
+        return
+    for a, b in ranges:
+        function.rows = (a, b - 1)
+        part = batch if b - a == count else batch.slice(a, b)
+        value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed)
+        try:
+            result = function.call(value)
+        except StopIteration as error:
+            raise Stopped from error
+        del part, value
+        if _is_awaitable(result):
+            result = _finish(function, result)
+        if hasattr(result, "__next__"):
+            for item in result:
+                yield from _formats.from_result(item, copy=True)
+        else:
+            yield from _formats.from_result(result, copy=len(ranges) > 1)
+            del result
+
+
+def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
+    if function.kind == "filter":
+        mask = _filter_mask(function, batch)
+        if mask.count(1) == len(mask):
+            yield batch
+        elif any(mask):
+            yield batch.filter(mask)
+        else:
+            yield batch.slice(0, 0)
+        return
+    kept: list[Any] = []
+    for results in _row_results(function, batch):
+        kept.extend(results if function.kind == "map" else _flattened(results))
+        if len(kept) >= ROWS_KEPT:
+            yield _batch_of_rows(kept, function.kind)
+            kept = []
+    if kept:
+        yield _batch_of_rows(kept, function.kind)
+
+
+def _row_results(function: Function, batch: Batch) -> Iterator[list[Any]]:
+    """What the function returned for each row, some thousand rows at a time."""
+    call = function.call
+    for first in range(0, batch.num_rows, ROWS_AT_ONCE):
+        rows = batch.rows(first, min(first + ROWS_AT_ONCE, batch.num_rows))
+        results: list[Any] = []
+        if function.is_async:
+            results = list(_run_async(function, rows, [(first + i, first + i + 1) for i in range(len(rows))]))
+        else:
+            try:
+                results.extend(map(call, rows))  # at an error it holds the results before it
+            except BaseException:
+                function.rows = (first + len(results),) * 2
+                raise
+            if len(results) < len(rows):
+                function.rows = (first + len(results),) * 2
+                raise Stopped from StopIteration()
+            if results and _is_awaitable(results[0]):
+                results = [_finish(function, result) for result in results]
+        function.rows = (first, first + len(rows) - 1)
+        yield results
+
+
+def _filter_mask(function: Function, batch: Batch) -> bytearray:
+    mask = bytearray()
+    for results in _row_results(function, batch):
+        try:
+            mask += bytes(map(bool, results))
+        except Exception as error:
+            raise WrongReturn(f"the function of filter returned a value that is neither true nor false: {error}") from error
+    return mask
+
+
+def _flattened(results: list[Any]) -> Iterator[Any]:
+    for result in results:
+        if type(result) is not list:
+            if isinstance(result, (str, bytes, Mapping)) or not hasattr(result, "__iter__"):
+                raise WrongReturn(f"the function of flat_map returned {_formats._what(result)}; it may return a list of rows, "
+                                  "or a generator of them, each a dict")
+        yield from result
+
+
+def _batch_of_rows(rows: list[Any], kind: str) -> Batch:
+    from weir import _weir
+
+    if set(map(type, rows)) != {dict}:
+        for row in rows:
+            if not isinstance(row, Mapping):
+                hint = "" if row is None or isinstance(row, (str, bytes)) else ': name the value, as in {"item": value}'
+                raise WrongReturn(f"the function of {kind} returned {_formats._what(row)} for a row; each row is a dict with "
+                                  f"str keys{hint}")
+        rows = [dict(row) for row in rows]
+    try:
+        return _weir.batch_from_rows(rows)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise WrongReturn(f"the rows that the function of {kind} returned cannot be made into columns: {error}") from error
+
+
+# ---- async ----
+
+def _is_awaitable(value: Any) -> bool:
+    kind = type(value)
+    return hasattr(kind, "__await__") or hasattr(kind, "__anext__")
+
+
+def _loop(function: Function) -> Any:
+    import asyncio
+
+    if function.loop is None:
+        function.loop = asyncio.new_event_loop()
+    return function.loop
+
+
+async def _gathered(value: Any) -> Any:
+    """The awaited value; an async generator's items as a list."""
+    if hasattr(type(value), "__anext__"):
+        return iter([item async for item in value])
+    return await value
+
+
+def _finish(function: Function, value: Any) -> Any:
+    return _loop(function).run_until_complete(_gathered(value))
+
+
+def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int, int]]) -> Iterator[Any]:
+    """Results in order; a few calls go on at once."""
+    from collections import deque
+
+    loop = _loop(function)
+    going: deque[Any] = deque()
+    places = iter(ranges)
+    source = iter(values)
+    try:
+        while True:
+            while len(going) < function.concurrent:
+                value = next(source, going)
+                if value is going:
+                    break
+                going.append(loop.create_task(_gathered(function.call(value))))
+            if not going:
+                return
+            first, last = next(places)
+            function.rows = (first, last - 1)
+            result = loop.run_until_complete(going.popleft())
+            if function.kind == "map_batches" and hasattr(result, "__next__"):
+                yield from result
+            else:
+                yield result
+    finally:
+        for task in going:
+            task.cancel()
+        if going:
+            import asyncio
+            loop.run_until_complete(asyncio.gather(*going, return_exceptions=True))
+
+
+# ---- the process ----
+
+def enter(head: Mapping[str, Any], number: int = 0) -> None:
+    """Makes this process see the world that the driver saw when the run started."""
+    global _inside
+    _inside = head["name"]
+    environ = dict(head["environ"])
+    if head["num_gpus"]:
+        environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus(head["gpus"], head["num_gpus"], number))
+    for name in set(os.environ) - set(environ):
+        del os.environ[name]
+    for name, value in environ.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    # Lets the zygote tell whose a stray process is (see _zygote.py).
+    os.environ["WEIR_WORKER"] = str(os.getpid())
+    if head["cwd"] is not None:
+        try:
+            os.chdir(head["cwd"])
+        except OSError as error:
+            raise RuntimeError(f"the working directory of the driver cannot be entered: {error}") from None
+    sys.path[:] = head["sys_path"]
+    sys.argv[:] = head["argv"]
+    if "numpy.random" in sys.modules:  # otherwise it seeds itself when it is imported
+        sys.modules["numpy.random"].seed()
+    if head["threads"] > 1:
+        set_threads(head["threads"])
+
+
+def visible_gpus(pool: list[str], share: float, number: int) -> list[str]:
+    """The GPUs of worker `number` when each gets `share` of one, or so many.
+
+    >>> visible_gpus(["0", "1"], 0.5, 3), visible_gpus(["4", "5", "6", "7"], 2, 1)
+    (['1'], ['6', '7'])
+    """
+    if not pool:
+        return []
+    if share < 1:
+        return [pool[number // max(1, int(1 / share)) % len(pool)]]
+    count = min(int(share), len(pool))
+    first = number * count % (len(pool) - len(pool) % count)
+    return pool[first:first + count]
+
+
+def set_threads(count: int) -> None:
+    """Tells libraries that were loaded with one thread that they may use more."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(count)
+    import ctypes
+
+    with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:
+        paths = {line.split(None, 5)[5].strip() for line in maps if "openblas" in line}
+    for path in paths:
+        library = ctypes.CDLL(path)
+        for name in ("scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads",
+                     "openblas_set_num_threads64_", "openblas_set_num_threads"):
+            try:
+                function = getattr(library, name)
+            except AttributeError:
+                continue
+            function(count)
+            break
+
+
+def is_governors(error: BaseException) -> bool:
+    """Whether a failed allocation is due to the limit that the engine has set, and so the engine's to deal with."""
+    text = str(error) if isinstance(error, RuntimeError) else ""
+    if not isinstance(error, MemoryError) and "DefaultCPUAllocator: can't allocate memory" not in text:
+        return False
+    import resource
+
+    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed, or replaced by something that cannot: what it held is the user's affair
+            continue
+
+
+def _trim() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).malloc_trim(0)
+
+
+def main() -> None:
+    """The life of a worker, from its greeting to its end."""
+    from weir import _weir
+
+    worker = _weir.Worker()
+    try:
+        head = _setup.read(worker.setup)
+        enter(head, worker.number)
+        function = make(head, _setup.load(worker.setup, head))
+    except BaseException as error:
+        if isinstance(error, Constructing) and error.__cause__ is not None:
+            worker.broken(_errors.pack(error.__cause__, "constructor"))
+        else:
+            worker.broken(_errors.pack(error, "setup"))
+        _flush()
+        return
+    while True:
+        task = worker.next(IDLE_MS)
+        if task is None:
+            break
+        if task == "idle":
+            _trim()
+            continue
+        run_task(worker, function, task)
+        del task
+    function.close()
+    del function  # a class's __del__ runs before the process ends
+    _flush()
+
+
+def run_task(worker: Any, function: Function, task: Any) -> None:
+    """One task, from its rows to its answer."""
+    batch = task.batch
+    del task
+    function.rows = (0, max(0, batch.num_rows - 1))
+    try:
+        for result in apply(function, batch):
+            worker.output(result)
+            del result
+    except BaseException as error:  # sys.exit and KeyboardInterrupt, too: they are the function's
+        del batch
+        _flush()
+        if isinstance(error, Stopped) and error.__cause__ is not None:
+            error = error.__cause__
+        kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
+        worker.failed(_errors.pack(error, kind, function.rows), memory=is_governors(error))
+        return
+    # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
+    del batch
+    _flush()
+    worker.done()

@@ -1,0 +1,295 @@
+"""The zygote: a process with NumPy imported and one thread, from which workers are forked.
+
+    driver ──fork──▶ zygote ──forked, ended──▶ driver          (SOCK_SEQPACKET, descriptor 3)
+
+    driver → zygote:  "wzyg" 1 request            with 4 descriptors: socket, lifeline, stdout, stderr of the worker
+    zygote → driver:  "wzyg" 2 request pid        forked
+                      "wzyg" 3 pid status         ended, with its wait status
+    All numbers are u32, little endian. A pid of 0 says that there was no process to be had.
+
+It is run as a program, with the driver's interpreter and flags:  _zygote.py --path DIR … --preload MODULE …
+It never runs a user's code but what `preload` names. It ends when its driver does (the socket hangs up), and its
+workers and their own children with it: as subreaper it inherits whatever a dead worker leaves behind.
+"""
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import Any
+
+CONTROL = 3
+MAGIC = b"wzyg"
+FORK, FORKED, ENDED = 1, 2, 3
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NAME = 15
+
+
+def _message(*numbers: int) -> bytes:
+    return MAGIC + b"".join((number & 0xFFFFFFFF).to_bytes(4, "little") for number in numbers)
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """A handler that does nothing, and not SIG_IGN: what a function starts gets the default action back."""
+
+
+def _tune_malloc(libc: Any) -> None:
+    # Temporaries up to 32 MiB, the most that glibc allows, come from pages that are warm; trimmed when idle (_worker.py).
+    trim_threshold, top_pad, mmap_threshold, arena_max = -1, -2, -3, -8
+    libc.mallopt(mmap_threshold, 32 << 20)
+    libc.mallopt(trim_threshold, 128 << 20)
+    libc.mallopt(top_pad, 1 << 20)
+    libc.mallopt(arena_max, 2)
+
+
+def _options(words: list[str]) -> tuple[list[str], list[str]]:
+    paths: list[str] = []
+    preload: list[str] = []
+    for option, value in zip(words[0::2], words[1::2]):
+        (paths if option == "--path" else preload).append(value)
+    return paths, preload
+
+
+def _load(preload: list[str]) -> None:
+    import importlib
+
+    import weir._weir
+    import weir._worker  # noqa: F401
+    import numpy  # noqa: F401
+    import cloudpickle  # type: ignore[import-untyped]  # noqa: F401
+
+    for name in preload:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            print(f"weir: preload of {name!r} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+class Zygote:
+    """The loop, and the workers it knows."""
+
+    def __init__(self) -> None:
+        import _socket
+        import select
+
+        self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, CONTROL)
+        self.ancillary = _socket.CMSG_SPACE(4 * 4)
+        self.rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS)
+        self.workers: set[int] = set()
+        self.wake, self.woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.poll = select.poll()
+        self.poll.register(CONTROL, select.POLLIN)
+        self.poll.register(self.wake, select.POLLIN)
+
+    def run(self) -> bool:
+        """True: this is a worker, freshly forked. False: the driver is gone."""
+        signal.signal(signal.SIGCHLD, _ignore)
+        signal.set_wakeup_fd(self.woken, warn_on_full_buffer=False)
+        while True:
+            for fd, _ in self.poll.poll():
+                if fd == self.wake:
+                    os.read(self.wake, 4096)
+                    self.reap()
+                    continue
+                words, descriptors = self.receive()
+                if not words:
+                    return False
+                if self.fork(words, descriptors):
+                    return True
+
+    def receive(self) -> tuple[bytes, list[int]]:
+        try:
+            words, ancillary, _, _ = self.socket.recvmsg(64, self.ancillary)
+        except OSError:  # the driver's end is gone
+            return b"", []
+        descriptors = [int.from_bytes(data[i:i + 4], sys.byteorder)
+                       for level, kind, data in ancillary if (level, kind) == self.rights
+                       for i in range(0, len(data) - 3, 4)]
+        return words, descriptors
+
+    def send(self, *numbers: int) -> None:
+        try:
+            self.socket.send(_message(*numbers))
+        except OSError:  # the driver is gone: the next poll says so
+            return
+
+    def fork(self, words: bytes, descriptors: list[int]) -> bool:
+        if words[:4] != MAGIC or int.from_bytes(words[4:8], "little") != FORK or len(descriptors) != 4:
+            for fd in descriptors:
+                os.close(fd)
+            return False
+        request = int.from_bytes(words[8:12], "little")
+        try:
+            pid = os.fork()
+        except OSError:
+            pid = -1
+        if pid == 0:
+            self.become_worker(descriptors)
+            return True
+        for fd in descriptors:
+            os.close(fd)
+        if pid > 0:
+            self.workers.add(pid)
+        self.send(FORKED, request, max(pid, 0))
+        return False
+
+    def become_worker(self, descriptors: list[int]) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        self.socket.detach()
+        os.close(self.wake)
+        os.close(self.woken)
+        # The zygote keeps 3 and 4 occupied, so that none of these is one of the places they go to.
+        for fd, place in zip(descriptors, (3, 4, 1, 2)):
+            os.dup2(fd, place, inheritable=place < 3)
+            os.close(fd)
+
+    def reap(self) -> None:
+        ended = False
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                break
+            if pid == 0:
+                break
+            if pid in self.workers:
+                self.workers.discard(pid)
+                ended = True
+                self.send(ENDED, pid, status)
+        if ended:
+            self.end_strays(self.workers)
+
+    def end_strays(self, spared: set[int]) -> None:
+        """Kills what dead workers have left: children of this process that are no workers, unless a worker that lives
+        has started them (then its pid is in their environment)."""
+        for pid in _children():
+            if pid in self.workers:
+                continue
+            if _owner_of(pid) not in spared:
+                _kill(pid)
+
+    def end(self) -> None:
+        for pid in set(self.workers):
+            _kill(pid)
+        self.workers.clear()
+        # A killed one hands its own children on to this process: until there are none.
+        for _ in range(1000):
+            children = _children()
+            if not children:
+                return
+            for pid in children:
+                _kill(pid)
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                continue
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def _owner_of(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            for entry in file.read().split(b"\0"):
+                if entry.startswith(b"WEIR_WORKER="):
+                    return int(entry[12:])
+    except (OSError, ValueError):
+        pass
+    return 0
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def _begin(words: list[str]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    # Nothing that is received may have the number of a place that it is to go to.
+    if null != 4:
+        os.dup2(null, 4, inheritable=False)
+        os.close(null)
+    os.set_inheritable(CONTROL, False)
+    signal.signal(signal.SIGINT, _ignore)
+    paths, preload = _options(words)
+    for path in paths:
+        if path not in sys.path:
+            sys.path.append(path)
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if package not in sys.path:
+        sys.path.append(package)
+
+    import ctypes
+
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_NAME, b"weir-zygote", 0, 0, 0)
+    _tune_malloc(libc)
+    _load(preload)
+
+
+def _begin_worker() -> None:
+    """What a fork needs before it is a worker: its own output, a fresh `__main__`."""
+    from types import ModuleType
+
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    sys.modules["weir._zygote"] = sys.modules["__main__"]  # whose functions are still running
+    sys.modules["__main__"] = ModuleType("__main__")
+
+
+def main() -> int:
+    """Until the driver is gone; in a fork, until the worker's work is done."""
+    _begin(sys.argv[1:])
+    import gc
+
+    gc.collect()
+    gc.freeze()
+    zygote = Zygote()
+    if not zygote.run():
+        zygote.end()
+        return 0
+    _end_worker(_work())
+    return 0
+
+
+def _work() -> int:
+    import weir._worker
+
+    try:
+        _begin_worker()
+        weir._worker.main()
+    except BaseException:
+        import traceback
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+def _end_worker(code: int) -> None:
+    import atexit
+
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    # Straight to the end: there is nothing to be torn down that the system does not tear down faster.
+    os._exit(main())

@@ -1,0 +1,76 @@
+"""Runs functions in this process as a worker would: spec → setup memfd → worker's function → batches."""
+import os
+
+import numpy as np
+
+import fake_weir
+
+fake_weir.install()
+from weir import _call, _errors, _setup, _weir, _worker  # noqa: E402
+from weir._call import CallSpec  # noqa: E402,F401
+
+
+def batch_of(**columns):
+    return _weir.batch_from_columns(columns)
+
+
+def function_of(spec):
+    """What a worker makes of a spec; objects are not pickled, so that a test sees what its function did."""
+    _call.check(spec)
+    call = _call.prepare(CallSpec(spec.kind, len, name=spec.name, batch_size=spec.batch_size,
+                                  batch_format=spec.batch_format, zero_copy_batch=spec.zero_copy_batch,
+                                  context=spec.context, max_concurrency=spec.max_concurrency))
+    head = _setup.read(memoryview(mapped(*call["setup"])))
+    head["is_class"] = spec.is_class
+    return _worker.make(head, _call.function_objects(spec))
+
+
+def mapped(fd, size):
+    """A setup as a worker maps it."""
+    import mmap
+    try:
+        return mmap.mmap(fd, size, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_WRITE)
+    finally:
+        os.close(fd)
+
+
+def run(spec, batch):
+    function = function_of(spec) if isinstance(spec, CallSpec) else spec
+    return list(_worker.apply(function, batch))
+
+
+def rows_of(batches):
+    return [row for batch in batches for row in batch.rows()]
+
+
+def failure_of(spec, batch, original=False, origin=""):
+    """The exception that the driver raises for what a function does to a batch."""
+
+    class Worker:
+        payload = None
+        memory = None
+
+        def output(self, result):
+            pass
+
+        def done(self):
+            raise AssertionError("it did not fail")
+
+        def failed(self, payload, memory=False):
+            self.payload, self.memory = payload, memory
+
+    class Task:
+        pass
+
+    function, worker, task = function_of(spec), Worker(), Task()
+    task.batch = batch
+    _worker.run_task(worker, function, task)
+    return _errors.from_failure(worker.payload, spec.name, origin, original)
+
+
+def error_of(spec, batch):
+    return str(failure_of(spec, batch))
+
+
+def arange(n):
+    return batch_of(id=np.arange(n))
