@@ -1,6 +1,7 @@
 """A stand-in for weir._weir's batches, over pyarrow: enough to run functions without the extension."""
 import sys
 import types
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +80,7 @@ def install():
         if hasattr(_weir, "batch_from_columns"):
             return _weir
     except ImportError:
-        pass
+        sys.path.append(str(Path(__file__).resolve().parents[2] / "python"))
     module = types.ModuleType("weir._weir")
     for name in ("Batch", "batch_from_columns", "batch_from_rows", "batch_concat", "batch_from_arrow"):
         setattr(module, name, globals()[name])
