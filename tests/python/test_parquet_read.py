@@ -343,7 +343,7 @@ def test_deep_nesting(read, tmp_path):
 # ── memory ──
 
 @pytest.mark.parametrize("options", [{}, {"dictionary_pagesize_limit": 20_000, "data_page_size": 30_000}], ids=str)
-@pytest.mark.parametrize("count, grant", [(300, 24 << 20), pytest.param(1000, 100 << 20, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count, grant", [(300, 24 << 20), pytest.param(1000, 88 << 20, marks=pytest.mark.full)])
 def test_many_columns_within_a_grant(read, tmp_path, count, grant, options):
     """Pages of all columns would need several times the grant: columns take turns, pages are inflated again."""
     rows, random = 20_000, numpy.random.default_rng(3)
