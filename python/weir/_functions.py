@@ -1,0 +1,43 @@
+"""Functions of weir's own that run in workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+class AddColumn:
+    """What add_column calls for each batch."""
+
+    def __init__(self, name: str, fn: Callable[[Any], Any], batch_format: str) -> None:
+        self.name = name
+        self.fn = fn
+        self.batch_format = batch_format
+
+    def __call__(self, batch: Any) -> Any:
+        column = self.fn(batch)
+        if self.batch_format == "pyarrow":
+            index = batch.schema.get_field_index(self.name)
+            return batch.append_column(self.name, column) if index < 0 else batch.set_column(index, self.name, column)
+        if self.batch_format == "pandas":
+            if hasattr(column, "to_numpy") and getattr(column, "index", None) is not None:
+                column = column.reset_index(drop=True) if len(column) == len(batch) else column
+                batch = batch.reset_index(drop=True)
+            return batch.assign(**{self.name: column})
+        made = dict(batch)
+        made[self.name] = column
+        return made
+
+
+class Tensors:
+    """What range_tensor makes of numbers: arrays of a shape, filled with them."""
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        import numpy as np
+
+        ids = batch["id"]
+        column = ids.reshape((len(ids),) + (1,) * len(self.shape))
+        return {"data": np.broadcast_to(column, (len(ids), *self.shape)).copy()}

@@ -1,0 +1,421 @@
+"""Plans: what a Dataset is made of, as a chain of small objects that never change.
+
+    Read ◀─ Filter ◀─ Call ◀─ Limit        each knows its input; a Dataset knows the last one
+
+Making one runs nothing. At run time `_run.py` turns a chain into the steps of a Flow: each operator has `add(flow, build)`.
+Operators that the engine does not have as steps (`Repartition`, a `Union` of sides with functions) are taken apart there.
+
+Plans pickle: all but Blocks consist of plain values, and Blocks are found again by their session.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir.datasource import Listing, Partitioning, list_files
+
+if TYPE_CHECKING:
+    from weir._run import Build
+    from weir._weir import Batch, Block, Flow
+
+
+def quoted(name: str) -> str:
+    """A column's name as the words of a step have it."""
+    if '"' not in name and "\\" not in name:
+        return f'"{name}"'
+    if "'" not in name and "\\" not in name:
+        return f"'{name}'"
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def column_reference(name: str) -> str:
+    """A column inside of an expression."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'col("{escaped}")'
+
+
+class Op:
+    """One step. `names` as Ray's stats show them."""
+
+    __slots__ = ("input",)
+    input: Op | None
+    kind = "Op"  # in explain(): Read[ReadParquet]
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @property
+    def inputs(self) -> tuple[Op, ...]:
+        return (self.input,) if self.input is not None else ()
+
+    def add(self, flow: Flow, build: Build) -> None:
+        """Adds the step to a flow."""
+        raise NotImplementedError(type(self).__name__)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the whole plan up to here runs in the engine, with a schema that is known before it runs."""
+        return all(op.is_native for op in self.inputs)
+
+    def rows(self) -> int | None:
+        """The number of rows, where it is known without a run."""
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+
+def chain(op: Op) -> list[Op]:
+    """The operators from the source to this one; unions count as one."""
+    ops: list[Op] = []
+    at: Op | None = op
+    while at is not None:
+        ops.append(at)
+        at = at.input
+    ops.reverse()
+    return ops
+
+
+def walk(op: Op) -> Iterator[Op]:
+    """This one and everything before it, sides of unions too."""
+    yield op
+    for before in op.inputs:
+        yield from walk(before)
+
+
+# ---- sources ----
+
+
+class Source(Op):
+    """Where rows come from."""
+
+    __slots__ = ()
+    kind = "Read"
+
+    def __init__(self) -> None:
+        self.input = None
+
+
+class Range(Source):
+    """The numbers from 0 to `count` - 1, as `id`."""
+
+    __slots__ = ("count",)
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    @property
+    def name(self) -> str:
+        return "ReadRange"
+
+    def rows(self) -> int | None:
+        return self.count
+
+    def add(self, flow: Flow, build: Build) -> None:
+        flow.step("range", [str(self.count)])
+
+
+class Read(Source):
+    """Files. `options` are words of the engine's read; `casts` give partitions their types."""
+
+    __slots__ = ("_name", "format", "listing", "options", "partitioning", "columns", "include_paths")
+
+    def __init__(
+        self,
+        name: str,
+        format: str,
+        listing: Listing,
+        options: Sequence[tuple[str, str | None]],
+        partitioning: Partitioning | None,
+        columns: tuple[str, ...] | None,
+        include_paths: bool,
+    ) -> None:
+        super().__init__()
+        self._name = name
+        self.format = format
+        self.listing = listing
+        self.options = tuple(options)
+        self.partitioning = partitioning
+        self.columns = columns
+        self.include_paths = include_paths
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def files(self, execution: int = 0) -> list[str]:
+        """The files that a run reads now."""
+        return list_files(self.listing, execution)
+
+    def add(self, flow: Flow, build: Build) -> None:
+        files = self.files(build.execution)
+        options = [("format", self.format), *self.options]
+        options += _partition_options(self.partitioning)
+        if self.include_paths:
+            options.append(("path-column", "path"))
+        if self.listing.ignore_missing:
+            options.append(("missing", "skip"))
+        if self.columns is not None:
+            columns = self.columns + (("path",) if self.include_paths and "path" not in self.columns else ())
+            options.append(("columns", ",".join(quoted(c) for c in columns)))
+        flow.step("read", files, options)
+        types = self.partitioning.field_types if self.partitioning is not None else {}
+        casts = [
+            f"{quoted(name)}={_CASTS[kind].format(column_reference(name))}"
+            for name, kind in types.items()
+            if kind in _CASTS and (self.columns is None or name in self.columns)
+        ]
+        if casts:
+            flow.step("with", casts)
+
+
+_CASTS = {float: "cast({}, 'double')", bool: "cast({}, 'bool')"}
+
+
+def _partition_options(partitioning: Partitioning | None) -> list[tuple[str, str | None]]:
+    if partitioning is None:
+        return [("no-hive", None)]
+    options: list[tuple[str, str | None]] = [("partition-style", partitioning.style.value)]
+    if partitioning.base_dir:
+        options.append(("partition-base", partitioning.base_dir))
+    if partitioning.field_names:
+        options.append(("partition-names", ",".join(quoted(n) for n in partitioning.field_names)))
+    integers = [name for name, kind in partitioning.field_types.items() if kind is int]
+    if integers:
+        options.append(("partition-integers", ",".join(quoted(n) for n in integers)))
+    return options
+
+
+_kept: weakref.WeakValueDictionary[tuple[str, int], Blocks] = weakref.WeakValueDictionary()
+
+
+class Blocks(Source):
+    """Data that is there: materialised, or made of Python objects."""
+
+    __slots__ = ("_name", "blocks", "session", "fixed", "__weakref__")
+
+    def __init__(self, name: str, blocks: Sequence[Block | Batch], session: str, fixed: bool = False) -> None:
+        super().__init__()
+        self._name = name
+        self.blocks = tuple(blocks)
+        self.session = session
+        self.fixed = fixed  # the user said how many: a call gets one of them
+        _kept[session, id(self)] = self
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def rows(self) -> int | None:
+        return sum(int(b.num_rows) for b in self.blocks)
+
+    def add(self, flow: Flow, build: Build) -> None:
+        build.check_session(self.session)
+        flow.read_blocks([b for b in self.blocks if b.num_rows])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _find_blocks, (self.session, id(self))
+
+
+def _find_blocks(session: str, key: int) -> Blocks:
+    found = _kept.get((session, key))
+    if found is None:
+        raise ValueError(
+            "a materialised Dataset can only be unpickled in the session that made it: write it to files, "
+            "or pickle the Dataset before materialize()"
+        )
+    return found
+
+
+# ---- steps ----
+
+
+class Step(Op):
+    """A verb of the engine with its words."""
+
+    __slots__ = ("verb", "words", "_name")
+    kind = "Project"
+
+    def __init__(self, input: Op, verb: str, words: Sequence[str], name: str = "Project") -> None:
+        self.input = input
+        self.verb = verb
+        self.words = tuple(words)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def keeps_rows(self) -> bool:
+        return self.verb != "filter"
+
+    def rows(self) -> int | None:
+        assert self.input is not None
+        return self.input.rows() if self.keeps_rows else None
+
+    def add(self, flow: Flow, build: Build) -> None:
+        flow.step(self.verb, self.words)
+
+
+class Filter(Step):
+    """Rows for which an expression holds."""
+
+    __slots__ = ()
+    kind = "Filter"
+
+    def __init__(self, input: Op, text: str, shown: str) -> None:
+        super().__init__(input, "filter", [text], f"Filter({shown})")
+
+
+class Sample(Step):
+    """Each row with the same probability."""
+
+    __slots__ = ("seed",)
+    kind = "MapBatches"
+
+    def __init__(self, input: Op, fraction: float, seed: int | None) -> None:
+        super().__init__(input, "keep", [repr(float(fraction))], "MapBatches(random_sample)")
+        self.seed = seed
+
+    @property
+    def keeps_rows(self) -> bool:
+        return False
+
+    def add(self, flow: Flow, build: Build) -> None:
+        seed = build.random_seed() if self.seed is None else self.seed
+        flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
+
+
+class Limit(Op):
+    """The first rows."""
+
+    __slots__ = ("count",)
+    kind = "Limit"
+
+    def __init__(self, input: Op, count: int) -> None:
+        self.input = input
+        self.count = count
+
+    @property
+    def name(self) -> str:
+        return f"limit={self.count}"
+
+    def rows(self) -> int | None:
+        assert self.input is not None
+        rows = self.input.rows()
+        return None if rows is None else min(rows, self.count)
+
+    def add(self, flow: Flow, build: Build) -> None:
+        flow.step("limit", [str(self.count)])
+
+
+class Call(Op):
+    """A Python function."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, input: Op, spec: Any) -> None:
+        self.input = input
+        self.spec = spec
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self.spec.name.partition("(")[0]  # type: ignore[no-any-return]
+
+    @property
+    def name(self) -> str:
+        return self.spec.name  # type: ignore[no-any-return]
+
+    @property
+    def is_native(self) -> bool:
+        return False
+
+    def add(self, flow: Flow, build: Build) -> None:
+        build.add_call(flow, self.spec)
+
+
+class Union(Op):
+    """The rows of the first, then those of the others."""
+
+    __slots__ = ("others",)
+    kind = "Union"
+
+    def __init__(self, input: Op, others: Sequence[Op]) -> None:
+        self.input = input
+        self.others = tuple(others)
+
+    @property
+    def inputs(self) -> tuple[Op, ...]:
+        assert self.input is not None
+        return (self.input, *self.others)
+
+    def rows(self) -> int | None:
+        total = 0
+        for op in self.inputs:
+            rows = op.rows()
+            if rows is None:
+                return None
+            total += rows
+        return total
+
+    def add(self, flow: Flow, build: Build) -> None:
+        for other in self.others:
+            flow.union(build.flow(other))
+
+
+class Repartition(Op):
+    """So many blocks, in order; their sizes differ by one row at most."""
+
+    __slots__ = ("count", "_name")
+    kind = "Repartition"
+
+    def __init__(self, input: Op, count: int, name: str = "Repartition") -> None:
+        self.input = input
+        self.count = count
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def is_native(self) -> bool:
+        return False
+
+    def rows(self) -> int | None:
+        assert self.input is not None
+        return self.input.rows()
+
+
+class RepartitionRows(Op):
+    """Blocks of so many rows, the last one aside. Whoever comes next cuts: a call by its batch size, a sink by its rows per
+    file, a consumer by slicing."""
+
+    __slots__ = ("count", "strict")
+    kind = "StreamingRepartition"
+
+    def __init__(self, input: Op, count: int, strict: bool) -> None:
+        self.input = input
+        self.count = count
+        self.strict = strict
+
+    @property
+    def name(self) -> str:
+        return f"StreamingRepartition[num_rows_per_block={self.count},strict={self.strict}]"
+
+    def rows(self) -> int | None:
+        assert self.input is not None
+        return self.input.rows()
+
+    def add(self, flow: Flow, build: Build) -> None:
+        build.block_rows = self.count

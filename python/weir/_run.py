@@ -1,0 +1,419 @@
+"""Runs: a plan becomes flows, flows become tasks, tasks give batches.
+
+    plan ─▶ resolve ─▶ parts ─▶ Build.flow ─▶ Flow.start ─▶ Task.next … ─▶ batches
+
+A part is a chain that the engine runs in one go. Most plans have one. Where a plan has something that is no step of the
+engine, it is taken apart here:
+
+    Repartition(n)             what lies before it runs into blocks, which are cut; the part begins with them
+    Union with functions       each side is a part, with the steps behind the union in each of them
+    blocks of several schemas  a part for each row of equal ones
+    Limit behind several parts its rows are collected first
+
+Nothing here is kept between runs: every consumption lists and reads its files anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir import _session
+from weir._errors import translated
+from weir._plan import Blocks, Call, Limit, Op, Range, Repartition, RepartitionRows, Source, Step, Union, chain
+
+if TYPE_CHECKING:
+    from weir._weir import Batch, Block, Flow, Task
+    from weir.context import DataContext
+
+_executions = itertools.count()
+
+
+class Build:
+    """What the making of one run's flows shares."""
+
+    def __init__(self, context: DataContext) -> None:
+        self.context = context
+        self.state = _session.current()
+        self.execution = next(_executions)
+        self.block_rows: int | None = None  # of the blocks at this place of the chain, where the user said so
+        self.calls: list[str] = []
+
+    def check_session(self, session: str) -> None:
+        if session != self.state.id:
+            raise ValueError(
+                "this Dataset was materialised in a session that has ended (weir.shutdown(), or a fork): make it again"
+            )
+
+    def random_seed(self) -> int:
+        return int.from_bytes(os.urandom(8), "little") >> 1
+
+    def flow(self, op: Op) -> Flow:
+        """The steps of a part."""
+        from weir._weir import Flow
+
+        flow = Flow(self.state.native)
+        before = self.block_rows
+        self.block_rows = None
+        for step in chain(op):
+            if isinstance(step, (Call, Source)) or (isinstance(step, Step) and not step.keeps_rows):
+                rows, self.block_rows = self.block_rows, None
+                if isinstance(step, Call) and rows and step.spec.batch_size is None:
+                    step = _with_batch_size(step, rows)
+            step.add(flow, self)
+        if before is not None:
+            self.block_rows = before
+        return flow
+
+    def add_call(self, flow: Flow, spec: Any) -> None:
+        from weir import _call
+
+        prepared = _call.prepare(spec, self.state)
+        fd, size = prepared.pop("setup")
+        try:
+            flow.call(prepared, setup=(fd, size), launcher=_zygote(self.state))
+        finally:
+            os.close(fd)
+        self.calls.append(spec.name)
+
+
+def _zygote(state: _session.State) -> Any:
+    from weir import _call
+    from weir._weir import Zygote
+
+    with _session._lock:
+        if "zygote" not in state.zygotes:
+            state.zygotes["zygote"] = Zygote(*_call.zygote_command(state.preload))
+        return state.zygotes["zygote"]
+
+
+def _with_batch_size(op: Call, rows: int) -> Call:
+    spec = copy.copy(op.spec)
+    spec.batch_size = rows
+    return Call(op.input, spec)  # type: ignore[arg-type]
+
+
+# ---- parts ----
+
+
+def with_input(op: Op, input: Op) -> Op:
+    """The same operator behind another one."""
+    if op.input is input:
+        return op
+    made = copy.copy(op)
+    made.input = input
+    return made
+
+
+def resolve(op: Op, run: Run) -> list[Op]:
+    """The parts of a plan. Runs what has to be there before the rest can begin."""
+    if isinstance(op, Blocks):
+        run.build.check_session(op.session)
+        return _by_schema(op)
+    if isinstance(op, Source):
+        return [op]
+    if isinstance(op, Union):
+        return _resolve_union(op, run)
+    assert op.input is not None
+    parts = resolve(op.input, run)
+    if isinstance(op, Repartition):
+        return resolve(_cut(op, parts, run), run)
+    if not parts:
+        return []
+    if isinstance(op, Limit) and len(parts) > 1:
+        return _first_rows(op.count, parts, run)
+    if isinstance(op, RepartitionRows) and len(parts) > 1:
+        blocks = list(rebatched(run.collect(parts), op.count, False))
+        return _by_schema(Blocks("Repartition", blocks, run.build.state.id, fixed=True))
+    return [with_input(op, part) for part in parts]
+
+
+def _resolve_union(op: Union, run: Run) -> list[Op]:
+    sides = [resolve(side, run) for side in op.inputs]
+    if op.is_native and all(len(side) == 1 for side in sides):
+        made = with_input(op, sides[0][0])
+        assert isinstance(made, Union)
+        if any(side[0] is not other for side, other in zip(sides[1:], op.others)):
+            made = Union(sides[0][0], [side[0] for side in sides[1:]])
+        return [made]
+    return [part for side in sides for part in side]
+
+
+def _by_schema(op: Blocks) -> list[Op]:
+    """Neighbours of one schema go together; blocks without rows go away."""
+    groups: list[list[Block | Batch]] = []
+    last: Any = None
+    for block in op.blocks:
+        if not block.num_rows:
+            continue
+        schema = block.schema()
+        if groups and schema == last:
+            groups[-1].append(block)
+        else:
+            groups.append([block])
+            last = schema
+    if len(groups) == 1 and len(groups[0]) == len(op.blocks):
+        return [op]
+    return [Blocks(op.name, group, op.session, op.fixed) for group in groups]
+
+
+def _cut(op: Repartition, parts: list[Op], run: Run) -> Blocks:
+    blocks = [b for part in parts for b in run.blocks_of(part)]
+    return Blocks(op.name, cut_blocks(blocks, op.count), run.build.state.id, fixed=True)
+
+
+def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
+    held: list[Batch] = []
+    for batch in run.collect(parts):
+        if count <= 0:
+            break
+        held.append(batch if batch.num_rows <= count else batch.slice(0, count))
+        count -= held[-1].num_rows
+    return _by_schema(Blocks("Limit", held, run.build.state.id))
+
+
+def as_batch(block: Block | Batch) -> Batch:
+    """A block's rows: it comes back from disk if it was there."""
+    take = getattr(block, "batch", None)
+    return take() if take is not None else block
+
+
+def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
+    """`count` blocks of the same rows in the same order: block i ends at row i × rows / count, rounded down. More blocks than
+    rows: each row is one, and the rest are empty."""
+    from weir._weir import batch_concat
+
+    total = sum(b.num_rows for b in blocks)
+    if count > total:
+        ends = [min(i + 1, total) for i in range(count)]
+    else:
+        ends = [(i + 1) * total // count for i in range(count)]
+    out: list[Any] = []
+    pieces = iter([b for b in blocks if b.num_rows])
+    block, at, row = None, 0, 0
+    for end in ends:
+        held = []
+        while row < end:
+            if block is None:
+                block, at = next(pieces), 0
+            take = min(end - row, block.num_rows - at)
+            whole = at == 0 and take == block.num_rows
+            held.append(block if whole else as_batch(block).slice(at, at + take))
+            at += take
+            row += take
+            if at == block.num_rows:
+                block = None
+        if len(held) == 1:
+            out.append(held[0])
+        elif held:
+            out.append(batch_concat([as_batch(b) for b in held]))
+    return out
+
+
+def rebatched(batches: Iterator[Batch], size: int, drop_last: bool) -> Iterator[Batch]:
+    """Batches of exactly `size` rows, the very last one aside."""
+    held: list[Batch] = []
+    rows = 0
+    for batch in batches:
+        count, at = batch.num_rows, 0
+        if rows == 0 and count == size:
+            yield batch
+            continue
+        while rows + count - at >= size:
+            take = size - rows
+            piece = batch.slice(at, at + take)
+            at += take
+            if held:
+                held.append(piece)
+                piece = joined(held)
+                held, rows = [], 0
+            yield piece
+        if at < count:
+            held.append(batch.slice(at, count) if at else batch)
+            rows += count - at
+    if held and not drop_last:
+        yield joined(held)
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """One batch of several, their schemas unified."""
+    from weir._errors import ArrowConversionError
+    from weir._weir import batch_concat
+
+    if len(batches) == 1:
+        return batches[0]
+    try:
+        return batch_concat(batches)
+    except ArrowConversionError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ArrowConversionError(str(error)) from None
+
+
+# ---- running ----
+
+
+class Run:
+    """One consumption of a plan."""
+
+    def __init__(self, op: Op, context: DataContext) -> None:
+        self.op = op
+        self.context = context
+        self.build = Build(context)
+        self.stats: list[dict[str, Any]] = []
+        self.begun = time.monotonic()
+        self.finished = False
+
+    def parts(self) -> list[Op]:
+        with translated(self.context):
+            return resolve(self.op, self)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self.collect(self.parts())
+
+    def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
+        """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
+        for part in parts:
+            limit = part.count if isinstance(part, Limit) else None
+            if isinstance(part, Blocks):
+                for block in part.blocks:
+                    if block.num_rows:
+                        yield as_batch(block)
+                continue
+            yield from self._collect_part(part, limit, batch_rows)
+        self.finished = True
+
+    def _collect_part(self, part: Op, limit: int | None, batch_rows: int) -> Iterator[Batch]:
+        if limit == 0:
+            return
+        task = self._start(part, "collect", batch_rows)
+        rows = self.build.block_rows
+        batches = self._taken(task, limit)
+        yield from rebatched(batches, rows, False) if rows else batches
+
+    def _taken(self, task: Task, limit: int | None) -> Iterator[Batch]:
+        try:
+            while True:
+                with translated(self.context):
+                    batch = task.next()
+                _show_prints(task)
+                if batch is None:
+                    break
+                count = batch.num_rows
+                if not count:
+                    continue
+                if limit is not None:
+                    if count > limit:
+                        batch, count = batch.slice(0, limit), limit
+                    limit -= count
+                yield batch
+                if limit == 0:
+                    break
+        finally:
+            self._end(task)
+
+    def _start(self, part: Op, end: str, batch_rows: int = 0) -> Task:
+        with translated(self.context):
+            self.build.block_rows = None
+            flow = self.build.flow(part)
+            return flow.start(end=end, batch_rows=batch_rows) if batch_rows else flow.start(end=end)
+
+    def _end(self, task: Task) -> None:
+        try:
+            task.close()
+            _show_prints(task)
+        finally:
+            self.stats.append(task.stats())
+
+    def wait(self, part: Op, end: str, flow_end: Callable[[Flow], None] | None = None) -> Task:
+        """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow."""
+        with translated(self.context):
+            self.build.block_rows = None
+            flow = self.build.flow(part)
+            if flow_end is not None:
+                flow_end(flow)
+            task = flow.start(end=end)
+        printer = _Printer(task) if self.build.calls else None
+        try:
+            with translated(self.context):
+                task.wait()
+        finally:
+            if printer is not None:
+                printer.close()
+            _show_prints(task)
+            self.stats.append(task.stats())
+        return task
+
+    def blocks_of(self, part: Op) -> list[Block | Batch]:
+        """A part's rows, kept by the engine."""
+        if isinstance(part, Blocks):
+            return [b for b in part.blocks if b.num_rows]
+        self.build.block_rows = None
+        if any(isinstance(step, RepartitionRows) for step in chain(part)):
+            return list(self.collect([part]))
+        task = self.wait(part, "blocks")
+        blocks = task.blocks()
+        return [b for b in blocks if b.num_rows]
+
+    def blocks(self) -> list[Block | Batch]:
+        """Everything, kept."""
+        found = [b for part in self.parts() for b in self.blocks_of(part)]
+        self.finished = True
+        return found
+
+    def count(self) -> int:
+        """How many rows."""
+        total = 0
+        for part in self.parts():
+            known = part.rows() if isinstance(part, (Blocks, Range)) else None
+            total += known if known is not None else self._count_part(part)
+        self.finished = True
+        return total
+
+    def _count_part(self, part: Op) -> int:
+        if any(isinstance(op, Limit) for op in chain(part)) and not part.is_native:
+            return sum(batch.num_rows for batch in self.collect([part]))
+        return int(self.wait(part, "count").stats()["rows_out"])
+
+
+def _show_prints(task: Task) -> None:
+    """What user code printed, through the driver's own sys.stdout and sys.stderr."""
+    prints = getattr(task, "prints", None)
+    if prints is None:
+        return
+    lines = prints()
+    if not lines:
+        return
+    for label, stream, text in lines:
+        out = sys.stderr if stream in ("stderr", 2, True) else sys.stdout
+        if out is not None:
+            out.write(f"{label} {text}" if label else text)
+            if not text.endswith("\n"):
+                out.write("\n")
+    for out in (sys.stdout, sys.stderr):
+        if out is not None:
+            out.flush()
+
+
+class _Printer:
+    """Shows prints while somebody waits for the end of a run."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._loop, name="weir-prints", daemon=True)
+        self._thread.start()
+
+    def _loop(self) -> None:
+        while not self._ended.wait(0.1):
+            _show_prints(self._task)
+
+    def close(self) -> None:
+        self._ended.set()
+        self._thread.join()

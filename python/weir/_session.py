@@ -1,0 +1,249 @@
+"""The session of this process: the engine with its memory limit, made when first needed.
+
+    init() ─▶ options ─▶ current() ─▶ State ─▶ shutdown()
+                            │
+                            └ made once, by whichever thread comes first; again after a fork, for the child
+
+A forked child keeps the parent's State in `_inherited`, so that nothing of the parent's is ever released in the child.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir._weir import Session
+
+_UNITS = {
+    "": 1,
+    "B": 1,
+    "K": 1 << 10,
+    "KB": 10**3,
+    "KIB": 1 << 10,
+    "M": 1 << 20,
+    "MB": 10**6,
+    "MIB": 1 << 20,
+    "G": 1 << 30,
+    "GB": 10**9,
+    "GIB": 1 << 30,
+    "T": 1 << 40,
+    "TB": 10**12,
+    "TIB": 1 << 40,
+}
+
+
+def parse_bytes(value: int | float | str, what: str) -> int:
+    """A number of bytes, or a text such as "512M" (2^20), "2GB" (10^9) or "1.5GiB".
+
+    >>> parse_bytes("2GB", "memory_limit"), parse_bytes("1.5GiB", "memory_limit"), parse_bytes(8e9, "memory_limit")
+    (2000000000, 1610612736, 8000000000)
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(f"{what} is a number of bytes or a text such as '2GB', not {type(value).__name__}")
+    if isinstance(value, str):
+        text = value.strip()
+        digits = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+        unit = text[len(digits) :].strip().upper()
+        try:
+            number = float(digits.strip()) if unit in _UNITS else None
+        except ValueError:
+            number = None
+        if number is None:
+            raise ValueError(f"{what} is a number of bytes or a text such as '512M' or '2GB', not {value!r}")
+        value = number * _UNITS[unit]
+    if not 0 < value < 1 << 63:
+        raise ValueError(f"{what} must be positive, not {value}")
+    return int(value)
+
+
+class State:
+    """What one session is: the engine, and what init() was told."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        from weir._weir import Session
+
+        self.pid = os.getpid()
+        self.id = os.urandom(8).hex()
+        self.memory_limit: int = options.get("memory_limit") or _default_limit()
+        self.num_cpus: float = options.get("num_cpus") or len(os.sched_getaffinity(0))
+        self.num_gpus: float | None = options.get("num_gpus")
+        self.preload: tuple[str, ...] = options.get("preload", ())
+        self.local_mode: bool = options.get("local_mode", False)
+        self.zygotes: dict[Any, Any] = {}
+        threads = options.get("num_cpus")
+        self.native: Session = Session(
+            memory_limit=self.memory_limit, threads=max(1, int(threads)) if threads else 0, spill_dir=options.get("spill_dir")
+        )
+
+    def close(self) -> None:
+        zygotes, self.zygotes = self.zygotes, {}
+        for zygote in zygotes.values():
+            zygote.close()
+
+
+def _default_limit() -> int:
+    """0: the engine takes 60 % of what the machine or its cgroup has."""
+    text = os.environ.get("WEIR_MEMORY_LIMIT")
+    if text:
+        return parse_bytes(text, "WEIR_MEMORY_LIMIT")
+    text = os.environ.get("RAY_object_store_memory")
+    return parse_bytes(text, "RAY_object_store_memory") if text else 0
+
+
+_lock = threading.RLock()
+_state: State | None = None
+_options: dict[str, Any] = {}
+_initialized = False
+_refusal: str | None = None
+_inherited: list[State] = []
+
+
+def current() -> State:
+    """The session, made now if there is none."""
+    global _state
+    with _lock:
+        if _refusal is not None:
+            raise RuntimeError(_refusal)
+        if _state is None:
+            _state = State(_options)
+        return _state
+
+
+def existing() -> State | None:
+    """The session if there is one: for those who only look."""
+    return _state
+
+
+def refuse(reason: str) -> None:
+    """From now on nothing runs in this process: it is a worker, where building a Dataset is fine and running one is not."""
+    global _refusal
+    _refusal = reason
+
+
+def _after_fork_in_child() -> None:
+    global _lock, _state
+    _lock = threading.RLock()
+    if _state is not None:
+        _inherited.append(_state)
+    _state = None
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def init(
+    memory_limit: int | float | str | None = None,
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    preload: Iterable[str] = (),
+    local_mode: bool = False,
+    spill_dir: str | os.PathLike[str] | None = None,
+    object_store_memory: int | float | None = None,
+    ignore_reinit_error: bool = False,
+) -> None:
+    """Says how weir may use this machine. Nobody has to call it: the first Dataset that runs takes the defaults.
+
+    Args:
+        memory_limit: bytes, or a text such as "2GB", that the engine, its store and its workers together may use. Default:
+            the environment's WEIR_MEMORY_LIMIT, or 60 % of what the machine or its cgroup has.
+        num_cpus: how many CPUs to use; default: those that this process may run on.
+        num_gpus: how many GPUs to hand out; default: those that are there.
+        preload: modules that worker processes have imported before they are needed.
+        local_mode: functions run in this process, on one thread, where breakpoint() works.
+        spill_dir: the folder for what does not fit into memory.
+        object_store_memory: Ray's name; the same as memory_limit when that is not given.
+        ignore_reinit_error: a second init() changes nothing and is no error.
+
+    >>> import weir
+    >>> weir.init(memory_limit="1GB", ignore_reinit_error=True)
+    >>> weir.is_initialized()
+    True
+    """
+    global _options, _initialized
+    if isinstance(preload, str):
+        raise TypeError('preload is a list of module names, such as ["torch"]')
+    options: dict[str, Any] = {
+        "memory_limit": None,
+        "num_cpus": _count(num_cpus, "num_cpus"),
+        "num_gpus": _count(num_gpus, "num_gpus", zero=True),
+        "preload": tuple(preload),
+        "local_mode": bool(local_mode),
+        "spill_dir": os.fspath(spill_dir) if spill_dir is not None else None,
+    }
+    if memory_limit is None:
+        memory_limit = object_store_memory
+    if memory_limit is not None:
+        options["memory_limit"] = parse_bytes(memory_limit, "memory_limit")
+    with _lock:
+        if _state is not None or _initialized:
+            if ignore_reinit_error:
+                return
+            raise RuntimeError("weir runs already: call weir.init() before the first Dataset runs, or weir.shutdown() first")
+        _options = options
+        _initialized = True
+
+
+def _count(value: float | None, what: str, zero: bool = False) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{what} is a number, not {type(value).__name__}")
+    if value < 0 or (value == 0 and not zero):
+        raise ValueError(f"{what} must be positive, not {value}")
+    return value
+
+
+def shutdown() -> None:
+    """Ends the session and its processes. Data that was materialised in it is gone; the next Dataset makes a new session.
+
+    >>> import weir
+    >>> weir.shutdown()
+    >>> weir.is_initialized()
+    False
+    """
+    global _state, _options, _initialized
+    with _lock:
+        state, _state = _state, None
+        _options = {}
+        _initialized = False
+    if state is not None:
+        state.close()
+
+
+def is_initialized() -> bool:
+    """Whether there is a session, or init() has said how to make one."""
+    return _initialized or _state is not None
+
+
+def cluster_resources() -> dict[str, float]:
+    """What this machine gives, under Ray's names.
+
+    >>> import weir
+    >>> weir.cluster_resources()["CPU"] >= 1
+    True
+    """
+    state = current()
+    memory = state.native.memory()
+    limit = float(memory.get("limit", state.memory_limit))
+    resources = {"CPU": float(state.num_cpus), "memory": limit, "object_store_memory": limit}
+    if state.num_gpus:
+        resources["GPU"] = float(state.num_gpus)
+    return resources
+
+
+def available_resources() -> dict[str, float]:
+    """What of it is free now.
+
+    >>> import weir
+    >>> weir.available_resources()["object_store_memory"] > 0
+    True
+    """
+    resources = cluster_resources()
+    used = float(current().native.memory().get("used", 0))
+    for name in ("memory", "object_store_memory"):
+        resources[name] = max(0.0, resources[name] - used)
+    return resources

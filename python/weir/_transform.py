@@ -1,0 +1,672 @@
+"""The methods of a Dataset that make another one. Nothing runs here but what finds mistakes at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from weir import _plan
+from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
+from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
+
+if TYPE_CHECKING:
+    from weir.context import DataContext
+    from weir.dataset import Dataset
+    from weir.expressions import Expr
+    from weir.schema import Schema
+
+UserFunction = Callable[..., Any]
+
+
+def refuse(method: str, argument: str, why: str) -> None:
+    """Raises for an argument that weir does not obey."""
+    raise ValueError(f"{method}({argument}=…) is not supported: {why}")
+
+
+_ONE_MACHINE = "it chooses nodes of a cluster, and weir runs on one machine"
+_REFUSED = {
+    "label_selector": _ONE_MACHINE,
+    "fallback_strategy": _ONE_MACHINE,
+    "accelerator_type": _ONE_MACHINE,
+    "resources": "there are num_cpus, num_gpus and memory, and no resources of other names",
+    "max_calls": "workers live as long as the run",
+    "ray_remote_args_fn": "arguments are the same for all workers of a function",
+}
+# Of a cluster's scheduler and its retries: on one machine there is nothing to choose, and weir retries by its own rules.
+_WITHOUT_MEANING = frozenset(
+    {"scheduling_strategy", "max_retries", "max_restarts", "max_task_retries", "retry_exceptions", "name", "num_returns"}
+)
+
+
+def remote_args(method: str, arguments: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """num_cpus, num_gpus, memory and runtime_env out of what Ray lets one say; others are refused by name."""
+    merged = {name: value for name, value in arguments.items() if value is not None}
+    for name, value in (extra or {}).items():
+        if name in merged and value is not None:
+            raise ValueError(f"{method}: {name} is given twice, by itself and in ray_remote_args")
+        if value is not None:
+            merged[name] = value
+    out: dict[str, Any] = {}
+    for name, value in merged.items():
+        if name in _REFUSED:
+            refuse(method, name, _REFUSED[name])
+        elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
+            out[name] = value
+        elif name not in _WITHOUT_MEANING:
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+    for name in ("num_cpus", "num_gpus", "memory"):
+        value = out.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
+            raise ValueError(f"{method}: {name} is a number of at least 0, not {value!r}")
+    return out
+
+
+class Transforms:
+    """What Dataset inherits: one operator more a method."""
+
+    _op: Op
+    _context: DataContext
+
+    if TYPE_CHECKING:
+
+        def _then(self, op: Op) -> Dataset: ...
+
+        def schema(self, fetch_if_missing: bool = True) -> Schema | None: ...
+
+        def columns(self, fetch_if_missing: bool = True) -> list[str] | None: ...
+
+    # ---- transforming: functions ----
+
+    def _call(
+        self,
+        kind: str,
+        fn: Any,
+        compute: Any,
+        concurrency: Any,
+        arguments: Mapping[str, Any],
+        ray_remote_args: Mapping[str, Any],
+        **more: Any,
+    ) -> Dataset:
+        from weir import _call
+
+        resources = remote_args(kind, arguments, ray_remote_args)
+        strategy: Any = choose(fn, compute, concurrency)
+        if isinstance(strategy, ActorPoolStrategy) and not is_callable_class(fn):
+            # A function in actors is a function in so many workers.
+            strategy = TaskPoolStrategy(None if strategy.max_size == float("inf") else int(strategy.max_size))
+        if isinstance(strategy, ActorPoolStrategy) and strategy.max_tasks_in_flight_per_actor is None:
+            strategy = copy.copy(strategy)
+            strategy.max_tasks_in_flight_per_actor = self._context.max_tasks_in_flight_per_actor
+        spec = _call.CallSpec(kind=kind, fn=fn, compute=strategy, context=self._context, **resources, **more)
+        if spec.kind == "map_batches" and spec.num_gpus and spec.batch_size is None:
+            spec.batch_size = "auto"
+        _call.check(spec)
+        return self._then(Call(self._op, spec))
+
+    def map(
+        self,
+        fn: UserFunction | type,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: dict[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: dict[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: int | tuple[int, int] | tuple[int, int, int] | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Calls a function for each row: a dict goes in, a dict comes out.
+
+        >>> import weir
+        >>> weir.range(2).map(lambda row: {"double": row["id"] * 2}).take()
+        [{'double': 0}, {'double': 2}]
+        """
+        return self._call(
+            "map", fn, compute, concurrency, _resources(locals()), ray_remote_args, **_fn_arguments(locals())
+        )
+
+    def map_batches(
+        self,
+        fn: UserFunction | type,
+        *,
+        batch_size: int | str | None = None,
+        compute: Any = None,
+        batch_format: str | None = "default",
+        zero_copy_batch: bool = True,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: dict[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: dict[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: int | tuple[int, int] | tuple[int, int, int] | None = None,
+        udf_modifying_row_count: bool = True,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Calls a function for each batch: a dict of NumPy arrays (or what `batch_format` says) goes in, a dict of columns, a
+        DataFrame, a Table, or a generator of these comes out. A class is made once in each worker, and its objects are called.
+
+        Args:
+            batch_size: rows a batch; None: blocks as they are; "auto": about 16 MiB.
+            batch_format: "numpy" (the default), "pandas", "pyarrow", "torch" or None.
+            zero_copy_batch: batches are read-only views of shared memory; False gives copies that may be written to.
+            udf_modifying_row_count: False promises as many rows as came in, so that limits may stop earlier.
+
+        >>> import weir
+        >>> ds = weir.range(4).map_batches(lambda batch: {"half": batch["id"] / 2}, batch_size=2)
+        >>> ds.take()
+        [{'half': 0.0}, {'half': 0.5}, {'half': 1.0}, {'half': 1.5}]
+        """
+        return self._call(
+            "map_batches",
+            fn,
+            compute,
+            concurrency,
+            _resources(locals()),
+            ray_remote_args,
+            batch_size=batch_size,
+            batch_format=batch_format,
+            zero_copy_batch=zero_copy_batch,
+            **_fn_arguments(locals()),
+        )
+
+    def flat_map(
+        self,
+        fn: UserFunction | type,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: dict[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: dict[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: int | tuple[int, int] | tuple[int, int, int] | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Calls a function for each row, which returns a list of rows, or yields them.
+
+        >>> import weir
+        >>> weir.range(3).flat_map(lambda row: [row] * row["id"]).take()
+        [{'id': 1}, {'id': 2}, {'id': 2}]
+        """
+        return self._call(
+            "flat_map", fn, compute, concurrency, _resources(locals()), ray_remote_args, **_fn_arguments(locals())
+        )
+
+    def filter(
+        self,
+        fn: UserFunction | type | None = None,
+        expr: str | Expr | Any | None = None,
+        *,
+        compute: Any = None,
+        fn_args: Iterable[Any] | None = None,
+        fn_kwargs: dict[str, Any] | None = None,
+        fn_constructor_args: Iterable[Any] | None = None,
+        fn_constructor_kwargs: dict[str, Any] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        concurrency: int | tuple[int, int] | tuple[int, int, int] | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Keeps the rows for which a function of the row, or an expression, is true. An expression (`weir.col("id") > 2`, a
+        pyarrow one, or a text) runs in the engine.
+
+        >>> import weir
+        >>> weir.range(5).filter(expr=weir.col("id") > 2).take()
+        [{'id': 3}, {'id': 4}]
+        >>> weir.range(5).filter(expr="id % 2 == 1").take()
+        [{'id': 1}, {'id': 3}]
+        """
+        if (fn is None) == (expr is None):
+            raise ValueError("Exactly one of 'fn' or 'expr' must be provided.")
+        if fn is not None and _is_expression(fn):
+            expr, fn = fn, None
+        if expr is None:
+            return self._call(
+                "filter", fn, compute, concurrency, _resources(locals()), ray_remote_args, **_fn_arguments(locals())
+            )
+        if any(a is not None for a in (fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs)):
+            raise ValueError(
+                "when 'expr' is used, 'fn_args/fn_kwargs' or 'fn_constructor_args/fn_constructor_kwargs' cannot be used."
+            )
+        wanted = remote_args("filter", _resources(locals()), ray_remote_args)
+        return self._filter_by(as_expression(expr), compute, wanted)
+
+    def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
+        if not expr.needs_python():
+            return self._then(Filter(self._op, expr._compile_filter(), str(expr)))
+        from weir._expr_python import Selector
+
+        return self._call(
+            "map_batches", Selector(expr), compute, None, resources, {}, batch_format="pyarrow", name=f"Filter({expr})"
+        )
+
+    # ---- transforming: columns ----
+
+    def with_column(
+        self,
+        column_name: str,
+        expr: Expr,
+        *,
+        compute: Any = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Adds a column, or replaces the one of that name.
+
+        >>> import weir
+        >>> weir.range(2).with_column("next", weir.col("id") + 1).take()
+        [{'id': 0, 'next': 1}, {'id': 1, 'next': 2}]
+        """
+        return self._with({column_name: expr}, compute, _resources(locals()), ray_remote_args)
+
+    def with_columns(
+        self,
+        exprs: Mapping[str, Expr] | None = None,
+        *more_exprs: Mapping[str, Expr],
+        compute: Any = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Adds or replaces several columns; each expression sees the columns as they were.
+
+        >>> import weir
+        >>> weir.range(2).with_columns({"a": weir.col("id") + 1, "b": weir.lit("x")}).take(1)
+        [{'id': 0, 'a': 1, 'b': 'x'}]
+        """
+        columns: dict[str, Expr] = {}
+        for part in ((exprs,) if exprs is not None else ()) + more_exprs:
+            if not isinstance(part, Mapping):
+                raise TypeError(f"with_columns takes mappings of names to expressions, not {type(part).__name__}")
+            columns.update(part)
+        if not columns:
+            raise ValueError("with_columns needs at least one column")
+        return self._with(columns, compute, _resources(locals()), ray_remote_args)
+
+    def _with(
+        self, columns: Mapping[str, Any], compute: Any, arguments: Mapping[str, Any], extra: Mapping[str, Any]
+    ) -> Dataset:
+        from weir.expressions import Expr
+
+        resources = remote_args("with_column", arguments, extra)
+        for name, expr in columns.items():
+            if not isinstance(name, str) or not name:
+                raise ValueError(f"a column's name is a text that is not empty, not {name!r}")
+            if not isinstance(expr, Expr):
+                raise TypeError(f"column {name!r} needs an expression, such as weir.col('a') + 1, not {type(expr).__name__}")
+        if any(expr.needs_python() for expr in columns.values()):
+            return self._with_python(columns, compute, resources)
+        words = [f"{quoted(name)}={expr._compile()}" for name, expr in columns.items()]
+        return self._then(Step(self._op, "with", words))
+
+    def _with_python(self, columns: Mapping[str, Any], compute: Any, resources: Mapping[str, Any]) -> Dataset:
+        from weir._expr_python import Projector
+
+        return self._call(
+            "map_batches", Projector(dict(columns)), compute, None, resources, {}, batch_format="pyarrow", name="Project"
+        )
+
+    def add_column(
+        self,
+        col: str,
+        fn: UserFunction,
+        *,
+        batch_format: str | None = "pandas",
+        compute: Any = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Adds a column that a function makes of each batch. with_column does the same with an expression, much faster.
+
+        >>> import weir
+        >>> weir.range(2).add_column("next", lambda batch: batch["id"] + 1, batch_format="numpy").take()
+        [{'id': 0, 'next': 1}, {'id': 1, 'next': 2}]
+        """
+        if batch_format not in ("pandas", "pyarrow", "numpy"):
+            raise ValueError(f"batch_format argument must be one of ['pandas', 'pyarrow', 'numpy'], got: {batch_format}")
+        if not isinstance(col, str):
+            raise ValueError(f"a column's name is a text, not {col!r}")
+        if not callable(fn):
+            raise ValueError(f"add_column takes a function, not {fn!r}")
+        from weir._functions import AddColumn
+
+        return self._call(
+            "map_batches",
+            AddColumn(col, fn, batch_format),
+            compute,
+            concurrency,
+            _resources(locals()),
+            ray_remote_args,
+            batch_format=batch_format,
+            zero_copy_batch=batch_format != "pandas",
+            name="MapBatches(add_column)",
+        )
+
+    def select_columns(
+        self,
+        cols: str | list[str],
+        *,
+        compute: Any = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Keeps these columns, in this order.
+
+        >>> import weir
+        >>> weir.from_items([{"a": 1, "b": 2, "c": 3}]).select_columns(["c", "a"]).take()
+        [{'c': 3, 'a': 1}]
+        """
+        if isinstance(cols, str):
+            cols = [cols]
+        if not isinstance(cols, (list, tuple)) or not all(isinstance(c, str) for c in cols):
+            raise TypeError("select_columns requires 'cols' to be a string or a list of strings.")
+        if len(set(cols)) != len(cols):
+            raise ValueError(f"select_columns expected unique column names, got duplicate column names: {list(cols)}")
+        if not cols:
+            raise ValueError("select_columns needs at least one column")
+        remote_args("select_columns", _resources(locals()), ray_remote_args)
+        return self._then(Step(self._op, "select", [quoted(c) for c in cols]))
+
+    def drop_columns(
+        self,
+        cols: list[str],
+        *,
+        compute: Any = None,
+        concurrency: int | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Leaves these columns out.
+
+        >>> import weir
+        >>> weir.from_items([{"a": 1, "b": 2}]).drop_columns(["a"]).take()
+        [{'b': 2}]
+        """
+        if isinstance(cols, str):
+            cols = [cols]
+        cols = list(cols)
+        if len(set(cols)) != len(cols):
+            raise ValueError(f"drop_columns expects unique column names, got: {cols}")
+        remote_args("drop_columns", _resources(locals()), ray_remote_args)
+        if not cols:
+            return self._then(self._op)
+        known = self._known_names()
+        if known is not None:
+            unknown = [c for c in cols if c not in known]
+            if unknown:
+                raise KeyError(f"drop_columns: column(s) not found in dataset schema: {unknown}. Available columns: {known}")
+            if len(cols) == len(known):
+                raise ValueError("drop_columns would leave no column")
+        return self._then(Step(self._op, "drop", [quoted(c) for c in cols]))
+
+    def rename_columns(
+        self,
+        names: list[str] | dict[str, str],
+        *,
+        concurrency: int | tuple[int, int] | tuple[int, int, int] | None = None,
+        num_cpus: float | None = None,
+        num_gpus: float | None = None,
+        memory: float | None = None,
+        label_selector: dict[str, str] | None = None,
+        fallback_strategy: list[dict[str, Any]] | None = None,
+        max_calls: int | None = None,
+        resources: dict[str, float] | None = None,
+        accelerator_type: str | None = None,
+        runtime_env: dict[str, Any] | None = None,
+        **ray_remote_args: Any,
+    ) -> Dataset:
+        """Gives columns other names: a dict of old to new, or a list of all names.
+
+        >>> import weir
+        >>> weir.range(1).rename_columns({"id": "number"}).take()
+        [{'number': 0}]
+        """
+        if isinstance(names, Mapping):
+            mapping = dict(names)
+            if not mapping:
+                raise ValueError("rename_columns received 'names' with no entries.")
+            if len(set(mapping.values())) != len(mapping):
+                raise ValueError(f"rename_columns received duplicate values in the 'names': {mapping}")
+        elif isinstance(names, (list, tuple)):
+            if not names:
+                raise ValueError("rename_columns requires 'names' with at least one column name.")
+            if len(set(names)) != len(names):
+                raise ValueError(f"rename_columns received duplicate values in the 'names': {list(names)}")
+            known = self.columns()
+            if known is None or len(known) != len(names):
+                raise ValueError(
+                    f"rename_columns requires 'names': {list(names)} length match current schema names: {known}."
+                )
+            mapping = dict(zip(known, names))
+        else:
+            raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
+        if not all(isinstance(k, str) and isinstance(v, str) for k, v in mapping.items()):
+            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings, got: {mapping}")
+        remote_args("rename_columns", _resources(locals()), ray_remote_args)
+        words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
+        return self._then(Step(self._op, "rename", words) if words else self._op)
+
+    def _known_names(self) -> list[str] | None:
+        """The columns, where they are known without a run."""
+        if not self._op.is_native:
+            return None
+        schema = self.schema()
+        return schema.names if schema is not None else None
+
+    # ---- transforming: rows and blocks ----
+
+    def limit(self, limit: int) -> Dataset:
+        """The first rows; as soon as they are there, everything before stops.
+
+        >>> import weir
+        >>> weir.range(10**9).limit(2).take_all()
+        [{'id': 0}, {'id': 1}]
+        """
+        if isinstance(limit, bool) or not hasattr(limit, "__index__"):
+            raise TypeError(f"limit is a number of rows, not {type(limit).__name__}")
+        return self._then(Limit(self._op, max(0, int(limit))))
+
+    def random_sample(self, fraction: float, *, seed: int | None = None) -> Dataset:
+        """Each row with the probability `fraction`; with a seed, the same rows in each run.
+
+        >>> import weir
+        >>> 400 < weir.range(1000).random_sample(0.5, seed=1).count() < 600
+        True
+        """
+        if isinstance(fraction, bool) or not isinstance(fraction, (int, float)):
+            raise TypeError(f"fraction is a number between 0 and 1, not {type(fraction).__name__}")
+        if not 0 <= fraction <= 1:
+            raise ValueError("Fraction must be between 0 and 1.")
+        if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
+            raise ValueError(f"seed is an integer or None, not {seed!r}")
+        if self._op.rows() == 0:
+            raise ValueError("Cannot sample from an empty Dataset.")
+        return self._then(Sample(self._op, fraction, None if seed is None else int(seed)))
+
+    def union(self, *other: Dataset) -> Dataset:
+        """The rows of this Dataset, then those of the others.
+
+        >>> import weir
+        >>> weir.range(1).union(weir.range(2)).take_all()
+        [{'id': 0}, {'id': 0}, {'id': 1}]
+        """
+        for ds in other:
+            if not isinstance(ds, Transforms):
+                raise TypeError(f"union takes Datasets, not {type(ds).__name__}")
+        return self._then(_plan.Union(self._op, [ds._op for ds in other]) if other else self._op)
+
+    def repartition(
+        self,
+        num_blocks: int | None = None,
+        target_num_rows_per_block: int | None = None,
+        *,
+        strict: bool = False,
+        shuffle: bool = False,
+        keys: list[str] | None = None,
+        sort: bool = False,
+    ) -> Dataset:
+        """Cuts the rows into so many blocks, or into blocks of so many rows. Their order stays.
+
+        >>> import weir
+        >>> ds = weir.range(10).repartition(3)
+        >>> [len(batch["id"]) for batch in ds.iter_batches(batch_size=None)]
+        [3, 3, 4]
+        >>> ds = weir.range(10).repartition(target_num_rows_per_block=4)
+        >>> [len(batch["id"]) for batch in ds.iter_batches(batch_size=None)]
+        [4, 4, 2]
+        """
+        if num_blocks is None and target_num_rows_per_block is None:
+            raise ValueError("Either `num_blocks` or `target_num_rows_per_block` must be set")
+        if num_blocks is not None and target_num_rows_per_block is not None:
+            raise ValueError("Only one of `num_blocks` or `target_num_rows_per_block` must be set, but not both.")
+        if target_num_rows_per_block is not None and shuffle:
+            raise ValueError("`shuffle` must be False when `target_num_rows_per_block` is set.")
+        if shuffle:
+            refuse("repartition", "shuffle", "rows keep their order")
+        if keys is not None:
+            refuse("repartition", "keys", "blocks are cut by their number of rows")
+        if sort:
+            refuse("repartition", "sort", "rows keep their order")
+        what, count = (
+            ("num_blocks", num_blocks) if num_blocks is not None else ("target_num_rows_per_block", target_num_rows_per_block)
+        )
+        if isinstance(count, bool) or not hasattr(count, "__index__"):
+            raise TypeError(f"{what} is a number, not {type(count).__name__}")
+        assert count is not None
+        if count < 1:
+            raise ValueError(f"{what} must be at least 1, not {count}")
+        if num_blocks is not None:
+            return self._then(Repartition(self._op, int(count)))
+        return self._then(RepartitionRows(self._op, int(count), strict))
+
+
+def _is_expression(value: Any) -> bool:
+    if isinstance(value, str):
+        return True
+    if callable(value):
+        return False
+    return hasattr(value, "_compile") or type(value).__module__.startswith("pyarrow")
+
+
+def as_expression(expr: Any) -> Expr:
+    """A weir expression of a weir expression, a pyarrow expression or a text."""
+    from weir.expressions import Expr
+
+    if isinstance(expr, Expr):
+        return expr
+    if isinstance(expr, str):
+        from weir._expr_parse import parse_filter
+
+        return parse_filter(expr)
+    if type(expr).__module__.startswith("pyarrow"):
+        from weir._expr_pyarrow import from_pyarrow
+
+        return from_pyarrow(expr)
+    raise TypeError(f"expr is an expression, such as weir.col('a') > 2, or a text, not {type(expr).__name__}")
+
+
+_RESOURCE_NAMES = (
+    "num_cpus",
+    "num_gpus",
+    "memory",
+    "label_selector",
+    "fallback_strategy",
+    "max_calls",
+    "resources",
+    "accelerator_type",
+    "runtime_env",
+    "ray_remote_args_fn",
+)
+
+
+def _resources(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in _RESOURCE_NAMES if arguments.get(name) is not None}
+
+
+def _fn_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for name in ("fn_args", "fn_constructor_args"):
+        value = arguments.get(name)
+        out[name] = tuple(value) if value is not None else None
+    for name in ("fn_kwargs", "fn_constructor_kwargs"):
+        value = arguments.get(name)
+        out[name] = dict(value) if value is not None else None
+    return out

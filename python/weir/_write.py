@@ -1,0 +1,232 @@
+"""Writing: what Ray's arguments are in the engine's words."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weir import _plan, _run
+from weir._plan import Blocks, Op, quoted
+from weir._transform import refuse, remote_args
+from weir.dataset import SaveMode
+from weir.datasource import plain_path
+
+if TYPE_CHECKING:
+    from weir._weir import Flow
+    from weir.dataset import Dataset
+
+Option = tuple[str, "str | None"]
+_FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl"}
+
+
+def _mode(method: str, mode: Any) -> SaveMode:
+    try:
+        found = SaveMode(mode)
+    except ValueError:
+        raise ValueError(f"mode is one of {[m.value for m in SaveMode]}, not {mode!r}") from None
+    if found is SaveMode.UPSERT:
+        refuse(method, "mode", "files have no keys to update by")
+    return found
+
+
+def _count(value: Any, what: str) -> int | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} is a number, not {type(value).__name__}")
+    if value < 1:
+        raise ValueError(f"{what} must be at least 1, not {value}")
+    return int(value)
+
+
+def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
+    """What write_parquet, write_csv and write_json do. `arguments`: locals() of the one that was called."""
+    method = f"write_{kind}"
+    get = arguments.get
+    if get("filesystem") is not None and type(get("filesystem")).__name__ != "LocalFileSystem":
+        refuse(method, "filesystem", "files are written to this machine")
+    if get("catalog") is not None:
+        refuse(method, "catalog", "files are written to a folder")
+    if get("filename_provider") is not None:
+        refuse(method, "filename_provider", "files are named <dataset>_<write>_<task>, as Ray names them")
+    remote_args(method, {}, get("ray_remote_args"))
+    concurrency = get("concurrency")
+    if concurrency is not None and _count(concurrency, "concurrency") is None:
+        raise AssertionError
+    target = os.path.abspath(plain_path(arguments["path"]))
+    mode = _mode(method, arguments["mode"])
+    if get("num_rows_per_file") is not None:
+        warnings.warn("`num_rows_per_file` is deprecated: use `min_rows_per_file`.", DeprecationWarning, stacklevel=3)
+    rows_min = _count(get("min_rows_per_file") or get("num_rows_per_file"), "min_rows_per_file")
+    rows_max = _count(get("max_rows_per_file"), "max_rows_per_file")
+    if rows_min is not None and rows_max is not None and rows_min > rows_max:
+        raise ValueError(f"min_rows_per_file ({rows_min}) cannot be greater than max_rows_per_file ({rows_max})")
+    bytes_min = _count(get("min_bytes_per_file"), "min_bytes_per_file")
+    if bytes_min is not None and rows_min is not None:
+        raise ValueError("min_rows_per_file and min_bytes_per_file cannot both be given")
+    options = _format_options(method, kind, arguments)
+    options += _open_options(method, get("arrow_open_stream_args"))
+    partitions = _partitions(get("partition_cols"))
+    if os.path.exists(target):
+        if mode in (SaveMode.ERROR, SaveMode.CREATE):
+            raise ValueError(f"Path {target} already exists. If this is unexpected, use mode='ignore' to ignore those files")
+        if mode is SaveMode.IGNORE:
+            return
+        if os.path.isfile(target):
+            raise NotADirectoryError(f"{target} is a file, and {method} writes a folder of files")
+    elif not arguments.get("try_create_dir", True):
+        raise FileNotFoundError(f"{target} is not there, and try_create_dir=False")
+    if rows_max is not None:
+        options.append(("rows-per-file", str(rows_max)))
+    _run_write(ds, target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions)
+
+
+def _partitions(columns: Any) -> list[str]:
+    if columns is None:
+        return []
+    if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
+        raise ValueError(f"partition_cols is a list of names, not {columns!r}")
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"partition_cols names a column twice: {columns}")
+    return list(columns)
+
+
+def _open_options(method: str, arguments: Mapping[str, Any] | None) -> list[Option]:
+    options: list[Option] = []
+    for key, value in (arguments or {}).items():
+        if key == "compression":
+            if value is not None:
+                options.append(("compression", {"gz": "gzip"}.get(str(value), str(value))))
+        elif key != "buffer_size":
+            refuse(method, f"arrow_open_stream_args={{{key!r}: …}}", "compression and buffer_size are")
+    return options
+
+
+# ---- what formats have for options ----
+
+
+def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> list[Option]:
+    given, maker = {
+        "parquet": ("arrow_parquet_args", "arrow_parquet_args_fn"),
+        "csv": ("arrow_csv_args", "arrow_csv_args_fn"),
+        "json": ("pandas_json_args", "pandas_json_args_fn"),
+    }[kind]
+    merged = dict(arguments[given])
+    if arguments[maker] is not None:
+        merged.update(arguments[maker]())
+    made: list[Option] = {"parquet": _parquet, "csv": _csv, "json": _json}[kind](merged)
+    return made
+
+
+def _unknown(method: str, name: str, value: Any) -> None:
+    raise TypeError(f"{method}: the argument {name}={value!r} is not supported")
+
+
+def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
+    options: list[Option] = []
+    for name, value in arguments.items():
+        if value is None:
+            continue
+        if name == "compression" and isinstance(value, str):
+            options.append(("compression", {"brotli": "brotli", "uncompressed": "none"}.get(value.lower(), value.lower())))
+        elif name == "compression_level" and isinstance(value, int):
+            options.append(("level", str(value)))
+        elif name == "row_group_size":
+            options.append(("row-group-rows", str(value)))
+        elif name == "use_dictionary" and isinstance(value, bool):
+            options += [] if value else [("no-dictionary", None)]
+        elif name == "data_page_version" and value in ("1.0", "2.0"):
+            options += [("page-v2", None)] if value == "2.0" else []
+        elif name == "write_page_index":
+            options += [] if value else [("no-page-index", None)]
+        elif (name, value) not in (("version", "2.6"), ("write_statistics", True), ("store_schema", True)):
+            _unknown("write_parquet", name, value)
+    return options
+
+
+def _csv(arguments: Mapping[str, Any]) -> list[Option]:
+    options: list[Option] = [("quoting", "nonnumeric")]
+    for name, value in arguments.items():
+        if name != "write_options":
+            _unknown("write_csv", name, value)
+        if value is None:
+            continue
+        if not value.include_header:
+            options.append(("no-header", None))
+        if value.delimiter != ",":
+            options.append(("delimiter", value.delimiter))
+        style = {"needed": "nonnumeric", "all_valid": "all", "none": "none"}[value.quoting_style]
+        options = [("quoting", style), *options[1:]]
+    return options
+
+
+def _json(arguments: Mapping[str, Any]) -> list[Option]:
+    options: list[Option] = []
+    for name, value in arguments.items():
+        if name == "compression" and value in ("gzip", "zstd"):
+            options.append(("compression", value))
+        elif (name, value) not in (("orient", "records"), ("lines", True), ("compression", None), ("compression", "infer"),
+                                   ("index", False), ("force_ascii", False)):
+            _unknown("write_json", name, value)
+    return options
+
+
+# ---- running ----
+
+
+def _run_write(
+    ds: Dataset,
+    target: str,
+    format: str,
+    mode: SaveMode,
+    options: list[Option],
+    rows_min: int | None,
+    bytes_min: int | None,
+    rows_max: int | None,
+    partitions: list[str],
+) -> None:
+    run = ds._last_run = ds._new_run()
+    parts = run.parts()
+    if rows_min is not None or bytes_min is not None:
+        parts = _merged(run, parts, rows_min, bytes_min)
+    if partitions:
+        options = [*options, ("partition-by", ",".join(quoted(c) for c in partitions))]
+    modes = iter([{SaveMode.OVERWRITE: "overwrite"}.get(mode, "append")])
+    for part in parts:
+        rows = _rows_per_block(part)
+        more: list[Option] = [("rows-per-file", str(rows))] if rows and rows_max is None else []
+        words = [("format", format), ("mode", next(modes, "append")), ("name", f"{ds._uuid[:22]}_{os.urandom(16).hex()}")]
+        _write_part(run, part, target, [*words, *options, *more])
+    if not parts and mode is SaveMode.OVERWRITE and os.path.isdir(target):
+        _write_part(run, _plan.Range(0), target, [("format", format), ("mode", "overwrite")])
+    run.finished = True
+
+
+def _write_part(run: _run.Run, part: Op, target: str, options: list[Option]) -> None:
+    def end(flow: Flow) -> None:
+        flow.step("write", [target if target.endswith("/") else target + "/"], options)
+
+    run.wait(part, "sink", end)
+
+
+def _rows_per_block(part: Op) -> int | None:
+    """Where the user has fixed the rows a block has, a file is a block."""
+    return part.count if isinstance(part, _plan.RepartitionRows) else None
+
+
+def _merged(run: _run.Run, parts: list[Op], rows_min: int | None, bytes_min: int | None) -> list[Op]:
+    """Blocks of at least so many rows, as far as there are: a file each."""
+    out: list[Op] = []
+    for part in parts:
+        blocks = run.blocks_of(part)
+        rows = rows_min or 1
+        total = sum(b.num_rows for b in blocks)
+        if bytes_min is not None and total:
+            size = sum(int(b.nbytes) for b in blocks)
+            rows = max(1, -(-bytes_min * total // max(1, size)))
+        merged = list(_run.rebatched((_run.as_batch(b) for b in blocks), rows, False))
+        if merged:
+            out.append(Blocks("Write", merged, run.build.state.id, fixed=True))
+    return out

@@ -1,0 +1,648 @@
+"""Dataset: a plan, and what can be done with it.
+
+A Dataset never changes; each method that transforms (`_transform.py`) makes a new one with one operator more. Nothing runs
+before somebody wants rows, and every consumption runs everything anew; materialize() keeps.
+"""
+
+from __future__ import annotations
+
+import copy as copy_module
+import enum
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from weir import _plan, _run
+from weir._plan import Blocks, Limit, Op, Read, Step
+from weir._transform import Transforms
+from weir.context import DataContext
+from weir.schema import Schema
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from weir._weir import Batch
+    from weir.iterator import DataIterator, IterationTimes
+
+
+class SaveMode(str, enum.Enum):
+    """What a write does where something is already: add to it, replace it, leave it, or refuse.
+
+    >>> import weir
+    >>> weir.SaveMode("overwrite")
+    <SaveMode.OVERWRITE: 'overwrite'>
+    """
+
+    CREATE = "create"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    IGNORE = "ignore"
+    ERROR = "error"
+    UPSERT = "upsert"
+
+
+class Dataset(Transforms):
+    """Rows that are read, transformed and handed out in a stream.
+
+    Made by weir.range, weir.read_parquet and the like.
+
+    >>> import weir
+    >>> ds = weir.range(1000).filter(expr="id > 997")
+    >>> ds.count()
+    2
+    >>> ds.take_all()
+    [{'id': 998}, {'id': 999}]
+    """
+
+    def __init__(self, op: Op, context: DataContext | None = None) -> None:
+        self._op = op
+        self._context = (context or DataContext.get_current()).copy()
+        self._name: str | None = None
+        self._uuid = os.urandom(12).hex()
+        self._last_run: _run.Run | None = None
+        self._iteration: IterationTimes | None = None
+        self._schema_known: Schema | None = None
+        self._frames: list[pandas.DataFrame] = []  # what from_pandas was given, as long as nothing is done with it
+
+    def _then(self, op: Op) -> Dataset:
+        made = Dataset.__new__(Dataset)
+        made.__dict__.update(self.__dict__)
+        made._op = op
+        made._context = self._context.copy()
+        made._uuid = os.urandom(12).hex()
+        made._name = None
+        made._last_run = made._iteration = made._schema_known = None
+        made._frames = []
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        state["_last_run"] = state["_iteration"] = state["_schema_known"] = None
+        return state
+
+    def _new_run(self, op: Op | None = None) -> _run.Run:
+        return _run.Run(op if op is not None else self._op, self._context)
+
+    # ---- consuming: a few rows ----
+
+    def take(self, limit: int = 20) -> list[dict[str, Any]]:
+        """The first rows, as a list.
+
+        >>> import weir
+        >>> weir.range(100).take(2)
+        [{'id': 0}, {'id': 1}]
+        """
+        rows: list[dict[str, Any]] = []
+        limit = int(limit)
+        if limit <= 0:
+            return rows
+        run = self._last_run = self._new_run(Limit(self._op, limit))
+        for batch in run:
+            rows.extend(batch.rows())
+        return rows
+
+    def take_all(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """All rows, as a list; ValueError if there are more than `limit`.
+
+        >>> import weir
+        >>> weir.range(2).take_all()
+        [{'id': 0}, {'id': 1}]
+        """
+        rows: list[dict[str, Any]] = []
+        op = self._op if limit is None else Limit(self._op, max(0, limit) + 1)
+        run = self._last_run = self._new_run(op)
+        for batch in run:
+            rows.extend(batch.rows())
+            if limit is not None and len(rows) > limit:
+                raise ValueError(f"The dataset has more than the given limit of {limit} records.")
+        return rows
+
+    def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
+        """The first rows, as one batch.
+
+        >>> import weir
+        >>> weir.range(100).take_batch(3)
+        {'id': array([0, 1, 2])}
+        """
+        from weir import _formats
+        from weir.iterator import check_iteration
+
+        check_iteration(None, batch_format, 1, None)
+        run = self._last_run = self._new_run(Limit(self._op, max(0, int(batch_size))))
+        batches = list(run)
+        if not batches:
+            raise ValueError("The dataset is empty.")
+        arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
+        return _formats.to_format(_run.joined(batches), batch_format, True, arrow_backed)
+
+    def show(self, limit: int = 20) -> None:
+        """Prints the first rows.
+
+        >>> import weir
+        >>> weir.range(2).show()
+        {'id': 0}
+        {'id': 1}
+        """
+        for row in self.take(limit):
+            print(row)
+
+    # ---- consuming: about the data ----
+
+    def count(self) -> int:
+        """The number of rows. Of Parquet files that nothing else is done with, it comes from their footers.
+
+        >>> import weir
+        >>> weir.range(10).count()
+        10
+        """
+        known = self._op.rows()
+        if known is not None and all(isinstance(op, (_plan.Range, Blocks, Limit, Step)) for op in _plan.walk(self._op)):
+            return known
+        run = self._last_run = self._new_run()
+        return run.count()
+
+    def schema(self, fetch_if_missing: bool = True) -> Schema | None:
+        """The columns: of native plans without a run; behind functions, the first row goes through all of them. None: there
+        are no rows.
+
+        >>> import weir
+        >>> weir.range(10).schema().names
+        ['id']
+        """
+        if self._schema_known is None and (fetch_if_missing or self._op.is_native):
+            self._schema_known = self._find_schema()
+        return self._schema_known
+
+    def _find_schema(self) -> Schema | None:
+        op = self._op
+        if op.rows() == 0 and isinstance(_plan.chain(op)[0], (_plan.Range, Blocks)):
+            return None
+        if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
+            build = _run.Build(self._context)
+            return Schema(build.flow(op).schema())
+        for batch in self._new_run(Limit(op, 1)):
+            return Schema(batch)
+        return None
+
+    def columns(self, fetch_if_missing: bool = True) -> list[str] | None:
+        """The columns' names.
+
+        >>> import weir
+        >>> weir.range(10).columns()
+        ['id']
+        """
+        schema = self.schema(fetch_if_missing)
+        return schema.names if schema is not None else None
+
+    def size_bytes(self) -> int:
+        """How many bytes the rows take in memory: everything runs for it.
+
+        >>> import weir
+        >>> weir.range(10).size_bytes()
+        80
+        """
+        if isinstance(self._op, Blocks):
+            return sum(int(b.nbytes) for b in self._op.blocks)
+        if isinstance(self._op, _plan.Range):
+            return self._op.count * 8
+        run = self._last_run = self._new_run()
+        return sum(int(batch.nbytes) for batch in run)
+
+    def num_blocks(self) -> int:
+        """Of a MaterializedDataset, how many blocks it has; others do not know."""
+        raise NotImplementedError(
+            "Number of blocks is only available for `MaterializedDataset`, because the number of blocks may dynamically "
+            "change during execution. Call `ds.materialize()` to get a `MaterializedDataset`."
+        )
+
+    def input_files(self) -> list[str]:
+        """The files that a run reads.
+
+        >>> import weir
+        >>> weir.range(10).input_files()
+        []
+        """
+        found: dict[str, None] = {}
+        for op in _plan.walk(self._op):
+            if isinstance(op, Read):
+                found.update(dict.fromkeys(op.files()))
+        return list(found)
+
+    # ---- consuming: aggregates ----
+
+    def sum(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
+        """The sum of a column, or of several (a dict).
+
+        >>> import weir
+        >>> weir.range(10).sum("id")
+        45
+        """
+        return self._aggregate("sum", on, ignore_nulls)
+
+    def min(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
+        """The smallest value.
+
+        >>> import weir
+        >>> weir.range(10).min("id")
+        0
+        """
+        return self._aggregate("min", on, ignore_nulls)
+
+    def max(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
+        """The largest value.
+
+        >>> import weir
+        >>> weir.range(10).max("id")
+        9
+        """
+        return self._aggregate("max", on, ignore_nulls)
+
+    def mean(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
+        """The mean.
+
+        >>> import weir
+        >>> weir.range(10).mean("id")
+        4.5
+        """
+        return self._aggregate("mean", on, ignore_nulls)
+
+    def std(self, on: str | list[str] | None = None, ddof: int = 1, ignore_nulls: bool = True) -> Any:
+        """The standard deviation, of a sample unless ddof=0.
+
+        >>> import weir
+        >>> weir.range(3).std("id")
+        1.0
+        """
+        if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof < 0:
+            raise ValueError(f"ddof is an integer of at least 0, not {ddof!r}")
+        return self._aggregate("std", on, ignore_nulls, ddof)
+
+    def _aggregate(self, function: str, on: Any, ignore_nulls: bool, ddof: int = 1) -> Any:
+        from weir import _aggregate
+
+        if on is not None and not isinstance(on, str) and not (
+            isinstance(on, (list, tuple)) and on and all(isinstance(c, str) for c in on)
+        ):
+            raise ValueError(f"`on` is a column, a list of columns or None, not {on!r}")
+        columns = [on] if isinstance(on, str) else list(on) if on is not None else None
+        return _aggregate.whole(self, function, columns, ignore_nulls, ddof)
+
+    # ---- consuming: everything ----
+
+    def iterator(self) -> DataIterator:
+        """This Dataset for code that only consumes.
+
+        >>> import weir
+        >>> [row["id"] for row in weir.range(2).iterator().iter_rows()]
+        [0, 1]
+        """
+        from weir.iterator import DataIterator
+
+        return DataIterator(self)
+
+    def iter_rows(self) -> Iterable[dict[str, Any]]:
+        """The rows, one after another. Leaving the loop stops the run.
+
+        >>> import weir
+        >>> for row in weir.range(10**9).iter_rows():
+        ...     if row["id"] == 2:
+        ...         break
+        """
+        return self.iterator().iter_rows()
+
+    def iter_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        batch_format: str | None = "default",
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        _collate_fn: Callable[[Any], Any] | None = None,
+    ) -> Iterable[Any]:
+        """Batches of `batch_size` rows; None: one a block. See DataIterator.iter_batches.
+
+        >>> import weir
+        >>> [batch["id"].tolist() for batch in weir.range(5).iter_batches(batch_size=2, drop_last=True)]
+        [[0, 1], [2, 3]]
+        """
+        return self.iterator().iter_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            batch_format=batch_format,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            _collate_fn=_collate_fn,
+        )
+
+    def iter_torch_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        dtypes: Any = None,
+        device: Any = "auto",
+        collate_fn: Any = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        pin_memory: bool = False,
+    ) -> Iterable[Any]:
+        """Batches as dicts of torch tensors. See DataIterator.iter_torch_batches."""
+        return self.iterator().iter_torch_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            dtypes=dtypes,
+            device=device,
+            collate_fn=collate_fn,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            pin_memory=pin_memory,
+        )
+
+    def materialize(self) -> MaterializedDataset:
+        """Runs everything and keeps the rows, in memory or on disk as the limit allows.
+
+        >>> import weir
+        >>> kept = weir.range(10).repartition(2).materialize()
+        >>> kept.num_blocks(), kept.count()
+        (2, 10)
+        """
+        run = self._new_run()
+        blocks = run.blocks()
+        made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=True), self._context)
+        made._history = self._op
+        made._last_run = self._last_run = run
+        return made
+
+    def to_pandas(self, limit: int | None = None) -> pandas.DataFrame:
+        """All rows as one DataFrame; ValueError if there are more than `limit`."""
+        from weir import _formats
+
+        pd = _formats._need("pandas", "to_pandas")
+        frames = self._frames
+        if frames and limit is None:
+            return pd.concat(frames) if len(frames) > 1 else frames[0].copy()
+        batches = self._all_batches("to_pandas", limit)
+        if not batches:
+            return pd.DataFrame()
+        return _formats.to_pandas(_run.joined(batches), bool(self._context.enable_arrow_backed_pandas_conversion))
+
+    def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
+        """All rows as one pyarrow.Table; ValueError if there are more than `limit`."""
+        from weir import _formats
+
+        pa = _formats._need("pyarrow", "to_arrow")
+        batches = self._all_batches("to_arrow", limit)
+        if not batches:
+            schema = self.schema()
+            return schema.base_schema.empty_table() if schema is not None else pa.table({})
+        return _formats.to_arrow(_run.joined(batches))
+
+    def _all_batches(self, method: str, limit: int | None) -> list[Batch]:
+        op = self._op if limit is None else Limit(self._op, max(0, limit) + 1)
+        run = self._last_run = self._new_run(op)
+        batches = []
+        rows = 0
+        for batch in run:
+            batches.append(batch)
+            rows += batch.num_rows
+            if limit is not None and rows > limit:
+                raise ValueError(
+                    f"the dataset has more than the given limit of {limit} rows. If you are sure that all of them fit in local "
+                    f"memory, set ds.{method}(limit=None) to disable limits."
+                )
+        return batches
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from weir._stream import stream
+
+        return stream(self, requested_schema)
+
+    # ---- writing ----
+
+    def write_parquet(
+        self,
+        path: str,
+        *,
+        partition_cols: list[str] | None = None,
+        filesystem: Any = None,
+        catalog: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: Any = None,
+        arrow_parquet_args_fn: Callable[[], dict[str, Any]] | None = None,
+        min_rows_per_file: int | None = None,
+        max_rows_per_file: int | None = None,
+        min_bytes_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: SaveMode | str = SaveMode.APPEND,
+        **arrow_parquet_args: Any,
+    ) -> None:
+        """Writes Parquet files into a folder. They appear all at once, complete, when everything has gone well.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(1000).write_parquet(folder, mode="overwrite", compression="zstd")
+        >>> weir.read_parquet(folder).count()
+        1000
+        """
+        from weir import _write
+
+        _write.write(self, "parquet", locals())
+
+    def write_csv(
+        self,
+        path: str,
+        *,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: Any = None,
+        arrow_csv_args_fn: Callable[[], dict[str, Any]] | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: SaveMode | str = SaveMode.APPEND,
+        **arrow_csv_args: Any,
+    ) -> None:
+        """Writes CSV files into a folder.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(2).write_csv(folder)
+        >>> weir.read_csv(folder).take()
+        [{'id': 0}, {'id': 1}]
+        """
+        from weir import _write
+
+        _write.write(self, "csv", locals())
+
+    def write_json(
+        self,
+        path: str,
+        *,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: Any = None,
+        pandas_json_args_fn: Callable[[], dict[str, Any]] | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: SaveMode | str = SaveMode.APPEND,
+        **pandas_json_args: Any,
+    ) -> None:
+        """Writes JSON lines into a folder: an object a row.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(2).write_json(folder)
+        >>> weir.read_json(folder).take()
+        [{'id': 0}, {'id': 1}]
+        """
+        from weir import _write
+
+        _write.write(self, "json", locals())
+
+    # ---- about the plan ----
+
+    @property
+    def context(self) -> DataContext:
+        """The settings with which it was made."""
+        return self._context
+
+    @property
+    def name(self) -> str | None:
+        """What set_name() has called it."""
+        return self._name
+
+    def set_name(self, name: str | None) -> None:
+        """Gives it a name, which repr and stats show."""
+        self._name = name
+
+    def get_dataset_id(self) -> str:
+        """A text that no other Dataset has."""
+        return f"{self._name or 'dataset'}_{self._uuid}"
+
+    def copy(self, _deep_copy: bool = False, _as: type | None = None) -> Dataset:
+        """The same plan."""
+        return copy_module.copy(self)
+
+    def stats(self) -> str:
+        """What the last run of this Dataset did: tasks, blocks, rows and time by operator, and memory.
+
+        >>> import weir
+        >>> kept = weir.range(10).materialize()
+        >>> "Operator 1 ReadRange" in kept.stats()
+        True
+        """
+        from weir import _stats
+
+        return _stats.text(self)
+
+    def explain(self) -> None:
+        """Prints the plan as it was written and as it runs.
+
+        >>> import weir
+        >>> weir.range(3).limit(2).explain()  # doctest: +ELLIPSIS
+        <BLANKLINE>
+        -------- Logical Plan --------
+        Limit[limit=2]
+        +- Read[ReadRange]
+        ...
+        """
+        from weir import _stats
+
+        print(_stats.explained(self))
+
+    def execution_plan(self) -> str:
+        """What explain() prints, as a text."""
+        from weir import _stats
+
+        return _stats.explained(self)
+
+    def has_serializable_lineage(self) -> bool:
+        """Whether it can be pickled anywhere: not if its rows are only here."""
+        return not any(isinstance(op, Blocks) for op in _plan.walk(self._op))
+
+    def serialize_lineage(self) -> bytes:
+        """The plan as bytes."""
+        if not self.has_serializable_lineage():
+            raise ValueError("a Dataset whose rows are in memory has no plan to make it anew: write it to files")
+        import cloudpickle
+
+        return bytes(cloudpickle.dumps(self))
+
+    @staticmethod
+    def deserialize_lineage(serialized_ds: bytes) -> Dataset:
+        """The Dataset of serialize_lineage(). Like pickle, it runs what the bytes say: only for bytes of one's own."""
+        import pickle
+
+        found = pickle.loads(serialized_ds)
+        if not isinstance(found, Dataset):
+            raise ValueError(f"these bytes are no Dataset, but {type(found).__name__}")
+        return found
+
+    def get_internal_block_refs(self) -> list[Any]:
+        """The blocks; waits until all data is there."""
+        return list(self.materialize()._blocks())
+
+    def __repr__(self) -> str:
+        from weir import _show
+
+        return _show.shown(self)
+
+    def __len__(self) -> int:
+        raise AttributeError("Use `ds.count()` to compute the length of a distributed Dataset. This may be an expensive operation.")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(
+            "`Dataset` objects aren't iterable. To iterate records, call `ds.iter_rows()` or `ds.iter_batches()`."
+        )
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class MaterializedDataset(Dataset):
+    """A Dataset whose rows are there: it can be consumed again and again without running anything.
+
+    >>> import weir
+    >>> weir.from_items([1, 2, 3]).count()
+    3
+    """
+
+    _history: Op | None = None
+
+    def _blocks(self) -> tuple[Any, ...]:
+        assert isinstance(self._op, Blocks)
+        return self._op.blocks
+
+    def num_blocks(self) -> int:
+        """How many blocks there are.
+
+        >>> import weir
+        >>> weir.range(10).repartition(5).materialize().num_blocks()
+        5
+        """
+        return len(self._blocks())
+
+    def materialize(self) -> MaterializedDataset:
+        """Itself, since it is."""
+        return self
+
+
+def _has_one_schema(op: Op) -> bool:
+    if not isinstance(op, Blocks):
+        return True
+    rows = [b for b in op.blocks if b.num_rows]
+    return bool(rows) and all(b.schema() == rows[0].schema() for b in rows[1:])

@@ -1,0 +1,560 @@
+"""Making Datasets: of numbers, of Python objects, of files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir import _plan, _session
+from weir._plan import Blocks, Call, Range, Read, Repartition
+from weir._transform import refuse, remote_args
+from weir.dataset import Dataset, MaterializedDataset
+from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import pyarrow
+
+    from weir._weir import Batch
+
+Option = tuple[str, "str | None"]
+
+_JSON_EXTENSIONS = [
+    "json",
+    "jsonl",
+    "json.gz",
+    "jsonl.gz",
+    "json.br",
+    "jsonl.br",
+    "json.zst",
+    "jsonl.zst",
+    "json.lz4",
+    "jsonl.lz4",
+]
+_HIVE = Partitioning("hive")
+
+
+# ---- numbers and objects ----
+
+
+def range(
+    n: int, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None
+) -> Dataset:
+    """The numbers from 0 to n - 1, in a column `id`.
+
+    >>> import weir
+    >>> weir.range(3).take()
+    [{'id': 0}, {'id': 1}, {'id': 2}]
+    """
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"range takes a number, not {type(n).__name__}")
+    _check_concurrency(concurrency)
+    count = max(0, int(n))
+    return Dataset(_in_blocks(Range(count), _num_blocks(parallelism, override_num_blocks), count))
+
+
+def range_tensor(
+    n: int,
+    *,
+    shape: tuple[int, ...] = (1,),
+    parallelism: int = -1,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+) -> Dataset:
+    """n tensors of a shape, in a column `data`; the i-th is filled with i.
+
+    >>> import weir
+    >>> weir.range_tensor(2, shape=(2, 2)).take_batch()["data"].shape
+    (2, 2, 2)
+    """
+    from weir import _call
+    from weir._functions import Tensors
+
+    ds = range(n, parallelism=parallelism, concurrency=concurrency, override_num_blocks=override_num_blocks)
+    spec = _call.CallSpec(kind="map_batches", fn=Tensors(tuple(shape)), name="ReadRangeTensor", context=ds.context)
+    _call.check(spec)
+    return Dataset(Call(ds._op, spec))
+
+
+def from_items(
+    items: Sequence[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
+) -> MaterializedDataset:
+    """A row for each item: dicts are rows, anything else is a column `item`.
+
+    >>> import weir
+    >>> weir.from_items([{"a": 1}, {"a": 2}]).take()
+    [{'a': 1}, {'a': 2}]
+    >>> weir.from_items(["x", "y"]).take()
+    [{'item': 'x'}, {'item': 'y'}]
+    """
+    from weir._weir import batch_from_rows
+
+    if isinstance(items, (str, bytes)) or not hasattr(items, "__len__") or not hasattr(items, "__iter__"):
+        raise TypeError(f"from_items takes a list of items, not {type(items).__name__}")
+    rows = [dict(item) if isinstance(item, Mapping) else {"item": item} for item in items]
+    batches = [batch_from_rows(rows)] if rows else []
+    return _from_batches("FromItems", batches, _num_blocks(parallelism, override_num_blocks))
+
+
+def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
+    """The rows of a DataFrame, or of several: a block each.
+
+    >>> import pandas as pd, weir
+    >>> weir.from_pandas(pd.DataFrame({"a": [1, 2]})).take()
+    [{'a': 1}, {'a': 2}]
+    """
+    from weir import _formats
+
+    pd = _formats._need("pandas", "from_pandas")
+    frames = [dfs] if isinstance(dfs, pd.DataFrame) else list(dfs)
+    for frame in frames:
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(f"from_pandas takes DataFrames, not {type(frame).__name__}")
+    batches = [batch for frame in frames for batch in _formats.from_result(frame, copy=True)]
+    made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks))
+    made._frames = frames
+    return made
+
+
+def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
+    """The rows of anything that has `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow, Polars, DuckDB, nanoarrow), of an
+    Arrow IPC stream as bytes, or of a list of these. Nothing is copied.
+
+    >>> import pyarrow as pa, weir
+    >>> weir.from_arrow(pa.table({"a": [1, 2]})).take()
+    [{'a': 1}, {'a': 2}]
+    """
+    listed = list(tables) if isinstance(tables, (list, tuple)) else [tables]
+    batches: list[Any] = []
+    for table in listed:
+        if isinstance(table, (bytes, bytearray, memoryview)):
+            batches.extend(_from_ipc(bytes(table)))
+        elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
+            from weir._weir import batch_from_arrow
+
+            batches.extend(batch_from_arrow(table))
+        else:
+            raise TypeError(f"from_arrow takes Arrow tables (anything with __arrow_c_stream__), not {type(table).__name__}")
+    return _from_batches("FromArrow", batches, _num_blocks(-1, override_num_blocks))
+
+
+def _from_ipc(data: bytes) -> list[Batch]:
+    from weir._weir import Flow
+
+    fd = os.memfd_create("weir-from-arrow")
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        flow = Flow(_session.current().native)
+        flow.step("read", [f"/proc/self/fd/{fd}"], [("format", "arrow"), ("no-hive", None)])
+        return list(flow.start())
+    finally:
+        os.close(fd)
+
+
+def from_numpy(ndarrays: numpy.ndarray[Any, Any] | list[numpy.ndarray[Any, Any]]) -> MaterializedDataset:
+    """The elements of an array along its first dimension, in a column `data`; of a list, a block for each array.
+
+    >>> import numpy as np, weir
+    >>> weir.from_numpy(np.arange(2)).take()
+    [{'data': 0}, {'data': 1}]
+    """
+    from weir._weir import batch_from_columns
+
+    import numpy as np
+
+    arrays = [ndarrays] if isinstance(ndarrays, np.ndarray) else [np.asarray(a) for a in ndarrays]
+    for array in arrays:
+        if array.ndim == 0:
+            raise ValueError("from_numpy takes arrays with at least one dimension")
+    return _from_batches("FromNumpy", [batch_from_columns({"data": array.copy()}) for array in arrays], None)
+
+
+def from_blocks(blocks: list[Any]) -> MaterializedDataset:
+    """A Dataset of these blocks: pandas DataFrames and Arrow tables.
+
+    >>> import pyarrow as pa, weir
+    >>> weir.from_blocks([pa.table({"a": [1]}), pa.table({"a": [2]})]).num_blocks()
+    2
+    """
+    from weir import _formats, _run
+
+    made = []
+    for block in blocks:
+        batches = [b for b in _formats.from_result(block, copy=True) if b.num_rows]
+        if batches:
+            made.append(_run.joined(batches))
+    return _from_batches("FromBlocks", made, None)
+
+
+def _from_batches(name: str, batches: list[Any], num_blocks: int | None) -> MaterializedDataset:
+    from weir import _run
+
+    if num_blocks is not None:
+        total = sum(b.num_rows for b in batches)
+        batches = _run.cut_blocks(batches, min(num_blocks, total)) if total else batches
+    state = _session.current()
+    return MaterializedDataset(Blocks(name, batches, state.id, fixed=True))
+
+
+def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None:
+    if override_num_blocks is not None:
+        if parallelism != -1:
+            raise ValueError("parallelism and override_num_blocks cannot both be given: override_num_blocks is the newer name")
+        if isinstance(override_num_blocks, bool) or not hasattr(override_num_blocks, "__index__"):
+            raise TypeError(f"override_num_blocks is a number, not {type(override_num_blocks).__name__}")
+        if override_num_blocks < 1:
+            raise ValueError(f"override_num_blocks must be at least 1, not {override_num_blocks}")
+        return int(override_num_blocks)
+    if parallelism == -1:
+        return None
+    if parallelism < 1:
+        raise ValueError(f"parallelism must be -1 or at least 1, not {parallelism}")
+    return int(parallelism)
+
+
+def _in_blocks(op: _plan.Op, count: int | None, rows: int | None = None) -> _plan.Op:
+    if count is None or rows == 0:
+        return op
+    if rows is not None:
+        count = min(count, rows)
+        if rows % count == 0:
+            return _plan.RepartitionRows(op, rows // count, True)
+    return Repartition(op, count, f"SplitBlocks({count})")
+
+
+def _check_concurrency(concurrency: Any) -> None:
+    if concurrency is None:
+        return
+    if isinstance(concurrency, bool) or not isinstance(concurrency, int):
+        raise ValueError(f"concurrency is a number, not {concurrency!r}")
+    if concurrency < 1:
+        raise ValueError(f"concurrency must be at least 1, not {concurrency}")
+
+
+# ---- files ----
+
+
+def _read(
+    method: str,
+    name: str,
+    format: str,
+    arguments: Mapping[str, Any],
+    options: list[Option],
+    *,
+    default_extensions: list[str] | None,
+    columns: list[str] | None = None,
+) -> Dataset:
+    """What all reads have in common. `arguments`: locals() of the function that was called."""
+    get = arguments.get
+    _check_filesystem(method, get("filesystem"))
+    resources = {
+        key: get(key)
+        for key in (
+            "num_cpus",
+            "num_gpus",
+            "memory",
+            "label_selector",
+            "fallback_strategy",
+            "max_calls",
+            "resources",
+            "accelerator_type",
+            "runtime_env",
+        )
+    }
+    remote_args(method, resources, get("ray_remote_args"))
+    _check_concurrency(get("concurrency"))
+    options = options + _open_options(method, get("arrow_open_stream_args"))
+    extensions = get("file_extensions")
+    if extensions is not None and (isinstance(extensions, str) or not all(isinstance(e, str) for e in extensions)):
+        raise ValueError(f"file_extensions is a list of texts, not {extensions!r}")
+    partitioning = get("partitioning")
+    if partitioning is not None and not isinstance(partitioning, Partitioning):
+        raise ValueError(f"partitioning is a weir.Partitioning or None, not {partitioning!r}")
+    for field, kind in (partitioning.field_types if partitioning is not None else {}).items():
+        if kind not in (str, int, float, bool):
+            raise ValueError(f"partitioning: the type of {field!r} is str, int, float or bool, not {kind!r}")
+    partition_filter = get("partition_filter")
+    if partition_filter is not None and not callable(partition_filter):
+        raise ValueError(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
+    ignore_missing = bool(get("ignore_missing_paths", False))
+    skip = get("skip_paths")
+    listing = Listing(
+        paths=check_paths(arguments["paths"], ignore_missing),
+        extensions=tuple(extensions) if extensions is not None else None,
+        all_by_extension=extensions is not None and list(extensions) != default_extensions,
+        partition_filter=partition_filter,
+        shuffle=_shuffle(get("shuffle")),
+        ignore_missing=ignore_missing,
+        skip=(skip,) if isinstance(skip, str) else tuple(skip or ()),
+    )
+    if columns is not None:
+        if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
+            raise ValueError(f"columns is a list of names, not {columns!r}")
+        if not columns:
+            raise ValueError("columns needs at least one name")
+    read = Read(
+        name,
+        format,
+        listing,
+        options,
+        partitioning,
+        tuple(columns) if columns is not None else None,
+        bool(get("include_paths", False)),
+    )
+    blocks = _num_blocks(get("parallelism", -1), get("override_num_blocks"))
+    return Dataset(_in_blocks(read, blocks))
+
+
+def _check_filesystem(method: str, filesystem: Any) -> None:
+    if filesystem is None or type(filesystem).__name__ == "LocalFileSystem":
+        return
+    refuse(method, "filesystem", "files are read from and written to this machine")
+
+
+def _shuffle(shuffle: Any) -> FileShuffleConfig | None:
+    if shuffle is None or isinstance(shuffle, FileShuffleConfig):
+        return shuffle
+    if shuffle == "files":
+        return FileShuffleConfig()
+    raise ValueError(f"shuffle is None, 'files' or a FileShuffleConfig, not {shuffle!r}")
+
+
+def _open_options(method: str, arguments: Mapping[str, Any] | None) -> list[Option]:
+    options: list[Option] = []
+    for key, value in (arguments or {}).items():
+        if key == "compression":
+            if value is not None:
+                options.append(("compression", {"gz": "gzip"}.get(str(value), str(value))))
+        elif key != "buffer_size":  # how much is read at once is the engine's affair
+            refuse(method, f"arrow_open_stream_args={{{key!r}: …}}", "compression and buffer_size are")
+    return options
+
+
+def read_parquet(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    catalog: Any = None,
+    columns: list[str] | None = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    tensor_column_schema: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = _HIVE,
+    shuffle: str | FileShuffleConfig | None = None,
+    include_paths: bool = False,
+    include_row_hash: bool = False,
+    file_extensions: list[str] | None = ["parquet"],
+    ignore_missing_paths: bool = False,
+    skip_paths: str | list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_parquet_args: Any,
+) -> Dataset:
+    """Reads Parquet files: a path, a folder, a pattern, or a list of these.
+
+    Args:
+        columns: only these.
+        filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a text. Row groups and pages in which no row can
+            match are not read.
+        partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
+        include_paths: adds a column `path`.
+        shuffle: "files" reads the files in random order.
+
+    >>> import tempfile, weir
+    >>> folder = tempfile.mkdtemp()
+    >>> weir.range(100).write_parquet(folder)
+    >>> weir.read_parquet(folder, filter=weir.col("id") > 97).take()
+    [{'id': 98}, {'id': 99}]
+    """
+    arguments = dict(locals())
+    for name in ("catalog", "tensor_column_schema"):
+        if arguments[name] is not None:
+            refuse("read_parquet", name, "Parquet files are read as they are")
+    if include_row_hash:
+        refuse("read_parquet", "include_row_hash", "there is no hash of rows")
+    predicate = arrow_parquet_args.pop("filter", None)
+    for name in arrow_parquet_args:
+        if name not in ("use_threads", "batch_size", "pre_buffer", "use_buffered_stream", "buffer_size", "batch_readahead",
+                        "fragment_readahead", "memory_pool", "cache_metadata"):
+            refuse("read_parquet", name, "the engine reads Parquet itself; columns and filter are obeyed")
+    ds = _read(
+        "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"], columns=columns
+    )
+    if predicate is None:
+        return ds
+    return ds.filter(expr=predicate)
+
+
+def read_csv(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = _HIVE,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: str | FileShuffleConfig | None = None,
+    file_extensions: list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_csv_args: Any,
+) -> Dataset:
+    """Reads CSV files. `arrow_csv_args`: read_options, parse_options and convert_options of pyarrow.csv.
+
+    >>> import os, tempfile, weir
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.csv")
+    >>> _ = open(path, "w").write("name,age\\nAda,36\\n")
+    >>> weir.read_csv(path).take()
+    [{'name': 'Ada', 'age': 36}]
+    """
+    from weir import _read_args
+
+    options, columns = _read_args.csv(arrow_csv_args)
+    return _read("read_csv", "ReadCSV", "csv", locals(), options, default_extensions=None, columns=columns)
+
+
+def read_json(
+    paths: str | list[str],
+    *,
+    lines: bool = False,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = _HIVE,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: str | FileShuffleConfig | None = None,
+    file_extensions: list[str] | None = _JSON_EXTENSIONS,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+    **arrow_json_args: Any,
+) -> Dataset:
+    """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines.
+
+    >>> import os, tempfile, weir
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
+    >>> _ = open(path, "w").write('{"a": 1}\\n{"a": 2}\\n')
+    >>> weir.read_json(path).take()
+    [{'a': 1}, {'a': 2}]
+    """
+    from weir import _read_args
+
+    options = _read_args.json(arrow_json_args)
+    if lines:
+        options = [o for o in options if o[0] != "layout"] + [("layout", "lines")]
+    return _read("read_json", "ReadJSON", "json", locals(), options, default_extensions=_JSON_EXTENSIONS)
+
+
+def read_text(
+    paths: str | list[str],
+    *,
+    encoding: str = "utf-8",
+    drop_empty_lines: bool = True,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = None,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: str | FileShuffleConfig | None = None,
+    file_extensions: list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+) -> Dataset:
+    """Reads lines of text, in a column `text`.
+
+    >>> import os, tempfile, weir
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.txt")
+    >>> _ = open(path, "w").write("one\\n\\ntwo\\n")
+    >>> weir.read_text(path).take()
+    [{'text': 'one'}, {'text': 'two'}]
+    """
+    from weir import _read_args
+
+    options: list[Option] = [("encoding", _read_args.encoding("read_text", encoding))]
+    if not drop_empty_lines:
+        options.append(("keep-empty-lines", None))
+    return _read("read_text", "ReadText", "text", locals(), options, default_extensions=None)
+
+
+def read_binary_files(
+    paths: str | list[str],
+    *,
+    include_paths: bool = False,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_stream_args: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = None,
+    ignore_missing_paths: bool = False,
+    shuffle: str | FileShuffleConfig | None = None,
+    file_extensions: list[str] | None = None,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+) -> Dataset:
+    """Reads whole files: a row each, in a column `bytes`.
+
+    >>> import os, tempfile, weir
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.bin")
+    >>> _ = open(path, "wb").write(b"abc")
+    >>> weir.read_binary_files(path).take()
+    [{'bytes': b'abc'}]
+    """
+    return _read("read_binary_files", "ReadBinary", "binary", locals(), [], default_extensions=None)

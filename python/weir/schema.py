@@ -1,0 +1,144 @@
+"""Schema: names and types of columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir._weir import Batch
+
+
+class Schema:
+    """The columns of a Dataset. `types` are pyarrow's where pyarrow is installed, else the same as text.
+
+    >>> import weir
+    >>> schema = weir.range(3).schema()
+    >>> schema.names
+    ['id']
+    >>> print(schema)
+    Column  Type
+    ------  ----
+    id      int64
+    """
+
+    def __init__(self, base_schema: Any, *, data_context: Any = None) -> None:
+        self._batch: Batch | None = None
+        self._arrow: Any = None
+        if hasattr(base_schema, "num_rows") and hasattr(base_schema, "__arrow_c_schema__"):
+            self._batch = base_schema
+        else:
+            self._arrow = base_schema
+
+    @property
+    def names(self) -> list[str]:
+        """The columns' names, in order."""
+        return list(self._batch.names if self._batch is not None else self._arrow.names)
+
+    @property
+    def types(self) -> list[Any]:
+        """Their types."""
+        base = self.base_schema
+        return list(base.types) if hasattr(base, "types") else self.type_texts
+
+    @property
+    def type_texts(self) -> list[str]:
+        """The types as text, whether pyarrow is there or not."""
+        if self._batch is None:
+            return [_arrow_text(t) for t in self._arrow.types]
+        return [_text(t, extension) for t, extension in _fields(self._batch)]
+
+    @property
+    def base_schema(self) -> Any:
+        """The pyarrow.Schema; this object where there is no pyarrow."""
+        if self._arrow is None:
+            assert self._batch is not None
+            try:
+                import pyarrow
+            except ImportError:
+                return self
+            self._arrow = pyarrow.schema(self._batch)
+        return self._arrow
+
+    def __arrow_c_schema__(self) -> object:
+        source: Any = self._batch if self._batch is not None else self._arrow
+        return source.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __iter__(self) -> Any:
+        return iter(zip(self.names, self.types))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return self.names == other.names and self.type_texts == other.type_texts
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.names))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.names, self.type_texts)
+
+    def __repr__(self) -> str:
+        names, types = self.names, self.type_texts
+        width = max([len(n) for n in names] + [len("Column")])
+        lines = [f"{'Column':<{width}}  Type", f"{'------':<{width}}  ----"]
+        lines += [f"{name:<{width}}  {text}" for name, text in zip(names, types)]
+        return "\n".join(line.rstrip() for line in lines)
+
+
+class _Texts:
+    """What is left of a schema that travelled without its engine."""
+
+    def __init__(self, names: list[str], types: list[str]) -> None:
+        self.names = names
+        self.types = types
+
+
+def _rebuilt(names: list[str], types: list[str]) -> Schema:
+    return Schema(_Texts(names, types))
+
+
+def _fields(batch: Batch) -> list[tuple[str, tuple[str, str] | None]]:
+    """Type and extension (name, metadata) of each column."""
+    return [(type_text, _extension(metadata)) for _, type_text, _, metadata in batch.schema()]
+
+
+def _extension(metadata: Any) -> tuple[str, str] | None:
+    texts = {_decoded(key): _decoded(value) for key, value in dict(metadata or {}).items()}
+    name = texts.get("ARROW:extension:name")
+    return (name, texts.get("ARROW:extension:metadata", "")) if name else None
+
+
+def _decoded(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _text(type_text: str, extension: tuple[str, str] | None) -> str:
+    """A type as Ray's schema prints it, tensors in Ray's words."""
+    if not extension:
+        return type_text
+    name, metadata = extension
+    if name == "arrow.fixed_shape_tensor":
+        import json
+
+        shape = tuple(json.loads(metadata or "{}").get("shape", ()))
+        return f"ArrowTensorTypeV2(shape={shape}, dtype={_item_text(type_text)})"
+    if name == "arrow.variable_shape_tensor":
+        return f"ArrowVariableShapedTensorType(dtype={_item_text(type_text)})"
+    if name == "weir.python_object":
+        return "ArrowPythonObjectType()"
+    return f"extension<{name}>"
+
+
+def _item_text(text: str) -> str:
+    """The number inside of a list's or a ragged tensor's type text."""
+    inner = text.partition("item: ")[2] or text
+    for stop in (">", "[", ",", " not null"):
+        inner = inner.partition(stop)[0]
+    return inner.strip()
+
+
+def _arrow_text(arrow_type: Any) -> str:
+    return str(arrow_type)
