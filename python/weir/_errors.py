@@ -342,6 +342,8 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
     """The exception to raise for one of the engine's: itself, or what a worker's report says."""
     from weir import _weir
 
+    if isinstance(error, getattr(_weir, "WorkerError", ())):
+        return WorkerCrashedError(str(error))
     if not isinstance(error, _weir.CallFailed):
         return error
     return from_failure(error.payload, error.operator, error.origin or "",

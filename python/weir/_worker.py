@@ -437,6 +437,7 @@ def main() -> None:
             worker.broken(_errors.pack(error, "setup"))
         _flush()
         return
+    worker.ready()
     while True:
         task = worker.next(IDLE_MS)
         if task is None:

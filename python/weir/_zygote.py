@@ -4,7 +4,7 @@
 
     driver → zygote:  "wzyg" 1 request            with 4 descriptors: socket, lifeline, stdout, stderr of the worker
     zygote → driver:  "wzyg" 2 request pid        forked
-                      "wzyg" 3 pid status         ended, with its wait status
+                      "wzyg" 3 pid status         ended, with its wait status; said before it is reaped
     All numbers are u32, little endian. A pid of 0 says that there was no process to be had.
 
 It is run as a program, with the driver's interpreter and flags:  _zygote.py --path DIR … --preload MODULE …
@@ -19,7 +19,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-CONTROL = 3
+CONTROL, LIFELINE = 3, 4  # the latter's other end is the driver's, as a worker's is
 MAGIC = b"wzyg"
 FORK, FORKED, ENDED = 1, 2, 3
 PR_SET_CHILD_SUBREAPER = 36
@@ -149,15 +149,18 @@ class Zygote:
         ended = False
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                end = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
                 break
-            if pid == 0:
+            if end is None:
                 break
+            pid = end.si_pid
             if pid in self.workers:
+                # Said before it is reaped: until then nobody else can have its number.
+                self.send(ENDED, pid, _wait_status(end.si_code, end.si_status))
                 self.workers.discard(pid)
                 ended = True
-                self.send(ENDED, pid, status)
+            os.waitpid(pid, 0)
         if ended:
             self.end_strays(self.workers)
 
@@ -187,6 +190,12 @@ class Zygote:
                 continue
 
 
+def _wait_status(code: int, status: int) -> int:
+    if code == os.CLD_EXITED:
+        return (status & 0xFF) << 8
+    return status | (0x80 if code == os.CLD_DUMPED else 0)
+
+
 def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
@@ -214,13 +223,13 @@ def _kill(pid: int) -> None:
 
 
 def _begin(words: list[str]) -> None:
-    null = os.open(os.devnull, os.O_RDWR)
+    # Opened until 4 is taken: nothing that is received may have the number of a place that it is to go to.
+    while (null := os.open(os.devnull, os.O_RDWR)) <= LIFELINE:
+        pass
     os.dup2(null, 0)
-    # Nothing that is received may have the number of a place that it is to go to.
-    if null != 4:
-        os.dup2(null, 4, inheritable=False)
-        os.close(null)
+    os.close(null)
     os.set_inheritable(CONTROL, False)
+    os.set_inheritable(LIFELINE, False)
     signal.signal(signal.SIGINT, _ignore)
     paths, preload = _options(words)
     for path in paths:
@@ -243,10 +252,9 @@ def _begin_worker() -> None:
     """What a fork needs before it is a worker: its own output, a fresh `__main__`."""
     from types import ModuleType
 
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    # New ones: the old ones know what the zygote's descriptors were, a terminal or a file, and not the pipes there now.
+    sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc]
     sys.modules["weir._zygote"] = sys.modules["__main__"]  # whose functions are still running
     sys.modules["__main__"] = ModuleType("__main__")
 
