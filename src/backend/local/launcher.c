@@ -12,7 +12,7 @@
 
 extern char **environ;
 
-enum { FD_MIN = 10 };
+enum { FD_MIN = 5 }; /* past those that have a meaning in a worker */
 
 int weir_fd_above(int fd)
 {
@@ -21,7 +21,7 @@ int weir_fd_above(int fd)
 	if (fd < 0 || fd >= FD_MIN)
 		return fd;
 	above = fcntl(fd, F_DUPFD_CLOEXEC, FD_MIN);
-	saved = errno;
+	saved = errno == EINVAL ? EMFILE : errno; /* the limit is below it */
 	close(fd);
 	errno = saved;
 	return above;

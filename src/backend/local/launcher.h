@@ -47,7 +47,7 @@ int weir_spawn(const char *const *argv, const char *const *envp, const int fds[W
 	       struct weir_error *err);
 int weir_wait_status(int pidfd);
 
-/* The same descriptor at 10 or above, close-on-exec, the old one closed: out of the way of those numbers that a new process
+/* The same descriptor at 5 or above, close-on-exec, the old one closed: out of the way of those numbers that a new process
  * gets, and of 0–2, into which others may print when the program runs with them closed. −1 stays −1 and errno. */
 int weir_fd_above(int fd);
 

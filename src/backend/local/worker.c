@@ -236,6 +236,8 @@ static int take_greeting(struct weir_worker *worker, struct weir_error *err)
 	if (size <= 0)
 		return WEIR_OK;
 	count = take_control(&message, &fd, &pid);
+	if (count == 0 && message.msg_flags & MSG_CTRUNC) /* it came, and there was no place for it */
+		return weir_error_set_errno(err, EMFILE, "no descriptor for a worker's memory");
 	if (size != sizeof(hello) || count != 1 || message.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
 	    hello.magic != WORKER_MAGIC || hello.version != WORKER_VERSION || hello.worker != worker->number ||
 	    hello.generation != worker->generation || hello.region_size != worker->region_size) {
