@@ -153,10 +153,6 @@ int pyext_add_errors(PyObject *module)
 		if (!state->exceptions[code])
 			return -1;
 	}
-	for (int code = 0; code < WEIR_CODE_COUNT; code++) {
-		if (!state->exceptions[code])
-			state->exceptions[code] = Py_NewRef(state->exceptions[WEIR_E_INTERNAL]);
-	}
 	state->call_failed = new_class(
 		module, "CallFailed",
 		"A Python function of the flow failed in a worker: payload is what the worker sent about it, "
@@ -225,7 +221,7 @@ static int set_attributes(PyObject *exception, const struct weir_error *err)
 		failed = set(exception, "file", text_of(err->source, "surrogateescape"));
 	/* What programs ask an OSError for. */
 	if (!failed && PyObject_IsInstance(exception, PyExc_OSError) == 1) {
-		int number = err->errno_value                    ? err->errno_value
+		int number = err->errno_value                ? err->errno_value
 			     : err->code == WEIR_E_NOT_FOUND ? ENOENT
 			     : err->code == WEIR_E_EXISTS    ? EEXIST
 			     : err->code == WEIR_E_NO_SPACE  ? ENOSPC

@@ -59,8 +59,9 @@ static void flow_dealloc(PyObject *object)
 
 	if (self->flow && pyext_here(self->pid)) {
 		/* What it reads may be a stream of the program's, whose release may want the GIL in another thread. */
-		Py_BEGIN_ALLOW_THREADS weir_flow_free(self->flow);
-		Py_END_ALLOW_THREADS
+		Py_BEGIN_ALLOW_THREADS;
+		weir_flow_free(self->flow);
+		Py_END_ALLOW_THREADS;
 	}
 	Py_XDECREF(self->session);
 	PyObject_Free(self);
@@ -90,73 +91,13 @@ static PyObject *stepped(struct flow_object *self, int code)
 
 /* ---- words ---- */
 
-/* UTF-8 texts of Python objects, for as long as the list lives. */
-struct texts {
-	PyObject *bytes; /* a list that owns them */
-	const char **items;
-	size_t count, capacity;
-};
-
-static void texts_release(struct texts *texts)
-{
-	Py_CLEAR(texts->bytes);
-	PyMem_Free(texts->items);
-	*texts = (struct texts){0};
-}
-
-static int texts_init(struct texts *texts, Py_ssize_t capacity)
-{
-	*texts = (struct texts){.bytes = PyList_New(0), .capacity = (size_t)capacity};
-	if (texts->bytes)
-		texts->items = PyMem_Calloc((size_t)capacity + 1, sizeof(*texts->items));
-	if (!texts->items && texts->bytes)
-		PyErr_NoMemory();
-	return texts->items ? 0 : -1;
-}
-
-/* Of a str, bytes or path; None, where it may be, is NULL. Names of files need not be text: surrogates go back to bytes. */
-static int texts_add(struct texts *texts, PyObject *object, bool may_be_none, const char *what)
-{
-	PyObject *path = NULL, *bytes = NULL;
-	char *text = NULL;
-
-	if (may_be_none && object == Py_None) {
-		texts->items[texts->count++] = NULL;
-		return 0;
-	}
-	path = PyOS_FSPath(object);
-	if (!path) {
-		if (PyErr_ExceptionMatches(PyExc_TypeError))
-			PyErr_Format(PyExc_TypeError, "%s must be str, bytes or os.PathLike, not %R", what,
-				     (PyObject *)Py_TYPE(object));
-		return -1;
-	}
-	bytes = PyBytes_Check(path) ? Py_NewRef(path) : PyUnicode_AsEncodedString(path, "utf-8", "surrogateescape");
-	if (bytes && PyBytes_AsStringAndSize(bytes, &text, NULL) == 0 && PyList_Append(texts->bytes, bytes) == 0)
-		texts->items[texts->count++] = text;
-	Py_XDECREF(bytes);
-	Py_DECREF(path);
-	return text && !PyErr_Occurred() ? 0 : -1;
-}
-
-static int texts_of_words(PyObject *words, struct texts *out)
-{
-	PyObject *list = words ? PySequence_List(words) : PyList_New(0);
-	int failed = !list || texts_init(out, list ? PyList_Size(list) : 0);
-
-	for (Py_ssize_t i = 0; !failed && i < PyList_Size(list); i++)
-		failed = texts_add(out, PyList_GetItem(list, i), false, "a word of a step");
-	Py_XDECREF(list);
-	return failed ? -1 : 0;
-}
-
 /* A dict, or pairs of a name and a value or None. */
-static int texts_of_options(PyObject *options, struct texts *out)
+static int texts_of_options(PyObject *options, struct pyext_texts *out)
 {
 	PyObject *list = !options                ? PyList_New(0)
 			 : PyDict_Check(options) ? PyDict_Items(options)
 						 : PySequence_List(options);
-	int failed = !list || texts_init(out, list ? 2 * PyList_Size(list) : 0);
+	int failed = !list || pyext_texts_init(out, list ? 2 * PyList_Size(list) : 0);
 
 	for (Py_ssize_t i = 0; !failed && i < PyList_Size(list); i++) {
 		PyObject *pair = PySequence_Tuple(PyList_GetItem(list, i));
@@ -164,8 +105,8 @@ static int texts_of_options(PyObject *options, struct texts *out)
 		if (pair && PyTuple_Size(pair) != 2)
 			PyErr_SetString(PyExc_ValueError, "an option of a step is a pair: name, value");
 		failed = !pair || PyTuple_Size(pair) != 2 ||
-			 texts_add(out, PyTuple_GetItem(pair, 0), false, "the name of an option") ||
-			 texts_add(out, PyTuple_GetItem(pair, 1), true, "the value of an option");
+			 pyext_texts_add(out, PyTuple_GetItem(pair, 0), false, "the name of an option") ||
+			 pyext_texts_add(out, PyTuple_GetItem(pair, 1), true, "the value of an option");
 		Py_XDECREF(pair);
 	}
 	Py_XDECREF(list);
@@ -177,14 +118,14 @@ static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 	static char *names[] = {"verb", "words", "options", NULL};
 	struct flow_object *self = (struct flow_object *)object;
 	PyObject *words = NULL, *options = NULL, *done = NULL;
-	struct texts word_texts = {0}, option_texts = {0};
+	struct pyext_texts word_texts = {0}, option_texts = {0};
 	struct weir_option *settings = NULL;
 	const char *verb;
 	int code;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OO:step", names, &verb, &words, &options) || may_change(self))
 		return NULL;
-	if (texts_of_words(words, &word_texts) || texts_of_options(options, &option_texts))
+	if (pyext_texts_of(&word_texts, words, "a word of a step") || texts_of_options(options, &option_texts))
 		goto out;
 	settings = PyMem_Calloc(option_texts.count / 2 + 1, sizeof(*settings));
 	if (!settings) {
@@ -197,22 +138,22 @@ static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 	done = stepped(self, code);
 out:
 	PyMem_Free(settings);
-	texts_release(&option_texts);
-	texts_release(&word_texts);
+	pyext_texts_release(&option_texts);
+	pyext_texts_release(&word_texts);
 	return done;
 }
 
 static PyObject *flow_chain(PyObject *object, PyObject *text)
 {
 	struct flow_object *self = (struct flow_object *)object;
-	struct texts texts = {0};
+	struct pyext_texts texts = {0};
 	PyObject *done = NULL;
 
 	if (may_change(self))
 		return NULL;
-	if (texts_init(&texts, 1) == 0 && texts_add(&texts, text, false, "a chain") == 0)
+	if (pyext_texts_init(&texts, 1) == 0 && pyext_texts_add(&texts, text, false, "a chain") == 0)
 		done = stepped(self, weir_flow_chain(self->flow, texts.items[0]));
-	texts_release(&texts);
+	pyext_texts_release(&texts);
 	return done;
 }
 
@@ -302,8 +243,10 @@ static PyObject *flow_schema(PyObject *object, PyObject *Py_UNUSED(unused))
 	if (pyext_need_here(self->pid, "Flow"))
 		return NULL;
 	self->lookers++;
-	Py_BEGIN_ALLOW_THREADS weir_flow_schema(self->flow, &exported, &error);
-	Py_END_ALLOW_THREADS self->lookers--;
+	Py_BEGIN_ALLOW_THREADS;
+	weir_flow_schema(self->flow, &exported, &error);
+	Py_END_ALLOW_THREADS;
+	self->lookers--;
 	if (error)
 		return pyext_raise_free(module, error);
 	if (weir_cdata_import_schema(pyext_values_account(module), &exported, &schema, &err))
@@ -323,8 +266,10 @@ static PyObject *flow_explain(PyObject *object, PyObject *Py_UNUSED(unused))
 	if (pyext_need_here(self->pid, "Flow"))
 		return NULL;
 	self->lookers++;
-	Py_BEGIN_ALLOW_THREADS weir_flow_explain(self->flow, &text, &error);
-	Py_END_ALLOW_THREADS self->lookers--;
+	Py_BEGIN_ALLOW_THREADS;
+	weir_flow_explain(self->flow, &text, &error);
+	Py_END_ALLOW_THREADS;
+	self->lookers--;
 	if (error)
 		return pyext_raise_free(pyext_module_of(object), error);
 	shown = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "backslashreplace");
@@ -371,13 +316,15 @@ static PyObject *flow_start(PyObject *object, PyObject *args, PyObject *kwargs)
 	}
 	options.batch_rows = batch_rows;
 	self->lookers++;
-	Py_BEGIN_ALLOW_THREADS code = api_flow_task(self->flow, end, &options, &task, &err);
+	Py_BEGIN_ALLOW_THREADS;
+	code = api_flow_task(self->flow, end, &options, &task, &err);
 	if (!code) {
 		code = api_task_start(task, &err);
 		if (code)
 			api_task_unref(task);
 	}
-	Py_END_ALLOW_THREADS self->lookers--;
+	Py_END_ALLOW_THREADS;
+	self->lookers--;
 	if (code)
 		return pyext_raise(module, &err);
 	return pyext_task_new(module, self->session, task, end == API_END_COLLECT);

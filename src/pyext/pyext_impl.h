@@ -2,7 +2,8 @@
  *
  *     module.c   the module: what it contains, its state, its end      values.h   batches ⇄ Python values (batch.c …)
  *     errors.c   engine errors as exceptions                           log.c      log lines on their way to `logging`
- *     session.c  Session      flow.c  Flow      task.c  Task           worker.c   Worker, Zygote: the two ends of processes
+ *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
+ *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, in their process
  *
  * Rules of the folder:
  *   - Types are heap types of one module, made from specs, without Py_TPFLAGS_BASETYPE: their module is found by
@@ -29,6 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct weir_launcher;
 struct pyext_values;
 struct pyext_log;
 struct task_object;
@@ -38,11 +40,13 @@ struct pyext_state {
 	struct pyext_values *values;
 	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
 	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
-	PyTypeObject *session_type, *flow_type, *task_type;
+	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type;
 	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
 	struct task_object *tasks;
-	bool at_exit;          /* the hook of the interpreter's end is set */
-	struct pyext_log *log; /* of the process log_pid */
+	bool at_exit;                /* the hook of the interpreter's end is set */
+	bool is_ending;              /* and was called, */
+	unsigned long ending_thread; /* by this thread */
+	struct pyext_log *log;       /* of the process log_pid */
 	int64_t log_pid;
 };
 
@@ -82,6 +86,10 @@ int pyext_log_drain(struct pyext_log *log); /* 0 or −1: a handler of the progr
 int pyext_add_session(PyObject *module);
 int pyext_add_flow(PyObject *module);
 int pyext_add_task(PyObject *module);
+int pyext_add_worker(PyObject *module);
+int pyext_add_zygote(PyObject *module);
+/* What starts workers, of a Zygote; NULL with an exception for anything else. */
+const struct weir_launcher *pyext_launcher_of(PyObject *module, PyObject *zygote);
 
 struct session_object {
 	PyObject_HEAD struct weir_session *session;
@@ -92,6 +100,21 @@ struct session_object {
 PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows);
 /* Stops whatever still runs: the interpreter is about to end. */
 PyObject *pyext_stop_tasks(PyObject *module, PyObject *unused);
+
+/* ---- texts.c ---- */
+
+/* UTF-8 texts of Python objects, valid as long as the list; items ends with a NULL. All-zero is empty. */
+struct pyext_texts {
+	PyObject *bytes; /* a list that owns them */
+	const char **items;
+	size_t count, capacity;
+};
+int pyext_texts_init(struct pyext_texts *texts, Py_ssize_t capacity);
+void pyext_texts_release(struct pyext_texts *texts);
+/* Of a str, bytes or path; None, where it may be, is NULL. `what` is for the TypeError: "a word of a step". */
+int pyext_texts_add(struct pyext_texts *texts, PyObject *object, bool may_be_none, const char *what);
+/* Of each item of a sequence; NULL: none. Released by the caller also on failure. */
+int pyext_texts_of(struct pyext_texts *out, PyObject *sequence, const char *what);
 
 /* For "O&": None or a path (str, bytes, os.PathLike) as a bytes object or NULL; a reference of the caller's. */
 int pyext_path_converter(PyObject *object, void *out);

@@ -30,8 +30,10 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 		goto out;
 	self->session = NULL;
 	self->pid = (int64_t)getpid();
-	Py_BEGIN_ALLOW_THREADS code = api_session_new(&options, &session, &err);
-	Py_END_ALLOW_THREADS self->session = session;
+	Py_BEGIN_ALLOW_THREADS;
+	code = api_session_new(&options, &session, &err);
+	Py_END_ALLOW_THREADS;
+	self->session = session;
 	if (code) {
 		pyext_raise(module, &err);
 		Py_DECREF((PyObject *)self);
@@ -48,8 +50,9 @@ static void session_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 
 	if (self->session && pyext_here(self->pid)) {
-		Py_BEGIN_ALLOW_THREADS weir_session_free(self->session);
-		Py_END_ALLOW_THREADS
+		Py_BEGIN_ALLOW_THREADS;
+		weir_session_free(self->session);
+		Py_END_ALLOW_THREADS;
 	}
 	PyObject_Free(self);
 	Py_DECREF(type);

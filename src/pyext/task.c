@@ -36,6 +36,8 @@ PyObject *pyext_stop_tasks(PyObject *module, PyObject *Py_UNUSED(unused))
 {
 	struct pyext_state *state = pyext_state_of(module);
 
+	state->is_ending = true;
+	state->ending_thread = PyThread_get_thread_ident();
 	while (state->tasks) {
 		struct task_object *self = state->tasks;
 
@@ -43,8 +45,10 @@ PyObject *pyext_stop_tasks(PyObject *module, PyObject *Py_UNUSED(unused))
 		if (!pyext_here(self->pid))
 			continue;
 		Py_INCREF((PyObject *)self);
-		Py_BEGIN_ALLOW_THREADS api_task_stop(self->task);
-		Py_END_ALLOW_THREADS Py_DECREF((PyObject *)self);
+		Py_BEGIN_ALLOW_THREADS;
+		api_task_stop(self->task);
+		Py_END_ALLOW_THREADS;
+		Py_DECREF((PyObject *)self);
 	}
 	Py_RETURN_NONE;
 }
@@ -79,9 +83,10 @@ static int link_task(PyObject *module, struct task_object *self)
 
 static void stop_and_unref(struct weir_task *task)
 {
-	Py_BEGIN_ALLOW_THREADS api_task_stop(task);
+	Py_BEGIN_ALLOW_THREADS;
+	api_task_stop(task);
 	api_task_unref(task);
-	Py_END_ALLOW_THREADS
+	Py_END_ALLOW_THREADS;
 }
 
 PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows)
@@ -128,16 +133,26 @@ static int hand_out(PyObject *module)
 /* Until the doorbell rings, or a little while; −1 with what a signal handler of the program raised. */
 static int wait_a_while(struct task_object *self)
 {
+	PyObject *module = pyext_module_of((PyObject *)self);
+	struct pyext_state *state = pyext_state_of(module);
 	struct weir_error err = {0};
 	struct pollfd doorbell = {.fd = api_task_fd(self->task, &err), .events = POLLIN};
 	int count;
 
 	if (doorbell.fd < 0) {
-		pyext_raise(pyext_module_of((PyObject *)self), &err);
+		pyext_raise(module, &err);
 		return -1;
 	}
-	Py_BEGIN_ALLOW_THREADS count = poll(&doorbell, 1, LOOK_MS);
-	Py_END_ALLOW_THREADS return count == 1 ? 0 : PyErr_CheckSignals();
+	Py_BEGIN_ALLOW_THREADS;
+	count = poll(&doorbell, 1, LOOK_MS);
+	Py_END_ALLOW_THREADS;
+	/* Only daemon threads are left beside the one that ends the interpreter: they are to say nothing more. */
+	while (state->is_ending && state->ending_thread != PyThread_get_thread_ident()) {
+		Py_BEGIN_ALLOW_THREADS;
+		poll(NULL, 0, -1);
+		Py_END_ALLOW_THREADS;
+	}
+	return count == 1 ? 0 : PyErr_CheckSignals();
 }
 
 /* A Batch; NULL without an exception at the end. */
@@ -226,8 +241,11 @@ static PyObject *task_close(PyObject *object, PyObject *Py_UNUSED(unused))
 	if (!pyext_here(self->pid))
 		Py_RETURN_NONE;
 	unlink_task(self);
-	Py_BEGIN_ALLOW_THREADS api_task_stop(self->task);
-	Py_END_ALLOW_THREADS if (hand_out(pyext_module_of(object))) return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	api_task_stop(self->task);
+	Py_END_ALLOW_THREADS;
+	if (hand_out(pyext_module_of(object)))
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -277,8 +295,10 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 
 	if (pyext_need_here(self->pid, "Task"))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS api_task_stats(self->task, &stats);
-	Py_END_ALLOW_THREADS dict = PyDict_New();
+	Py_BEGIN_ALLOW_THREADS;
+	api_task_stats(self->task, &stats);
+	Py_END_ALLOW_THREADS;
+	dict = PyDict_New();
 	if (!dict)
 		return NULL;
 #define NUMBER(name) put(dict, #name, PyLong_FromLongLong((long long)stats.name))
