@@ -1,0 +1,330 @@
+"""How errors of user code arrive: class, cause, text. Also what is said at the call."""
+import pickle
+import sys
+
+import numpy as np
+import pytest
+
+from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
+
+from weir import _call, _errors, _worker
+from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayError, RayTaskError, SystemException,
+                             UserCodeException)
+
+
+def raising(error):
+    def f(batch):
+        raise error
+    return f
+
+
+def failure(error, **options):
+    return failure_of(CallSpec("map_batches", raising(error)), arange(10), **options)
+
+
+class Own(Exception):
+    def __init__(self, text, number):
+        super().__init__(text, number)
+        self.number = number
+
+
+class Odd(Exception):
+    """Its arguments are not its constructor's, so it cannot be rebuilt."""
+
+    def __init__(self, a, b):
+        super().__init__(f"{a} and {b}")
+
+
+# ---- the user's own errors ----
+
+@pytest.mark.parametrize("error", [ValueError("text"), KeyError("k"), ZeroDivisionError("division"), OSError(2, "gone", "f"),
+                                   UnicodeDecodeError("utf-8", b"\xff", 0, 1, "bad"), Own("text", 5), RuntimeError(),
+                                   ExceptionGroup("several", [ValueError("1")]), FileNotFoundError(2, "gone"),
+                                   ImportError("m", name="m"), RayTaskError("inner"), RecursionError("deep"),
+                                   AttributeError("a", name="n"), MemoryError("full"), np.exceptions.AxisError("axis")])
+def test_three_classes_catch_it(error):
+    made = failure(error)
+    for cls in (type(error), UserCodeException, RayTaskError, RayError):
+        assert isinstance(made, cls), cls
+        with pytest.raises(cls):
+            raise made
+    assert type(made.cause) is type(error)
+    assert repr(made.args) == repr(error.args)
+    assert str(made).startswith("MapBatches(f) failed on rows 0–9 of its input (pid=")
+    if not isinstance(error, BaseExceptionGroup):
+        assert str(made).rstrip().splitlines()[-1].startswith(f"{_errors._name_of(type(error))}")
+
+
+def test_attributes_of_the_users_error():
+    made = failure(OSError(2, "gone", "file"))
+    assert (made.errno, made.strerror, made.filename) == (2, "gone", "file")
+    made = failure(Own("text", 5))
+    assert made.number == 5 and made.cause.number == 5 and type(made.cause) is Own
+    assert type(made).__name__ == "RayTaskError(Own)"
+
+
+def test_the_traceback_starts_in_the_users_file():
+    def inner(x):
+        return 1 // x
+
+    def f(batch):
+        return {"x": [inner(0)]}
+    text = error_of(CallSpec("map_batches", f, batch_size=4), batch_of(id=np.arange(10)))
+    lines = text.splitlines()
+    assert lines[0].startswith("MapBatches(f) failed on rows 0–3 of its input")
+    assert lines[1] == "Traceback (most recent call last):"
+    assert __file__ in lines[2] and "in f" in lines[2]
+    assert lines[-1].startswith("ZeroDivisionError: ")
+    assert "_worker.py" not in text
+
+
+def test_row_ranges():
+    def f(row):
+        if row["id"] == 5000:
+            raise ValueError("that one")
+        return row
+    assert "row 5000 of its input" in error_of(CallSpec("map", f), arange(9000))
+    assert "row 5000 of its input" in error_of(CallSpec("filter", f), arange(9000))
+    made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511 of a.parquet")
+    assert "on rows 512–9511 of a.parquet, row 5000 there" in str(made)
+    assert made.origin == "rows 512–9511 of a.parquet" and made.operator == "Map(f)"
+
+
+def test_chained_errors_are_shown():
+    def f(batch):
+        try:
+            raise KeyError("first")
+        except KeyError as error:
+            raise ValueError("second") from error
+    text = error_of(CallSpec("map_batches", f), arange(3))
+    assert "KeyError: 'first'" in text and text.endswith("ValueError: second")
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration(4), GeneratorExit()])
+def test_what_would_end_the_interpreter_is_a_user_error(error):
+    made = failure(error)
+    assert isinstance(made, UserCodeException) and isinstance(made, RayTaskError) and isinstance(made, Exception)
+    assert not isinstance(made, type(error))
+    assert type(made.cause) is type(error)
+    assert type(error).__name__ in str(made)
+
+
+def test_raise_original_map_exception():
+    made = failure(ValueError("text"), original=True)
+    assert isinstance(made, ValueError) and isinstance(made, RayTaskError) and not isinstance(made, UserCodeException)
+
+
+def test_what_cannot_be_rebuilt_arrives_as_text():
+    made = failure(Odd(1, 2))
+    assert isinstance(made, UserCodeException) and isinstance(made, RayTaskError) and made.cause is None
+    assert str(made).endswith("test_py_errors.Odd: 1 and 2")
+
+
+def test_what_cannot_be_pickled_arrives_as_text():
+    error = ValueError("with a lock")
+    error.lock = __import__("threading").Lock()
+    made = failure(error)
+    assert isinstance(made, UserCodeException) and not isinstance(made, ValueError)
+    assert "ValueError: with a lock" in str(made)
+
+
+def test_a_text_that_raises():
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+    made = failure(Mute())
+    assert isinstance(made, UserCodeException) and isinstance(made, Mute)
+
+
+def test_a_class_that_cannot_be_a_base():
+    class Final(Exception):
+        def __init_subclass__(cls):
+            raise TypeError("final")
+    made = failure(Final("text"))
+    assert isinstance(made, UserCodeException) and isinstance(made.cause, Final) and "Final: text" in str(made)
+
+
+def test_the_error_pickles():
+    for error in (ValueError("text"), Own("text", 5), KeyError("k")):
+        made = failure(error)
+        again = pickle.loads(pickle.dumps(made))
+        assert type(again) is type(made) and str(again) == str(made) and again.operator == made.operator
+        assert again.args == made.args
+
+
+def test_notes_travel():
+    error = ValueError("text")
+    error.add_note("a note")
+    assert "a note" in str(failure(error))
+
+
+def test_cuda_out_of_memory_has_advice():
+    cls = type("OutOfMemoryError", (RuntimeError,), {"__module__": "torch"})
+    assert "smaller batch_size" in error_of(CallSpec("map_batches", raising(cls("CUDA out of memory"))), arange(3))
+
+
+def test_a_constructor_that_fails():
+    class Model:
+        def __init__(self):
+            raise ValueError("no weights")
+
+        def __call__(self, batch):
+            return batch
+    spec = CallSpec("map_batches", Model)
+    with pytest.raises(_worker.Constructing) as caught:
+        function_of(spec)
+    made = _errors.from_failure(_errors.pack(caught.value.__cause__, "constructor"), spec.name)
+    assert type(made) is ActorDiedError and isinstance(made, RayActorError)
+    assert "MapBatches(Model) failed in its constructor" in str(made) and str(made).endswith("ValueError: no weights")
+    assert "_worker.py" not in str(made) and __file__ in str(made) and isinstance(made.cause, ValueError)
+
+
+def test_a_report_that_is_damaged():
+    assert type(_errors.from_failure(b"junk", "Map(f)")) is SystemException
+
+
+def test_translated():
+    from weir import _weir
+    with _errors.translated():
+        pass
+    with pytest.raises(ZeroDivisionError):
+        with _errors.translated():
+            1 // 0
+    failed = _weir.CallFailed("text")
+    failed.payload, failed.operator, failed.origin = _errors.pack(ValueError("v"), "error", (0, 1)), "Map(f)", None
+    with pytest.raises(ValueError) as caught:
+        with _errors.translated():
+            raise failed
+    assert isinstance(caught.value, UserCodeException) and caught.value.__cause__ is None
+
+
+def test_memory_errors_are_the_governors_only_under_its_limit():
+    import resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    assert not _worker.is_governors(MemoryError()) or soft != resource.RLIM_INFINITY
+    resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
+    try:
+        assert _worker.is_governors(MemoryError())
+        assert _worker.is_governors(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12"))
+        assert not _worker.is_governors(ValueError())
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+    assert issubclass(OutOfMemoryError, MemoryError)
+
+
+# ---- wrong return values ----
+
+@pytest.mark.parametrize("value, text", [
+    (None, "returned None"), ([1, 2], "returned a list"), (np.arange(3), "numpy.ndarray of shape (3,)"),
+    (5, "returned an int (5)"), ("text", "returned a str"), ({"x": 5}, "'x' is an int (5)"), ({"x": "abc"}, "'x' is a str"),
+    ({"x": None}, "'x' is None"), ({"x": np.float64(3)}, "'x' is"), ({"x": np.array(3)}, "without dimensions"),
+    ({"x": [1], "y": [1, 2]}, "different lengths: 'x' has 1, 'y' has 2"), ({5: [1]}, "key 5"),
+    ({"x": {"a": 1}}, "'x' is a dict"),
+])
+def test_wrong_results_of_map_batches(value, text):
+    made = failure_of(CallSpec("map_batches", lambda batch: value), arange(3))
+    assert isinstance(made, RayTaskError) and isinstance(made, ValueError) and not isinstance(made, UserCodeException)
+    assert text in str(made), str(made)
+    assert str(made).startswith("MapBatches(<lambda>) returned what cannot be used")
+    assert type(made).__name__ == "RayTaskError(ValueError)"
+
+
+@pytest.mark.parametrize("kind, value, text", [
+    ("map", None, "returned None for a row; each row is a dict"), ("map", [1], "returned a list"),
+    ("map", 5, 'as in {"item": value}'), ("map", "s", "returned a str"),
+    ("flat_map", None, "flat_map returned None"), ("flat_map", {"x": 1}, "flat_map returned a dict"),
+    ("flat_map", "text", "flat_map returned a str"), ("flat_map", [1, 2], "returned an int"),
+    ("filter", np.arange(3), "neither true nor false"),
+])
+def test_wrong_results_for_rows(kind, value, text):
+    made = failure_of(CallSpec(kind, lambda row: value), arange(3))
+    assert isinstance(made, RayTaskError) and isinstance(made, ValueError) and not isinstance(made, UserCodeException)
+    assert text in str(made), str(made)
+
+
+def test_wrong_results_of_generators():
+    def f(batch):
+        yield batch
+        yield [1, 2]
+    made = failure_of(CallSpec("map_batches", f), arange(3))
+    assert isinstance(made, ValueError) and not isinstance(made, UserCodeException) and "returned a list" in str(made)
+
+
+# ---- at the call ----
+
+class Model:
+    def __call__(self, batch):
+        return batch
+
+
+class NotCallable:
+    pass
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"batch_format": "cudf"}, "batch_format"), ({"batch_format": 5}, "batch_format"), ({"batch_size": 0}, "at least 1"),
+    ({"batch_size": -1}, "at least 1"), ({"batch_size": "large"}, "batch_size"), ({"batch_size": 1.5}, "batch_size"),
+    ({"fn_constructor_args": [1]}, "fn_constructor_args can only be given with a class"),
+    ({"fn_constructor_kwargs": {"a": 1}}, "fn_constructor_kwargs can only"), ({"concurrency": (1, 2)}, "needs a class"),
+    ({"concurrency": 0}, "at least 1"), ({"concurrency": "two"}, "concurrency"), ({"fn": 5}, "function or a class"),
+    ({"fn": NotCallable}, "no __call__"), ({"num_gpus": 1}, "needs a batch_size"), ({"num_cpus": -1}, "num_cpus"),
+    ({"runtime_env": {"pip": ["x"]}}, "'pip' is not supported"), ({"fn": Model, "concurrency": (3, 2)}, "min, max"),
+    ({"runtime_env": {"working_dir": "/no/such"}}, "no folder"), ({"compute": 7}, "compute is"),
+])
+def test_checked_at_the_call(options, text):
+    options = {"fn": lambda batch: batch, **options}
+    with pytest.raises(ValueError, match=text.replace("(", r"\(")):
+        _call.check(CallSpec("map_batches", **options))
+
+
+def test_strategies_that_do_not_fit():
+    class Actors:
+        min_size, max_size, initial_size, max_tasks_in_flight_per_actor = 2, float("inf"), 3, 4
+
+    class Tasks:
+        size = 5
+    with pytest.raises(ValueError, match="is a function and needs a TaskPoolStrategy"):
+        _call.check(CallSpec("map", lambda row: row, compute=Actors()))
+    with pytest.raises(ValueError, match="is a class and needs an ActorPoolStrategy"):
+        _call.check(CallSpec("map", Model, compute=Tasks()))
+    assert _call.pool_sizes(CallSpec("map", Model, compute=Actors())) == {
+        "slots_min": 2, "slots_max": 0, "slots_first": 3, "in_flight": 4}
+    assert _call.pool_sizes(CallSpec("map", len, compute=Tasks()))["slots_max"] == 5
+
+
+@pytest.mark.parametrize("fn, concurrency, sizes", [
+    (len, None, (0, 0, 0)), (len, 3, (0, 3, 0)), (Model, None, (0, 0, 0)), (Model, 3, (3, 3, 3)),
+    (Model, (2, 5), (2, 5, 2)), (Model, (2, 5, 4), (2, 5, 4)),
+])
+def test_pool_sizes(fn, concurrency, sizes):
+    got = _call.pool_sizes(CallSpec("map", fn, concurrency=concurrency))
+    assert (got["slots_min"], got["slots_max"], got["slots_first"]) == sizes
+
+
+def test_operator_names():
+    import functools
+
+    def f(row):
+        return row
+    names = {"MapBatches(f)": ("map_batches", f), "Map(<lambda>)": ("map", lambda row: row), "FlatMap(f)": ("flat_map", f),
+             "Filter(f)": ("filter", f), "MapBatches(Model)": ("map_batches", Model), "Map(f)": ("map", functools.partial(f)),
+             "Map(Model.__call__)": ("map", Model().__call__), "Filter(Model)": ("filter", Model())}
+    for name, (kind, fn) in names.items():
+        spec = CallSpec(kind, fn)
+        _call.check(spec)
+        assert spec.name == name
+
+
+def test_gpu_slots(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-aa, GPU-bb")
+    assert _call.gpu_pool() == ["GPU-aa", "GPU-bb"] and _call.gpu_pool(3) == ["0", "1", "2"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert _call.gpu_pool() == []
+    pool = ["0", "1"]
+    assert [_worker.visible_gpus(pool, 0.5, i) for i in range(4)] == [["0"], ["0"], ["1"], ["1"]]
+    assert [_worker.visible_gpus(pool, 1, i) for i in range(2)] == [["0"], ["1"]]
+    assert _worker.visible_gpus(["0", "1", "2"], 2, 0) == ["0", "1"] and _worker.visible_gpus([], 1, 0) == []
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main([__file__]))

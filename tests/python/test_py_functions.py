@@ -1,0 +1,290 @@
+"""What happens to a task's rows in a worker, without a process: weir._worker.apply."""
+import asyncio
+import collections
+import functools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from weir_functions import CallSpec, batch_of, error_of, function_of, rows_of, run
+
+np.random.seed(5)
+
+
+def seen(n=10, **options):
+    """Sizes of the batches that a function gets for n rows."""
+    sizes = []
+
+    def f(batch):
+        sizes.append(len(batch["id"]))
+        return batch
+
+    run(CallSpec("map_batches", f, **options), batch_of(id=np.arange(n)))
+    return sizes
+
+
+# ---- batches ----
+
+def test_batch_sizes():
+    assert seen(10, batch_size=4) == [4, 4, 2]
+    assert seen(10, batch_size=10) == [10]
+    assert seen(10, batch_size=100) == [10]
+    assert seen(10, batch_size=None) == [10]
+    assert seen(10, batch_size="auto") == [10]
+    assert seen(3 << 20, batch_size="auto") == [2 << 20, 1 << 20]  # 16 MiB of int64
+
+
+@settings(max_examples=50, deadline=None)
+@given(n=st.integers(1, 200), size=st.one_of(st.none(), st.integers(1, 250)))
+def test_batches_keep_rows_and_order(n, size):
+    out = run(CallSpec("map_batches", lambda b: {"x": b["id"] * 2}, batch_size=size), batch_of(id=np.arange(n)))
+    assert [row["x"] for row in rows_of(out)] == [2 * i for i in range(n)]
+
+
+def test_empty_blocks_never_reach_a_function():
+    calls = []
+    for kind in ("map_batches", "map", "flat_map", "filter"):
+        assert run(CallSpec(kind, calls.append), batch_of(id=np.arange(0))) == []
+    assert calls == []
+
+
+def test_default_format_is_read_only_numpy():
+    def f(batch):
+        assert type(batch) is dict and type(batch["id"]) is np.ndarray and not batch["id"].flags.writeable
+        return batch
+    run(CallSpec("map_batches", f), batch_of(id=np.arange(3)))
+    run(CallSpec("map_batches", f, batch_format="numpy"), batch_of(id=np.arange(3)))
+
+
+def test_writable_copies():
+    source = batch_of(id=np.arange(5))
+
+    def f(batch):
+        batch["id"][:] = 7
+        return batch
+    assert rows_of(run(CallSpec("map_batches", f, zero_copy_batch=False), source)) == [{"id": 7}] * 5
+    assert rows_of([source]) == [{"id": i} for i in range(5)]
+    text = error_of(CallSpec("map_batches", f), source)
+    assert "zero_copy_batch=False" in text
+
+
+def test_arguments():
+    def f(batch, add, *, times):
+        return {"x": (batch["id"] + add) * times}
+    out = run(CallSpec("map_batches", f, fn_args=[1], fn_kwargs={"times": 10}), batch_of(id=np.arange(3)))
+    assert rows_of(out) == [{"x": 10}, {"x": 20}, {"x": 30}]
+    out = run(CallSpec("map", lambda row, n: {"x": row["id"] + n}, fn_kwargs={"n": 5}), batch_of(id=np.arange(2)))
+    assert rows_of(out) == [{"x": 5}, {"x": 6}]
+
+
+class Counter:
+    made = 0
+
+    def __init__(self, start=0, step=1):
+        type(self).made += 1
+        self.n, self.step = start, step
+
+    def __call__(self, batch):
+        self.n += self.step
+        return {"n": np.full(len(batch["id"]), self.n)}
+
+
+def test_a_class_is_made_once():
+    Counter.made = 0
+    function = function_of(CallSpec("map_batches", Counter, batch_size=1, fn_constructor_args=[10],
+                                    fn_constructor_kwargs={"step": 2}))
+    assert [row["n"] for row in rows_of(run(function, batch_of(id=np.arange(3))))] == [12, 14, 16]
+    assert [row["n"] for row in rows_of(run(function, batch_of(id=np.arange(1))))] == [18]
+    assert Counter.made == 1
+
+
+def test_generators():
+    def f(batch):
+        for i in range(3):
+            yield {"x": batch["id"] + 100 * i}
+    out = run(CallSpec("map_batches", f, batch_size=2), batch_of(id=np.arange(4)))
+    assert [row["x"] for row in rows_of(out)] == [0, 1, 100, 101, 200, 201, 2, 3, 102, 103, 202, 203]
+
+
+def test_a_buffer_that_is_used_again():
+    """A function may fill the same array for every batch."""
+    buffer = np.zeros(2, np.int64)
+
+    def f(batch):
+        for i in range(3):
+            buffer[:] = batch["id"] + i
+            yield {"x": buffer}
+    out = run(CallSpec("map_batches", f, batch_size=2), batch_of(id=np.arange(4) * 10))
+    assert [row["x"] for row in rows_of(out)] == [0, 10, 1, 11, 2, 12, 20, 30, 21, 31, 22, 32]
+
+    def g(batch):
+        buffer[:] = batch["id"]
+        return {"x": buffer}
+    out = run(CallSpec("map_batches", g, batch_size=2), batch_of(id=np.arange(4) * 10))
+    assert [row["x"] for row in rows_of(out)] == [0, 10, 20, 30]
+
+
+def test_small_results_are_put_together():
+    out = run(CallSpec("map_batches", lambda b: b, batch_size=1), batch_of(id=np.arange(1000)))
+    assert [batch.num_rows for batch in out] == [1000]
+    big = batch_of(x=np.zeros((1024, 1024), np.float32))
+    out = run(CallSpec("map_batches", lambda b: b, batch_size=512), big)
+    assert [batch.num_rows for batch in out] == [512, 512]
+
+
+def test_results_of_different_types_stay_apart():
+    def f(batch):
+        return {"x": [float(v) for v in batch["id"]]} if batch["id"][0] else {"x": batch["id"]}
+    out = run(CallSpec("map_batches", f, batch_size=1), batch_of(id=np.arange(3)))
+    assert [type(row["x"]) for row in rows_of(out)] == [int, float, float]
+    assert [batch.num_rows for batch in out] == [1, 2]
+
+
+def test_an_empty_result_keeps_its_columns():
+    out = run(CallSpec("map_batches", lambda b: {"x": b["id"][:0]}, batch_size=2), batch_of(id=np.arange(5)))
+    assert [(batch.num_rows, list(batch.names)) for batch in out] == [(0, ["x"])]
+    out = run(CallSpec("map_batches", lambda b: {"x": b["id"][b["id"] > 3]}, batch_size=2), batch_of(id=np.arange(5)))
+    assert rows_of(out) == [{"x": 4}] and len(out) == 1
+    assert run(CallSpec("map_batches", lambda b: {}), batch_of(id=np.arange(5))) == []
+
+
+@pytest.mark.parametrize("make", [dict, collections.UserDict, collections.OrderedDict])
+def test_mappings(make):
+    out = run(CallSpec("map_batches", lambda b: make({"x": b["id"], "y": ["a"] * len(b["id"])})), batch_of(id=np.arange(2)))
+    assert rows_of(out) == [{"x": 0, "y": "a"}, {"x": 1, "y": "a"}]
+    out = run(CallSpec("map", lambda row: make({"x": row["id"]})), batch_of(id=np.arange(2)))
+    assert rows_of(out) == [{"x": 0}, {"x": 1}]
+
+
+# ---- rows ----
+
+def test_map():
+    out = run(CallSpec("map", lambda row: {"id": row["id"], "text": str(row["id"])}), batch_of(id=np.arange(3)))
+    assert rows_of(out) == [{"id": i, "text": str(i)} for i in range(3)]
+
+
+def test_rows_are_the_functions_own():
+    kept = []
+
+    def f(row):
+        assert type(row) is dict
+        kept.append(row)
+        row["new"] = row["id"] + 1
+        return row
+    out = run(CallSpec("map", f), batch_of(id=np.arange(9000)))
+    assert rows_of(out) == [{"id": i, "new": i + 1} for i in range(9000)]
+    assert kept == rows_of(out) and len({id(row) for row in kept}) == 9000
+
+
+def test_many_rows():
+    n = 150_000
+    out = run(CallSpec("map", lambda row: {"x": row["id"]}), batch_of(id=np.arange(n)))
+    assert [row["x"] for row in rows_of(out)] == list(range(n))
+
+
+def test_flat_map():
+    out = run(CallSpec("flat_map", lambda row: [{"x": row["id"]}] * row["id"]), batch_of(id=np.arange(4)))
+    assert [row["x"] for row in rows_of(out)] == [1, 2, 2, 3, 3, 3]
+
+    def generator(row):
+        yield {"x": row["id"]}
+        yield {"x": -row["id"]}
+    out = run(CallSpec("flat_map", generator), batch_of(id=np.arange(1, 3)))
+    assert [row["x"] for row in rows_of(out)] == [1, -1, 2, -2]
+    assert run(CallSpec("flat_map", lambda row: []), batch_of(id=np.arange(3))) == []
+
+
+def test_filter():
+    batch = batch_of(id=np.arange(10), s=[str(i) for i in range(10)])
+    out = run(CallSpec("filter", lambda row: row["id"] % 3 == 0), batch)
+    assert rows_of(out) == [{"id": i, "s": str(i)} for i in (0, 3, 6, 9)]
+    assert rows_of(run(CallSpec("filter", lambda row: np.bool_(True)), batch)) == rows_of([batch])
+    out = run(CallSpec("filter", lambda row: None), batch)
+    assert sum(b.num_rows for b in out) == 0
+
+    def changes(row):
+        row["id"] = 99
+        return True
+    assert rows_of(run(CallSpec("filter", changes), batch)) == rows_of([batch])
+
+
+# ---- async ----
+
+def test_async():
+    async def f(batch):
+        await asyncio.sleep(0)
+        return {"x": batch["id"] + 1}
+    out = run(CallSpec("map_batches", f, batch_size=2), batch_of(id=np.arange(9)))
+    assert [row["x"] for row in rows_of(out)] == list(range(1, 10))
+
+    async def g(batch):
+        for i in range(2):
+            await asyncio.sleep(0)
+            yield {"x": batch["id"] + 100 * i}
+    out = run(CallSpec("map_batches", g, batch_size=2), batch_of(id=np.arange(4)))
+    assert [row["x"] for row in rows_of(out)] == [0, 1, 100, 101, 2, 3, 102, 103]
+
+    async def h(row):
+        await asyncio.sleep(0)
+        return {"x": row["id"]}
+    assert len(rows_of(run(CallSpec("map", h), batch_of(id=np.arange(200))))) == 200
+
+
+def test_async_calls_go_on_at_once_and_results_keep_order():
+    going, most = 0, 0
+
+    class F:
+        async def __call__(self, row):
+            nonlocal going, most
+            going += 1
+            most = max(most, going)
+            await asyncio.sleep(0.02 if row["id"] == 0 else 0)
+            going -= 1
+            return {"x": row["id"]}
+    out = run(CallSpec("map", F, max_concurrency=8), batch_of(id=np.arange(100)))
+    assert [row["x"] for row in rows_of(out)] == list(range(100))
+    assert most == 8
+
+
+def test_an_error_in_an_async_function():
+    async def f(row):
+        if row["id"] == 3:
+            raise ValueError("three")
+        return row
+    text = error_of(CallSpec("map", f), batch_of(id=np.arange(9)))
+    assert "ValueError: three" in text and "row 3" in text and "asyncio" not in text
+
+
+# ---- retried errors ----
+
+def test_retried_map_errors():
+    class Context:
+        retried_map_errors = [ValueError, "please"]
+        max_map_retries = 2
+
+    calls = collections.Counter()
+
+    def f(batch):
+        calls["n"] += 1
+        if calls["n"] < 3:
+            raise ValueError("later")
+        return batch
+    out = run(CallSpec("map_batches", f, context=Context()), batch_of(id=np.arange(2)))
+    assert len(rows_of(out)) == 2 and calls["n"] == 3
+
+    def g(batch):
+        calls["g"] += 1
+        raise KeyError("please" if calls["g"] < 2 else "no")
+    error_of(CallSpec("map_batches", g, context=Context()), batch_of(id=np.arange(2)))
+    assert calls["g"] == 2
+
+
+def test_partials_and_methods():
+    def f(batch, n):
+        return {"x": batch["id"] + n}
+    out = run(CallSpec("map_batches", functools.partial(f, n=3)), batch_of(id=np.arange(2)))
+    assert rows_of(out) == [{"x": 3}, {"x": 4}]
+    out = run(CallSpec("map_batches", Counter(5).__call__), batch_of(id=np.arange(2)))
+    assert rows_of(out) == [{"n": 6}, {"n": 6}]
