@@ -1,0 +1,552 @@
+/* Batch: rows of several columns as Python sees them, and the functions of the module that make one. */
+#include "base/text.h"
+#include "pyext/values_impl.h"
+
+struct pyext_values *values_of_module(PyObject *module)
+{
+	return pyext_state_of(module)->values;
+}
+
+struct pyext_values *values_of_object(PyObject *self)
+{
+	return values_of_module(pyext_module_of(self));
+}
+
+PyObject *values_raise(struct pyext_values *v, const struct weir_error *err)
+{
+	return pyext_raise(v->module, err);
+}
+
+PyObject *batch_wrap(struct pyext_values *v, struct weir_batch *batch, struct api_keeper *keeper)
+{
+	struct batch_object *self;
+
+	if (!batch)
+		return NULL;
+	self = PyObject_New(struct batch_object, (PyTypeObject *)v->batch_type);
+	if (!self) {
+		weir_batch_unref(batch);
+		return NULL;
+	}
+	self->batch = batch;
+	self->keeper = keeper ? keeper : &v->keeper;
+	api_keeper_ref(self->keeper);
+	return (PyObject *)self;
+}
+
+static void batch_dealloc(PyObject *object)
+{
+	struct batch_object *self = (struct batch_object *)object;
+	PyTypeObject *type = Py_TYPE(object);
+	struct pyext_values *v = values_of_object(object);
+
+	weir_batch_unref(self->batch);
+	api_keeper_unref(self->keeper);
+	PyObject_Free(self);
+	if (v)
+		values_drain(v);
+	Py_DECREF(type);
+}
+
+/* ---- what it holds ---- */
+
+static PyObject *get_num_rows(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromLongLong(((struct batch_object *)self)->batch->row_count);
+}
+
+static PyObject *get_num_columns(PyObject *self, void *unused)
+{
+	(void)unused;
+	return PyLong_FromUnsignedLong(((struct batch_object *)self)->batch->column_count);
+}
+
+static PyObject *get_names(PyObject *self, void *unused)
+{
+	const struct weir_schema *schema = ((struct batch_object *)self)->batch->schema;
+	PyObject *names = PyList_New(schema->field_count);
+
+	(void)unused;
+	for (uint32_t i = 0; names && i < schema->field_count; i++) {
+		PyObject *name = PyUnicode_InternFromString(schema->fields[i].name);
+
+		if (!name)
+			Py_CLEAR(names);
+		else
+			PyList_SetItem(names, i, name);
+	}
+	return names;
+}
+
+static int64_t offset_at(const struct weir_array *array, int64_t row, bool wide)
+{
+	const uint8_t *data = array->buffers[1].data;
+
+	return wide ? ((const int64_t *)data)[row] : ((const int32_t *)data)[row];
+}
+
+/* Bytes that rows [at, at + count) take, as if they were written by themselves. */
+static int64_t array_bytes(const struct weir_array *array, int64_t at, int64_t count)
+{
+	const struct weir_type *type = array->type;
+	int64_t first = array->offset + at, from, to, sum = 0;
+	bool wide = type->id == WEIR_LARGE_BINARY || type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_LIST;
+
+	if (array->buffers[0].data)
+		sum += (int64_t)weir_bits_size(count);
+	switch (type->id) {
+	case WEIR_NULL:
+		return 0;
+	case WEIR_BOOL:
+		return sum + (int64_t)weir_bits_size(count);
+	case WEIR_BINARY:
+	case WEIR_STRING:
+	case WEIR_LARGE_BINARY:
+	case WEIR_LARGE_STRING:
+	case WEIR_LIST_TYPE:
+	case WEIR_LARGE_LIST:
+	case WEIR_MAP:
+		from = offset_at(array, first, wide);
+		to = offset_at(array, first + count, wide);
+		sum += (count + 1) * (wide ? 8 : 4);
+		return sum + (array->child_count ? array_bytes(array->children[0], from, to - from) : to - from);
+	case WEIR_FIXED_LIST:
+		return sum + array_bytes(array->children[0], first * type->list_size, count * type->list_size);
+	case WEIR_STRUCT:
+		for (uint32_t i = 0; i < array->child_count; i++)
+			sum += array_bytes(array->children[i], first, count);
+		return sum;
+	case WEIR_DICTIONARY_TYPE:
+		return sum + count * type->dictionary_index->byte_width +
+		       array_bytes(array->dictionary, 0, array->dictionary->length);
+	default:
+		return sum + count * type->byte_width;
+	}
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+	const struct weir_batch *batch = ((struct batch_object *)self)->batch;
+	int64_t sum = 0;
+
+	(void)unused;
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		sum += array_bytes(batch->columns[i], 0, batch->row_count);
+	return PyLong_FromLongLong(sum);
+}
+
+static PyObject *metadata_dict(const struct weir_metadata *metadata)
+{
+	PyObject *dict = PyDict_New();
+
+	for (uint32_t i = 0; dict && i < metadata->count; i++) {
+		const struct weir_metadata_entry *entry = &metadata->entries[i];
+		PyObject *key = PyBytes_FromString(entry->key);
+		PyObject *value = PyBytes_FromStringAndSize(entry->value, entry->value_size);
+
+		if (!key || !value || PyDict_SetItem(dict, key, value))
+			Py_CLEAR(dict);
+		Py_XDECREF(key);
+		Py_XDECREF(value);
+	}
+	return dict;
+}
+
+static PyObject *field_tuple(struct pyext_values *v, const struct weir_field *field)
+{
+	struct weir_error err = {0};
+	struct weir_text text;
+	PyObject *metadata = metadata_dict(&field->metadata), *result = NULL;
+
+	weir_text_init(&text, v->account);
+	if (metadata) {
+		if (weir_type_print(field->type, &text, &err))
+			values_raise(v, &err);
+		else
+			result = Py_BuildValue("(ss#OO)", field->name, text.data, (Py_ssize_t)text.size,
+					       field->nullable ? Py_True : Py_False, metadata);
+	}
+	weir_text_release(&text);
+	Py_XDECREF(metadata);
+	return result;
+}
+
+static PyObject *batch_schema(PyObject *self, PyObject *unused)
+{
+	const struct weir_schema *schema = ((struct batch_object *)self)->batch->schema;
+	PyObject *fields = PyList_New(schema->field_count);
+
+	(void)unused;
+	for (uint32_t i = 0; fields && i < schema->field_count; i++) {
+		PyObject *field = field_tuple(values_of_object(self), &schema->fields[i]);
+
+		if (!field)
+			Py_CLEAR(fields);
+		else
+			PyList_SetItem(fields, i, field);
+	}
+	return fields;
+}
+
+static PyObject *batch_repr(PyObject *object)
+{
+	const struct weir_batch *batch = ((struct batch_object *)object)->batch;
+	struct pyext_values *v = values_of_object(object);
+	struct weir_error err = {0};
+	struct weir_text text;
+	PyObject *result = NULL;
+	int code;
+
+	weir_text_init(&text, v->account);
+	code = weir_text_printf(&text, &err, "<Batch of %lld row%s", (long long)batch->row_count,
+				batch->row_count == 1 ? "" : "s");
+	for (uint32_t i = 0; !code && i < batch->column_count; i++) {
+		code = weir_text_puts(&text, i ? ", " : ": ", &err);
+		if (!code)
+			code = weir_field_print(&batch->schema->fields[i], &text, &err);
+	}
+	if (!code)
+		code = weir_text_puts(&text, ">", &err);
+	result = code ? values_raise(v, &err) : PyUnicode_DecodeUTF8(text.data, (Py_ssize_t)text.size, "replace");
+	weir_text_release(&text);
+	return result;
+}
+
+/* ---- parts of it ---- */
+
+/* from, to as a slice of Python would have them: negative from the end, cut at both ends. */
+static int read_range(PyObject *args, PyObject *kwargs, const char *format, int64_t row_count, int64_t *from,
+		      int64_t *to)
+{
+	static char *words[] = {"start", "stop", NULL};
+	PyObject *stop = Py_None;
+	Py_ssize_t start = 0, end = (Py_ssize_t)row_count;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, words, &start, &stop))
+		return -1;
+	if (stop != Py_None) {
+		end = PyNumber_AsSsize_t(stop, NULL);
+		if (end == -1 && PyErr_Occurred())
+			return -1;
+	}
+	if (start < 0)
+		start = start + row_count > 0 ? start + (Py_ssize_t)row_count : 0;
+	if (end < 0)
+		end += (Py_ssize_t)row_count;
+	*to = end > row_count ? row_count : end < 0 ? 0 : end;
+	*from = start > *to ? *to : start;
+	return 0;
+}
+
+static struct weir_batch *slice(const struct weir_batch *batch, int64_t from, int64_t count, struct weir_error *err)
+{
+	size_t size = batch->column_count * sizeof(struct weir_array *);
+	struct weir_array **columns = weir_alloc_zero(batch->account, size, err);
+	struct weir_batch *result = NULL;
+	bool done = columns != NULL;
+
+	for (uint32_t i = 0; done && i < batch->column_count; i++) {
+		columns[i] = weir_array_slice(batch->columns[i], from, count, err);
+		done = columns[i] != NULL;
+	}
+	if (done)
+		result = weir_batch_new(batch->account, batch->schema, count, columns, err);
+	for (uint32_t i = 0; columns && i < batch->column_count; i++)
+		weir_array_unref(columns[i]);
+	weir_free(batch->account, columns, size);
+	return result;
+}
+
+static PyObject *batch_slice(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	struct batch_object *self = (struct batch_object *)object;
+	struct weir_error err = {0};
+	struct weir_batch *part;
+	int64_t from, to;
+
+	if (read_range(args, kwargs, "n|O:slice", self->batch->row_count, &from, &to))
+		return NULL;
+	part = slice(self->batch, from, to - from, &err);
+	if (!part)
+		return values_raise(values_of_object(object), &err);
+	return batch_wrap(values_of_object(object), part, self->keeper);
+}
+
+static PyObject *batch_to_rows(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	struct batch_object *self = (struct batch_object *)object;
+	int64_t from, to;
+
+	if (read_range(args, kwargs, "|nO:rows", self->batch->row_count, &from, &to))
+		return NULL;
+	return batch_rows(values_of_object(object), self, from, to);
+}
+
+static int find_column(struct pyext_values *v, const struct weir_batch *batch, PyObject *key, uint32_t *out)
+{
+	struct weir_error err = {0};
+	const char *name;
+	Py_ssize_t at;
+
+	if (PyUnicode_Check(key)) {
+		name = PyUnicode_AsUTF8AndSize(key, NULL);
+		if (name && weir_schema_find(batch->schema, name, out, &err))
+			values_raise(v, &err);
+		return name && !err.code ? 0 : -1;
+	}
+	at = PyNumber_AsSsize_t(key, PyExc_IndexError);
+	if (at == -1 && PyErr_Occurred())
+		return -1;
+	if (at < 0)
+		at += batch->column_count;
+	if (at < 0 || at >= (Py_ssize_t)batch->column_count) {
+		PyErr_Format(PyExc_IndexError, "column %zd of %u", at, (unsigned)batch->column_count);
+		return -1;
+	}
+	*out = (uint32_t)at;
+	return 0;
+}
+
+static PyObject *batch_column(PyObject *object, PyObject *key)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	struct numpy_request request = {.v = v, .keeper = self->keeper};
+	uint32_t at;
+
+	if (find_column(v, self->batch, key, &at) || values_need_numpy(v))
+		return NULL;
+	return numpy_column(&request, &self->batch->schema->fields[at], self->batch->columns[at], 0,
+			    self->batch->row_count);
+}
+
+/* The columns in the order of their keys. */
+static PyObject *batch_select(PyObject *object, PyObject *keys)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	const struct weir_batch *batch = self->batch;
+	Py_ssize_t count = PySequence_Size(keys);
+	struct weir_array **columns;
+	struct weir_field *fields;
+	struct weir_schema *schema = NULL;
+	struct weir_batch *result = NULL;
+	struct weir_error err = {0};
+	bool failed = false;
+
+	if (count < 0)
+		return NULL;
+	columns = PyMem_Calloc((size_t)count + 1, sizeof(*columns));
+	fields = PyMem_Calloc((size_t)count + 1, sizeof(*fields));
+	if (!columns || !fields) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (Py_ssize_t i = 0; !failed && i < count; i++) {
+		PyObject *key = PySequence_GetItem(keys, i);
+		uint32_t at = 0;
+
+		failed = !key || find_column(v, batch, key, &at);
+		Py_XDECREF(key);
+		columns[i] = batch->columns[at];
+		fields[i] = batch->schema->fields[at];
+	}
+	if (failed)
+		goto out;
+	schema = weir_schema_new(batch->account, fields, (uint32_t)count, &batch->schema->metadata, &err);
+	if (schema)
+		result = weir_batch_new(batch->account, schema, batch->row_count, columns, &err);
+	if (!result)
+		values_raise(v, &err);
+out:
+	weir_schema_unref(schema);
+	PyMem_Free(columns);
+	PyMem_Free(fields);
+	return batch_wrap(v, result, self->keeper);
+}
+
+/* Rows whose byte in the mask is not 0. */
+static PyObject *batch_filter(PyObject *object, PyObject *mask)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	const struct weir_batch *batch = self->batch;
+	struct weir_batch *result = NULL;
+	struct weir_array **columns = NULL;
+	struct weir_error err = {0};
+	size_t words = ((size_t)batch->row_count + 63) / 64;
+	uint64_t *bits = NULL;
+	int64_t kept = 0;
+	bool done;
+	Py_buffer view;
+
+	if (PyObject_GetBuffer(mask, &view, PyBUF_SIMPLE))
+		return NULL;
+	if (view.len != batch->row_count) {
+		PyErr_Format(PyExc_ValueError, "a mask of %zd bytes for %lld rows", view.len,
+			     (long long)batch->row_count);
+		goto out;
+	}
+	bits = PyMem_Calloc(words + 1, sizeof(*bits));
+	columns = PyMem_Calloc(batch->column_count + 1, sizeof(*columns));
+	if (!bits || !columns) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (int64_t i = 0; i < batch->row_count; i++) {
+		uint64_t keep = ((const uint8_t *)view.buf)[i] != 0;
+
+		bits[i >> 6] |= keep << (i & 63);
+		kept += (int64_t)keep;
+	}
+	done = true;
+	for (uint32_t i = 0; done && i < batch->column_count; i++) {
+		columns[i] = weir_array_filter(batch->account, batch->columns[i], bits, &err);
+		done = columns[i] != NULL;
+	}
+	if (done)
+		result = weir_batch_new(batch->account, batch->schema, kept, columns, &err);
+	if (!result)
+		values_raise(v, &err);
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		weir_array_unref(columns[i]);
+out:
+	PyMem_Free(bits);
+	PyMem_Free(columns);
+	PyBuffer_Release(&view);
+	return batch_wrap(v, result, self->keeper);
+}
+
+static PyObject *batch_numpy(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *words[] = {"writable", NULL};
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct numpy_request request = {.v = values_of_object(object), .keeper = self->keeper};
+	const struct weir_batch *batch = self->batch;
+	PyObject *result;
+	int writable = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|p:numpy", words, &writable) || values_need_numpy(request.v))
+		return NULL;
+	request.writable = writable;
+	result = PyDict_New();
+	for (uint32_t i = 0; result && i < batch->column_count; i++) {
+		const struct weir_field *field = &batch->schema->fields[i];
+		PyObject *key = PyUnicode_InternFromString(field->name);
+		PyObject *column = key ? numpy_column(&request, field, batch->columns[i], 0, batch->row_count) : NULL;
+
+		if (!column || PyDict_SetItem(result, key, column))
+			Py_CLEAR(result);
+		else if (PyDict_Size(result) != (Py_ssize_t)i + 1) {
+			PyErr_Format(PyExc_ValueError, "two columns are named '%s', so columns cannot be a dict",
+				     field->name);
+			Py_CLEAR(result);
+		}
+		Py_XDECREF(key);
+		Py_XDECREF(column);
+	}
+	return result;
+}
+
+/* ---- comparison ---- */
+
+static PyObject *batch_compare(PyObject *a, PyObject *b, int operation)
+{
+	const struct weir_batch *x, *y;
+	bool equal;
+
+	if (Py_TYPE(a) != Py_TYPE(b) || (operation != Py_EQ && operation != Py_NE)) {
+		Py_INCREF(Py_NotImplemented);
+		return Py_NotImplemented;
+	}
+	x = ((struct batch_object *)a)->batch;
+	y = ((struct batch_object *)b)->batch;
+	equal = x->row_count == y->row_count && weir_schema_equal(x->schema, y->schema, true);
+	for (uint32_t i = 0; equal && i < x->column_count; i++)
+		equal = weir_array_equal(x->columns[i], y->columns[i], true);
+	return PyBool_FromLong(equal == (operation == Py_EQ));
+}
+
+static Py_ssize_t batch_length(PyObject *self)
+{
+	return (Py_ssize_t)((struct batch_object *)self)->batch->row_count;
+}
+
+/* ---- the type and the module's functions ---- */
+
+PyDoc_STRVAR(slice_doc, "slice(start, stop=None)\n--\n\nRows start to stop, as a slice of a list; nothing is copied.");
+PyDoc_STRVAR(rows_doc, "rows(start=0, stop=None)\n--\n\nThe rows as a list of fresh dicts of plain Python values.");
+PyDoc_STRVAR(numpy_doc,
+	     "numpy(writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
+	     "allows, or copies of one's own with writable=True.");
+PyDoc_STRVAR(column_doc, "column(key)\n--\n\nOne column, by name or position, as a NumPy array.");
+PyDoc_STRVAR(select_doc, "select(keys)\n--\n\nA Batch of some of the columns, by names or positions.");
+PyDoc_STRVAR(filter_doc,
+	     "filter(mask)\n--\n\nThe rows whose byte in the mask (bytes, or an array of bool) is not zero.");
+PyDoc_STRVAR(schema_doc, "schema()\n--\n\nOne tuple a column: (name, type as text, nullable, metadata).");
+PyDoc_STRVAR(batch_doc, "Rows of several columns in Arrow's memory layout.");
+
+static PyMethodDef batch_methods[] = {
+	{"schema", batch_schema, METH_NOARGS, schema_doc},
+	{"slice", (PyCFunction)(void (*)(void))batch_slice, METH_VARARGS | METH_KEYWORDS, slice_doc},
+	{"rows", (PyCFunction)(void (*)(void))batch_to_rows, METH_VARARGS | METH_KEYWORDS, rows_doc},
+	{"numpy", (PyCFunction)(void (*)(void))batch_numpy, METH_VARARGS | METH_KEYWORDS, numpy_doc},
+	{"column", batch_column, METH_O, column_doc},
+	{"select", batch_select, METH_O, select_doc},
+	{"filter", batch_filter, METH_O, filter_doc},
+	{"__arrow_c_schema__", batch_c_schema, METH_NOARGS, NULL},
+	{"__arrow_c_array__", (PyCFunction)(void (*)(void))batch_c_array, METH_VARARGS | METH_KEYWORDS, NULL},
+	{"__arrow_c_stream__", (PyCFunction)(void (*)(void))batch_c_stream, METH_VARARGS | METH_KEYWORDS, NULL},
+	{NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef batch_getters[] = {
+	{"num_rows", get_num_rows, NULL, "The number of rows.", NULL},
+	{"num_columns", get_num_columns, NULL, "The number of columns.", NULL},
+	{"names", get_names, NULL, "The columns' names, in order.", NULL},
+	{"nbytes", get_nbytes, NULL, "The bytes that these rows take.", NULL},
+	{NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot batch_slots[] = {
+	{Py_tp_dealloc, batch_dealloc},
+	{Py_tp_repr, batch_repr},
+	{Py_tp_richcompare, batch_compare},
+	{Py_tp_hash, PyObject_HashNotImplemented},
+	{Py_tp_methods, batch_methods},
+	{Py_tp_getset, batch_getters},
+	{Py_sq_length, batch_length},
+	{Py_tp_doc, (void *)batch_doc},
+	{0, NULL},
+};
+
+PyType_Spec batch_spec = {
+	.name = "weir._weir.Batch",
+	.basicsize = sizeof(struct batch_object),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = batch_slots,
+};
+
+PyObject *pyext_batch_new(PyObject *module, struct weir_batch *batch, struct api_keeper *keeper)
+{
+	return batch_wrap(values_of_module(module), batch, keeper);
+}
+
+struct weir_batch *pyext_batch_get(PyObject *module, PyObject *object)
+{
+	if ((PyObject *)Py_TYPE(object) != values_of_module(module)->batch_type) {
+		PyObject *name = PyType_GetName(Py_TYPE(object));
+
+		if (name)
+			PyErr_Format(PyExc_TypeError, "a Batch is wanted, not an object of type %U", name);
+		Py_XDECREF(name);
+		return NULL;
+	}
+	return ((struct batch_object *)object)->batch;
+}
+
+struct weir_account *pyext_values_account(PyObject *module)
+{
+	return values_of_module(module)->account;
+}

@@ -1,0 +1,375 @@
+/* Several batches as one, under a schema that holds them all: columns by name, missing ones null, types unified
+ * (arrow/unify.c). Tensors of several shapes become ragged first; pickled objects meet only their like. */
+#include "pyext/values_impl.h"
+
+/* The result shares types and dictionaries with its parts, which may lie in the memory of several sessions. */
+struct joint_keeper {
+	struct api_keeper keeper;
+	Py_ssize_t count;
+	struct api_keeper *parts[];
+};
+
+static void joint_free(struct api_keeper *keeper)
+{
+	struct joint_keeper *joint = (struct joint_keeper *)keeper;
+
+	for (Py_ssize_t i = 0; i < joint->count; i++)
+		api_keeper_unref(joint->parts[i]);
+	weir_plain_free(joint);
+}
+
+/* With one reference, the caller's. */
+static struct api_keeper *joint_new(struct pyext_values *v, PyObject *batches)
+{
+	Py_ssize_t count = PySequence_Size(batches);
+	struct joint_keeper *joint = weir_plain_alloc(sizeof(*joint) + ((size_t)count + 1) * sizeof(*joint->parts));
+
+	if (!joint) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	atomic_init(&joint->keeper.refs, 1);
+	joint->keeper.free = joint_free;
+	api_keeper_ref(&v->keeper);
+	joint->parts[joint->count++] = &v->keeper;
+	for (Py_ssize_t i = 0; i < count; i++) {
+		PyObject *batch = PySequence_GetItem(batches, i);
+		struct api_keeper *keeper = ((struct batch_object *)batch)->keeper;
+
+		if (keeper != joint->parts[joint->count - 1]) {
+			api_keeper_ref(keeper);
+			joint->parts[joint->count++] = keeper;
+		}
+		Py_DECREF(batch); /* the sequence holds it */
+	}
+	return &joint->keeper;
+}
+
+/* ---- tensors of several shapes ---- */
+
+static struct weir_array *fixed_child(struct weir_account *account, const struct weir_type *type, int64_t count,
+				      const int32_t *sizes, struct weir_error *err)
+{
+	const struct weir_type *number = weir_type_of(WEIR_INT32);
+	struct weir_array *array = weir_array_new(account, type, err), *child = NULL;
+	int32_t dims = type->list_size;
+	uint8_t *data;
+
+	if (array)
+		child = weir_array_new(account, number, err);
+	if (!child || weir_buffer_new(account, (uint64_t)(count * dims) * 4, &child->buffers[1], &data, err)) {
+		weir_array_unref(child);
+		weir_array_unref(array);
+		return NULL;
+	}
+	for (int64_t i = 0; i < count; i++)
+		memcpy(data + i * dims * 4, sizes, (size_t)dims * 4);
+	child->length = count * dims;
+	array->length = count;
+	array->children[0] = child;
+	return array;
+}
+
+static struct weir_array *list_child(struct weir_account *account, const struct weir_type *type,
+				     const struct weir_array *from, struct weir_error *err)
+{
+	struct weir_array *array = weir_array_new(account, type, err);
+	int64_t size = from->type->list_size;
+	uint8_t *offsets;
+
+	if (!array || weir_buffer_new(account, ((uint64_t)from->length + 1) * 8, &array->buffers[1], &offsets, err)) {
+		weir_array_unref(array);
+		return NULL;
+	}
+	for (int64_t i = 0; i <= from->length; i++)
+		((int64_t *)offsets)[i] = (from->offset + i) * size;
+	array->length = from->length;
+	array->children[0] = weir_array_ref(from->children[0]);
+	return array;
+}
+
+/* The rows of a fixed tensor as those of a ragged one, over the same values. */
+static struct weir_array *ragged_from(struct weir_account *account, const struct weir_array *from,
+				      const struct tensor_shape *shape, struct weir_error *err)
+{
+	struct weir_field item = {.name = "item", .type = from->type->fields[0].type, .nullable = true};
+	struct weir_field number = {.name = "item", .type = weir_type_of(WEIR_INT32), .nullable = true};
+	struct weir_field fields[2] = {{.name = "data", .nullable = true}, {.name = "shape", .nullable = true}};
+	const struct weir_type *data, *sizes = NULL, *type = NULL;
+	struct weir_array *result = NULL;
+	int32_t wide[TENSOR_DIMS_MAX];
+	uint8_t *bits;
+
+	for (uint32_t i = 0; i < shape->count; i++)
+		wide[i] = (int32_t)shape->sizes[i];
+	fields[0].type = data = weir_type_list(account, WEIR_LARGE_LIST, &item, 0, false, err);
+	if (data)
+		fields[1].type = sizes = weir_type_list(account, WEIR_FIXED_LIST, &number, (int32_t)shape->count, false,
+							err);
+	type = sizes ? weir_type_struct(account, fields, 2, err) : NULL;
+	result = type ? weir_array_new(account, type, err) : NULL;
+	if (result) {
+		result->length = from->length;
+		result->children[0] = list_child(account, data, from, err);
+		if (result->children[0])
+			result->children[1] = fixed_child(account, sizes, from->length, wide, err);
+	}
+	if (result && result->children[1] && from->buffers[0].data) {
+		if (weir_buffer_new(account, weir_bits_size(from->length), &result->buffers[0], &bits, err))
+			weir_array_unref(result->children[1]), result->children[1] = NULL;
+		else
+			weir_bits_copy(bits, 0, from->buffers[0].data, from->offset, from->length);
+		result->null_count = -1;
+	}
+	if (result && !result->children[1]) {
+		weir_array_unref(result);
+		result = NULL;
+	}
+	weir_type_unref(data);
+	weir_type_unref(sizes);
+	weir_type_unref(type);
+	return result;
+}
+
+/* ---- one column of all batches ---- */
+
+struct concat {
+	struct pyext_values *v;
+	struct weir_batch **batches;
+	uint32_t count;
+	struct weir_error err;
+};
+
+static const struct weir_field *field_named(const struct weir_batch *batch, const char *name, uint32_t *at)
+{
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		if (!strcmp(batch->schema->fields[i].name, name)) {
+			*at = i;
+			return &batch->schema->fields[i];
+		}
+	return NULL;
+}
+
+static bool same_metadata(const struct weir_field *a, const struct weir_field *b, const char *key)
+{
+	uint32_t a_size = 0, b_size = 0;
+	const char *x = weir_metadata_get(&a->metadata, key, &a_size),
+		   *y = weir_metadata_get(&b->metadata, key, &b_size);
+
+	return a_size == b_size && !x == !y && (!x || memcmp(x, y, a_size) == 0);
+}
+
+/* What the batches say of a column: whether its tensors must become ragged, and whose metadata holds for all. */
+struct column_view {
+	const struct weir_field *model; /* the first that is not of type null; NULL: none */
+	bool to_ragged, bare;
+};
+
+static int look(struct concat *c, const char *name, struct column_view *out)
+{
+	struct tensor_shape shape, other;
+
+	*out = (struct column_view){0};
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint32_t at;
+		const struct weir_field *field = field_named(c->batches[i], name, &at);
+
+		if (!field || field->type->id == WEIR_NULL)
+			continue;
+		if (!out->model) {
+			out->model = field;
+			continue;
+		}
+		if (same_metadata(out->model, field, EXTENSION_NAME) &&
+		    same_metadata(out->model, field, EXTENSION_METADATA))
+			continue;
+		if (field_is_object(out->model) != field_is_object(field))
+			return weir_error_set(
+				&c->err, WEIR_E_TYPE,
+				"column '%s' holds Python objects in one block and values of a type in another", name);
+		if ((tensor_fixed(out->model, &shape) || tensor_ragged(out->model)) &&
+		    (tensor_fixed(field, &other) || tensor_ragged(field)))
+			out->to_ragged = true;
+		else
+			out->bare = true;
+	}
+	return WEIR_OK;
+}
+
+/* The batch's column, as it enters the union: a new reference; NULL without an error where it has none. */
+static struct weir_array *column_of(struct concat *c, const struct weir_batch *batch, const char *name,
+				    const struct column_view *view)
+{
+	struct tensor_shape shape;
+	uint32_t at;
+	const struct weir_field *field = field_named(batch, name, &at);
+
+	if (!field)
+		return NULL;
+	if (view->to_ragged && tensor_fixed(field, &shape) && !shape.permuted)
+		return ragged_from(c->v->account, batch->columns[at], &shape, &c->err);
+	return weir_array_ref(batch->columns[at]);
+}
+
+static struct weir_array *null_rows(struct concat *c, const struct weir_type *type, int64_t count)
+{
+	struct weir_builder builder = {0};
+	struct weir_array *array = NULL;
+
+	if (!weir_builder_init(&builder, type, c->v->account, &c->err) && !weir_builder_null(&builder, count, &c->err))
+		array = weir_builder_finish(&builder, &c->err);
+	weir_builder_release(&builder);
+	return array;
+}
+
+static struct weir_array *join(struct concat *c, struct weir_array **parts)
+{
+	const struct weir_type *type = weir_type_of(WEIR_NULL), *wider;
+	struct weir_array *joined = NULL;
+
+	for (uint32_t i = 0; i < c->count; i++) {
+		if (!parts[i])
+			continue;
+		wider = weir_type_unify(c->v->account, type, parts[i]->type, &c->err);
+		weir_type_unref(type);
+		type = wider;
+		if (!type)
+			return NULL;
+	}
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct weir_array *part = parts[i] ? weir_array_promote(c->v->account, parts[i], type, &c->err)
+						   : null_rows(c, type, c->batches[i]->row_count);
+
+		if (!part)
+			goto out;
+		weir_array_unref(parts[i]);
+		parts[i] = part;
+	}
+	joined = weir_array_concat(c->v->account, parts, c->count, &c->err);
+out:
+	weir_type_unref(type);
+	return joined;
+}
+
+static int concat_column(struct concat *c, const char *name, struct weir_array **parts, struct column_out *out)
+{
+	struct column_view view;
+	int code = look(c, name, &view);
+
+	for (uint32_t i = 0; !code && i < c->count; i++) {
+		parts[i] = column_of(c, c->batches[i], name, &view);
+		code = c->err.code;
+	}
+	if (!code) {
+		out->array = join(c, parts);
+		code = out->array ? WEIR_OK : c->err.code;
+	}
+	if (code)
+		weir_error_at_column(&c->err, name);
+	else if (view.to_ragged)
+		column_extend(out, RAGGED_TENSOR_NAME);
+	else if (view.model && !view.bare)
+		out->metadata = view.model->metadata;
+	for (uint32_t i = 0; i < c->count; i++) {
+		weir_array_unref(parts[i]);
+		parts[i] = NULL;
+	}
+	return code;
+}
+
+/* All names, in the order in which they appear first. */
+static uint32_t list_names(const struct concat *c, const char **names)
+{
+	uint32_t count = 0;
+
+	for (uint32_t b = 0; b < c->count; b++) {
+		const struct weir_schema *schema = c->batches[b]->schema;
+
+		/* The common case: the same columns again. */
+		if (b && schema->field_count == count && c->batches[b - 1]->schema == schema)
+			continue;
+		for (uint32_t i = 0; i < schema->field_count; i++) {
+			uint32_t at = 0;
+
+			if (i < count && !strcmp(names[i], schema->fields[i].name))
+				continue;
+			while (at < count && strcmp(names[at], schema->fields[i].name) != 0)
+				at++;
+			if (at == count)
+				names[count++] = schema->fields[i].name;
+		}
+	}
+	return count;
+}
+
+static struct weir_batch *concat(struct concat *c, uint32_t names_max)
+{
+	const char **names = PyMem_Calloc(names_max + 1, sizeof(*names));
+	struct column_out *columns = PyMem_Calloc(names_max + 1, sizeof(*columns));
+	struct weir_array **parts = PyMem_Calloc(c->count + 1, sizeof(*parts));
+	struct weir_batch *batch = NULL;
+	int64_t row_count = 0;
+	uint32_t count = 0;
+	int code = WEIR_OK;
+
+	if (!names || !columns || !parts) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (uint32_t i = 0; i < c->count; i++)
+		row_count += c->batches[i]->row_count;
+	count = list_names(c, names);
+	for (uint32_t i = 0; !code && i < count; i++)
+		code = concat_column(c, names[i], parts, &columns[i]);
+	if (code)
+		values_raise(c->v, &c->err);
+	else
+		batch = batch_of_columns(c->v, names, columns, count, row_count);
+	for (uint32_t i = 0; i < count; i++)
+		column_out_release(&columns[i]);
+out:
+	PyMem_Free(names);
+	PyMem_Free(columns);
+	PyMem_Free(parts);
+	return batch;
+}
+
+PyObject *values_concat(PyObject *module, PyObject *given)
+{
+	struct pyext_values *v = values_of_module(module);
+	PyObject *list = PySequence_Fast(given, "a list of batches is wanted"), *result = NULL;
+	struct concat c = {.v = v};
+	struct api_keeper *keeper = NULL;
+	uint32_t names_max = 0;
+
+	if (!list)
+		return NULL;
+	c.count = (uint32_t)PySequence_Size(list);
+	c.batches = PyMem_Calloc(c.count + 1, sizeof(*c.batches));
+	if (!c.batches) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (uint32_t i = 0; i < c.count; i++) {
+		PyObject *item = PySequence_GetItem(list, i);
+
+		c.batches[i] = item ? pyext_batch_get(module, item) : NULL;
+		Py_XDECREF(item); /* the list holds it */
+		if (!c.batches[i])
+			goto out;
+		names_max += c.batches[i]->column_count;
+	}
+	if (c.count == 1) {
+		result = PySequence_GetItem(list, 0);
+		goto out;
+	}
+	keeper = joint_new(v, list);
+	if (keeper)
+		result = batch_wrap(v, concat(&c, names_max), keeper);
+out:
+	if (keeper)
+		api_keeper_unref(keeper);
+	PyMem_Free(c.batches);
+	Py_DECREF(list);
+	return result;
+}

@@ -1,0 +1,375 @@
+/* NumPy arrays as columns. Numbers lie as Arrow wants them and are borrowed, if they are in order and in one piece; other
+ * layouts are put in order by NumPy first.
+ *
+ *     b, i, u, f          bool (packed into bits), numbers          2-D and more: tensors of a fixed shape
+ *     M8, m8              timestamp (days: date32), duration; NaT is null
+ *     U, S, O, masked     by their values, as a list
+ *     the rest            objects
+ */
+#include "pyext/infer.h"
+
+#include <stdio.h>
+
+static int refuse(struct pyext_values *v, const struct weir_error *err)
+{
+	values_raise(v, err);
+	return -1;
+}
+
+/* Flat memory of an array in C order as a buffer: borrowed, or copied where no loop could read it. */
+static int borrow(struct pyext_values *v, PyObject *array, uint32_t align, struct weir_buffer *out, int64_t *count)
+{
+	struct weir_error err = {0};
+	uint8_t *copy;
+	Py_buffer view;
+	int code;
+
+	if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT))
+		return -1;
+	*count = view.itemsize ? view.len / view.itemsize : 0;
+	if (view.len && (uintptr_t)view.buf % align == 0) {
+		*out = (struct weir_buffer){.data = view.buf, .size = (uint64_t)view.len};
+		out->owner = python_owner_buffer(v, &view);
+		return out->owner ? 0 : -1;
+	}
+	code = weir_buffer_new(v->account, (uint64_t)view.len, out, &copy, &err);
+	if (!code && view.len)
+		memcpy(copy, view.buf, (size_t)view.len);
+	PyBuffer_Release(&view);
+	return code ? refuse(v, &err) : 0;
+}
+
+static struct weir_array *flat_array(struct pyext_values *v, const struct weir_type *type, int64_t count,
+				     struct weir_buffer *values)
+{
+	struct weir_error err = {0};
+	struct weir_array *array = weir_array_new(v->account, type, &err);
+
+	if (!array) {
+		weir_buffer_release(values);
+		refuse(v, &err);
+		return NULL;
+	}
+	array->length = count;
+	array->buffers[1] = *values;
+	return array;
+}
+
+static struct weir_array *packed_bools(struct pyext_values *v, PyObject *array)
+{
+	struct weir_error err = {0};
+	struct weir_buffer values;
+	uint8_t *bits;
+	Py_buffer view;
+
+	if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT))
+		return NULL;
+	if (weir_buffer_new(v->account, weir_bits_size(view.len), &values, &bits, &err)) {
+		PyBuffer_Release(&view);
+		refuse(v, &err);
+		return NULL;
+	}
+	memset(bits, 0, weir_bits_size(view.len));
+	for (Py_ssize_t i = 0; i < view.len; i++)
+		bits[i >> 3] |= (uint8_t)((((const uint8_t *)view.buf)[i] != 0) << (i & 7));
+	PyBuffer_Release(&view);
+	return flat_array(v, weir_type_of(WEIR_BOOL), view.len, &values);
+}
+
+static struct weir_array *numbers(struct pyext_values *v, PyObject *array, const struct weir_type *type)
+{
+	struct weir_buffer values = {0};
+	int64_t count;
+
+	if (borrow(v, array, type->byte_width, &values, &count))
+		return NULL;
+	return flat_array(v, type, count, &values);
+}
+
+/* ---- times ---- */
+
+/* "<M8[ns]": the unit, as NumPy writes it; empty for one without. */
+static int unit_text(PyObject *dtype, struct pyext_values *v, char *out, size_t size)
+{
+	PyObject *text = PyObject_GetAttr(dtype, v->names.str);
+	const char *chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	const char *open = chars ? strchr(chars, '[') : NULL;
+	size_t length = open ? strcspn(open + 1, "]") : 0;
+
+	if (chars)
+		snprintf(out, size, "%.*s", (int)length, open ? open + 1 : "");
+	Py_XDECREF(text);
+	return chars ? 0 : -1;
+}
+
+/* NaT is null. */
+static int nat_to_null(struct pyext_values *v, struct weir_array *array)
+{
+	const int64_t *data = (const int64_t *)array->buffers[1].data;
+	struct weir_error err = {0};
+	uint8_t *bits = NULL;
+
+	for (int64_t i = 0; i < array->length; i++) {
+		if (data[i] != INT64_MIN)
+			continue;
+		if (!bits) {
+			if (weir_buffer_new(v->account, weir_bits_size(array->length), &array->buffers[0], &bits, &err))
+				return refuse(v, &err);
+			memset(bits, 0xff, weir_bits_size(array->length));
+		}
+		weir_bit_clear(bits, i);
+		array->null_count++;
+	}
+	return 0;
+}
+
+/* Days of 64 bits as those of 32. 1: one does not fit. */
+static int to_days(struct pyext_values *v, struct weir_array **array)
+{
+	const int64_t *from = (const int64_t *)(*array)->buffers[1].data;
+	int64_t count = (*array)->length;
+	struct weir_error err = {0};
+	struct weir_buffer values;
+	struct weir_array *days;
+	uint8_t *data;
+
+	if (weir_buffer_new(v->account, (uint64_t)count * 4, &values, &data, &err))
+		return refuse(v, &err);
+	for (int64_t i = 0; i < count; i++) {
+		if (from[i] != INT64_MIN && from[i] != (int32_t)from[i]) {
+			weir_buffer_release(&values);
+			return 1;
+		}
+		((int32_t *)data)[i] = from[i] == INT64_MIN ? 0 : (int32_t)from[i];
+	}
+	days = flat_array(v, weir_type_of(WEIR_DATE32), count, &values);
+	if (!days)
+		return -1;
+	days->buffers[0] = weir_buffer_ref(&(*array)->buffers[0]);
+	days->null_count = (*array)->null_count;
+	weir_array_unref(*array);
+	*array = days;
+	return 0;
+}
+
+/* Which of Arrow's units holds NumPy's, and what to convert to first: "" for nothing. False: none does. */
+static bool time_plan(bool moment, const char *unit, const char **convert, enum weir_time_unit *out, bool *days)
+{
+	static const char *const same[UNIT_COUNT] = {"s", "ms", "us", "ns"};
+
+	*convert = "";
+	*days = false;
+	*out = WEIR_SECOND;
+	for (int i = 0; i < UNIT_COUNT; i++)
+		if (!strcmp(unit, same[i])) {
+			*out = (enum weir_time_unit)i;
+			return true;
+		}
+	if (moment && !strcmp(unit, "D")) {
+		*days = true;
+		return true;
+	}
+	if (moment && (!strcmp(unit, "Y") || !strcmp(unit, "M") || !strcmp(unit, "W"))) {
+		*convert = "M8[D]";
+		*days = true;
+		return true;
+	}
+	/* Multiples ("25s") and hours are whole seconds; a unit of its own ("generic") holds nothing but NaT. */
+	if (!strcmp(unit, "h") || !strcmp(unit, "m") || !strcmp(unit, "D") || !strcmp(unit, "W") || !*unit) {
+		*convert = moment ? "M8[s]" : "m8[s]";
+		return true;
+	}
+	return false;
+}
+
+/* 1: no type holds it. */
+static int times(struct pyext_values *v, PyObject *array, PyObject *dtype, bool moment, struct weir_array **out)
+{
+	struct weir_error err = {0};
+	const struct weir_type *type;
+	PyObject *converted = NULL, *whole = NULL;
+	enum weir_time_unit unit;
+	const char *convert;
+	char text[32];
+	bool days;
+	int answer = -1;
+
+	if (unit_text(dtype, v, text, sizeof(text)))
+		return -1;
+	if (!time_plan(moment, text, &convert, &unit, &days))
+		return 1;
+	if (*convert)
+		converted = PyObject_CallMethod(array, "astype", "s", convert);
+	else
+		Py_INCREF(converted = array);
+	if (converted)
+		whole = PyObject_CallMethodObjArgs(converted, v->names.view, v->numpy.int64_name, NULL);
+	Py_XDECREF(converted);
+	if (!whole)
+		return -1;
+	*out = numbers(v, whole, weir_type_of(WEIR_INT64));
+	Py_DECREF(whole);
+	if (!*out || nat_to_null(v, *out))
+		goto out;
+	if (days) {
+		answer = to_days(v, out);
+		goto out;
+	}
+	type = weir_type_temporal(v->account, moment ? WEIR_TIMESTAMP : WEIR_DURATION, unit, NULL, &err);
+	if (type) {
+		weir_type_unref((*out)->type);
+		(*out)->type = type;
+		answer = 0;
+	} else {
+		refuse(v, &err);
+	}
+out:
+	if (answer) {
+		weir_array_unref(*out);
+		*out = NULL;
+	}
+	return answer;
+}
+
+/* ---- shapes ---- */
+
+int tensor_wrap(struct pyext_values *v, struct weir_array *items, const int64_t *sizes, int dims, int64_t rows,
+		struct column_out *out)
+{
+	struct weir_field item = {.name = "item", .type = items->type, .nullable = true};
+	struct weir_error err = {0};
+	const struct weir_type *type;
+	size_t used = 0;
+	int64_t size = 1;
+
+	for (int i = 0; i < dims; i++)
+		if (__builtin_mul_overflow(size, sizes[i], &size))
+			size = INT64_MAX;
+	if (size > INT32_MAX) {
+		PyErr_Format(PyExc_ValueError, "a tensor of %lld values a row is larger than a column can hold",
+			     (long long)size);
+		return -1;
+	}
+	used = (size_t)snprintf(out->shape, sizeof(out->shape), "{\"shape\":[");
+	for (int i = 0; i < dims; i++)
+		used += (size_t)snprintf(out->shape + used, sizeof(out->shape) - used, "%s%lld", i ? "," : "",
+					 (long long)sizes[i]);
+	snprintf(out->shape + used, sizeof(out->shape) - used, "]}");
+	type = weir_type_list(v->account, WEIR_FIXED_LIST, &item, (int32_t)size, false, &err);
+	out->array = type ? weir_array_new(v->account, type, &err) : NULL;
+	weir_type_unref(type);
+	if (!out->array)
+		return refuse(v, &err);
+	out->array->length = rows;
+	out->array->children[0] = weir_array_ref(items);
+	column_extend(out, FIXED_TENSOR_NAME);
+	return 0;
+}
+
+static int by_values(struct pyext_values *v, const char *name, PyObject *array, bool as_objects, struct column_out *out)
+{
+	PyObject *list = as_objects ? PySequence_List(array) : PyObject_CallMethodObjArgs(array, v->names.tolist, NULL);
+	int failed = list ? column_from_list(v, name, list, out) : -1;
+
+	Py_XDECREF(list);
+	return failed;
+}
+
+static char kind_of(struct pyext_values *v, PyObject *dtype)
+{
+	PyObject *text = PyObject_GetAttr(dtype, v->names.kind);
+	const char *chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+	char kind = chars ? *chars : '\0';
+
+	Py_XDECREF(text);
+	return kind;
+}
+
+/* The array in this machine's order of bytes, and in one piece. A new reference. */
+static PyObject *in_order(struct pyext_values *v, PyObject *array, PyObject *dtype)
+{
+	PyObject *native = PyObject_GetAttr(dtype, v->names.isnative), *turned = NULL, *other, *result;
+
+	if (!native)
+		return NULL;
+	if (native == Py_False) {
+		other = PyObject_CallMethod(dtype, "newbyteorder", "s", "=");
+		turned = other ? PyObject_CallMethodObjArgs(array, v->names.astype, other, NULL) : NULL;
+		Py_XDECREF(other);
+		if (!turned) {
+			Py_DECREF(native);
+			return NULL;
+		}
+	}
+	Py_DECREF(native);
+	result = PyObject_CallFunctionObjArgs(v->numpy.ascontiguousarray, turned ? turned : array, NULL);
+	Py_XDECREF(turned);
+	return result;
+}
+
+static int64_t read_sizes(struct pyext_values *v, PyObject *array, int64_t *sizes)
+{
+	PyObject *shape = PyObject_GetAttr(array, v->names.shape);
+	Py_ssize_t dims = shape ? PyTuple_Size(shape) : -1;
+
+	if (dims > TENSOR_DIMS_MAX) {
+		PyErr_Format(PyExc_ValueError, "an array of %zd dimensions", dims);
+		dims = -1;
+	}
+	for (Py_ssize_t i = 0; i < dims; i++)
+		sizes[i] = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
+	Py_XDECREF(shape);
+	return dims;
+}
+
+int column_from_ndarray(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
+{
+	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *whole = NULL;
+	int64_t sizes[TENSOR_DIMS_MAX + 1], dims;
+	struct weir_array *items = NULL;
+	bool masked = PyObject_HasAttrString(array, "mask");
+	Py_buffer view;
+	char kind = dtype ? kind_of(v, dtype) : '\0';
+	int answer = -1;
+
+	dims = kind ? read_sizes(v, array, sizes) : -1;
+	if (dims < 0)
+		goto out;
+	if (dims == 0) {
+		PyErr_Format(PyExc_ValueError, "column '%s' is an array without dimensions: one value a row is wanted",
+			     name);
+		goto out;
+	}
+	if (masked || strchr("USO", kind) || !strchr("biufMm", kind)) {
+		answer = by_values(v, name, array, !masked && !strchr("USO", kind), out);
+		goto out;
+	}
+	whole = in_order(v, array, dtype);
+	if (!whole)
+		goto out;
+	if (kind == 'M' || kind == 'm') {
+		answer = times(v, whole, dtype, kind == 'M', &items);
+	} else if (kind == 'b') {
+		items = packed_bools(v, whole);
+		answer = items ? 0 : -1;
+	} else if (!PyObject_GetBuffer(whole, &view, PyBUF_FORMAT | PyBUF_STRIDES)) {
+		enum weir_type_id id = buffer_id(&view);
+
+		PyBuffer_Release(&view);
+		items = id == WEIR_NULL ? NULL : numbers(v, whole, weir_type_of(id));
+		answer = items ? 0 : id == WEIR_NULL ? 1 : -1; /* long double */
+	}
+	if (answer == 1) {
+		answer = by_values(v, name, array, true, out);
+	} else if (!answer && dims > 1) {
+		answer = tensor_wrap(v, items, sizes + 1, (int)dims - 1, sizes[0], out);
+	} else if (!answer) {
+		out->array = items;
+		items = NULL;
+	}
+out:
+	weir_array_unref(items);
+	Py_XDECREF(whole);
+	Py_XDECREF(dtype);
+	return answer;
+}

@@ -1,0 +1,190 @@
+/* What the files of the values share: the cached Python objects, and how one file calls the other.
+ *
+ *     batch.c    the Batch type                         infer.c    values → the type that holds them
+ *     exporter.c memory that Python holds, both ways    build.c    values → an array of that type
+ *     arrow.c    capsules, in and out                   columns.c  arrays of any library → columns
+ *     numpy.c    columns → NumPy                        objects.c  modules and types, imported at first use
+ *     rows.c     rows → dicts, mappings → columns       tensor.c   the two tensor extension types
+ *     scalar.c   plain values → Python                  time.c     the same for dates and times
+ *
+ * Threads: everything runs under the GIL but the release of owners, which may come from any thread.
+ */
+#ifndef WEIR_PYEXT_VALUES_IMPL_H
+#define WEIR_PYEXT_VALUES_IMPL_H
+
+#include "arrow/bitmap.h"
+#include "pyext/values.h"
+
+#define EXTENSION_NAME "ARROW:extension:name"
+#define EXTENSION_METADATA "ARROW:extension:metadata"
+#define OBJECT_NAME "weir.python_object"
+#define FIXED_TENSOR_NAME "arrow.fixed_shape_tensor"
+#define RAGGED_TENSOR_NAME "arrow.variable_shape_tensor"
+
+enum { UNIT_COUNT = 4, TENSOR_DIMS_MAX = 32 };
+
+/* Filled at the first use of NumPy; no array or NumPy scalar can be there before the program imported it. */
+struct numpy_objects {
+	PyObject *ndarray; /* the type */
+	PyObject *generic; /* what all scalars derive from */
+	PyObject *empty, *frombuffer, *ascontiguousarray, *asarray, *stack, *concatenate;
+	PyObject *datetime64, *timedelta64;
+	/* By weir_type_id of plain numbers and bool: the dtype, and the scalar type. */
+	PyObject *dtypes[WEIR_DOUBLE + 1];
+	PyObject *scalars[WEIR_DOUBLE + 1];
+	PyObject *object_dtype, *day_dtype, *int64_name;
+	PyObject *time_dtypes[UNIT_COUNT], *delta_dtypes[UNIT_COUNT];
+};
+
+struct datetime_objects {
+	PyObject *datetime, *date, *time, *timedelta, *timezone; /* types */
+	PyObject *utc, *epoch, *epoch_utc, *epoch_date;
+	PyObject *timestamp, *pandas_delta; /* pandas.Timestamp, pandas.Timedelta; NULL where there is no pandas */
+	PyObject *nat;                      /* pandas.NaT */
+	bool pandas_tried;
+};
+
+/* Names used in attribute look-ups, interned. */
+/* clang-format off */
+#define VALUES_NAMES(X)                                                                                                \
+	X(days) X(seconds) X(microseconds) X(nanoseconds) X(hour) X(minute) X(second) X(microsecond) X(tzinfo)         \
+	X(utcoffset) X(fromutc) X(key) X(zone) X(dtype) X(kind) X(str) X(isnative) X(shape) X(reshape) X(transpose)    \
+	X(view) X(astype) X(tolist) X(detach) X(cpu) X(numpy) X(__arrow_c_array__) X(__arrow_c_stream__)
+/* clang-format on */
+
+struct pyext_values {
+	struct api_keeper keeper; /* the module, every Batch and every owner that needs this struct or its memory */
+	struct weir_mem *mem;
+	struct weir_account *account;
+	PyObject *module; /* borrowed: NULL once it is gone */
+	/* Owners of Python memory whose last view died on a thread that may not hold the GIL; a stack, newest first. */
+	_Atomic(struct python_owner *) dropped;
+	PyObject *batch_type, *buffer_type;
+	struct numpy_objects numpy;
+	struct datetime_objects datetime;
+	PyObject *decimal; /* the type */
+	PyObject *zones;   /* dict: zone text → tzinfo */
+	PyObject *dumps, *loads;
+	struct {
+#define X(name) PyObject *name;
+		VALUES_NAMES(X)
+#undef X
+	} names;
+};
+
+/* batch.c */
+struct batch_object {
+	PyObject_HEAD struct weir_batch *batch;
+	struct api_keeper *keeper;
+};
+struct pyext_values *values_of_module(PyObject *module);
+struct pyext_values *values_of_object(PyObject *self); /* Batch, Buffer */
+PyObject *batch_wrap(struct pyext_values *v, struct weir_batch *batch, struct api_keeper *keeper);
+/* Raises what the engine's error says; always NULL. */
+PyObject *values_raise(struct pyext_values *v, const struct weir_error *err);
+extern PyType_Spec batch_spec;
+
+/* exporter.c: Arrow memory for Python (a Buffer object per column), and Python memory for Arrow (an owner per buffer). */
+extern PyType_Spec buffer_spec;
+/* An object with a read-only buffer of `size` bytes at `data`, which `array` keeps alive. */
+PyObject *exporter_new(struct pyext_values *v, const struct weir_array *array, struct api_keeper *keeper,
+		       const void *data, Py_ssize_t size);
+/* Takes the buffer over (also on failure): an owner that releases it under the GIL. */
+struct weir_owner *python_owner_buffer(struct pyext_values *v, Py_buffer *view);
+/* Releases what was dropped since the last call. */
+void values_drain(struct pyext_values *v);
+
+/* objects.c: what is imported at first use. 0 or −1. */
+int values_need_numpy(struct pyext_values *v);
+bool values_have_numpy(struct pyext_values *v); /* only looks: false when the program did not import it */
+int values_need_datetime(struct pyext_values *v);
+int values_try_pandas(struct pyext_values *v);
+int values_need_decimal(struct pyext_values *v);
+int values_need_pickle(struct pyext_values *v);
+void values_clear(struct pyext_values *v);
+
+/* scalar.c: rows [at, at + count) of an array as plain Python values, new references in out[0 … count). On failure
+ * none of them is left. `at` counts from the array's own first row. */
+int values_objects(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count, PyObject **out);
+void objects_release(PyObject **objects, int64_t count);
+/* time.c: the same for temporal types, one value each; `value` is what lies in the array. */
+PyObject *time_object(struct pyext_values *v, const struct weir_type *type, int64_t value);
+/* tzinfo of a zone's text, borrowed from the cache. */
+PyObject *time_zone(struct pyext_values *v, const char *zone);
+
+/* numpy.c */
+struct numpy_request {
+	struct pyext_values *v;
+	struct api_keeper *keeper;
+	bool writable;
+};
+PyObject *numpy_array(const struct numpy_request *request, const struct weir_array *array, int64_t at, int64_t count);
+PyObject *numpy_column(const struct numpy_request *request, const struct weir_field *field,
+		       const struct weir_array *array, int64_t at, int64_t count);
+/* An array of `count` objects and its slots, to be filled by the caller. */
+PyObject *numpy_objects_new(struct pyext_values *v, int64_t count, Py_buffer *view);
+/* The items of `rows` as objects, None where `array` is null. */
+PyObject *numpy_spread(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count,
+		       PyObject *rows);
+
+/* tensor.c */
+struct tensor_shape {
+	uint32_t count;
+	int64_t sizes[TENSOR_DIMS_MAX];
+	bool permuted;
+	uint32_t order[TENSOR_DIMS_MAX];
+};
+bool field_has_extension(const struct weir_field *field, const char *name);
+bool field_is_object(const struct weir_field *field);
+bool tensor_fixed(const struct weir_field *field, struct tensor_shape *out);
+bool tensor_ragged(const struct weir_field *field);
+PyObject *tensor_fixed_numpy(const struct numpy_request *request, const struct weir_array *array, int64_t at,
+			     int64_t count, const struct tensor_shape *shape);
+PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct weir_array *array, int64_t at,
+			      int64_t count);
+
+/* rows.c */
+PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to);
+
+/* One column on its way into a batch. All-zero is empty. */
+struct column_out {
+	struct weir_array *array;
+	struct weir_metadata metadata;
+	/* What metadata points into: the schema it came with, or the texts of an extension made here. */
+	struct weir_schema *schema;
+	struct weir_metadata_entry entries[2];
+	char shape[512];
+};
+void column_out_release(struct column_out *column);
+void column_extend(struct column_out *column, const char *extension); /* with `shape`, where it is set */
+
+/* build.c: `values` are references that the caller holds (NULL: missing). */
+int column_from_values(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
+		       struct column_out *out);
+
+/* columns.c: one column given as a list, an array of some library … */
+int column_from_object(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
+int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out);
+/* A tensor of torch as NumPy's; NULL with or without an exception for anything else. */
+PyObject *torch_array(struct pyext_values *v, PyObject *value);
+/* A column's name as UTF-8 without NULs, alive as long as the str; NULL with an exception. */
+const char *column_name_text(PyObject *key);
+/* ndarray.c */
+int column_from_ndarray(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out);
+/* row_count: of a batch without columns; −1: none given. */
+struct weir_batch *batch_from_columns(struct pyext_values *v, PyObject *columns, int64_t row_count);
+/* A new batch of the columns' arrays, which stay the caller's. */
+struct weir_batch *batch_of_columns(struct pyext_values *v, const char *const *names, const struct column_out *columns,
+				    uint32_t count, int64_t row_count);
+
+/* arrow.c */
+PyObject *batch_c_schema(PyObject *self, PyObject *unused);
+PyObject *batch_c_array(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *batch_c_stream(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *values_from_arrow(PyObject *module, PyObject *args, PyObject *kwargs);
+int column_from_arrow(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
+
+/* concat.c */
+PyObject *values_concat(PyObject *module, PyObject *batches);
+
+#endif
