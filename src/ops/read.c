@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
-					    "include-paths", "missing=", NULL};
+					    "include-paths", "missing=", "partition-style=", "partition-base=",
+					    "partition-names=", "partition-integers=", NULL};
 
 static const char *const *format_options(uint32_t n)
 {
@@ -124,6 +125,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		code = weir_words_split(env, value, &config->column_names, &config->column_name_count, err);
 	if (!code)
 		code = parse_missing(weir_words_option(words, "missing"), &config->skip_missing, err);
+	if (!code)
+		code = weir_read_paths_parse(env, config, words, err);
 	return code ? code : keep_settings(env, config, words, err);
 }
 
@@ -146,6 +149,8 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	if (!code)
 		code = weir_save_string(save, config->path_column, err);
 	if (!code)
+		code = weir_read_paths_save(config, save, err);
+	if (!code)
 		code = weir_save_u32(save, config->setting_count, err);
 	for (uint32_t i = 0; !code && i < config->setting_count; i++) {
 		code = weir_save_string(save, config->settings[i].name, err);
@@ -155,8 +160,8 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	return code;
 }
 
-static int load_strings(struct weir_op_env *env, struct weir_load *load, const char *const **out, uint32_t *count,
-			struct weir_error *err)
+int weir_read_load_strings(struct weir_op_env *env, struct weir_load *load, const char *const **out, uint32_t *count,
+			   struct weir_error *err)
 {
 	const char **strings;
 	int code = weir_load_count(load, 4, count, err);
@@ -228,16 +233,18 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 {
 	struct read_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	uint32_t flags;
-	int code = config ? load_strings(env, load, &config->paths, &config->path_count, err) : err->code;
+	int code = config ? weir_read_load_strings(env, load, &config->paths, &config->path_count, err) : err->code;
 
 	if (!code)
-		code = load_strings(env, load, &config->column_names, &config->column_name_count, err);
+		code = weir_read_load_strings(env, load, &config->column_names, &config->column_name_count, err);
 	if (!code)
 		code = weir_load_string(load, &config->format_name, err);
 	if (!code)
 		code = weir_load_u32(load, &flags, err);
 	if (!code)
 		code = weir_load_string(load, &config->path_column, err);
+	if (!code)
+		code = weir_read_paths_load(env, config, load, err);
 	if (!code)
 		code = load_settings(env, load, config, err);
 	if (code)
@@ -346,7 +353,7 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 const struct weir_op weir_op_read = {
 	.verb = "read",
 	.usage = "read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] "
-		 "[options of the format]",
+		 "[--partition-style S] [options of the format]",
 	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given; - is\n"
 		"standard input. Folders like year=2024/city=Oslo/ give columns year and city. The names tell the format; text\n"
 		"formats may be compressed (.gz, .zst, .bz2, .xz, .lz4). What a format has for options, see docs/formats.md.\n"
@@ -357,6 +364,10 @@ const struct weir_op weir_op_read = {
 		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
 		"  --unify-schemas      look at every file first and use the common schema; else the first file's schema holds\n"
 		"  --no-hive            do not make columns of folder names\n"
+		"  --partition-style hive|dir   columns of all folders of the path, as text: key=value, or each folder a value\n"
+		"  --partition-base DIR         only of folders below this one\n"
+		"  --partition-names A,B        the columns' names (dir)\n"
+		"  --partition-integers A,B     these are integers\n"
 		"\n"
 		"  weir read 'data/*.parquet' then limit 10\n"
 		"  weir read a.parquet b.parquet --unify-schemas then write both.parquet\n"

@@ -105,7 +105,9 @@ static int note_first(struct weir_op_env *env, struct read_config *config, const
 	config->partition_count = count;
 	for (uint32_t i = 0; i < listed->partition_count; i++) {
 		config->partitions[i].name = weir_arena_strdup(env->arena, listed->partitions[i].key, err);
-		config->partitions[i].is_integer = true;
+		config->partitions[i].is_integer =
+			config->paths_style == READ_PATHS_LISTED ||
+			weir_read_paths_is_integer(config, listed->partitions[i].key);
 		if (!config->partitions[i].name)
 			return err->code;
 	}
@@ -160,8 +162,15 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 		for (uint32_t i = 0; i < folders && i < listed.partition_count; i++) {
 			const char *value = listed.partitions[i].value;
 
-			if (value && !is_integer(value))
-				config->partitions[i].is_integer = false;
+			if (!value || is_integer(value))
+				continue;
+			if (config->paths_style != READ_PATHS_LISTED && config->partitions[i].is_integer) {
+				code = weir_error_set(err, WEIR_E_DATA, "the partition %s is no integer: '%s'",
+						      config->partitions[i].name, value);
+				weir_error_at_source(err, listed.path);
+				break;
+			}
+			config->partitions[i].is_integer = false;
 		}
 		config->files_seen++;
 		config->bytes_seen += listed.size;

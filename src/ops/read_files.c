@@ -16,9 +16,11 @@ int weir_read_files_init(struct read_files *files, struct weir_account *account,
 			 const char *const *extensions, void (*missing)(void *context, const struct weir_error *why),
 			 void *context, struct weir_error *err)
 {
-	struct weir_list_options options = {.hive = config->hive, .compressed = true, .extensions = extensions};
+	struct weir_list_options options = {.hive = config->hive && config->paths_style == READ_PATHS_LISTED,
+					    .compressed = true, .extensions = extensions};
 
 	*files = (struct read_files){.config = config};
+	weir_arena_init(&files->arena, account);
 	if (config->input)
 		return WEIR_OK;
 	if (config->format) {
@@ -35,8 +37,13 @@ int weir_read_files_init(struct read_files *files, struct weir_account *account,
 
 int weir_read_files_next(struct read_files *files, struct weir_listed *out, bool *done, struct weir_error *err)
 {
-	if (!files->config->input)
-		return weir_listing_next(files->listing, out, done, err);
+	if (!files->config->input) {
+		int code = weir_listing_next(files->listing, out, done, err);
+
+		if (!code && !*done && files->config->paths_style != READ_PATHS_LISTED)
+			code = weir_read_paths_split(files->config, &files->arena, out, err);
+		return code;
+	}
 	*done = files->input_given;
 	files->input_given = true;
 	*out = (struct weir_listed){.path = STANDARD_INPUT, .size = weir_file_size(files->config->input)};
@@ -46,6 +53,7 @@ int weir_read_files_next(struct read_files *files, struct weir_listed *out, bool
 void weir_read_files_release(struct read_files *files)
 {
 	weir_listing_free(files->listing);
+	weir_arena_release(&files->arena);
 	*files = (struct read_files){0};
 }
 

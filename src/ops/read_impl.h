@@ -16,6 +16,10 @@ struct read_partition {
 
 struct read_misfits;
 
+/* What columns folders make: those of the listing (key=value below the given path, integers where all are), or those that the
+ * whole path has, all text unless said otherwise. */
+enum read_paths { READ_PATHS_LISTED, READ_PATHS_HIVE, READ_PATHS_DIR };
+
 struct read_config {
 	const char *const *paths;
 	uint32_t path_count;
@@ -26,6 +30,12 @@ struct read_config {
 	const struct weir_setting *settings; /* options of formats, as they were given */
 	uint32_t setting_count;
 	bool unify, hive, skip_missing;
+	enum read_paths paths_style;         /* --partition-style */
+	const char *paths_base;              /* --partition-base: only what is below counts; NULL: everything */
+	const char *const *paths_names;      /* --partition-names: of a dir style, or what hive must have */
+	uint32_t paths_name_count;
+	const char *const *paths_integers;   /* --partition-integers */
+	uint32_t paths_integer_count;
 	/* by bind */
 	const struct weir_format_ops *format;
 	struct read_misfits *misfits; /* of inferred types; kept with the plan */
@@ -54,6 +64,7 @@ struct read_files {
 	const struct read_config *config;
 	struct weir_listing *listing;
 	bool input_given;
+	struct weir_arena arena; /* partitions of the current path, where they are not the listing's */
 };
 /* `missing` is told of what is left out, when the user wants it left out (--missing skip). Before the format is chosen,
  * `extensions` says what counts in folders (in the arena of whoever calls); NULL: the format's. */
@@ -74,6 +85,21 @@ int weir_read_open_file(struct weir_account *account, const struct read_config *
 int weir_read_open(struct weir_account *account, const struct read_config *config, const char *path,
 		   struct weir_format_file **out, bool *unreadable, struct weir_error *err);
 int weir_read_choose_format(struct weir_op_env *env, struct read_config *config, struct weir_error *err);
+
+/* read_paths.c */
+int weir_read_paths_parse(struct weir_op_env *env, struct read_config *config, const struct weir_words *words,
+			  struct weir_error *err);
+int weir_read_paths_save(const struct read_config *config, struct weir_save *save, struct weir_error *err);
+int weir_read_paths_load(struct weir_op_env *env, struct read_config *config, struct weir_load *load,
+			 struct weir_error *err);
+/* Puts the partitions of listed->path into *listed; they live in the arena. */
+int weir_read_paths_split(const struct read_config *config, struct weir_arena *arena, struct weir_listed *listed,
+			  struct weir_error *err);
+bool weir_read_paths_is_integer(const struct read_config *config, const char *name);
+
+/* read.c */
+int weir_read_load_strings(struct weir_op_env *env, struct weir_load *load, const char *const **out, uint32_t *count,
+			   struct weir_error *err);
 
 /* read_bind.c */
 int weir_read_bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err);

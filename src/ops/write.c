@@ -32,6 +32,7 @@ struct write_config {
 	const char *target; /* "-": standard output */
 	const char *format; /* name of the writer; NULL: by extension, else Parquet */
 	const char *encoding;
+	const char *name, *extension; /* of files in folders: instead of "part" and of the format's own; NULL: those */
 	enum weir_write_mode mode;
 	bool durable, no_dictionary, no_page_index, data_page_v2;
 	bool codec_given; /* else it is the writer's own */
@@ -48,6 +49,7 @@ struct write_sink {
 	struct weir_writer_options options;
 	enum weir_codec around; /* what text is compressed with as a whole */
 	int64_t rows_per_file, bytes_per_file;
+	const char *name, *extension; /* the config's: in the plan's arena, which outlives the run */
 	bool ordered;
 	struct write_sink *root; /* itself where there are no views */
 	struct weir_output *output; /* NULL: standard output, or ignored */
@@ -86,7 +88,8 @@ struct write_lane {
 static const char *const option_names[] = {
 	"mode=",           "format=",         "compression=",     "level=",    "rows-per-file=",
 	"bytes-per-file=", "row-group-rows=", "row-group-bytes=", "encoding=", "fsync",
-	"no-dictionary",   "no-page-index",   "page-v2",          WEIR_WRITE_TEXT_OPTIONS, NULL};
+	"no-dictionary",   "no-page-index",   "page-v2",          "name=",     "extension=",
+	WEIR_WRITE_TEXT_OPTIONS, NULL};
 
 static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
 {
@@ -118,6 +121,18 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		config->format = weir_arena_strdup(env->arena, value, err);
 	if ((value = weir_words_option(words, "encoding")))
 		config->encoding = weir_arena_strdup(env->arena, value, err);
+	if ((value = weir_words_option(words, "name"))) {
+		if (!*value || strchr(value, '/') || *value == '.' || *value == '_')
+			return weir_error_set(err, WEIR_E_INVALID,
+					      "--name begins the names of files: no '/', no '.' or '_' in front, not '%s'", value);
+		config->name = weir_arena_strdup(env->arena, value, err);
+	}
+	if ((value = weir_words_option(words, "extension"))) {
+		if (*value != '.' || strchr(value, '/'))
+			return weir_error_set(err, WEIR_E_INVALID, "--extension is the end of a name, such as .json, not '%s'",
+					      value);
+		config->extension = weir_arena_strdup(env->arena, value, err);
+	}
 	if ((value = weir_words_option(words, "mode")))
 		code = parse_mode(value, &config->mode, err);
 	if (!code && (value = weir_words_option(words, "compression"))) {
@@ -156,6 +171,10 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 		code = weir_save_string(save, config->format, err);
 	if (!code)
 		code = weir_save_string(save, config->encoding, err);
+	if (!code)
+		code = weir_save_string(save, config->name, err);
+	if (!code)
+		code = weir_save_string(save, config->extension, err);
 	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
 		code = weir_save_i64(save, numbers[i], err);
 	return code ? code : weir_write_text_save(&config->text, save, err);
@@ -171,6 +190,10 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		code = weir_load_string(load, &config->format, err);
 	if (!code)
 		code = weir_load_string(load, &config->encoding, err);
+	if (!code)
+		code = weir_load_string(load, &config->name, err);
+	if (!code)
+		code = weir_load_string(load, &config->extension, err);
 	for (size_t i = 0; !code && i < sizeof(numbers) / sizeof(*numbers); i++)
 		code = weir_load_i64(load, &numbers[i], err);
 	if (!code)
@@ -593,17 +616,23 @@ static int file_begin(struct write_lane *lane, struct weir_error *err)
 
 	lane->file_rows = 0;
 	if (!sink->ordered) {
-		const char *extension = sink->writer_ops->extension, *around = weir_write_text_extension(sink->around);
+		const char *around = weir_write_text_extension(sink->around);
+		const char *extension = sink->extension ? sink->extension : sink->writer_ops->extension;
 		const char *prefix = weir_output_name_prefix(sink->root->output), *place = lane->place;
-		char name[256], number[24];
+		bool several = sink->rows_per_file || sink->bytes_per_file;
+		char name[256], number[24], part[16] = "";
 
 		snprintf(number, sizeof(number), "%06llu", (unsigned long long)lane->split);
 		place = place ? place : number;
-		if (sink->rows_per_file || sink->bytes_per_file)
-			snprintf(name, sizeof(name), "%spart-%s-%03u%s%s", prefix, place, lane->files_of_split, extension,
-				 around);
-		else
-			snprintf(name, sizeof(name), "%spart-%s%s%s", prefix, place, extension, around);
+		if (sink->name) { /* as Ray Data calls its files, those of Parquet always with a number of their own */
+			if (several || !sink->writer_ops->is_text)
+				snprintf(part, sizeof(part), "-%u", lane->files_of_split);
+			snprintf(name, sizeof(name), "%s_%s%s%s%s", sink->name, place, part, extension, around);
+		} else {
+			if (several)
+				snprintf(part, sizeof(part), "-%03u", lane->files_of_split);
+			snprintf(name, sizeof(name), "%spart-%s%s%s%s", prefix, place, part, extension, around);
+		}
 		code = weir_output_file_new(sink->root->output, name, &lane->file, err);
 		if (!code)
 			code = sink->writer_ops->header(&lane->account, sink->schema, &sink->options, bytes, err);
@@ -778,6 +807,8 @@ static int view_new(struct write_sink *root, struct weir_schema *schema, struct 
 		.around = root->around,
 		.rows_per_file = root->rows_per_file,
 		.bytes_per_file = root->bytes_per_file,
+		.name = root->name,
+		.extension = root->extension,
 		.ordered = root->ordered,
 		.root = root,
 		.pipe_fd = -1,
@@ -801,6 +832,8 @@ static int build_root(struct weir_op_env *env, struct weir_node *node, struct wr
 	sink->schema = weir_schema_ref(node->schema);
 	sink->rows_per_file = config->rows_per_file;
 	sink->bytes_per_file = config->bytes_per_file;
+	sink->name = config->name;
+	sink->extension = config->extension;
 	sink->options = (struct weir_writer_options){
 		.codec = config->codec,
 		.codec_level = (int)config->codec_level,
@@ -877,6 +910,7 @@ const struct weir_op weir_op_write = {
 		"  --format parquet|csv|jsonl|json|arrow|arrows  else by extension; Parquet in folders, CSV into pipes\n"
 		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
 		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
+		"  --name TEXT, --extension .E            of files in a folder: TEXT_000000.E instead of part-000000\n"
 		"  --fsync                                survive a power failure, not only a kill\n"
 		"  --encoding E, --no-dictionary, --no-page-index, --page-v2   how Parquet is laid out\n"
 		"\n"

@@ -443,3 +443,41 @@ def test_ten_thousand_files_at_64M(weir, many, tmp_path):
     (many / "05000.csv").symlink_to(many / "gone")
     done = weir("--memory-limit", "64M", "read", many, "--missing", "skip", "then", "count")
     assert done.stdout == b"19998\n" and b"1 path was left out" in done.stderr
+
+
+def test_partitions_of_whole_paths_are_text(weir, tmp_path):
+    folder = tmp_path / "year=2024" / "month=05" / "city=Z%C3%BCrich"
+    folder.mkdir(parents=True)
+    file = write_csv(folder / "a.csv", 0, 2)
+    done = weir("read", file, "--partition-style", "hive", "--partition-base", tmp_path, "--partition-integers", "year",
+                "then", "with", "next = year + 1")
+    assert done.stdout.decode().splitlines() == ["a,b,year,month,city,next", "0,t0,2024,05,Zürich,2025", "1,t1,2024,05,Zürich,2025"]
+    done = weir("read", tmp_path, "--partition-style", "dir", "--partition-base", tmp_path, "--partition-names", "x,y,z")
+    assert rows(done)[0] == ["0", "t0", "year=2024", "month=05", "city=Z%C3%BCrich"]
+    done = weir("read", file, "--partition-style", "dir", "--partition-base", tmp_path, "--partition-names", "x", code=1)
+    assert b"3 folders" in done.stderr
+    done = weir("read", file, "--partition-style", "hive", "--partition-integers", "city", code=1)
+    assert "Zürich" in done.stderr.decode()
+    assert b"need --partition-style" in weir("read", file, "--partition-names", "x", code=1).stderr
+
+
+def test_keep_takes_each_row_by_itself(weir):
+    counts = {t: weir("range", "3M", "then", "keep", "0.25", "--seed", 5, "then", "count", "--threads", t).stdout for t in (1, 3)}
+    assert counts[1] == counts[3]
+    assert abs(int(counts[1]) - 750_000) < 4 * 750  # standard deviation: sqrt(3M × 1/4 × 3/4) = 750
+    assert weir("range", 100, "then", "keep", "1", "then", "count").stdout.strip() == b"100"
+    assert weir("range", 100, "then", "keep", "0", "then", "count").stdout.strip() == b"0"
+    first = weir("range", 1000, "then", "keep", "0.5", "--seed", 1).stdout
+    assert first != weir("range", 1000, "then", "keep", "0.5", "--seed", 2).stdout
+    assert first == weir("range", 1000, "then", "keep", "0.5", "--seed", 1).stdout
+    for word in ("1.5", "-1", "x", ""):
+        weir("range", 10, "then", "keep", word, code=1)
+
+
+def test_files_of_a_folder_are_called_as_asked(weir, tmp_path):
+    weir("range", 10, "then", "write", f"{tmp_path}/a/", "--name", "x_y", "--format", "jsonl", "--extension", ".json")
+    assert os.listdir(tmp_path / "a") == ["x_y_000000.json"]
+    weir("range", 10, "then", "write", f"{tmp_path}/b/", "--name", "x", "--rows-per-file", 4)
+    assert sorted(os.listdir(tmp_path / "b")) == ["x_000000-0.parquet", "x_000000-1.parquet", "x_000000-2.parquet"]
+    weir("range", 10, "then", "write", f"{tmp_path}/b/", "--name", "../x", code=1)
+    weir("range", 10, "then", "write", f"{tmp_path}/b/", "--extension", "json", code=1)
