@@ -42,7 +42,17 @@ int api_set_input(struct weir_plan *plan, struct weir_node *node, struct ArrowAr
 
 /* Puts the flow's steps into a plan: to run it, which takes the streams that it reads, or to look at it. */
 enum api_build { API_BUILD_CHECK, API_BUILD_LOOK, API_BUILD_RUN };
+/* The steps before the first call. */
 int api_flow_build(const struct weir_flow *flow, struct weir_plan *plan, enum api_build build, struct weir_error *err);
+
+struct api_steps;
+size_t api_flow_first_call(const struct weir_flow *flow); /* its place; the number of steps: there is none */
+size_t api_flow_step_count(const struct weir_flow *flow);
+/* A line for each step from the last to the first call. */
+int api_flow_explain_stages(const struct weir_flow *flow, struct weir_text *out, struct weir_error *err);
+bool api_flow_has_sink(const struct weir_flow *flow);
+/* A copy of the flow's steps, for stages (api/stages.h). */
+int api_flow_steps(const struct weir_flow *flow, struct api_steps *out, struct weir_error *err);
 
 /* ---- task.c ---- */
 

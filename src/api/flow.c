@@ -3,14 +3,38 @@
  * A step is put into a plan of the flow's own at once, which finds mistakes where they are made, and into a new plan whenever
  * the flow runs: plans are changed by the optimiser and can be used once. What words cannot carry (streams, functions, other
  * flows) is counted and shared. */
+#include "ops/blocks.h"
 #include "ops/collect.h"
 #include "api/api_impl.h"
+#include "api/stages.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+
+/* A step in worker processes. Counted: copies of the flow share it. */
+struct flow_call {
+	_Atomic uint32_t refs;
+	struct weir_call call; /* with a descriptor and a name of its own */
+	char name[160];
+	void (*release)(void *held); /* whatever keeps the launcher alive; NULL: nothing has to */
+	void *held;
+};
+
+/* Blocks that a flow reads. Counted, each of them too. */
+struct flow_blocks {
+	_Atomic uint32_t refs;
+	struct weir_schema *schema; /* of all of them together */
+	size_t count;
+	struct weir_block *blocks[];
+};
 
 struct flow_step {
-	const char *verb; /* NULL: words[0] is a chain */
+	const char *verb; /* NULL: words[0] is a chain, or it is a call */
+	struct flow_call *call;
+	struct flow_blocks *blocks;
 	struct weir_words words;
 	struct weir_transform_function *transform;
 	struct weir_source_function *source;
@@ -88,23 +112,51 @@ static int take_stream(struct weir_plan *plan, struct api_stream *stream, struct
 
 /* ---- steps ---- */
 
+static void call_unref(struct flow_call *call)
+{
+	/* acq_rel, here and below: the last one frees what the others used. */
+	if (!call || atomic_fetch_sub_explicit(&call->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	if (call->call.setup >= 0)
+		close(call->call.setup);
+	if (call->release)
+		call->release(call->held);
+	weir_plain_free(call);
+}
+
+static void blocks_unref(struct flow_blocks *blocks)
+{
+	if (!blocks || atomic_fetch_sub_explicit(&blocks->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	weir_schema_unref(blocks->schema);
+	for (size_t i = 0; i < blocks->count; i++)
+		weir_block_unref(blocks->blocks[i]);
+	weir_plain_free(blocks);
+}
+
 static void step_release(struct flow_step *step)
 {
+	call_unref(step->call);
+	blocks_unref(step->blocks);
 	weir_transform_function_unref(step->transform);
 	weir_source_function_unref(step->source);
 	api_stream_unref(step->stream);
 	weir_flow_free(step->other);
 }
 
-static int build_steps(const struct weir_flow *flow, struct weir_plan *plan, enum api_build build,
-		       struct weir_error *err);
+static int build_steps(const struct weir_flow *flow, size_t first, size_t last, struct weir_plan *plan,
+		       enum api_build build, struct weir_error *err);
 
 static int build_union(const struct flow_step *step, struct weir_plan *plan, enum api_build build,
 		       struct weir_error *err)
 {
 	struct weir_words words = {.count = 1, .words = (const char *const[]){""}};
 	struct weir_node *first = weir_plan_take_root(plan), *second;
-	int code = build_steps(step->other, plan, build, err);
+	int code = api_flow_first_call(step->other) < step->other->steps.count
+			   ? weir_error_set(err, WEIR_E_UNSUPPORTED,
+					    "a flow with functions in worker processes can be united with others only after "
+					    "it was materialized")
+			   : build_steps(step->other, 0, step->other->steps.count, plan, build, err);
 
 	second = weir_plan_take_root(plan);
 	weir_plan_set_root(plan, first);
@@ -127,6 +179,12 @@ static int build_step(const struct flow_step *step, struct weir_plan *plan, enum
 {
 	int code;
 
+	/* A call is no part of a plan; it only cannot come first, or behind a sink. */
+	if (step->call && (!weir_plan_root(plan) || weir_plan_root(plan)->op->ends))
+		return weir_error_set(err, WEIR_E_INVALID, "%s needs rows: it cannot come %s", step->call->name,
+				      weir_plan_root(plan) ? "behind a sink" : "first");
+	if (step->call)
+		return WEIR_OK;
 	if (!step->verb)
 		return weir_plan_parse_text(plan, step->words.words[0], err);
 	if (step->other)
@@ -137,6 +195,9 @@ static int build_step(const struct flow_step *step, struct weir_plan *plan, enum
 	if (step->stream)
 		code = build == API_BUILD_RUN ? take_stream(plan, step->stream, err)
 					      : look_at_stream(plan, step->stream, err);
+	if (step->blocks)
+		code = weir_blocks_set(weir_plan_env(plan), weir_plan_root(plan), step->blocks->schema,
+				       step->blocks->blocks, step->blocks->count, err);
 	if (step->source)
 		code = weir_source_set(weir_plan_env(plan), weir_plan_root(plan), step->source, err);
 	if (step->transform)
@@ -144,12 +205,12 @@ static int build_step(const struct flow_step *step, struct weir_plan *plan, enum
 	return code;
 }
 
-static int build_steps(const struct weir_flow *flow, struct weir_plan *plan, enum api_build build,
-		       struct weir_error *err)
+static int build_steps(const struct weir_flow *flow, size_t first, size_t last, struct weir_plan *plan,
+		       enum api_build build, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
-	for (size_t i = 0; !code && i < flow->steps.count; i++)
+	for (size_t i = first; !code && i < last; i++)
 		code = build_step(&flow->steps.items[i], plan, build, err);
 	return code;
 }
@@ -170,7 +231,81 @@ int api_flow_build(const struct weir_flow *flow, struct weir_plan *plan, enum ap
 {
 	int code = api_flow_check(flow, err);
 
-	return code ? code : build_steps(flow, plan, build, err);
+	return code ? code : build_steps(flow, 0, api_flow_first_call(flow), plan, build, err);
+}
+
+/* ---- stages ---- */
+
+size_t api_flow_first_call(const struct weir_flow *flow)
+{
+	size_t i = 0;
+
+	while (i < flow->steps.count && !flow->steps.items[i].call)
+		i++;
+	return i;
+}
+
+size_t api_flow_step_count(const struct weir_flow *flow)
+{
+	return flow->steps.count;
+}
+
+int api_flow_explain_stages(const struct weir_flow *flow, struct weir_text *out, struct weir_error *err)
+{
+	size_t first_call = api_flow_first_call(flow);
+	int code = WEIR_OK;
+
+	for (size_t i = flow->steps.count; !code && i-- > first_call;) {
+		const struct flow_step *step = &flow->steps.items[i];
+
+		if (step->call)
+			code = weir_text_printf(out, err, "%s: in worker processes", step->call->name);
+		else
+			code = weir_text_puts(out, step->verb ? step->verb : "", err);
+		for (uint32_t k = 0; !code && !step->call && k < step->words.count; k++)
+			code = weir_text_printf(out, err, " %s", step->words.words[k]);
+		if (!code)
+			code = weir_text_puts(out, "\n", err);
+	}
+	return code;
+}
+
+bool api_flow_has_sink(const struct weir_flow *flow)
+{
+	const struct weir_node *root = weir_plan_root(flow->check);
+
+	return root && root->op->ends;
+}
+
+static int stage_steps(const void *state, size_t first, size_t last, struct weir_plan *plan, struct weir_error *err)
+{
+	return build_steps(state, first, last, plan, API_BUILD_RUN, err);
+}
+
+static const struct weir_call *stage_call(const void *state, size_t step)
+{
+	const struct weir_flow *flow = state;
+
+	return flow->steps.items[step].call ? &flow->steps.items[step].call->call : NULL;
+}
+
+static void stage_free(void *state)
+{
+	weir_flow_free(state);
+}
+
+int api_flow_steps(const struct weir_flow *flow, struct api_steps *out, struct weir_error *err)
+{
+	struct weir_flow *copy = weir_flow_copy(flow);
+
+	if (!copy)
+		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a flow");
+	*out = (struct api_steps){.build = stage_steps,
+				  .call = stage_call,
+				  .free = stage_free,
+				  .state = copy,
+				  .count = flow->steps.count};
+	return WEIR_OK;
 }
 
 struct weir_session *api_flow_session(const struct weir_flow *flow)
@@ -276,6 +411,10 @@ struct weir_flow *weir_flow_copy(const struct weir_flow *flow)
 	for (size_t i = 0; i < flow->steps.count && !copy->error; i++) {
 		struct flow_step step = flow->steps.items[i];
 
+		if (step.call)
+			ref(&step.call->refs);
+		if (step.blocks)
+			ref(&step.blocks->refs);
 		if (step.transform)
 			ref(&step.transform->refs);
 		if (step.source)
@@ -368,6 +507,84 @@ int weir_flow_read_stream(struct weir_flow *flow, struct ArrowArrayStream *strea
 	atomic_init(&step.stream->refs, 1);
 	step.stream->stream = *stream;
 	stream->release = NULL;
+	return add(flow, &step);
+}
+
+int api_flow_call(struct weir_flow *flow, const struct weir_call *call, void (*release)(void *held), void *held)
+{
+	struct flow_call *own = flow ? weir_plain_alloc(sizeof(*own)) : NULL;
+	struct flow_step step = {.call = own};
+	struct weir_error err = {0};
+
+	if (!own) {
+		if (release)
+			release(held);
+		weir_error_set(&err, WEIR_E_MEMORY, "no memory for a call");
+		return flow ? fail(flow, &err) : WEIR_E_INVALID;
+	}
+	atomic_init(&own->refs, 1);
+	own->call = *call;
+	own->release = release;
+	own->held = held;
+	snprintf(own->name, sizeof(own->name), "%s", call->name ? call->name : "call");
+	own->call.name = own->name;
+	own->call.setup = -1;
+	if (call->setup_size) {
+		own->call.setup = fcntl(call->setup, F_DUPFD_CLOEXEC, 10);
+		if (own->call.setup < 0) {
+			weir_error_set_errno(&err, errno, "no descriptor for what %s needs", own->name);
+			call_unref(own);
+			return fail(flow, &err);
+		}
+	}
+	return add(flow, &step);
+}
+
+/* What all of them have in common, as rows that meet are unified. */
+static int unify_blocks(struct weir_flow *flow, struct flow_blocks *blocks, struct weir_error *err)
+{
+	blocks->schema = weir_schema_ref(blocks->blocks[0]->schema);
+	for (size_t i = 1; i < blocks->count; i++) {
+		const struct weir_schema *other = blocks->blocks[i]->schema;
+		struct weir_schema *both;
+
+		if (other == blocks->schema || weir_schema_equal(other, blocks->schema, true))
+			continue;
+		both = weir_schema_unify(flow->account, blocks->schema, other, err);
+		if (!both)
+			return err->code;
+		weir_schema_unref(blocks->schema);
+		blocks->schema = both;
+	}
+	return WEIR_OK;
+}
+
+int api_flow_read_blocks(struct weir_flow *flow, struct weir_block *const *list, size_t count)
+{
+	struct flow_step step = {.verb = "blocks"};
+	struct weir_error err = {0};
+	struct flow_blocks *blocks;
+	int code = WEIR_OK;
+
+	if (!flow)
+		return WEIR_E_INVALID;
+	if (!count)
+		return missing(flow, "blocks", "a block");
+	blocks = weir_plain_alloc(sizeof(*blocks) + count * sizeof(*blocks->blocks));
+	if (!blocks) {
+		weir_error_set(&err, WEIR_E_MEMORY, "no memory for a list of %zu blocks", count);
+		return fail(flow, &err);
+	}
+	atomic_init(&blocks->refs, 1);
+	for (; blocks->count < count; blocks->count++)
+		blocks->blocks[blocks->count] = weir_block_ref(list[blocks->count]);
+	code = unify_blocks(flow, blocks, &err);
+	if (code) {
+		blocks_unref(blocks);
+		weir_error_at_operator(&err, "blocks");
+		return fail(flow, &err);
+	}
+	step.blocks = blocks;
 	return add(flow, &step);
 }
 

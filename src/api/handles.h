@@ -8,6 +8,7 @@
 
 #include "weir/weir.h"
 #include "arrow/cdata.h"
+#include "ops/blocks.h"
 #include "api/job.h"
 
 /* ---- export.c ---- */
@@ -36,6 +37,23 @@ int api_session_new(const struct weir_options *options, struct weir_session **ou
 /* The flow's own error, or that it is NULL. */
 int api_flow_check(const struct weir_flow *flow, struct weir_error *err);
 struct weir_session *api_flow_session(const struct weir_flow *flow);
+/* Puts a step in worker processes on top. The call is copied and its setup descriptor dup'ed; `release`, when not NULL, is
+ * called when no copy of the flow and no run of it needs the launcher any more, also when adding fails. */
+int api_flow_call(struct weir_flow *flow, const struct weir_call *call, void (*release)(void *held), void *held);
+/* Begins a flow with blocks (ops/blocks.h), at least one; references each. Their schemas are unified. */
+int api_flow_read_blocks(struct weir_flow *flow, struct weir_block *const *blocks, size_t count);
+
+/* ---- blocks.c ---- */
+
+/* A block of a batch in the program's memory. It keeps the session. weir_block_unref lets go. */
+int api_block_from_batch(struct weir_session *session, const struct weir_batch *batch, struct weir_block **out,
+			 struct weir_error *err);
+/* A block of a chunk that a run made; references it. It may be spilled from now on. */
+int api_block_from_chunk(struct weir_session *session, struct weir_chunk *chunk, struct weir_block **out,
+			 struct weir_error *err);
+/* Its rows; they stay in memory as long as the batch lives. */
+int api_block_batch(struct weir_session *session, struct weir_block *block, struct weir_batch **out,
+		    struct weir_error *err);
 
 /* ---- task.c ---- */
 
@@ -46,6 +64,7 @@ enum api_end {
 	API_END_COUNT,   /* they are counted */
 	API_END_COLLECT, /* they are handed out */
 	API_END_EITHER,  /* by a sink if there is one, else handed out */
+	API_END_BLOCKS,  /* they are kept: api_task_blocks */
 };
 
 /* A task that is ready: bound, optimised, built; nothing runs yet. options may be NULL. */
@@ -66,6 +85,14 @@ int api_task_fd(struct weir_task *task, struct weir_error *err);
 struct weir_account *api_task_account(const struct weir_task *task);
 const struct weir_schema *api_task_schema(const struct weir_task *task);
 struct api_keeper *api_task_keeper(struct weir_task *task);
+/* After a task with API_END_BLOCKS has ended well: its blocks in order, borrowed from the task. */
+struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count);
+/* After a task has failed: what user code has to say about it. False: it was not user code. */
+bool api_task_failure(struct weir_task *task, struct weir_failure *out);
+/* Hands out what user code has printed since the last call. The doorbell rings for it too, until it was called. */
+void api_task_prints(struct weir_task *task, void (*each)(void *state, const struct weir_run_print *line), void *state);
+/* Of a stage of the run, from 0; its name, or NULL when there is none. */
+const char *api_task_stage_stats(struct weir_task *task, uint32_t stage, struct weir_stage_stats *out);
 /* Stops the run, joins its threads and drops what nobody took; the task is over then. Once; a second one waits for the
  * first. */
 void api_task_stop(struct weir_task *task);

@@ -1,6 +1,7 @@
 #include "api/job.h"
 
 #include "base/log.h"
+#include "api/stages.h"
 
 #include <stdio.h>
 
@@ -43,7 +44,10 @@ int weir_job_prepare(struct weir_job *job, struct weir_error *err)
 
 	weir_plan_env(job->plan)->cancelled = &job->cancelled;
 	code = build(job, err);
-	return code ? code : weir_local_run_new(job->session, &job->fragment, &job->run, err);
+	if (code)
+		return code;
+	return weir_local_run_new_staged(job->session, &job->fragment, job->stages ? api_stages_tail(job->stages) : NULL,
+					 &job->run, err);
 }
 
 /* ---- values that do not fit ---- */
@@ -87,7 +91,7 @@ static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
 	struct weir_error why = {0};
 	int code;
 
-	if (!job->fragment.held || !is_repeatable(weir_plan_root(job->plan)))
+	if (job->stages || !job->fragment.held || !is_repeatable(weir_plan_root(job->plan)))
 		return err->code;
 	weir_text_init(&wider, weir_session_account(job->session));
 	code = print_misfits(weir_plan_root(job->plan), &wider, &why);
@@ -136,6 +140,7 @@ void weir_job_release(struct weir_job *job)
 	weir_local_run_free(job->run);
 	weir_fragment_release(&job->fragment);
 	weir_plan_free(job->plan);
+	api_stages_free(job->stages);
 	weir_session_free(job->session);
 	*job = (struct weir_job){0};
 }

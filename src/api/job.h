@@ -6,10 +6,13 @@
 #include "plan/plan.h"
 #include "backend/backend.h"
 
+struct api_stages;
+
 struct weir_job {
 	struct weir_session *session;
 	struct weir_plan *plan;
 	struct weir_fragment fragment;
+	struct api_stages *stages;  /* behind the plan's; NULL: none */
 	struct weir_local_run *run; /* stays the same when the job is begun anew */
 	_Atomic bool cancelled;
 };

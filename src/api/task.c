@@ -5,6 +5,9 @@
  * deliver waits while the queue is full (the run's backpressure), the consumer while it is empty. Releasing the consumer
  * cancels the run, lets deliver go and joins the threads.
  *
+ * A run of several stages puts chunks of the store into the queue, two at most, so that nobody has to wait; they become
+ * batches, in place, when the consumer takes them. Where rows are kept (API_END_BLOCKS) a thread of the task is the consumer.
+ *
  * References: the program's handle, the consumer, and every array that was given out, children included; whoever is last
  * frees the job and with it the session. The threads have none: whoever stops the task joins them first.
  */
@@ -12,6 +15,7 @@
 #include "base/log.h"
 #include "ops/collect.h"
 #include "api/api_impl.h"
+#include "api/stages.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,24 +27,36 @@
 enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
 enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20 };
 
+/* What waits for the consumer: a batch, or a chunk with the number that the run has for it. */
+struct queued {
+	struct weir_batch *batch;
+	struct weir_chunk *chunk;
+	uint64_t number;
+};
+
 struct weir_task {
 	struct api_keeper keeper; /* first */
 	struct weir_job job;
-	bool gives_rows;
+	bool gives_rows, keeps_rows;
 	_Atomic bool claimed;   /* a stream or rows have it; relaxed: the handle is used by one thread at a time */
 	_Atomic bool cancelled; /* relaxed: whoever waits looks again soon. Set in signal handlers */
 	struct weir_start_options options;
-	pthread_t thread, progress_thread;
-	bool thread_started, progress_started; /* changed by whoever starts or stops, one at a time */
+	pthread_t thread, progress_thread, keeping_thread;
+	bool thread_started, progress_started, keeping_started; /* changed by whoever starts or stops, one at a time */
 	pthread_mutex_t lock;                  /* guards what follows; rank: stream, nothing is taken inside it */
 	pthread_cond_t changed;
-	struct weir_batch *queue[QUEUE_BATCHES];
+	struct queued queue[QUEUE_BATCHES];
 	uint32_t head, count;
 	bool finished, abandoned, stopping, stopped;
+	bool run_over; /* nothing more is delivered */
+	struct weir_error keeping_error;
 	bool progress_ended;
 	int doorbell; /* an eventfd that is 1 while there is something to see; valid when has_doorbell */
 	bool has_doorbell, rung;
 	struct weir_error error;
+	/* The consumer's own. */
+	struct weir_block_cache cache;
+	struct WEIR_LIST(struct weir_block *) blocks; /* kept; the keeping thread's until it is joined */
 };
 
 /* ---- references ---- */
@@ -49,6 +65,12 @@ static void task_free(struct api_keeper *keeper)
 {
 	struct weir_task *task = (struct weir_task *)keeper;
 
+	for (size_t i = 0; i < task->blocks.count; i++)
+		weir_block_unref(task->blocks.items[i]);
+	if (task->job.session) {
+		weir_list_release(&task->blocks, weir_session_account(task->job.session));
+		weir_block_cache_release(&task->cache);
+	}
 	weir_job_release(&task->job);
 	if (task->has_doorbell)
 		close(task->doorbell);
@@ -114,6 +136,7 @@ int api_task_fd(struct weir_task *task, struct weir_error *err)
 		} else {
 			task->doorbell = fd;
 			task->has_doorbell = true;
+			weir_local_run_bell(task->job.run, fd);
 			ring(task);
 		}
 	}
@@ -140,17 +163,48 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 		weir_batch_unref(batch);
 		code = weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
 	} else {
-		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = batch;
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch};
 	}
 	ring(task);
 	pthread_mutex_unlock(&task->lock);
 	return code;
 }
 
-/* With the lock held. */
-static int take(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+/* Under the run's lock: the executor delivers no more than fit. */
+static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows)
 {
-	*out = NULL;
+	struct weir_task *task = state;
+	bool unwanted;
+
+	(void)rows;
+	pthread_mutex_lock(&task->lock);
+	unwanted = task->abandoned || is_cancelled(task);
+	if (unwanted) {
+		weir_chunk_unref(chunk);
+	} else {
+		WEIR_ASSERT(task->count < QUEUE_BATCHES);
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] =
+			(struct queued){.chunk = chunk, .number = number};
+	}
+	ring(task);
+	pthread_mutex_unlock(&task->lock);
+	return unwanted;
+}
+
+/* Rows that are only counted; the run does. */
+static bool drop_chunk(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows)
+{
+	(void)state;
+	(void)number;
+	(void)rows;
+	weir_chunk_unref(chunk);
+	return true;
+}
+
+/* With the lock held. */
+static int take(struct weir_task *task, struct queued *out, struct weir_error *err)
+{
+	*out = (struct queued){0};
 	if (task->count) {
 		*out = task->queue[task->head];
 		task->head = (task->head + 1) % QUEUE_BATCHES;
@@ -163,27 +217,51 @@ static int take(struct weir_task *task, struct weir_batch **out, struct weir_err
 	return WEIR_OK;
 }
 
-int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+/* What was taken as a batch, without the lock. A chunk's arrays lie over its own bytes and keep it. */
+static int open_taken(struct weir_task *task, struct queued *taken, struct weir_batch **out, struct weir_error *err)
 {
+	struct weir_owner *owner = NULL;
+	const uint8_t *bytes;
 	int code;
 
+	*out = taken->batch;
+	if (!taken->chunk)
+		return WEIR_OK;
+	code = weir_chunk_owner(taken->chunk, &owner, &bytes, err);
+	if (!code)
+		code = weir_block_open(weir_session_account(task->job.session), &task->cache, bytes,
+				       weir_chunk_size(taken->chunk), owner, true, out, err);
+	weir_owner_unref(owner);
+	weir_chunk_unref(taken->chunk);
+	weir_local_run_taken(task->job.run, taken->number);
+	return code;
+}
+
+int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err)
+{
+	struct queued taken;
+	int code;
+
+	*out = NULL;
 	pthread_mutex_lock(&task->lock);
 	while (task->count == 0 && !task->finished)
 		pthread_cond_wait(&task->changed, &task->lock);
-	code = take(task, out, err);
+	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
-	return code;
+	return code ? code : open_taken(task, &taken, out, err);
 }
 
 int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err)
 {
+	struct queued taken;
 	int code;
 
+	*out = NULL;
 	pthread_mutex_lock(&task->lock);
 	*ended = task->count == 0 && task->finished;
-	code = take(task, out, err);
+	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
-	return code;
+	return code ? code : open_taken(task, &taken, out, err);
 }
 
 bool api_task_ended(struct weir_task *task, struct weir_error *err)
@@ -212,6 +290,89 @@ static void size_batches(const struct weir_session *session, struct weir_consume
 	consumer->batches_bytes = 2 * bytes * count;
 }
 
+/* Rows that are kept: as blocks, of which a quarter of the memory may be in it. A failure cancels the run. */
+static void *keeping_main(void *argument)
+{
+	struct weir_task *task = argument;
+	struct weir_session *session = task->job.session;
+	struct weir_error err = {0};
+	int code = WEIR_OK;
+
+	weir_log_use(weir_session_log(session));
+	for (;;) {
+		struct weir_block *block = NULL;
+		struct queued taken;
+		bool over;
+
+		pthread_mutex_lock(&task->lock);
+		while (task->count == 0 && !task->run_over)
+			pthread_cond_wait(&task->changed, &task->lock);
+		over = task->count == 0;
+		take(task, &taken, &err);
+		pthread_mutex_unlock(&task->lock);
+		if (over)
+			break;
+		if (!code) {
+			code = api_block_from_chunk(session, taken.chunk, &block, &err);
+			if (!code && (code = weir_list_push(&task->blocks, weir_session_account(session), &err, block)))
+				weir_block_unref(block);
+			if (code)
+				weir_job_cancel(&task->job);
+		}
+		weir_chunk_unref(taken.chunk);
+		weir_session_spill(session, weir_session_memory_limit(session) / 4);
+		weir_local_run_taken(task->job.run, taken.number);
+	}
+	if (code) {
+		pthread_mutex_lock(&task->lock);
+		task->keeping_error = err;
+		pthread_mutex_unlock(&task->lock);
+	}
+	return NULL;
+}
+
+struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count)
+{
+	*count = task->blocks.count;
+	return task->blocks.items;
+}
+
+/* A flow with calls, or whose rows are kept: what follows the plan is stages. */
+static int add_stages(struct weir_task *task, const struct weir_flow *flow, enum api_end end, struct weir_error *err)
+{
+	struct weir_run_consumer consumer = {.deliver = deliver_chunk, .state = task};
+	size_t first_call = api_flow_first_call(flow);
+	enum api_tail_end tail = API_TAIL_CONSUMER;
+	bool has_sink = api_flow_has_sink(flow);
+	struct weir_chunks_options chunks;
+	struct api_steps steps;
+	int code;
+
+	if (has_sink && (end == API_END_COUNT || end == API_END_COLLECT || end == API_END_BLOCKS))
+		return weir_error_set(err, WEIR_E_INVALID, "the flow ends in a sink, so it gives no rows");
+	if (has_sink) {
+		tail = API_TAIL_SINK;
+	} else if (end == API_END_NONE || end == API_END_CHAIN) {
+		return weir_error_set(err, WEIR_E_INVALID, "nothing becomes of the rows: end the flow with a sink");
+	} else if (end == API_END_COUNT) {
+		tail = API_TAIL_COUNT;
+		consumer.deliver = drop_chunk;
+	} else {
+		task->gives_rows = end != API_END_BLOCKS;
+		task->keeps_rows = end == API_END_BLOCKS;
+	}
+	code = api_flow_steps(flow, &steps, err);
+	if (!code)
+		code = api_stages_new(task->job.session, &steps, first_call, tail, &consumer, &task->job.stages, err);
+	if (!code)
+		code = weir_plan_add(task->job.plan, "chunks", &(struct weir_words){0}, err);
+	if (code)
+		return code;
+	chunks = api_stages_chunks(task->job.stages);
+	weir_chunks_set(weir_plan_root(task->job.plan), &chunks);
+	return WEIR_OK;
+}
+
 static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *task, struct weir_error *err)
 {
 	struct weir_consumer consumer = {.deliver = deliver, .state = task, .batch_rows = task->options.batch_rows};
@@ -234,9 +395,10 @@ static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *t
 	return code;
 }
 
-int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start_options *options,
-		 struct weir_task **out, struct weir_error *err)
+static int task_new(struct weir_job *job, const struct weir_flow *flow, enum api_end end,
+		    const struct weir_start_options *options, struct weir_task **out, struct weir_error *err)
 {
+	bool staged = flow && (end == API_END_BLOCKS || api_flow_first_call(flow) < api_flow_step_count(flow));
 	struct weir_task *task = weir_plain_alloc(sizeof(*task));
 	const struct weir_log_sink *log = weir_log_use(weir_session_log(job->session));
 	pthread_condattr_t monotonic;
@@ -258,7 +420,7 @@ int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&task->changed, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	code = add_end(task->job.plan, end, task, err);
+	code = staged ? add_stages(task, flow, end, err) : add_end(task->job.plan, end, task, err);
 	if (!code)
 		code = weir_job_prepare(&task->job, err);
 	weir_log_use(log);
@@ -270,9 +432,25 @@ int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start
 	return WEIR_OK;
 }
 
-static void finish(struct weir_task *task, const struct weir_error *err)
+int api_task_new(struct weir_job *job, enum api_end end, const struct weir_start_options *options,
+		 struct weir_task **out, struct weir_error *err)
 {
+	return task_new(job, NULL, end, options, out, err);
+}
+
+static void finish(struct weir_task *task, struct weir_error *err)
+{
+	/* What was kept is complete before the task is. */
 	pthread_mutex_lock(&task->lock);
+	task->run_over = true;
+	pthread_cond_broadcast(&task->changed);
+	pthread_mutex_unlock(&task->lock);
+	if (task->keeping_started)
+		pthread_join(task->keeping_thread, NULL);
+	task->keeping_started = false;
+	pthread_mutex_lock(&task->lock);
+	if (task->keeping_error.code)
+		*err = task->keeping_error;
 	task->error = *err;
 	task->finished = true;
 	ring(task);
@@ -282,11 +460,16 @@ static void finish(struct weir_task *task, const struct weir_error *err)
 int api_task_run(struct weir_task *task, struct weir_error *err)
 {
 	const struct weir_log_sink *log = weir_log_use(weir_session_log(task->job.session));
-	int code = weir_job_run(&task->job, err);
+	int failed = task->keeps_rows ? pthread_create(&task->keeping_thread, NULL, keeping_main, task) : 0;
 
+	task->keeping_started = task->keeps_rows && !failed;
+	if (failed)
+		weir_error_set_errno(err, failed, "cannot start a thread");
+	else
+		weir_job_run(&task->job, err);
 	weir_log_use(log);
 	finish(task, err);
-	return code;
+	return err->code;
 }
 
 static void *task_main(void *argument)
@@ -347,13 +530,15 @@ int api_task_start(struct weir_task *task, struct weir_error *err)
 static bool drop_first(struct weir_task *task)
 {
 	struct weir_error err = {0};
-	struct weir_batch *batch;
+	struct queued taken;
 
 	pthread_mutex_lock(&task->lock);
-	take(task, &batch, &err);
+	take(task, &taken, &err);
 	pthread_mutex_unlock(&task->lock);
-	weir_batch_unref(batch);
-	return batch;
+	weir_batch_unref(taken.batch);
+	if (taken.chunk)
+		weir_chunk_unref(taken.chunk);
+	return taken.batch || taken.chunk;
 }
 
 void api_task_stop(struct weir_task *task)
@@ -415,7 +600,7 @@ int api_flow_task(const struct weir_flow *flow, enum api_end end, const struct w
 		weir_job_release(&job);
 		return code;
 	}
-	return api_task_new(&job, end, options, out, err);
+	return task_new(&job, flow, end, options, out, err);
 }
 
 int weir_flow_start(const struct weir_flow *flow, const struct weir_start_options *options, struct weir_task **out,
@@ -460,6 +645,28 @@ int weir_task_wait(struct weir_task *task, struct weir_error **error)
 	err = task->error;
 	pthread_mutex_unlock(&task->lock);
 	return err.code ? api_report(&err, error) : WEIR_OK;
+}
+
+bool api_task_failure(struct weir_task *task, struct weir_failure *out)
+{
+	return weir_local_run_failure(task->job.run, out);
+}
+
+void api_task_prints(struct weir_task *task, void (*each)(void *state, const struct weir_run_print *line), void *state)
+{
+	eventfd_t ignored;
+
+	/* Lines that come from here on ring again. */
+	pthread_mutex_lock(&task->lock);
+	if (task->has_doorbell && !task->rung)
+		(void)!eventfd_read(task->doorbell, &ignored);
+	pthread_mutex_unlock(&task->lock);
+	weir_local_run_prints(task->job.run, each, state);
+}
+
+const char *api_task_stage_stats(struct weir_task *task, uint32_t stage, struct weir_stage_stats *out)
+{
+	return weir_local_run_stage_stats(task->job.run, stage, out);
 }
 
 void weir_task_cancel(struct weir_task *task)
@@ -609,6 +816,9 @@ int weir_flow_schema(const struct weir_flow *flow, struct ArrowSchema *out, stru
 		return code;
 	*out = (struct ArrowSchema){0};
 	code = api_flow_check(flow, &err);
+	if (!code && api_flow_first_call(flow) < api_flow_step_count(flow))
+		code = weir_error_set(&err, WEIR_E_UNSUPPORTED,
+				      "what columns a function returns is known when it has run; take its first rows");
 	if (!code)
 		code = weir_job_init_in(&job, api_flow_session(flow), &err);
 	if (!code)
@@ -642,6 +852,8 @@ int weir_flow_explain(const struct weir_flow *flow, char **out, struct weir_erro
 		code = weir_plan_bind(job.plan, &err);
 	if (!code)
 		code = weir_plan_optimise(job.plan, &err);
+	if (!code)
+		code = api_flow_explain_stages(flow, &text, &err);
 	if (!code)
 		code = weir_plan_explain(job.plan, &text, &err);
 	if (!code) {

@@ -149,7 +149,7 @@ static int find_schema(struct weir_account *account, struct weir_block_cache *ca
 	if (schema_size > size)
 		return weir_error_set(err, WEIR_E_DATA, "a block of %llu bytes ends inside its schema",
 				      (unsigned long long)size);
-	code = parse_schema(schema ? schema->account : account, bytes, schema_size, &schema, err);
+	code = parse_schema(cache->account ? cache->account : account, bytes, schema_size, &schema, err);
 	if (code)
 		return code;
 	schema_free(cache->last);

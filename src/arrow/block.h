@@ -29,14 +29,14 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
  * only the first of them is parsed. All-zero is empty. One thread at a time. */
 struct weir_block_schema;
 struct weir_block_cache {
+	struct weir_account *account; /* that schemas are made of, which may outlive batches; NULL: the batches' own */
 	struct weir_block_schema *last;
 };
 void weir_block_cache_release(struct weir_block_cache *cache);
 
 /* The batch over the block's own bytes (64-byte aligned); `owner` is referenced by each array, NULL: the bytes outlive them.
  * Everything that would lead outside the bytes is checked in any case; `deep` also checks the contents (offsets between the
- * first and the last, codes, UTF-8), for bytes from a process that is not trusted. The cache's memory is the account's with
- * which it was first used. */
+ * first and the last, codes, UTF-8), for bytes from a process that is not trusted. */
 int weir_block_open(struct weir_account *account, struct weir_block_cache *cache, const uint8_t *bytes, uint64_t size,
 		    struct weir_owner *owner, bool deep, struct weir_batch **out, struct weir_error *err);
 

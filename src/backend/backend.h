@@ -5,6 +5,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "store/store.h"
 #include "ops/fragment.h"
 #include "exec/exec.h"
 
@@ -15,7 +16,7 @@ struct weir_session_options {
 	struct weir_log_sink log; /* where its threads' lines go; all-zero: stderr */
 };
 
-/* Owns memory and I/O threads. Counted; any thread. It has one run at a time, since grants are made of the whole limit. */
+/* Owns memory, I/O threads and the store. Counted; any thread. Runs at the same time share the limit alike. */
 struct weir_session;
 int weir_session_new(const struct weir_session_options *options, struct weir_session **out, struct weir_error *err);
 struct weir_session *weir_session_ref(struct weir_session *session);
@@ -26,6 +27,90 @@ struct weir_io *weir_session_io(struct weir_session *session);
 int64_t weir_session_memory_limit(const struct weir_session *session);
 uint32_t weir_session_threads(const struct weir_session *session);
 void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out);
+/* Chunks between stages and blocks that are kept; made when first asked for. */
+int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err);
+/* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them, which
+ * does not keep them alive. Forget comes before the last reference goes. */
+int weir_session_keep(struct weir_session *session, struct weir_chunk *chunk, struct weir_error *err);
+void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk);
+/* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. */
+void weir_session_spill(struct weir_session *session, int64_t resident_max);
+
+/* ---- runs of several stages ---- */
+
+struct weir_launcher; /* backend/local/launcher.h: how a worker process is made */
+
+/* A step that runs in worker processes: one Python function, as the engine sees it. Zero means the default throughout. */
+struct weir_call {
+	const char *name; /* "MapBatches(f)", for messages and stats */
+	const struct weir_launcher *launcher;
+	int setup;             /* a memfd of setup_size bytes: what a worker is to do */
+	uint64_t setup_size;
+	uint32_t slots_min;    /* workers that stay: 1 */
+	uint32_t slots_max;    /* as many as the session has threads */
+	uint32_t slots_first;  /* started with the run: 1 */
+	uint32_t in_flight;    /* batches given to a worker ahead: 2 */
+	int64_t batch_rows;    /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
+	int64_t chunk_bytes;   /* about how large chunks in front of it are: 8 MiB */
+	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
+	int64_t memory;        /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB */
+	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
+	uint32_t user_retries; /* a function that fails is called again so often */
+};
+
+/* Native steps behind a call. Their rows have no schema before they come, so a fragment is made for each one that is met,
+ * whose source is `blocks` (ops/blocks.h). Any thread. */
+struct weir_template {
+	/* Borrowed until the run is freed; the same for equal schemas. */
+	int (*fragment)(void *state, const struct weir_schema *schema, const struct weir_fragment **out,
+			struct weir_error *err);
+	int (*commit)(void *state, struct weir_error *err); /* once, after the last lane is gone */
+	void *state;
+	bool is_sink;        /* it ends in one; else in `chunks` */
+	uint32_t lanes_max;  /* 0: any */
+	int64_t rows_min;    /* a task holds so many rows if it can: INT64_MAX: as many as memory allows well */
+};
+
+struct weir_run_stage {
+	enum weir_stage_kind kind;
+	struct weir_call call;         /* WORKERS */
+	struct weir_template template; /* LANES */
+};
+
+/* Takes the last stage's chunks, in order. Called under the run's lock: it must neither wait nor call the run; what was
+ * delivered and not taken is two chunks at most. Takes the reference over. True: it is taken already. */
+struct weir_run_consumer {
+	bool (*deliver)(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows);
+	void *state;
+};
+
+/* What follows the first fragment, which then ends in `chunks`. All borrowed until the run is freed. */
+struct weir_run_tail {
+	const struct weir_run_stage *stages;
+	uint32_t stage_count;
+	struct weir_run_consumer consumer; /* deliver NULL: the last stage is a sink */
+	uint64_t milli_cpus, milli_gpus;   /* 0: no bound */
+};
+
+/* Why user code ended the run, as its worker told it. */
+struct weir_failure {
+	struct weir_chunk *payload; /* NULL: there is none. A reference for the receiver */
+	uint64_t payload_size;
+	char operator_name[128];
+	struct weir_origin origin;
+	bool has_origin;
+};
+
+/* A line that a worker printed; borrowed. */
+struct weir_run_print {
+	const char *operator_name;
+	uint32_t slot;
+	int64_t pid;
+	bool is_stderr;
+	uint64_t dropped; /* lines lost before this one */
+	const char *text;
+	size_t size;
+};
 
 struct weir_run_stats {
 	uint64_t started_ns, ended_ns; /* monotonic; ended 0 while running */
@@ -37,13 +122,17 @@ struct weir_run_stats {
 	uint32_t lanes;
 	struct weir_core_stats core;
 	uint32_t op_count;
-	struct weir_op_counts ops[32]; /* of the first 32 operators, summed over lanes */
+	struct weir_op_counts ops[32]; /* of the first 32 operators of all stages, summed over lanes */
+	uint32_t stage_count;
 };
 
 /* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. */
 struct weir_local_run;
 int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
 		       struct weir_error *err);
+/* The same with stages behind the fragment. `tail` NULL: none. */
+int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment *fragment,
+			      const struct weir_run_tail *tail, struct weir_local_run **out, struct weir_error *err);
 int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* starts lanes; returns when all is over */
 /* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
  * its place; again makes ready for another wait. A cancellation in between counts for it. */
@@ -51,6 +140,16 @@ void weir_local_run_clear(struct weir_local_run *run);
 int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);
 void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread */
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out); /* any thread, while it runs too */
+const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stage, struct weir_stage_stats *out); /* its name */
+/* The consumer has a delivered chunk; any thread, outside of deliver. */
+void weir_local_run_taken(struct weir_local_run *run, uint64_t number);
+/* After a wait that failed; false: no user code did. */
+bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out);
+/* Rung when workers have printed something: an eventfd, borrowed until the run is freed. */
+void weir_local_run_bell(struct weir_local_run *run, int eventfd);
+/* Hands out what workers have printed since the last call; any one thread. */
+void weir_local_run_prints(struct weir_local_run *run, void (*each)(void *state, const struct weir_run_print *line),
+			   void *state);
 void weir_local_run_free(struct weir_local_run *run);
 
 #endif

@@ -60,14 +60,23 @@ struct weir_block *weir_block_ref(struct weir_block *block)
 
 void weir_block_unref(struct weir_block *block)
 {
+	void (*release)(void *holder);
+	void *holder;
+
 	/* acq_rel: the last one frees what the others used. */
 	if (!block || atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	holder = block->holder;
+	release = block->release;
+	if (block->forget && block->chunk)
+		block->forget(holder, block->chunk);
 	weir_schema_unref(block->schema);
 	weir_batch_unref(block->batch);
 	if (block->chunk)
 		weir_chunk_unref(block->chunk);
 	weir_free(block->account, block, sizeof(*block));
+	if (release)
+		release(holder);
 }
 
 int weir_block_batch(struct weir_account *account, struct weir_block *block, struct weir_batch **out,

@@ -21,6 +21,10 @@ struct weir_block {
 	struct weir_batch *batch;
 	int64_t row_count;
 	uint64_t bytes;
+	/* Who is told that it goes: before its chunk is let go, and after everything is freed. NULL: nobody. */
+	void (*forget)(void *holder, struct weir_chunk *chunk);
+	void (*release)(void *holder);
+	void *holder;
 };
 
 /* Of a chunk: `schema` and `row_count` are what it holds. Each takes references of its own. */

@@ -11,6 +11,9 @@
 #include "ops/blocks.h"
 #include "ops/ops_impl.h"
 
+#include <stdio.h>
+#include <string.h>
+
 enum { CHUNK_BYTES = 8 << 20, ROWS_MAX = 1 << 24 };
 
 struct chunks_sink {
@@ -29,6 +32,7 @@ struct chunks_lane {
 	int64_t rows_done;   /* of this split, in chunks */
 	uint64_t bytes_done;
 	int64_t rows_wanted; /* of the chunk at hand */
+	struct weir_origin origin;
 };
 
 void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options)
@@ -212,14 +216,37 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	choose_rows(lane);
 	/* What leaves the account here has left the grant there: nothing is counted twice, and nothing not at all. */
 	weir_account_discharge(&lane->account, (int64_t)bytes);
-	return lane->context->output(lane->context, chunk, rows, err);
+	return lane->context->output(lane->context, chunk, rows, &lane->origin, err);
+}
+
+static int64_t row_of(const struct weir_vector *vector, uint32_t selected)
+{
+	return vector->source_row < 0
+		       ? -1
+		       : vector->source_row + (vector->selection.rows ? vector->selection.rows[selected] : selected);
+}
+
+/* Of the first source in the chunk. */
+static void note_origin(struct chunks_lane *lane, const struct weir_vector *vector)
+{
+	struct weir_origin *origin = &lane->origin;
+
+	if (weir_gather_rows(lane->gather) == 0) {
+		snprintf(origin->source, sizeof(origin->source), "%s", vector->source ? vector->source : "");
+		origin->row_first = row_of(vector, 0);
+	} else if (strncmp(origin->source, vector->source ? vector->source : "", sizeof(origin->source) - 1)) {
+		return;
+	}
+	origin->row_last = row_of(vector, vector->selection.count - 1);
 }
 
 static int gather(struct chunks_lane *lane, struct weir_vector *vector, struct weir_error *err)
 {
 	int64_t batch = lane->sink->options.batch_rows, rows;
-	int code = weir_gather_push(lane->gather, vector, err);
+	int code;
 
+	note_origin(lane, vector);
+	code = weir_gather_push(lane->gather, vector, err);
 	if (code)
 		return code;
 	rows = weir_gather_rows(lane->gather);

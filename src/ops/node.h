@@ -103,6 +103,7 @@ struct weir_op {
 	const char *const *(*options_more)(uint32_t n);
 	uint32_t inputs_min, inputs_max;
 	bool ends; /* it is a sink: nothing comes after it */
+	bool early; /* a sink that begins without knowing what rows will come */
 	bool stateless; /* a sink that keeps nothing: several of them do as well as one */
 	bool once; /* it works with what is not the engine's (a function, batches of a program): a run cannot be begun anew */
 	int (*parse)(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,

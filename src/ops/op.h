@@ -16,6 +16,12 @@
 
 struct weir_chunk;
 
+/* Where rows were read, as far as that is known: those of a chunk, and of all that is made of it. */
+struct weir_origin {
+	char source[200];            /* "": unknown */
+	int64_t row_first, row_last; /* −1: unknown */
+};
+
 /* What a lane offers to its operators. */
 struct weir_lane_context {
 	struct weir_account *account; /* the lane's; operators make children of it */
@@ -30,7 +36,8 @@ struct weir_lane_context {
 	void (*enough)(struct weir_lane_context *context);
 	/* In runs of several stages: hands a sealed chunk to the next stage, and waits until the lane may go on. Takes the
 	 * reference over, on failure too. What the chunk takes has been charged to the lane's account, and is no more. */
-	int (*output)(struct weir_lane_context *context, struct weir_chunk *chunk, int64_t rows, struct weir_error *err);
+	int (*output)(struct weir_lane_context *context, struct weir_chunk *chunk, int64_t rows,
+		      const struct weir_origin *origin, struct weir_error *err);
 	/* When a split is redone: how many rows of what it puts out were handed over before. Once, at its beginning. */
 	int (*rows_done)(struct weir_lane_context *context, int64_t *out, struct weir_error *err);
 	void *backend; /* for those functions; copied along when an operator hands a context of its own to its inputs */

@@ -928,6 +928,7 @@ const struct weir_op weir_op_write = {
 	.inputs_min = 1,
 	.inputs_max = 1,
 	.ends = true,
+	.early = true,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

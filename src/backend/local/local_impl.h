@@ -1,7 +1,17 @@
+/* A run inside: what run.c, perform.c, chunks.c, workers.c and lane.c share.
+ *
+ *     run.c      making ready, the waiting thread, the end, stats
+ *     perform.c  events to the executor, its actions to whom they concern
+ *     chunks.c   chunks by the executor's number; threads that spill and restore
+ *     workers.c  a thread for each stage of worker processes
+ *     lane.c     a thread for each lane
+ */
 #ifndef WEIR_BACKEND_LOCAL_LOCAL_IMPL_H
 #define WEIR_BACKEND_LOCAL_LOCAL_IMPL_H
 
+#include "arrow/block.h"
 #include "backend/backend.h"
+#include "backend/local/pool.h"
 
 #include <pthread.h>
 
@@ -10,6 +20,10 @@
 /* Not for grants: the program itself, stacks, plans, listings, malloc's own loss. */
 #define SESSION_RESERVE ((int64_t)12 << 20)
 
+#define RUN_STAGES_MAX 32
+#define RUN_PLACE_MAX (8 * (RUN_STAGES_MAX + 1))
+#define RUN_FAILURES_MAX 8 /* of tasks that may be tried again; the one that ends the run is among the last */
+
 struct weir_session {
 	struct weir_mem *mem;
 	struct weir_io *io;
@@ -17,30 +31,55 @@ struct weir_session {
 	uint32_t threads;
 	int64_t rss_start;
 	struct weir_log_sink log;
+	char *spill_dir; /* NULL: the default */
 	_Atomic uint32_t refs;
-	_Atomic bool running; /* a run has it */
+	pthread_mutex_t lock; /* guards what follows; rank: session, before any run's */
+	struct weir_store *store;
+	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
+	struct session_kept WEIR_LIST(struct weir_chunk *) kept;     /* oldest first; not referenced */
 };
+
+struct stage;
+
+/* A chunk by the executor's number. */
+struct local_chunk {
+	uint64_t number;
+	struct weir_chunk *chunk; /* a reference; NULL: the place is free */
+	int64_t rows;
+	uint32_t path[RUN_STAGES_MAX + 1]; /* split, output, output of that … : its place in input order */
+	uint32_t path_count;
+	struct weir_origin origin;
+	/* When it is a task of lanes: what was accepted of its outputs, should it be redone. */
+	uint32_t outputs_kept;
+	int64_t rows_kept;
+};
+struct local_chunks WEIR_LIST(struct local_chunk);
 
 struct lane {
 	struct weir_local_run *run;
+	struct stage *stage;
 	uint32_t number;
 	pthread_t thread;
 	bool thread_started;
 	pthread_cond_t wake; /* with run->lock: one of the fields below has changed */
 	/* Under run->lock: what the executor told it. */
-	bool has_task, has_grant, has_turn, give_up, stop;
+	bool has_task, has_grant, has_turn, give_up, stop, resumed;
 	struct weir_run task;
+	struct local_chunks inputs; /* of a task behind the first stage; references */
 	int64_t task_grant, grant_more;
 	/* Set under the lock, read anywhere without it: the task is not wanted. */
 	_Atomic bool cancelled;
 	/* The lane's own. */
 	struct weir_account account;
 	struct weir_lane_context context;
+	const struct weir_fragment *fragment; /* that its operators were made of */
+	struct weir_block_cache blocks;
 	struct weir_chain *chain;
 	void *sink_lane;
 	bool refused;   /* its last request for memory */
 	bool confirmed; /* the split is in turn and was read from the right place */
 	bool sink_open; /* split_begin succeeded, neither end nor abort was called */
+	uint32_t outputs; /* of this attempt */
 	uint64_t task_rows_out;
 	_Atomic uint64_t rows_out_live;       /* relaxed: for progress only */
 	struct weir_op_counts ops[32];        /* of finished splits; under run->lock */
@@ -48,31 +87,91 @@ struct lane {
 	uint32_t op_count;
 };
 
-/* A split between being cut and being done. */
+/* A split between being cut and being done; in a run of several stages until the end, since it may be run again. */
 struct local_task {
 	struct weir_split_info info;
 	void *split;
 	bool done;
+	uint32_t outputs_kept;
+	int64_t rows_kept;
+};
+
+/* A failure of user code: kept until it is known whether the run ends over it. */
+struct local_failure {
+	struct weir_run run; /* attempt 0: of none, the worker could not begin */
+	struct weir_chunk *payload;
+	struct weir_origin origin;
+	bool has_origin;
+	char text[WEIR_WORKER_TEXT];
+};
+
+struct stage {
+	struct weir_local_run *run;
+	uint32_t index;
+	enum weir_stage_kind kind;
+	const char *name;
+	uint64_t rows_out; /* of tasks done; under run->lock */
+	/* LANES */
+	struct lane *lanes;
+	uint32_t lane_count;
+	const struct weir_template *template; /* NULL: the first stage, whose fragment is the run's */
+	/* WORKERS */
+	const struct weir_call *call;
+	uint32_t slots;
+	struct weir_pool *pool;
+	pthread_t thread;
+	bool thread_started;
+};
+
+/* An event and what comes with it. */
+struct local_event {
+	struct weir_event event;
+	struct weir_chunk *chunk; /* OUTPUT: a reference */
+	struct weir_origin origin;
+	bool has_origin;
+};
+
+struct disk_job {
+	uint64_t number;
+	struct weir_chunk *chunk; /* a reference */
+	bool restore;
 };
 
 struct weir_local_run {
 	struct weir_session *session;
 	struct weir_fragment *fragment;
+	const struct weir_run_tail *tail; /* NULL: one stage */
 	struct weir_account *account;
-	pthread_mutex_t
-		lock; /* guards everything here, the core and the source; rank: run, taken before base's frames lock */
-	pthread_cond_t over; /* a lane has ended, or the run */
+	struct weir_store *store; /* NULL: one stage */
+	pthread_mutex_t lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
+	pthread_cond_t over; /* a thread of the run has ended, or the run */
 	struct weir_core *core;
 	struct weir_actions actions;
-	struct WEIR_LIST(struct weir_event) events; /* caused by performing actions, not yet given to the core */
+	struct WEIR_LIST(struct local_event) events; /* caused by performing actions, not yet given to the core */
+	size_t event_at;                             /* the one in the core */
 	bool stepping;
 	struct WEIR_LIST(struct local_task) tasks; /* splits first_task … */
-	uint64_t first_task;
+	uint64_t first_task, first_open; /* in the list; not done */
 	bool splits_end;
-	struct lane *lanes;
-	uint32_t lane_count, lanes_running;
+	struct stage stages[RUN_STAGES_MAX];
+	uint32_t stage_count;
+	uint32_t threads_running; /* of lanes, pools and disks */
+	struct local_chunks chunks; /* by the low half of their numbers */
+	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
+	uint64_t rows_delivered;
+	/* Disk threads. */
+	struct WEIR_LIST(struct disk_job) disk_queue;
+	pthread_cond_t disk_wake;
+	pthread_t disk_threads[2];
+	uint32_t disk_count;
+	struct weir_prints prints;
+	struct WEIR_LIST(struct local_failure) failures;
+	struct local_failure failure; /* that the run ended over */
+	bool has_failure;
+	uint32_t failure_stage;
 	int64_t held; /* charged to the session before the run, and so not in the budget */
-	bool claimed; /* the session is this run's */
+	int64_t budget; /* of a run that has the session for itself */
+	bool listed;  /* among the session's runs */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;
@@ -80,15 +179,40 @@ struct weir_local_run {
 	struct weir_error refused; /* of the oldest lane that was refused memory: where it stood */
 	uint64_t refused_task;
 	_Atomic bool cancel_requested;
+	_Atomic uint64_t returned_ns; /* when free memory was last given back; relaxed, only to do it seldom */
 	uint64_t started_ns, ended_ns;
-	uint64_t splits_done, rows_in, rows_out, bytes_est_known, bytes_est_done;
+	uint64_t splits_done, bytes_est_known, bytes_est_done;
 };
 
-/* run.c: gives the core an event and performs what it says. Under run->lock. */
+/* perform.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
-/* Gives free memory back that malloc keeps, when it is much, and warm frames near the limit: columns by the thousand grow and shrink below the size of a
- * frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to use more. */
-void weir_local_return_free(const struct weir_local_run *run);
+/* The same of an output: takes the chunk over. */
+void weir_local_post_output(struct weir_local_run *run, const struct local_event *event);
+/* The run cannot go on, and nobody could even queue an event. */
+void weir_local_give_up(struct weir_local_run *run, const struct weir_error *err);
+void weir_local_tasks_free(struct weir_local_run *run);
+
+/* chunks.c. Under run->lock but for the threads. */
+struct local_chunk *weir_local_chunk(struct weir_local_run *run, uint64_t number); /* NULL: gone */
+/* Keeps the output of the event in the core under its number; the chunk is the table's then. */
+int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *action, struct local_event *made,
+			  struct weir_error *err);
+void weir_local_chunk_drop(struct weir_local_run *run, uint64_t number);
+void weir_local_chunks_free(struct weir_local_run *run);
+int weir_local_disk_queue(struct weir_local_run *run, uint64_t number, bool restore, struct weir_error *err);
+int weir_local_disks_start(struct weir_local_run *run, struct weir_error *err);
+void weir_local_disks_join(struct weir_local_run *run);
+/* workers.c */
+int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err);
+void weir_local_pools_join(struct weir_local_run *run);
+void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action);
+void weir_local_failures_free(struct weir_local_run *run);
+void weir_local_failure_choose(struct weir_local_run *run, const struct weir_action *end);
+
+/* Gives free memory back that malloc keeps, when it is much, and warm frames near the limit: columns by the thousand grow and
+ * shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to
+ * use more. */
+void weir_local_return_free(struct weir_local_run *run);
 /* lane.c */
 void *weir_lane_main(void *argument);
 

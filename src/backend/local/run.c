@@ -1,8 +1,10 @@
-/* A run in this process: the executor under one lock, lanes as threads, and the caller's own thread, which waits, measures
- * memory ten times a second and looks whether somebody asked to cancel.
+/* A run in this process: the executor under one lock, its stages, and the caller's own thread, which waits, measures memory
+ * ten times a second and looks whether somebody asked to cancel.
  *
- * Whoever has an event gives it to the core and performs the actions at once. Performing may cause further events (a split
- * was cut); they queue up and are given in order, never recursively.
+ *     first stage        then, as often as there are calls                    at last
+ *     lanes: fragment ─▶ workers: call ─▶ lanes: template (if it has steps) ─▶ … ─▶ lanes with a sink, or the consumer
+ *
+ * Between stages lie chunks in the session's store. A run without calls has one stage and no chunks.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -12,203 +14,167 @@
 #include <string.h>
 #include <time.h>
 
-enum { MEASURE_MS = 100 };
+enum { MEASURE_MS = 100, RETURN_MS = 10 };
+enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BUNDLE_BYTES = 128 << 20 };
 
-/* Every lane ends, also one whose thread has not come round to reporting itself yet. */
-static void end_run(struct weir_local_run *run, int code)
+/* ---- runs of one session ---- */
+
+/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. */
+static void share_budget(struct weir_session *session)
 {
-	run->ended = true;
-	run->end_code = code;
-	for (uint32_t i = 0; i < run->lane_count; i++) {
-		run->lanes[i].stop = true;
-		pthread_cond_signal(&run->lanes[i].wake);
-	}
-	pthread_cond_broadcast(&run->over);
-}
+	for (size_t i = 0; i < session->runs.count; i++) {
+		struct weir_local_run *run = session->runs.items[i];
 
-/* The run cannot go on: nobody could even queue an event. */
-static void give_up_run(struct weir_local_run *run, const struct weir_error *err)
-{
-	if (!run->error.code)
-		run->error = *err;
-	for (uint32_t i = 0; i < run->lane_count; i++)
-		atomic_store_explicit(&run->lanes[i].cancelled, true, memory_order_relaxed);
-	end_run(run, err->code);
-}
-
-/* An event that is lost would never be answered, so the run ends with it. */
-static void queue_event(struct weir_local_run *run, struct weir_event event)
-{
-	struct weir_error err = {0};
-
-	if (weir_list_push(&run->events, run->account, &err, event))
-		give_up_run(run, &err);
-}
-
-static void cut_split(struct weir_local_run *run)
-{
-	const struct weir_fragment *fragment = run->fragment;
-	struct local_task task = {0};
-	struct weir_error err = {0};
-	bool done = false;
-	int code = run->splits_end
-			   ? WEIR_OK
-			   : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
-
-	if (!code && !done && !run->splits_end) {
-		WEIR_ASSERT(task.info.number == run->first_task + run->tasks.count);
-		code = weir_list_push(&run->tasks, run->account, &err, task);
-		if (!code) {
-			run->bytes_est_known += task.info.bytes_est;
-			queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLIT_CUT,
-							     .bytes = (int64_t)task.info.memory_est});
-			return;
-		}
-		fragment->source_ops->split_free(fragment->source, task.split);
-	}
-	run->splits_end = true;
-	if (code) { /* before the end of splits, which might be the end of everything */
-		weir_error_at_operator(&err, fragment->source_ops->name);
-		if (!run->error.code)
-			run->error = err;
-		queue_event(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = code});
-	}
-	queue_event(run, (struct weir_event){.kind = WEIR_EV_SPLITS_END});
-}
-
-/* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. */
-static void drop_done_tasks(struct weir_local_run *run)
-{
-	size_t n = 0;
-
-	while (n < run->tasks.count && run->tasks.items[n].done) {
-		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[n].split);
-		n++;
-	}
-	if (n == 0)
-		return;
-	memmove(run->tasks.items, run->tasks.items + n, (run->tasks.count - n) * sizeof(*run->tasks.items));
-	run->tasks.count -= n;
-	run->first_task += n;
-}
-
-/* Where the lane stood whose request the run ended over. */
-static void add_place(struct weir_error *err, const struct weir_error *place)
-{
-	weir_error_at_source(err, place->source[0] ? place->source : NULL);
-	weir_error_at_column(err, place->column[0] ? place->column : NULL);
-	weir_error_at_operator(err, place->operator_name[0] ? place->operator_name : NULL);
-	if (place->has_row)
-		weir_error_at_row(err, place->row);
-	if (place->has_offset)
-		weir_error_at_offset(err, place->offset);
-	if (place->has_line && !place->line_in_range)
-		weir_error_at_line(err, place->line);
-	if (place->value[0]) {
-		size_t size = strlen(err->message);
-
-		snprintf(err->message + size, sizeof(err->message) - size, "; %s", place->value);
+		pthread_mutex_lock(&run->lock);
+		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET,
+							 .bytes = run->budget / (int64_t)session->runs.count});
+		pthread_mutex_unlock(&run->lock);
 	}
 }
 
-static void perform(struct weir_local_run *run, const struct weir_action *action)
+static int enlist(struct weir_local_run *run, struct weir_error *err)
 {
-	struct lane *lane = action->slot < run->lane_count ? &run->lanes[action->slot] : NULL;
+	struct weir_session *session = run->session;
+	int code;
 
-	switch (action->kind) {
-	case WEIR_DO_CUT_SPLIT:
-		cut_split(run);
-		return;
-	case WEIR_DO_START_TASK:
-		lane->task = action->run;
-		lane->task_grant = action->bytes;
-		lane->has_task = true;
-		lane->has_turn = lane->give_up = false;
-		atomic_store_explicit(&lane->cancelled, false, memory_order_relaxed);
-		break;
-	case WEIR_DO_GRANT:
-		lane->grant_more += action->bytes;
-		lane->has_grant = true;
-		break;
-	case WEIR_DO_GIVE_UP:
-		lane->give_up = true;
-		break;
-	case WEIR_DO_TURN:
-		lane->has_turn = true;
-		break;
-	case WEIR_DO_STOP_TASK:
-		atomic_store_explicit(&lane->cancelled, true, memory_order_relaxed);
-		break;
-	case WEIR_DO_STOP_SLOT:
-		lane->stop = true;
-		break;
-	case WEIR_DO_TRIM:
-		weir_mem_trim(run->session->mem, 0);
-		return;
-	case WEIR_DO_END:
-		if (action->code && !run->error.code)
-			weir_error_set(&run->error, action->code, "%s",
-				       action->reason ? action->reason : weir_code_text(action->code));
-		if (action->code == WEIR_E_LIMIT && run->error.code == WEIR_E_LIMIT)
-			add_place(&run->error, &run->refused);
-		end_run(run, action->code);
-		return;
-	default:
-		/* Chunks and worker processes belong to runs with more than one stage. */
-		WEIR_ASSERT(!"an action that a run of one stage does not have");
+	pthread_mutex_lock(&session->lock);
+	code = weir_list_push(&session->runs, weir_mem_root(session->mem), err, run);
+	run->listed = !code;
+	if (!code && session->runs.count > 1)
+		share_budget(session);
+	pthread_mutex_unlock(&session->lock);
+	return code;
+}
+
+static void delist(struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	size_t at = 0;
+
+	pthread_mutex_lock(&session->lock);
+	if (run->listed) {
+		while (session->runs.items[at] != run)
+			at++;
+		memmove(session->runs.items + at, session->runs.items + at + 1,
+			(session->runs.count - at - 1) * sizeof(*session->runs.items));
+		session->runs.count--;
+		share_budget(session);
 	}
-	pthread_cond_signal(&lane->wake);
+	run->listed = false;
+	pthread_mutex_unlock(&session->lock);
 }
 
-void weir_local_post(struct weir_local_run *run, struct weir_event event)
+/* ---- making ready ---- */
+
+static void stages_free(struct weir_local_run *run)
 {
-	struct weir_error err = {0};
+	for (uint32_t s = 0; s < run->stage_count; s++) {
+		struct stage *stage = &run->stages[s];
 
-	queue_event(run, event);
-	if (run->stepping) /* performing an action caused it: the loop below has it next */
-		return;
-	run->stepping = true;
-	for (size_t i = 0; i < run->events.count && !run->ended; i++) {
-		run->actions.count = 0;
-		if (weir_core_step(run->core, &run->events.items[i], weir_clock_ns(), &run->actions, &err)) {
-			give_up_run(run, &err);
-			break;
-		}
-		for (size_t k = 0; k < run->actions.count; k++) {
-			struct weir_action action = run->actions.items[k];
-
-			perform(run, &action);
-		}
+		for (uint32_t i = 0; i < stage->lane_count; i++)
+			pthread_cond_destroy(&stage->lanes[i].wake);
+		weir_free(run->account, stage->lanes, stage->lane_count * sizeof(*stage->lanes));
+		*stage = (struct stage){0};
 	}
-	run->events.count = 0;
-	run->stepping = false;
-	drop_done_tasks(run);
+	run->stage_count = 0;
 }
 
-/* release: whoever claims the session next finds it as the run left it. */
-static void unclaim(struct weir_local_run *run)
+static int lanes_new(struct weir_local_run *run, struct stage *stage, uint32_t count, struct weir_error *err)
 {
-	if (run->claimed)
-		atomic_store_explicit(&run->session->running, false, memory_order_release);
-	run->claimed = false;
-}
-
-static int claim(struct weir_local_run *run, struct weir_error *err)
-{
-	if (atomic_exchange_explicit(&run->session->running, true, memory_order_acquire))
-		return weir_error_set(err, WEIR_E_INVALID,
-				      "the session runs another flow already: wait for it, cancel it, or open another session");
-	run->claimed = true;
+	stage->lanes = weir_alloc_zero(run->account, count * sizeof(*stage->lanes), err);
+	if (!stage->lanes)
+		return err->code;
+	stage->lane_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		stage->lanes[i].run = run;
+		stage->lanes[i].stage = stage;
+		stage->lanes[i].number = i;
+		pthread_cond_init(&stage->lanes[i].wake, NULL);
+	}
 	return WEIR_OK;
 }
 
-static void lanes_free(struct weir_local_run *run)
+static int64_t or_default(int64_t given, int64_t instead)
 {
-	for (uint32_t i = 0; i < run->lane_count; i++)
-		pthread_cond_destroy(&run->lanes[i].wake);
-	weir_free(run->account, run->lanes, run->lane_count * sizeof(*run->lanes));
-	run->lanes = NULL;
-	run->lane_count = 0;
+	return given ? given : instead;
+}
+
+static void call_spec(const struct weir_session *session, const struct weir_call *call, struct weir_stage_spec *spec)
+{
+	int64_t chunk = or_default(call->chunk_bytes, CHUNK_BYTES);
+
+	*spec = (struct weir_stage_spec){
+		.kind = WEIR_STAGE_WORKERS,
+		.slots = (uint32_t)or_default(call->slots_max, session->threads),
+		.in_flight_max = (uint32_t)or_default(call->in_flight, 2),
+		.slot_memory = or_default(call->memory, 4 * chunk + WORKER_START),
+		.name = call->name,
+		.slots_first = (uint32_t)or_default(call->slots_first, 1),
+		.slots_min = (uint32_t)or_default(call->slots_min, 1),
+		.rows_min = call->batch_rows,
+		.milli_cpus = call->milli_cpus,
+		.milli_gpus = call->milli_gpus,
+		.errored_max = call->errored_max,
+		.user_retries = call->user_retries,
+	};
+	if (spec->slots < spec->slots_min)
+		spec->slots = spec->slots_min;
+	if (spec->in_flight_max > WEIR_WORKER_FLIGHT_MAX)
+		spec->in_flight_max = WEIR_WORKER_FLIGHT_MAX;
+}
+
+/* What the executor is told of each stage; lanes' first grants come later. */
+static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t *count, struct weir_error *err)
+{
+	const struct weir_run_tail *tail = run->tail;
+	uint32_t threads = run->session->threads, lanes_max = run->fragment->lanes_max;
+
+	specs[0] = (struct weir_stage_spec){.kind = WEIR_STAGE_LANES, .slots = threads, .name = "native"};
+	if (lanes_max && lanes_max < threads)
+		specs[0].slots = lanes_max;
+	*count = 1 + (tail ? tail->stage_count : 0);
+	if (*count > RUN_STAGES_MAX)
+		return weir_error_set(err, WEIR_E_UNSUPPORTED, "%u stages in one run are more than %d", *count,
+				      RUN_STAGES_MAX);
+	for (uint32_t s = 1; s < *count; s++) {
+		const struct weir_run_stage *stage = &tail->stages[s - 1];
+
+		if (stage->kind == WEIR_STAGE_WORKERS) {
+			call_spec(run->session, &stage->call, &specs[s]);
+			continue;
+		}
+		specs[s] = (struct weir_stage_spec){.kind = WEIR_STAGE_LANES,
+						    .slots = threads,
+						    .name = stage->template.is_sink ? "write" : "native",
+						    .rows_min = stage->template.rows_min};
+		if (stage->template.lanes_max && stage->template.lanes_max < threads)
+			specs[s].slots = stage->template.lanes_max;
+	}
+	return WEIR_OK;
+}
+
+/* Large first grants, since writers size their row groups by them, but never all: chunks want room too, and those who ask. */
+static void share_first_grants(const struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count,
+			       int64_t budget)
+{
+	int64_t left = budget;
+	uint32_t lanes = 0;
+
+	for (uint32_t s = 0; s < count; s++) {
+		if (specs[s].kind == WEIR_STAGE_LANES)
+			lanes += specs[s].slots;
+		else
+			left -= specs[s].slot_memory * specs[s].slots_first;
+	}
+	left = left > budget / 4 ? left : budget / 4;
+	for (uint32_t s = 0; s < count; s++) {
+		if (specs[s].kind == WEIR_STAGE_LANES)
+			specs[s].slot_memory = run->tail ? left / 3 / lanes : left / 4 * 3 / lanes;
+		/* A bundle lies in memory as a whole. */
+		if (s > 0 && specs[s].rows_min == INT64_MAX)
+			specs[s].rows_max_bytes = left / 8 / specs[s].slots < BUNDLE_BYTES ? left / 8 / specs[s].slots
+											   : BUNDLE_BYTES;
+	}
 }
 
 /* A core and lanes for the fragment as it is now; those of an earlier attempt go. */
@@ -216,68 +182,77 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 {
 	struct weir_session *session = run->session;
 	const struct weir_fragment *fragment = run->fragment;
-	struct weir_stage_spec stage = {.kind = WEIR_STAGE_LANES, .slots = session->threads, .name = "native"};
-	struct weir_core_options options = {.stages = &stage, .stage_count = 1};
+	struct weir_stage_spec specs[RUN_STAGES_MAX];
+	struct weir_core_options options = {.stages = specs};
 	struct weir_core *core = NULL;
-	struct lane *lanes;
-	int code;
+	int code = stage_specs(run, specs, &options.stage_count, err);
 
-	if (fragment->lanes_max && fragment->lanes_max < stage.slots)
-		stage.slots = fragment->lanes_max;
+	if (code)
+		return code;
 	options.limit = session->memory_limit;
-	/* What the session holds already (listings, footers) is not there for grants; half of the limit always is. */
+	/* What the session holds already (listings, footers, blocks) is not there for grants; half of the limit always is. */
 	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes;
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
-	options.budget = session->memory_limit - SESSION_RESERVE - run->held;
-	/* Large first grants, since writers size their row groups by them; a quarter is left for those who ask. */
-	stage.slot_memory = options.budget / 4 * 3 / stage.slots;
+	options.budget = run->budget = session->memory_limit - SESSION_RESERVE - run->held;
+	share_first_grants(run, specs, options.stage_count, options.budget);
 	/* The promise is limit + 10 % for the process as the kernel sees it, what the reserve is for included. */
 	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held;
 	if (options.overdraft > options.limit)
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
 		options.overdraft = options.budget;
+	if (run->tail) {
+		options.consumer = options.preserve_order = run->tail->consumer.deliver != NULL;
+		options.milli_cpus = run->tail->milli_cpus;
+		options.milli_gpus = run->tail->milli_gpus;
+	}
 	code = weir_core_new(run->account, &options, &core, err);
 	if (code)
 		return code;
-	lanes = weir_alloc_zero(run->account, stage.slots * sizeof(*lanes), err);
-	if (!lanes) {
-		weir_core_free(core);
-		return err->code;
-	}
-	lanes_free(run);
+	stages_free(run);
 	weir_core_free(run->core);
 	run->core = core;
-	run->lanes = lanes;
-	run->lane_count = stage.slots;
-	for (uint32_t i = 0; i < run->lane_count; i++) {
-		run->lanes[i].run = run;
-		run->lanes[i].number = i;
-		pthread_cond_init(&run->lanes[i].wake, NULL);
+	run->stage_count = options.stage_count;
+	for (uint32_t s = 0; !code && s < options.stage_count; s++) {
+		struct stage *stage = &run->stages[s];
+		const struct weir_run_stage *given = s ? &run->tail->stages[s - 1] : NULL;
+
+		*stage = (struct stage){.run = run, .index = s, .kind = specs[s].kind, .name = specs[s].name};
+		stage->template = given && given->kind == WEIR_STAGE_LANES ? &given->template : NULL;
+		stage->call = given && given->kind == WEIR_STAGE_WORKERS ? &given->call : NULL;
+		stage->slots = specs[s].slots;
+		if (specs[s].kind == WEIR_STAGE_LANES)
+			code = lanes_new(run, stage, specs[s].slots, err);
 	}
-	return WEIR_OK;
+	return code;
 }
 
-int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
-		       struct weir_error *err)
+int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment *fragment,
+			      const struct weir_run_tail *tail, struct weir_local_run **out, struct weir_error *err)
 {
 	struct weir_account *account = weir_session_account(session);
 	struct weir_local_run *run = weir_alloc_zero(account, sizeof(*run), err);
 	pthread_condattr_t monotonic;
-	int code;
+	int code = WEIR_OK;
 
 	if (!run)
 		return err->code;
 	run->session = session;
 	run->fragment = fragment;
+	run->tail = tail;
 	run->account = account;
 	pthread_mutex_init(&run->lock, NULL);
+	pthread_cond_init(&run->disk_wake, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&run->over, &monotonic);
 	pthread_condattr_destroy(&monotonic);
-	code = claim(run, err);
+	if (tail) {
+		code = weir_session_store(session, &run->store, err);
+		if (!code)
+			code = weir_prints_init(&run->prints, account, -1, err);
+	}
 	if (!code)
 		code = equip(run, err);
 	if (code) {
@@ -288,17 +263,16 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	return WEIR_OK;
 }
 
-static void tasks_free(struct weir_local_run *run)
+int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
+		       struct weir_error *err)
 {
-	for (size_t i = 0; i < run->tasks.count; i++)
-		run->fragment->source_ops->split_free(run->fragment->source, run->tasks.items[i].split);
-	run->tasks.count = 0;
+	return weir_local_run_new_staged(session, fragment, NULL, out, err);
 }
 
 void weir_local_run_clear(struct weir_local_run *run)
 {
 	pthread_mutex_lock(&run->lock);
-	tasks_free(run);
+	weir_local_tasks_free(run);
 	run->cleared = true;
 	pthread_mutex_unlock(&run->lock);
 }
@@ -308,19 +282,15 @@ int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
 	int code;
 
 	pthread_mutex_lock(&run->lock);
-	code = claim(run, err);
-	if (!code)
-		code = equip(run, err);
+	code = equip(run, err);
 	if (!code) {
 		run->events.count = run->actions.count = 0;
-		run->first_task = run->splits_done = run->rows_in = run->rows_out = 0;
+		run->first_task = run->first_open = run->splits_done = run->rows_delivered = 0;
 		run->bytes_est_known = run->bytes_est_done = run->refused_task = run->ended_ns = 0;
 		run->splits_end = run->ended = run->stepping = run->cleared = false;
 		run->end_code = WEIR_OK;
 		weir_error_clear(&run->error);
 		weir_error_clear(&run->refused);
-	} else {
-		unclaim(run);
 	}
 	pthread_mutex_unlock(&run->lock);
 	return code;
@@ -330,17 +300,26 @@ void weir_local_run_free(struct weir_local_run *run)
 {
 	if (!run)
 		return;
-	unclaim(run);
-	tasks_free(run);
+	weir_local_tasks_free(run);
+	weir_local_chunks_free(run);
+	weir_local_failures_free(run);
 	weir_list_release(&run->tasks, run->account);
 	weir_list_release(&run->events, run->account);
 	weir_list_release(&run->actions, run->account);
+	weir_list_release(&run->chunks, run->account);
+	weir_list_release(&run->parts, run->account);
+	weir_list_release(&run->disk_queue, run->account);
+	weir_list_release(&run->failures, run->account);
+	weir_prints_release(&run->prints);
 	weir_core_free(run->core);
-	lanes_free(run);
+	stages_free(run);
 	pthread_cond_destroy(&run->over);
+	pthread_cond_destroy(&run->disk_wake);
 	pthread_mutex_destroy(&run->lock);
 	weir_free(run->account, run, sizeof(*run));
 }
+
+/* ---- running ---- */
 
 void weir_local_run_cancel(struct weir_local_run *run)
 {
@@ -348,12 +327,17 @@ void weir_local_run_cancel(struct weir_local_run *run)
 	atomic_store_explicit(&run->cancel_requested, true, memory_order_relaxed);
 }
 
-void weir_local_return_free(const struct weir_local_run *run)
+void weir_local_return_free(struct weir_local_run *run)
 {
+	uint64_t now = weir_clock_ns(), before = atomic_load_explicit(&run->returned_ns, memory_order_relaxed);
 	struct weir_mem_stats stats;
 	struct weir_error ignored = {0};
 	int64_t anon, shmem;
 
+	/* Tasks of later stages are short: once in a while will do for them. */
+	if (run->tail && now - before < RETURN_MS * 1000000ull)
+		return;
+	atomic_store_explicit(&run->returned_ns, now, memory_order_relaxed);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return;
 	weir_mem_stats(run->session->mem, &stats);
@@ -363,10 +347,12 @@ void weir_local_return_free(const struct weir_local_run *run)
 		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 }
 
-/* What the kernel sees beyond what the lanes' accounts explain. */
+/* What the kernel sees beyond what the lanes' accounts explain, and what the store keeps warm or for later. */
 static void measure(struct weir_local_run *run)
 {
 	struct weir_mem_stats stats;
+	struct weir_store_stats store = {0};
+	struct weir_core_stats core;
 	struct weir_error ignored = {0};
 	int64_t anon, shmem, beyond;
 
@@ -376,44 +362,94 @@ static void measure(struct weir_local_run *run)
 	weir_mem_stats(run->session->mem, &stats);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
 	beyond = anon - run->session->rss_start - stats.warm - SESSION_RESERVE - run->held;
-	for (uint32_t i = 0; i < run->lane_count; i++)
-		beyond -= atomic_load_explicit(&run->lanes[i].account.used, memory_order_relaxed);
-	weir_local_post(run, (struct weir_event){
-				     .kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond > 0 ? beyond : 0});
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
+			beyond -= atomic_load_explicit(&run->stages[s].lanes[i].account.used, memory_order_relaxed);
+	beyond = beyond > 0 ? beyond : 0;
+	if (run->store) {
+		weir_store_stats(run->store, &store);
+		weir_core_stats(run->core, &core);
+		/* What is resident and not the executor's: blocks that are kept, and what the user holds, which is not ours. */
+		store.resident -= store.held_by_user + core.resident + core.granted;
+		beyond += store.warm + (store.resident > run->held ? store.resident - run->held : 0);
+	}
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
 }
 
-static int start_lanes(struct weir_local_run *run, struct weir_error *err)
+static int start_lanes(struct weir_local_run *run, struct stage *stage, struct weir_error *err)
 {
 	pthread_attr_t attributes;
+	uint32_t started = 0;
 	int failed = 0;
 
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, (size_t)1 << 20);
-	for (uint32_t i = 0; i < run->lane_count && !failed; i++) {
-		failed = pthread_create(&run->lanes[i].thread, &attributes, weir_lane_main, &run->lanes[i]);
-		run->lanes[i].thread_started = !failed;
-		run->lanes_running += !failed;
+	for (; started < stage->lane_count && !failed; started += !failed) {
+		struct lane *lane = &stage->lanes[started];
+
+		failed = pthread_create(&lane->thread, &attributes, weir_lane_main, lane);
+		lane->thread_started = !failed;
+		run->threads_running += !failed;
 	}
 	pthread_attr_destroy(&attributes);
 	/* Some lanes are as good as all of them, only slower. */
-	if (failed && run->lanes_running == 0)
+	if (failed && started == 0)
 		return weir_error_set_errno(err, failed, "cannot start a thread");
 	if (failed)
-		weir_log(WEIR_LOG_WARN, "only %u of %u threads could be started", run->lanes_running, run->lane_count);
+		weir_log(WEIR_LOG_WARN, "only %u of %u threads could be started", started, stage->lane_count);
 	return WEIR_OK;
+}
+
+/* Worker processes first: they take longest to be there. */
+static int start_threads(struct weir_local_run *run, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	if (run->tail)
+		code = weir_local_pools_start(run, err);
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
+	if (!code && run->tail)
+		code = weir_local_disks_start(run, err);
+	for (uint32_t s = 0; !code && s < run->stage_count; s++)
+		code = start_lanes(run, &run->stages[s], err);
+	return code;
+}
+
+static void join_threads(struct weir_local_run *run)
+{
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
+			if (run->stages[s].lanes[i].thread_started)
+				pthread_join(run->stages[s].lanes[i].thread, NULL);
+	weir_local_disks_join(run);
+	weir_local_pools_join(run);
+}
+
+static int commit(struct weir_local_run *run, struct weir_error *err)
+{
+	const struct stage *last = &run->stages[run->stage_count - 1];
+
+	if (run->tail && run->tail->consumer.deliver)
+		return WEIR_OK;
+	if (last->template)
+		return last->template->commit(last->template->state, err);
+	return run->fragment->sink_ops->commit(run->fragment->sink, err);
 }
 
 int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 {
 	bool cancel_sent = false;
-	int code;
+	int code = enlist(run, err);
 
+	if (code)
+		return code;
 	pthread_mutex_lock(&run->lock);
 	if (!run->started_ns)
 		run->started_ns = weir_clock_ns();
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
-	code = start_lanes(run, err);
-	while (!code && run->lanes_running > 0) {
+	code = start_threads(run, err);
+	if (code)
+		weir_local_give_up(run, err);
+	while (run->threads_running > 0) {
 		struct timespec until;
 
 		if (!cancel_sent && atomic_load_explicit(&run->cancel_requested, memory_order_relaxed)) {
@@ -428,22 +464,50 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 			measure(run);
 	}
 	pthread_mutex_unlock(&run->lock);
-	for (uint32_t i = 0; i < run->lane_count; i++) {
-		if (run->lanes[i].thread_started)
-			pthread_join(run->lanes[i].thread, NULL);
-	}
+	delist(run);
+	join_threads(run);
+	weir_local_chunks_free(run);
 	if (!code && run->end_code) {
 		*err = run->error;
 		code = err->code ? err->code : weir_error_set(err, run->end_code, "%s", weir_code_text(run->end_code));
 	}
 	if (!code)
-		code = run->fragment->sink_ops->commit(run->fragment->sink, err);
+		code = commit(run, err);
 	pthread_mutex_lock(&run->lock);
 	run->ended_ns = weir_clock_ns();
 	pthread_mutex_unlock(&run->lock);
 	weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
-	unclaim(run);
+	if (run->store)
+		weir_store_trim(run->store, WEIR_WARM_MAX);
 	return code;
+}
+
+/* ---- stats ---- */
+
+/* The operators of a stage, behind those before it. */
+static void stage_ops(const struct stage *stage, struct weir_run_stats *out)
+{
+	uint32_t first = out->op_count, capacity = sizeof(out->ops) / sizeof(*out->ops);
+
+	if (stage->kind == WEIR_STAGE_WORKERS && first < capacity) {
+		out->ops[first].name = stage->name;
+		out->ops[first].rows_out = stage->rows_out;
+		out->op_count++;
+	}
+	for (uint32_t i = 0; i < stage->lane_count; i++) {
+		const struct lane *lane = &stage->lanes[i];
+
+		for (uint32_t k = 0; k < lane->op_count && first + k < capacity; k++) {
+			struct weir_op_counts *sum = &out->ops[first + k];
+
+			sum->name = lane->ops[k].name;
+			sum->rows_out += lane->ops[k].rows_out;
+			sum->vectors += lane->ops[k].vectors;
+			sum->time_ns += lane->ops[k].time_ns;
+			if (out->op_count < first + k + 1)
+				out->op_count = first + k + 1;
+		}
+	}
 }
 
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out)
@@ -460,26 +524,32 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 	out->splits_all_known = run->splits_end;
 	out->bytes_est_known = run->bytes_est_known;
 	out->bytes_est_done = run->bytes_est_done;
-	out->lanes = run->lane_count;
+	out->stage_count = run->stage_count;
+	out->lanes = run->stages[0].lane_count;
 	weir_core_stats(run->core, &out->core);
 	out->memory_limit = run->session->memory_limit;
 	out->memory_used = memory.used + memory.warm;
 	out->memory_peak = memory.peak;
-	out->rows_out = run->rows_out;
+	out->rows_out = run->tail && run->tail->consumer.deliver ? run->rows_delivered
+								 : run->stages[run->stage_count - 1].rows_out;
 	if (!run->cleared && run->fragment->source_ops->rows_pruned)
 		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
-	for (uint32_t i = 0; i < run->lane_count; i++) {
-		const struct lane *lane = &run->lanes[i];
-
-		if (!out->op_count)
-			out->op_count = lane->op_count;
-		for (uint32_t k = 0; k < lane->op_count && k < out->op_count; k++) {
-			out->ops[k].name = lane->ops[k].name;
-			out->ops[k].rows_out += lane->ops[k].rows_out;
-			out->ops[k].vectors += lane->ops[k].vectors;
-			out->ops[k].time_ns += lane->ops[k].time_ns;
-		}
-	}
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		stage_ops(&run->stages[s], out);
 	out->rows_in = out->op_count ? out->ops[0].rows_out : 0;
 	pthread_mutex_unlock(&run->lock);
+}
+
+const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stage, struct weir_stage_stats *out)
+{
+	const char *name = NULL;
+
+	*out = (struct weir_stage_stats){0};
+	pthread_mutex_lock(&run->lock);
+	if (stage < run->stage_count) {
+		weir_core_stage_stats(run->core, stage, out);
+		name = run->stages[stage].name;
+	}
+	pthread_mutex_unlock(&run->lock);
+	return name;
 }

@@ -1,4 +1,4 @@
-/* A session: memory with its limit, I/O threads, and how many lanes to run. */
+/* A session: memory with its limit, I/O threads, the store, and how many lanes to run. */
 #include "backend/local/local_impl.h"
 
 #include <sched.h>
@@ -51,10 +51,18 @@ int weir_session_new(const struct weir_session_options *options, struct weir_ses
 		return err->code;
 	}
 	atomic_init(&session->refs, 1);
+	pthread_mutex_init(&session->lock, NULL);
 	session->mem = mem;
 	session->log = options->log;
 	session->memory_limit = limit;
 	session->threads = options->threads ? options->threads : cpu_count();
+	if (options->spill_dirs && options->spill_dirs[0]) {
+		session->spill_dir = weir_strdup(weir_mem_root(mem), options->spill_dirs[0], err);
+		if (!session->spill_dir) {
+			weir_session_free(session);
+			return err->code;
+		}
+	}
 	/* What the process had before us (a Python interpreter, say) is not ours. */
 	if (weir_process_rss(&anon, &shmem, err) == WEIR_OK)
 		session->rss_start = anon;
@@ -88,6 +96,11 @@ void weir_session_free(struct weir_session *session)
 		return;
 	mem = session->mem;
 	weir_io_free(session->io);
+	weir_store_free(session->store);
+	weir_list_release(&session->runs, weir_mem_root(mem));
+	weir_list_release(&session->kept, weir_mem_root(mem));
+	weir_strfree(weir_mem_root(mem), session->spill_dir);
+	pthread_mutex_destroy(&session->lock);
 	weir_free(weir_mem_root(mem), session, sizeof(*session));
 	weir_mem_free(mem);
 }
@@ -115,4 +128,18 @@ uint32_t weir_session_threads(const struct weir_session *session)
 void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out)
 {
 	weir_mem_stats(session->mem, out);
+}
+
+int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err)
+{
+	const char *dirs[] = {session->spill_dir, NULL};
+	struct weir_store_options options = {.spill_dirs = session->spill_dir ? dirs : NULL};
+	int code = WEIR_OK;
+
+	pthread_mutex_lock(&session->lock);
+	if (!session->store)
+		code = weir_store_new(weir_mem_root(session->mem), &options, &session->store, err);
+	*out = session->store;
+	pthread_mutex_unlock(&session->lock);
+	return code;
 }

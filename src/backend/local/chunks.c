@@ -1,0 +1,238 @@
+/* Chunks between stages, by the number that the executor gave them, and the threads that take them to disk and back. The
+ * number's low half is a place in a list, which the executor uses again; the high half says which use of it is meant. */
+#include "backend/local/local_impl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct local_chunk *weir_local_chunk(struct weir_local_run *run, uint64_t number)
+{
+	size_t at = (uint32_t)number;
+
+	if (at >= run->chunks.count || !run->chunks.items[at].chunk || run->chunks.items[at].number != number)
+		return NULL;
+	return &run->chunks.items[at];
+}
+
+/* What was accepted of a task, for its second attempt. */
+static void count_kept(struct weir_local_run *run, const struct weir_action *action, uint64_t ordinal, int64_t rows)
+{
+	struct local_chunk *input;
+	struct local_task *task;
+
+	if (action->run.attempt >= WEIR_REBUILD_ATTEMPT || run->stages[action->stage].kind != WEIR_STAGE_LANES)
+		return;
+	if (action->stage == 0) {
+		task = &run->tasks.items[action->run.task - run->first_task];
+		task->outputs_kept = (uint32_t)ordinal + 1;
+		task->rows_kept += rows;
+	} else if ((input = weir_local_chunk(run, action->run.task))) {
+		input->outputs_kept = (uint32_t)ordinal + 1;
+		input->rows_kept += rows;
+	}
+}
+
+int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *action, struct local_event *made,
+			  struct weir_error *err)
+{
+	size_t at = (uint32_t)action->chunk;
+	struct local_chunk *input = action->stage ? weir_local_chunk(run, action->run.task) : NULL;
+	struct local_chunk chunk = {.number = action->chunk, .rows = made->event.rows};
+
+	WEIR_ASSERT(made->event.kind == WEIR_EV_OUTPUT && made->chunk);
+	/* One that is made again after it was lost has the number that it had. */
+	if (at < run->chunks.count && run->chunks.items[at].chunk) {
+		struct local_chunk *lost = &run->chunks.items[at];
+
+		WEIR_ASSERT(lost->number == action->chunk);
+		if (lost->rows != made->event.rows)
+			return weir_error_set(err, WEIR_E_SPILL_CORRUPT,
+					      "a chunk came back changed from disk, and its split did not make it again");
+		weir_chunk_unref(lost->chunk);
+		lost->chunk = made->chunk;
+		made->chunk = NULL;
+		return WEIR_OK;
+	}
+	chunk.origin = made->origin;
+	if (input) {
+		memcpy(chunk.path, input->path, input->path_count * sizeof(*chunk.path));
+		chunk.path_count = input->path_count;
+		chunk.origin = input->origin;
+	} else {
+		chunk.path[chunk.path_count++] = (uint32_t)action->run.task;
+	}
+	chunk.path[chunk.path_count++] = (uint32_t)made->event.chunk;
+	if (at >= run->chunks.count) {
+		if (weir_list_reserve(&run->chunks, run->account, err, at + 1))
+			return err->code;
+		memset(run->chunks.items + run->chunks.count, 0, (at + 1 - run->chunks.count) * sizeof(chunk));
+		run->chunks.count = at + 1;
+	}
+	chunk.chunk = made->chunk;
+	made->chunk = NULL;
+	run->chunks.items[at] = chunk;
+	count_kept(run, action, made->event.chunk, made->event.rows);
+	return WEIR_OK;
+}
+
+void weir_local_chunk_drop(struct weir_local_run *run, uint64_t number)
+{
+	struct local_chunk *chunk = weir_local_chunk(run, number);
+
+	if (!chunk)
+		return;
+	weir_chunk_unref(chunk->chunk);
+	*chunk = (struct local_chunk){0};
+}
+
+void weir_local_chunks_free(struct weir_local_run *run)
+{
+	for (size_t i = 0; i < run->chunks.count; i++)
+		if (run->chunks.items[i].chunk)
+			weir_chunk_unref(run->chunks.items[i].chunk);
+	run->chunks.count = 0;
+	for (size_t i = 0; i < run->disk_queue.count; i++)
+		weir_chunk_unref(run->disk_queue.items[i].chunk);
+	run->disk_queue.count = 0;
+}
+
+/* ---- disks ---- */
+
+int weir_local_disk_queue(struct weir_local_run *run, uint64_t number, bool restore, struct weir_error *err)
+{
+	struct local_chunk *chunk = weir_local_chunk(run, number);
+	struct disk_job job = {.number = number, .restore = restore};
+
+	WEIR_ASSERT(chunk);
+	job.chunk = chunk->chunk;
+	if (weir_list_push(&run->disk_queue, run->account, err, job))
+		return err->code;
+	weir_chunk_ref(chunk->chunk);
+	pthread_cond_signal(&run->disk_wake);
+	return WEIR_OK;
+}
+
+/* With the lock held; gives it up meanwhile. Restores first: somebody waits for them. */
+static void run_job(struct weir_local_run *run)
+{
+	struct weir_event event = {.kind = WEIR_EV_SPILLED};
+	struct weir_error err = {0};
+	struct disk_job job;
+	size_t at = 0;
+
+	while (at + 1 < run->disk_queue.count && !run->disk_queue.items[at].restore)
+		at++;
+	if (!run->disk_queue.items[at].restore)
+		at = 0;
+	job = run->disk_queue.items[at];
+	memmove(run->disk_queue.items + at, run->disk_queue.items + at + 1,
+		(run->disk_queue.count - at - 1) * sizeof(job));
+	run->disk_queue.count--;
+	pthread_mutex_unlock(&run->lock);
+	event.code = job.restore ? weir_chunk_restore(job.chunk, &err) : weir_chunk_spill(job.chunk, &err);
+	weir_chunk_unref(job.chunk);
+	pthread_mutex_lock(&run->lock);
+	event.kind = job.restore ? WEIR_EV_RESTORED : WEIR_EV_SPILLED;
+	event.chunk = job.number;
+	/* Full disks and the like: if the run ends over it, that is why. */
+	if (event.code && event.code != WEIR_E_CANCELLED && event.code != WEIR_E_SPILL_CORRUPT && !run->refused.code)
+		run->refused = err;
+	weir_local_post(run, event);
+}
+
+static void *disk_main(void *argument)
+{
+	struct weir_local_run *run = argument;
+
+	weir_log_use(weir_session_log(run->session));
+	pthread_mutex_lock(&run->lock);
+	while (!run->ended) {
+		if (run->disk_queue.count)
+			run_job(run);
+		else
+			pthread_cond_wait(&run->disk_wake, &run->lock);
+	}
+	run->threads_running--;
+	pthread_cond_broadcast(&run->over);
+	pthread_mutex_unlock(&run->lock);
+	return NULL;
+}
+
+int weir_local_disks_start(struct weir_local_run *run, struct weir_error *err)
+{
+	for (run->disk_count = 0; run->disk_count < 2; run->disk_count++) {
+		int failed = pthread_create(&run->disk_threads[run->disk_count], NULL, disk_main, run);
+
+		if (failed && run->disk_count == 0)
+			return weir_error_set_errno(err, failed, "cannot start a thread");
+		if (failed)
+			break;
+		run->threads_running++;
+	}
+	return WEIR_OK;
+}
+
+void weir_local_disks_join(struct weir_local_run *run)
+{
+	for (uint32_t i = 0; i < run->disk_count; i++)
+		pthread_join(run->disk_threads[i], NULL);
+	run->disk_count = 0;
+}
+
+/* ---- chunks that outlive their run ---- */
+
+int weir_session_keep(struct weir_session *session, struct weir_chunk *chunk, struct weir_error *err)
+{
+	int code;
+
+	pthread_mutex_lock(&session->lock);
+	code = weir_list_push(&session->kept, weir_mem_root(session->mem), err, chunk);
+	pthread_mutex_unlock(&session->lock);
+	return code;
+}
+
+void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk)
+{
+	pthread_mutex_lock(&session->lock);
+	for (size_t i = 0; i < session->kept.count; i++) {
+		if (session->kept.items[i] != chunk)
+			continue;
+		memmove(session->kept.items + i, session->kept.items + i + 1,
+			(session->kept.count - i - 1) * sizeof(*session->kept.items));
+		session->kept.count--;
+		break;
+	}
+	pthread_mutex_unlock(&session->lock);
+}
+
+/* The oldest that is in memory while all together take more than that; a reference. */
+static struct weir_chunk *spill_next(struct weir_session *session, int64_t resident_max, size_t *from)
+{
+	struct weir_chunk *found = NULL;
+	int64_t resident = 0;
+
+	pthread_mutex_lock(&session->lock);
+	for (size_t i = 0; i < session->kept.count; i++)
+		if (weir_chunk_is_resident(session->kept.items[i]))
+			resident += (int64_t)weir_chunk_footprint(session->kept.items[i]);
+	for (size_t i = *from; resident > resident_max && !found && i < session->kept.count; i++) {
+		if (weir_chunk_is_resident(session->kept.items[i]))
+			found = weir_chunk_ref(session->kept.items[i]);
+		*from = i + 1;
+	}
+	pthread_mutex_unlock(&session->lock);
+	return found;
+}
+
+void weir_session_spill(struct weir_session *session, int64_t resident_max)
+{
+	struct weir_chunk *chunk;
+	size_t from = 0;
+
+	while ((chunk = spill_next(session, resident_max, &from))) {
+		struct weir_error ignored = {0}; /* one that cannot be spilled now (it is read) stays */
+
+		weir_chunk_spill(chunk, &ignored);
+		weir_chunk_unref(chunk);
+	}
+}

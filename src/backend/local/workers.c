@@ -1,0 +1,287 @@
+/* A thread for each stage of worker processes: it waits for what they say and gives it to the executor. What the executor
+ * wants of them is performed by whoever has the event; the pool is made for that. */
+#include "base/clock.h"
+#include "backend/local/local_impl.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define MEASURE_NS 100000000
+
+/* ---- failures ---- */
+
+static void failure_release(struct local_failure *failure)
+{
+	if (failure->payload)
+		weir_chunk_unref(failure->payload);
+	*failure = (struct local_failure){0};
+}
+
+void weir_local_failures_free(struct weir_local_run *run)
+{
+	for (size_t i = 0; i < run->failures.count; i++)
+		failure_release(&run->failures.items[i]);
+	run->failures.count = 0;
+	failure_release(&run->failure);
+	run->has_failure = false;
+}
+
+/* Keeps what a worker said about its failure until the executor has decided. */
+static void remember(struct weir_local_run *run, const struct weir_pool_event *said)
+{
+	struct local_failure failure = {.run = said->event.run, .payload = said->chunk};
+	struct local_chunk *input = weir_local_chunk(run, said->event.run.task);
+	struct weir_error ignored = {0};
+
+	if (said->event.kind == WEIR_EV_CANCEL)
+		failure.run = (struct weir_run){.stage = said->event.stage};
+	else if (input) {
+		failure.origin = input->origin;
+		failure.has_origin = true;
+	}
+	memcpy(failure.text, said->text, sizeof(failure.text));
+	if (run->failures.count == RUN_FAILURES_MAX) {
+		failure_release(&run->failures.items[0]);
+		memmove(run->failures.items, run->failures.items + 1,
+			(RUN_FAILURES_MAX - 1) * sizeof(*run->failures.items));
+		run->failures.count--;
+	}
+	if (weir_list_push(&run->failures, run->account, &ignored, failure))
+		failure_release(&failure);
+}
+
+void weir_local_failure_choose(struct weir_local_run *run, const struct weir_action *end)
+{
+	for (size_t i = run->failures.count; i-- > 0 && end->code && !run->has_failure;) {
+		struct local_failure *failure = &run->failures.items[i];
+		bool is_it = failure->run.attempt == 0 || (end->code == WEIR_E_USER && end->run.attempt == 0) ||
+			     (failure->run.stage == end->run.stage && failure->run.task == end->run.task &&
+			      failure->run.attempt == end->run.attempt);
+
+		if (!is_it)
+			continue;
+		run->failure = *failure;
+		run->has_failure = true;
+		run->failure_stage = failure->run.stage;
+		*failure = (struct local_failure){0};
+		weir_error_clear(&run->error);
+		weir_error_set(&run->error, end->code, "%s",
+			       run->failure.text[0] ? run->failure.text : weir_code_text(end->code));
+		weir_error_at_operator(&run->error, run->stages[run->failure_stage].name);
+		if (run->failure.has_origin && run->failure.origin.source[0])
+			weir_error_at_source(&run->error, run->failure.origin.source);
+		if (run->failure.has_origin && run->failure.origin.row_first >= 0)
+			weir_error_at_row(&run->error, run->failure.origin.row_first);
+	}
+}
+
+bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out)
+{
+	*out = (struct weir_failure){0};
+	pthread_mutex_lock(&run->lock);
+	if (run->has_failure) {
+		out->payload = run->failure.payload ? weir_chunk_ref(run->failure.payload) : NULL;
+		out->payload_size = out->payload ? weir_chunk_size(out->payload) : 0;
+		snprintf(out->operator_name, sizeof(out->operator_name), "%s", run->stages[run->failure_stage].name);
+		out->origin = run->failure.origin;
+		out->has_origin = run->failure.has_origin;
+	}
+	pthread_mutex_unlock(&run->lock);
+	return run->has_failure;
+}
+
+/* ---- what the executor wants of workers ---- */
+
+static void fail(struct weir_local_run *run, const struct stage *stage, struct weir_error *err)
+{
+	weir_error_at_operator(err, stage->name);
+	if (!run->error.code)
+		run->error = *err;
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = err->code});
+}
+
+void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action)
+{
+	struct stage *stage = &run->stages[action->stage];
+	struct weir_batch_range few[16] = {{0}}, *parts = few;
+	size_t count = action->kind == WEIR_DO_START_TASK ? run->parts.count + 1 : 0;
+	struct weir_error err = {0};
+	int code = WEIR_OK;
+
+	if (action->kind == WEIR_DO_STOP_TASK || action->kind == WEIR_DO_GIVE_UP)
+		return; /* its worker is killed, or its answer ignored */
+	if (count > sizeof(few) / sizeof(*few) && !(parts = weir_alloc(run->account, count * sizeof(*parts), &err)))
+		code = err.code;
+	for (size_t i = 0; !code && i < count; i++) {
+		struct local_chunk *chunk = weir_local_chunk(run, i ? run->parts.items[i - 1] : action->chunk);
+
+		WEIR_ASSERT(chunk);
+		parts[i] = (struct weir_batch_range){.chunk = chunk->chunk, .row_count = (uint64_t)chunk->rows};
+	}
+	if (!code)
+		code = weir_pool_perform(stage->pool, action, parts, (uint32_t)count, &err);
+	if (parts != few)
+		weir_free(run->account, parts, count * sizeof(*parts));
+	if (count)
+		run->parts.count = 0;
+	if (code)
+		fail(run, stage, &err);
+}
+
+/* ---- what workers say ---- */
+
+static int death_code(int status)
+{
+	if (status < 0)
+		return 0;
+	return WIFSIGNALED(status) ? WTERMSIG(status) : WIFEXITED(status) ? -1 - WEXITSTATUS(status) : 0;
+}
+
+static void hear(struct stage *stage, struct weir_pool_event *said)
+{
+	struct weir_local_run *run = stage->run;
+
+	switch (said->event.kind) {
+	case WEIR_EV_OUTPUT:
+		weir_local_post_output(run, &(struct local_event){.event = said->event, .chunk = said->chunk});
+		return;
+	case WEIR_EV_TASK_FAILED:
+	case WEIR_EV_CANCEL:
+		remember(run, said);
+		break;
+	case WEIR_EV_TASK_DONE:
+		stage->rows_out += (uint64_t)said->event.rows;
+		break;
+	case WEIR_EV_SLOT_DIED:
+		said->event.code = death_code(said->status);
+		break;
+	default:
+		break;
+	}
+	weir_local_post(run, said->event);
+}
+
+static void *workers_main(void *argument)
+{
+	struct stage *stage = argument;
+	struct weir_local_run *run = stage->run;
+	uint64_t measured_ns = weir_clock_ns();
+	struct weir_pool_events said = {0};
+	struct weir_error err = {0};
+	bool ended = false;
+
+	weir_log_use(weir_session_log(run->session));
+	while (!ended) {
+		uint64_t now = weir_clock_ns();
+		int64_t left = (int64_t)(measured_ns + MEASURE_NS - now);
+		int code;
+
+		said.count = 0;
+		code = weir_pool_wait(stage->pool, left > 0 ? left : 0, &said, &err);
+		if (!code && weir_clock_ns() - measured_ns >= MEASURE_NS) {
+			measured_ns = weir_clock_ns();
+			code = weir_pool_measure(stage->pool, &said, &err);
+		}
+		pthread_mutex_lock(&run->lock);
+		for (size_t i = 0; i < said.count; i++)
+			hear(stage, &said.items[i]);
+		if (code) { /* without its pool the run cannot even wind down */
+			weir_error_at_operator(&err, stage->name);
+			weir_local_give_up(run, &err);
+		}
+		ended = run->ended;
+		pthread_mutex_unlock(&run->lock);
+	}
+	weir_list_release(&said, run->account);
+	pthread_mutex_lock(&run->lock);
+	run->threads_running--;
+	pthread_cond_broadcast(&run->over);
+	pthread_mutex_unlock(&run->lock);
+	return NULL;
+}
+
+/* ---- starting and ending ---- */
+
+int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
+{
+	for (uint32_t s = 0; s < run->stage_count; s++) {
+		struct stage *stage = &run->stages[s];
+		const struct weir_pool_options options = {
+			.store = run->store,
+			.stage = s,
+			.slots = stage->slots,
+			.launcher = stage->call ? stage->call->launcher : NULL,
+			.setup = stage->call ? stage->call->setup : -1,
+			.setup_size = stage->call ? stage->call->setup_size : 0,
+			.region_size = (uint64_t)run->session->memory_limit,
+			.prints = &run->prints,
+		};
+
+		if (stage->kind == WEIR_STAGE_WORKERS && weir_pool_new(run->account, &options, &stage->pool, err))
+			return err->code;
+	}
+	for (uint32_t s = 0; s < run->stage_count; s++) {
+		struct stage *stage = &run->stages[s];
+		int failed;
+
+		if (stage->kind != WEIR_STAGE_WORKERS)
+			continue;
+		failed = pthread_create(&stage->thread, NULL, workers_main, stage);
+		if (failed)
+			return weir_error_set_errno(err, failed, "cannot start a thread");
+		stage->thread_started = true;
+		run->threads_running++;
+	}
+	return WEIR_OK;
+}
+
+void weir_local_pools_join(struct weir_local_run *run)
+{
+	for (uint32_t s = 0; s < run->stage_count; s++) {
+		struct stage *stage = &run->stages[s];
+
+		if (stage->thread_started)
+			pthread_join(stage->thread, NULL);
+		stage->thread_started = false;
+		weir_pool_free(stage->pool);
+		stage->pool = NULL;
+	}
+}
+
+/* ---- prints ---- */
+
+void weir_local_run_prints(struct weir_local_run *run, void (*each)(void *state, const struct weir_run_print *line),
+			   void *state)
+{
+	struct weir_print_list lines = {0};
+
+	if (!run->prints.is_open)
+		return;
+	weir_prints_take(&run->prints, &lines);
+	for (size_t i = 0; i < lines.count; i++) {
+		const struct weir_print *line = &lines.items[i];
+		const struct weir_run_print out = {
+			.operator_name = run->stages[line->stage].name,
+			.slot = line->slot,
+			.pid = line->pid,
+			.is_stderr = line->is_stderr,
+			.dropped = line->dropped,
+			.text = line->text,
+			.size = line->size,
+		};
+
+		each(state, &out);
+	}
+	weir_print_list_release(&lines, run->prints.account);
+}
+
+void weir_local_run_bell(struct weir_local_run *run, int eventfd)
+{
+	if (!run->prints.is_open)
+		return;
+	pthread_mutex_lock(&run->prints.lock);
+	run->prints.doorbell = eventfd;
+	pthread_mutex_unlock(&run->prints.lock);
+}
