@@ -10,11 +10,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir import _formats, _setup
+
+if TYPE_CHECKING:
+    from weir import _errors
+    from weir._weir import Batch
 
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
@@ -187,13 +191,7 @@ def prepare(spec: CallSpec, session: Any = None) -> dict[str, Any]:
     if not spec.name:
         check(spec)
     context = spec.context
-    head = {
-        "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
-        "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
-        "arrow_backed": bool(getattr(context, "enable_arrow_backed_pandas_conversion", True)),
-        "retried": _retried(context), "max_concurrency": spec.max_concurrency, **world(spec, session),
-    }
-    setup = _setup.write(head, function_objects(spec), spec.name)
+    setup = _setup.write({**function_head(spec), **world(spec, session)}, function_objects(spec), spec.name)
     is_auto = spec.batch_size == "auto"
     return {
         "name": spec.name, **pool_sizes(spec),
@@ -205,11 +203,54 @@ def prepare(spec: CallSpec, session: Any = None) -> dict[str, Any]:
     }
 
 
+def function_head(spec: CallSpec) -> dict[str, Any]:
+    """How the function is to be called."""
+    return {
+        "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
+        "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
+        "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
+        "retried": _retried(spec.context), "max_concurrency": spec.max_concurrency,
+    }
+
+
 def function_objects(spec: CallSpec) -> dict[str, Any]:
     """What is pickled."""
     return {"fn": spec.fn, "fn_args": tuple(spec.fn_args or ()), "fn_kwargs": dict(spec.fn_kwargs or {}),
             "fn_constructor_args": tuple(spec.fn_constructor_args or ()),
             "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {})}
+
+
+def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """local_mode: the function runs here, on the thread that takes the results, and nothing is pickled. Each batch is a
+    task. What it raises is what a worker's error would be, with the original as __cause__."""
+    from weir import _errors, _worker
+
+    if not spec.name:
+        check(spec)
+
+    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None) -> BaseException:
+        return _errors.from_failure(_errors.pack(error, kind, rows), spec.name, "",
+                                    bool(getattr(spec.context, "raise_original_map_exception", False)))
+
+    try:
+        function = _worker.make(function_head(spec), function_objects(spec))
+    except _worker.Constructing as error:
+        assert error.__cause__ is not None
+        raise failure(error.__cause__, "constructor", None) from error.__cause__
+    try:
+        for batch in batches:
+            results = _worker.apply(function, batch)
+            while True:
+                try:
+                    result = next(results, None)
+                except Exception as error:
+                    kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
+                    raise failure(error, kind, function.rows) from error
+                if result is None:
+                    break
+                yield result
+    finally:
+        function.close()
 
 
 def cpus_of(spec: CallSpec) -> float:

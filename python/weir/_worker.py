@@ -201,7 +201,7 @@ def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
         mask = _filter_mask(function, batch)
         if mask.count(1) == len(mask):
             yield batch
-        elif any(mask):
+        elif 1 in mask:
             yield batch.filter(mask)
         else:
             yield batch.slice(0, 0)
@@ -337,7 +337,10 @@ def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int
 def enter(head: Mapping[str, Any], number: int = 0) -> None:
     """Makes this process see the world that the driver saw when the run started."""
     global _inside
+    from weir import _session
+
     _inside = head["name"]
+    _session.refuse(f"this process is a worker of {_inside}: a Dataset may be built in a function, but not run there")
     environ = dict(head["environ"])
     if head["num_gpus"]:
         environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus(head["gpus"], head["num_gpus"], number))
@@ -399,6 +402,10 @@ def set_threads(count: int) -> None:
 
 def is_governors(error: BaseException) -> bool:
     """Whether a failed allocation is due to the limit that the engine has set, and so the engine's to deal with."""
+    from weir import _weir
+
+    if isinstance(error, MemoryError) and isinstance(error, _weir.Error):
+        return True  # no room for the result
     text = str(error) if isinstance(error, RuntimeError) else ""
     if not isinstance(error, MemoryError) and "DefaultCPUAllocator: can't allocate memory" not in text:
         return False
@@ -437,15 +444,16 @@ def main() -> None:
             worker.broken(_errors.pack(error, "setup"))
         _flush()
         return
-    worker.ready()
+    is_trimmed = False
     while True:
-        task = worker.next(IDLE_MS)
+        task = worker.next(-1 if is_trimmed else IDLE_MS)
         if task is None:
             break
-        if task == "idle":
+        is_trimmed = task == "idle"
+        if is_trimmed:
             _trim()
-            continue
-        run_task(worker, function, task)
+        else:
+            run_task(worker, function, task)
         del task
     function.close()
     del function  # a class's __del__ runs before the process ends

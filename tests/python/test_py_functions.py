@@ -288,3 +288,29 @@ def test_partials_and_methods():
     assert rows_of(out) == [{"x": 3}, {"x": 4}]
     out = run(CallSpec("map_batches", Counter(5).__call__), batch_of(id=np.arange(2)))
     assert rows_of(out) == [{"n": 6}, {"n": 6}]
+
+
+# ---- local mode ----
+
+def test_run_local():
+    from weir import _call
+    from weir.exceptions import ActorDiedError, UserCodeException
+    seen = []
+
+    def f(batch):
+        seen.append(len(batch["id"]))
+        return {"x": batch["id"] + 1}
+    out = list(_call.run_local(CallSpec("map_batches", f, batch_size=2), [batch_of(id=np.arange(5)), batch_of(id=np.arange(1))]))
+    assert [row["x"] for row in rows_of(out)] == [1, 2, 3, 4, 5, 1] and seen == [2, 2, 1, 1]
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(_call.run_local(CallSpec("map", lambda row: 1 // 0), [batch_of(id=np.arange(5))]))
+    assert isinstance(caught.value, UserCodeException) and type(caught.value.__cause__) is ZeroDivisionError
+
+    class Model:
+        def __init__(self):
+            raise ValueError("no")
+
+        def __call__(self, batch):
+            return batch
+    with pytest.raises(ActorDiedError):
+        list(_call.run_local(CallSpec("map", Model), [batch_of(id=np.arange(5))]))

@@ -10,7 +10,7 @@ import types
 import numpy as np
 import pytest
 
-from weir_functions import IS_REAL, CallSpec, arange, mapped, rows_of, run
+from weir_functions import CallSpec, arange, mapped, rows_of, run
 
 from weir import _call, _setup, _worker
 
@@ -159,7 +159,7 @@ def load_elsewhere(tmp_path, name, text):
     return module
 
 
-@pytest.mark.skipif(not IS_REAL, reason="needs the extension")
+@pytest.mark.skipif(not reason="needs the extension")
 def test_a_module_that_workers_cannot_import_goes_by_value(tmp_path):
     name = "a_module_nobody_finds"
     module = load_elsewhere(tmp_path, name, "import numpy as np\nN = 7\n\nclass E(Exception): pass\n\n"
@@ -253,7 +253,7 @@ def test_what_the_engine_is_told():
     assert (call["batch_rows"], call["chunk_bytes"], call["milli_cpus"], call["user_retries"]) == (0, 16 << 20, 1000, 0)
 
 
-@pytest.mark.skipif(not IS_REAL, reason="needs the extension")
+@pytest.mark.skipif(not reason="needs the extension")
 def test_interpreter_flags():
     program = "from weir import _call; print(_call.interpreter_flags())"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

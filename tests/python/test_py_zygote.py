@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from weir_functions import IS_REAL
-
 from weir import _call
 
-pytestmark = pytest.mark.skipif(not IS_REAL, reason="needs the extension")
+pytestmark = pytest.mark.skipif(not reason="needs the extension")
 
 
 class Zygote:

@@ -1,14 +1,10 @@
 """Runs functions in this process as a worker would: spec → setup memfd → worker's function → batches."""
 import os
-import sys
 
 import numpy as np
 
-import fake_weir
-
-IS_REAL = fake_weir.install() is not sys.modules.get("weir._weir") or hasattr(sys.modules["weir._weir"], "Session")
-from weir import _call, _errors, _setup, _weir, _worker  # noqa: E402
-from weir._call import CallSpec  # noqa: E402,F401
+from weir import _call, _errors, _setup, _weir, _worker
+from weir._call import CallSpec  # noqa: F401
 
 
 def batch_of(**columns):
