@@ -57,7 +57,6 @@ def test_nan_of_pandas_is_null():
     assert rows[0]["t"] == datetime.datetime(2024, 1, 1)
 
 
-@pytest.mark.skipif(not reason="needs the extension")
 def test_arrays_in_a_pandas_column():
     def f(frame):
         return pd.DataFrame({"x": [np.zeros((2, 2)), np.ones((2, 2))]})

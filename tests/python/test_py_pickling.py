@@ -159,7 +159,6 @@ def load_elsewhere(tmp_path, name, text):
     return module
 
 
-@pytest.mark.skipif(not reason="needs the extension")
 def test_a_module_that_workers_cannot_import_goes_by_value(tmp_path):
     name = "a_module_nobody_finds"
     module = load_elsewhere(tmp_path, name, "import numpy as np\nN = 7\n\nclass E(Exception): pass\n\n"
@@ -253,7 +252,6 @@ def test_what_the_engine_is_told():
     assert (call["batch_rows"], call["chunk_bytes"], call["milli_cpus"], call["user_retries"]) == (0, 16 << 20, 1000, 0)
 
 
-@pytest.mark.skipif(not reason="needs the extension")
 def test_interpreter_flags():
     program = "from weir import _call; print(_call.interpreter_flags())"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

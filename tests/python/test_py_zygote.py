@@ -13,8 +13,6 @@ import pytest
 
 from weir import _call
 
-pytestmark = pytest.mark.skipif(not reason="needs the extension")
-
 
 class Zygote:
     """The driver's half, in Python."""
