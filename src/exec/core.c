@@ -9,13 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-void weir_exec_fail(struct weir_core *core, int code, const char *format, ...)
+void weir_exec_fail(struct weir_core *core, uint32_t index, int code, const char *format, ...)
 {
 	va_list args;
 
 	if (core->ending)
 		return;
 	core->ending = code;
+	if (index != NO_ITEM) {
+		core->culprit = item_run(core, index);
+		core->culprit_split = item_at(core, index)->path[0];
+	}
 	va_start(args, format);
 	vsnprintf(core->reason, sizeof(core->reason), format, args);
 	va_end(args);
@@ -36,6 +40,9 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 
 		if (spec->slots == 0 || spec->slot_memory < 0)
 			return weir_error_set(err, WEIR_E_INVALID, "stage %u has no slots, or memory below zero", s);
+		if (spec->slots_first > spec->slots || spec->slots_min > spec->slots)
+			return weir_error_set(err, WEIR_E_INVALID, "stage %u begins with more slots than it may have",
+					      s);
 		if (spec->kind != WEIR_STAGE_WORKERS)
 			continue;
 		if (spec->in_flight_max == 0)
@@ -97,7 +104,10 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->overdraft = options->overdraft ? options->overdraft : options->limit;
 	core->preserve_order = options->preserve_order;
 	core->has_consumer = options->consumer;
-	core->free_head = core->resident_head = core->asker = NO_ITEM;
+	core->milli_cpus = options->milli_cpus;
+	core->milli_gpus = options->milli_gpus;
+	core->held_bytes_max = options->held_bytes_max > 0 ? options->held_bytes_max : HELD_BYTES_MAX;
+	core->free_head = core->resident_head = core->asker = core->first = core->last = NO_ITEM;
 	core->item_size = sizeof(struct item) + path_size;
 	core->stats.budget = options->budget;
 	core->stages = weir_alloc_zero(account, options->stage_count * sizeof(*core->stages), err);
@@ -111,7 +121,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 		struct stage *stage = &core->stages[s];
 
 		stage->spec = options->stages[s];
-		stage->stats.memory_assumed = stage->spec.slot_memory;
+		stage->estimate = stage->spec.slot_memory;
 		if (!stage->spec.name)
 			stage->spec.name = "stage";
 		if (is_lanes(stage))
@@ -194,11 +204,15 @@ static void end(struct weir_core *core)
 				core->workers -= slot->memory;
 			slot->counted = false;
 		}
-	WEIR_ASSERT(core->live == 0 && (core->granted == 0 || WEIR_MUTANT) && core->resident == 0 &&
-		    core->spilled == 0 && core->workers == 0);
+	WEIR_ASSERT(core->live == 0 && core->parts == 0 && core->opens == 0 && core->first == NO_ITEM &&
+		    (core->granted == 0 || WEIR_MUTANT) && core->resident == 0 && core->spilled == 0 &&
+		    core->workers == 0);
 	core->ended = true;
-	emit(core, (struct weir_action){
-			   .kind = WEIR_DO_END, .code = core->ending, .reason = core->ending ? core->reason : NULL});
+	emit(core, (struct weir_action){.kind = WEIR_DO_END,
+					.code = core->ending,
+					.reason = core->ending ? core->reason : NULL,
+					.run = core->culprit,
+					.chunk = core->culprit.attempt ? core->culprit_split : WEIR_NO_CHUNK});
 }
 
 static void wind_down(struct weir_core *core)
@@ -229,7 +243,7 @@ static void wind_down(struct weir_core *core)
 	if (core->lanes_running || core->workers_dying || (core->io_pending && !MUTANT(24)))
 		return;
 	for (uint32_t i = 0; i < core->item_count; i++)
-		if (item_at(core, i)->state != ITEM_FREE)
+		if (item_at(core, i)->state != ITEM_FREE && item_at(core, i)->state != ITEM_PART)
 			weir_exec_chunk_free(core, i);
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		core->stages[s].queue.count = 0;
@@ -242,11 +256,29 @@ static void stop_idle_lanes(struct weir_core *core)
 {
 	struct stage *last = &core->stages[core->stage_count - 1];
 
-	if (!is_lanes(last) || core->live != last->flying)
+	if (!is_lanes(last) || core->live - core->parts != last->flying)
 		return;
 	for (uint32_t w = 0; w < last->spec.slots; w++)
 		if (last->slots[w].state == SLOT_UP && last->slots[w].flight_count == 0)
 			stop_slot(core, core->stage_count - 1, w);
+}
+
+/* A stage to which nothing can come any more needs no workers. */
+static void close_stages(struct weir_core *core)
+{
+	for (uint32_t s = 0; s < core->stage_count && core->stages[s].live == 0; s++) {
+		struct stage *stage = &core->stages[s];
+		bool left = false;
+
+		for (uint32_t w = 0; !is_lanes(stage) && !stage->closed && w < stage->spec.slots; w++) {
+			struct slot *slot = &stage->slots[w];
+
+			if (slot->state == SLOT_UP)
+				stop_slot(core, s, w);
+			left |= slot->state == SLOT_STARTING || slot->state == SLOT_DYING;
+		}
+		stage->closed = !left;
+	}
 }
 
 static void on_start(struct weir_core *core, const struct weir_event *event)
@@ -258,6 +290,9 @@ static void on_start(struct weir_core *core, const struct weir_event *event)
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		if (!is_lanes(&core->stages[s]))
 			weir_exec_worker_start(core, s, 0);
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		if (!is_lanes(&core->stages[s]))
+			weir_exec_pool_begin(core, s);
 }
 
 static void on_split_cut(struct weir_core *core, const struct weir_event *event)
@@ -272,6 +307,7 @@ static void on_split_cut(struct weir_core *core, const struct weir_event *event)
 	item_at(core, index)->path[0] = core->split_next++;
 	item_at(core, index)->bytes = event->bytes > 0 ? event->bytes : 0;
 	core->stats.splits_cut++;
+	weir_exec_list(core, index, NO_ITEM);
 	weir_exec_accept(core, index);
 }
 
@@ -280,6 +316,7 @@ static void on_splits_end(struct weir_core *core, const struct weir_event *event
 	(void)event;
 	core->cutting = false;
 	core->cut_all = true;
+	weir_exec_bundle_look(core, core->last);
 }
 
 static void on_taken(struct weir_core *core, const struct weir_event *event)
@@ -298,7 +335,7 @@ static void on_cancel(struct weir_core *core, const struct weir_event *event)
 {
 	int code = event->code ? event->code : WEIR_E_CANCELLED;
 
-	weir_exec_fail(core, code, "%s", weir_code_text(code));
+	weir_exec_fail(core, NO_ITEM, code, "%s", weir_code_text(code));
 }
 
 /* One worker of each stage is always paid for. */
@@ -369,10 +406,12 @@ int weir_core_step(struct weir_core *core, const struct weir_event *event, uint6
 	if (core->ending) {
 		wind_down(core);
 	} else if (core->cut_all && !core->cutting) {
-		if (core->live == 0 && core->workers_dying == 0)
+		if (core->live == 0 && core->workers_dying == 0) {
 			end(core);
-		else
+		} else {
 			stop_idle_lanes(core);
+			close_stages(core);
+		}
 	}
 	return WEIR_OK;
 }
@@ -388,6 +427,7 @@ void weir_core_stage_stats(const struct weir_core *core, uint32_t index, struct 
 
 	*out = stage->stats;
 	out->queued = (uint32_t)stage->queue.count;
+	out->memory_assumed = stage->estimate;
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		out->slots_up += stage->slots[w].state == SLOT_UP;
 		out->slots_busy += stage->slots[w].flight_count > 0;
@@ -404,7 +444,10 @@ void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out)
 	for (uint32_t i = 0; i < core->item_count; i++) {
 		const struct item *item = item_at(core, i);
 
-		if (item->state == ITEM_RUNNING && item->place == PLACE_RESIDENT)
+		if (item->place == PLACE_RESIDENT &&
+		    (item->state == ITEM_RUNNING ||
+		     (item->state == ITEM_PART &&
+		      item_at(core, weir_exec_bundle_head(core, i))->state == ITEM_RUNNING)))
 			out->pinned += item->bytes;
 		else if (item->state == ITEM_DELIVERED)
 			out->held_by_user += item->bytes;

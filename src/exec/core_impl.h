@@ -16,7 +16,9 @@
  * that a message about one that is gone is known as such. Nothing is allocated inside a step but at its very beginning.
  *
  *     core.c      new, free, step: one function for each kind of event; the end
- *     items.c     the array, paths, heaps, the front
+ *     items.c     the array, paths, heaps
+ *     order.c     the list of all that is not done, in the input's order; the front
+ *     bundle.c    neighbouring chunks that become one task
  *     lanes.c     what lanes say: ready, ask, return, turn, output, done
  *     pool.c      worker processes: up, dead, whom to blame, whom to give a batch
  *     memory.c    the governor: books, grants, making room, spilling, restoring, escapes
@@ -40,11 +42,17 @@
 #define SPAWNS_MAX WEIR_KILLS_MAX     /* workers that die before they are up, one after another */
 #define ALONE_FROM 2                  /* kills after which a batch is given to a fresh worker, alone */
 
+#define HELD_BYTES_MAX ((int64_t)64 << 20)
+#define IDLE_MEASURES 20  /* measurements in a row that find a worker idle, after which it is let go */
+#define ESTIMATE_FALLS 64 /* a measurement below the estimate takes this part of the difference off */
+
 enum item_state {
 	ITEM_FREE,
 	ITEM_QUEUED,
+	ITEM_OPEN, /* its bundle may still grow: in no queue */
+	ITEM_PART, /* of a bundle, behind its first chunk, which stands for all */
 	ITEM_RUNNING,
-	ITEM_HELD /* output of a batch not yet accepted */,
+	ITEM_HELD, /* output of a batch not yet accepted */
 	ITEM_DELIVERED
 };
 
@@ -55,23 +63,34 @@ struct item {
 	uint32_t generation;
 	uint32_t stage, slot;
 	uint32_t attempt;
-	uint32_t own_deaths, kills, rebuilds;
+	uint32_t own_deaths, kills, rebuilds, user_failures;
 	uint32_t outputs; /* made in this attempt */
 	uint32_t next;    /* free list, or the next output held with this one */
 	uint32_t held_first, held_last;
 	uint32_t resident_before, resident_after; /* the list of chunks in memory, in no order that matters */
+	uint32_t before, after;                   /* the list of all that is not done (order.c) */
+	uint32_t head;                            /* towards the first of its bundle, itself if it is that */
+	uint32_t part_first, part_last, part_next;
+	uint32_t absent, spilled; /* chunks of the bundle that are not in memory; of these, spilled ones */
 	uint8_t state, place;
+	bool listed;
 	bool giving_up, stopping; /* told so; the answer is awaited */
 	bool alone;               /* wants a fresh worker for itself */
+	bool exclusive;           /* and no other worker busy meanwhile: it had too little memory */
 	bool doomed;              /* not wanted any more: freed when its I/O has ended */
 	bool unspillable;         /* spilling it failed once */
 	int64_t bytes;            /* of the chunk; of a split: what it needs at least */
 	int64_t rows;
+	int64_t task_bytes, task_rows; /* of the whole bundle */
+	int64_t held_bytes;            /* of the outputs held with it */
 	int64_t grant;
 	int64_t need;          /* after giving up: what must be free before it is started again */
 	uint64_t kills_before; /* of the whole stage, when its own were first counted */
 	uint64_t rebuild;      /* the chunk for which this split runs again, or WEIR_NO_CHUNK */
-	uint64_t path[];       /* stage_count + 2: the path, outputs accepted, zeros */
+	uint32_t
+		precedence; /* of such, which have their bundle's path: in the order in which they were lost, all before it */
+	uint64_t split;  /* then: its number; the path is that of the bundle which waits for the chunk */
+	uint64_t path[]; /* stage_count + 2: the path, outputs accepted, zeros */
 };
 
 enum slot_state { SLOT_ABSENT, SLOT_STARTING, SLOT_UP, SLOT_DYING, SLOT_DEAD, SLOT_STOPPED };
@@ -83,12 +102,15 @@ struct slot {
 	bool alone;    /* runs a batch that wants it for itself */
 	bool retiring; /* killed for its memory */
 	bool was_up;   /* since it was last started */
+	bool over;     /* killed at work, for more memory than there is */
+	uint32_t idle; /* measurements in a row that found it idle */
 	uint32_t generation;
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
 	int64_t asked;
-	int64_t kept;   /* lanes: memory kept between tasks */
-	int64_t memory; /* workers: private memory as booked */
+	int64_t kept;    /* lanes: memory kept between tasks */
+	int64_t memory;  /* workers: private memory as booked */
+	int64_t leaving; /* of it, what is expected back when it is dead */
 	uint64_t wait_since;
 };
 
@@ -102,8 +124,14 @@ struct stage {
 	uint32_t flying; /* items in its slots */
 	uint32_t up;     /* slots that have come up and not died since */
 	uint32_t spawns_failed;
-	bool shrunk;    /* workers were let go for their memory */
-	uint64_t kills; /* batches lost to kills from outside */
+	uint32_t busy;   /* slots with something in them */
+	uint32_t live;   /* items on their way to it, in it, or held in front of it */
+	bool shrunk;     /* workers were let go for their memory */
+	bool closed;     /* nothing will come any more, its workers were sent home */
+	uint8_t held_by; /* a wait and one: what the oldest of its queue waits for, since held_since */
+	uint64_t held_since;
+	int64_t estimate; /* workers: what the next one is taken to need */
+	uint64_t kills;   /* batches lost to kills from outside */
 	struct weir_stage_stats stats;
 	int64_t first_grant;
 };
@@ -113,6 +141,7 @@ struct weir_core {
 	int64_t budget, limit, overdraft;
 	bool preserve_order, has_consumer;
 	bool started, ordered, ended;
+	bool quiet; /* bundles are not looked at: the list is being cut */
 	bool cutting, cut_all;
 	uint32_t stage_count, slot_count;
 	struct stage *stages;   /* stage_count */
@@ -123,6 +152,9 @@ struct weir_core {
 	char *items;
 	size_t item_size, item_capacity;
 	uint32_t item_count, free_head, resident_head, live;
+	uint32_t first, last; /* of the list of all that is not done */
+	uint32_t opens, parts, exclusives;
+	bool exclusive_runs;
 
 	uint64_t split_next;
 	uint64_t *enough; /* a path: what lies behind it is not wanted; NULL: none */
@@ -131,13 +163,17 @@ struct weir_core {
 	/* The books. Σ grant + kept = granted; Σ bytes of chunks in memory = resident. */
 	int64_t granted, resident, workers, spilled, excess;
 	int64_t freeing; /* of these, what spills and revoked grants under way will free */
+	uint64_t milli_cpus, milli_gpus, cpus_taken, gpus_taken;
+	int64_t held_bytes_max;
 	uint32_t asking, turning, pausing, io_pending, lanes_running, workers_dying;
 	uint32_t asker; /* the oldest that waits for memory; NO_ITEM: not known. Who waits does not move */
-	uint32_t rebuild_count;
+	uint32_t rebuild_count, lost_count;
 	bool trimmed;
 
 	int ending; /* WEIR_OK while it goes well */
 	char reason[320];
+	struct weir_run culprit; /* attempt 0: none */
+	uint64_t culprit_split;
 	struct weir_core_stats stats;
 
 	/* Of the current step. */
@@ -160,7 +196,9 @@ static inline struct weir_run item_run(const struct weir_core *core, uint32_t in
 	const struct item *item = item_at(core, index);
 
 	return (struct weir_run){.stage = item->stage,
-				 .task = item->stage ? item_chunk(core, index) : item->path[0],
+				 .task = item->stage                      ? item_chunk(core, index)
+					 : item->rebuild == WEIR_NO_CHUNK ? item->path[0]
+									  : item->split,
 				 .attempt = item->attempt};
 }
 
@@ -191,9 +229,23 @@ bool weir_exec_item_before(const struct weir_core *core, uint32_t a, uint32_t b)
 void weir_exec_heap_push(struct weir_core *core, struct heap *heap, uint32_t index);
 uint32_t weir_exec_heap_pop(struct weir_core *core, struct heap *heap);
 void weir_exec_heap_filter(struct weir_core *core, struct heap *heap, bool (*keep)(struct weir_core *, uint32_t));
-/* The oldest of what is queued or runs in stages 0 … `stage_last`; NO_ITEM: nothing. */
+
+/* order.c */
+void weir_exec_list(struct weir_core *core, uint32_t index, uint32_t at); /* before `at`; NO_ITEM: at the end */
+void weir_exec_unlist(struct weir_core *core, uint32_t index); /* if it is listed; its neighbours may now meet */
+void weir_exec_unlink(struct weir_core *core, uint32_t index);
+/* The oldest that is not done in stages 0 … `stage_last`; NO_ITEM: nothing. */
 uint32_t weir_exec_oldest(const struct weir_core *core, uint32_t stage_last);
 uint32_t weir_exec_front(const struct weir_core *core); /* the oldest of all, deliveries included */
+
+/* bundle.c */
+bool weir_exec_bundles(const struct weir_core *core, uint32_t stage);
+uint32_t weir_exec_bundle_head(const struct weir_core *core, uint32_t index);
+void weir_exec_bundle_open(struct weir_core *core, uint32_t index); /* a chunk accepted for the first time */
+void weir_exec_bundle_look(struct weir_core *core, uint32_t index); /* NO_ITEM: nothing. Something changed behind it */
+bool weir_exec_bundle_force(struct weir_core *core);                /* the front goes with what there is */
+/* All of a bundle, its first and its parts: for (i = head; i != NO_ITEM; i = weir_exec_bundle_next(core, head, i)) */
+uint32_t weir_exec_bundle_next(const struct weir_core *core, uint32_t head, uint32_t index);
 
 /* memory.c */
 int64_t weir_exec_room(const struct weir_core *core); /* bytes that may still be given out; negative under pressure */
@@ -234,18 +286,28 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage, uint32_t index); /* WEIR_NO_SLOT: none now */
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage);
 bool weir_exec_pool_shrink(struct weir_core *core); /* false: no worker can be let go */
+void weir_exec_pool_idle(struct weir_core *core, uint32_t stage,
+			 uint32_t slot);          /* measured, and it had nothing to do */
+bool weir_exec_pool_over(struct weir_core *core); /* stops a worker that grew; false: none can be */
+void weir_exec_pool_begin(struct weir_core *core, uint32_t stage);
 
 /* flow.c */
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of the queue in front of a stage */
 uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage);  /* what counts against it */
 void weir_exec_accept(struct weir_core *core, uint32_t index);             /* into the queue of its stage */
 void weir_exec_settle(struct weir_core *core);
+void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, bool taken); /* became busy, or idle */
 
 /* policy.c */
-bool weir_exec_policies_agree(const struct weir_core *core, uint32_t stage, uint32_t index); /* NO_ITEM: a new split */
+/* index NO_ITEM: a new split. What does not agree is kept as the stage's reason to wait. */
+bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t index);
+void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by);
+bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage); /* for one more busy slot */
 int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint32_t index);
 
 /* core.c */
-void weir_exec_fail(struct weir_core *core, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* `index`: the task that is to blame, or NO_ITEM. */
+void weir_exec_fail(struct weir_core *core, uint32_t index, int code, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
 
 #endif

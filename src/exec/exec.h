@@ -23,18 +23,22 @@
  *   - while the run has not ended there is an event to wait for: it never stalls;
  *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside (counted
  *     anew when the others of its stage are killed as often: that is a storm, not this task); from the third on it has a
- *     fresh worker to itself;
+ *     fresh worker to itself; one that was short of memory is tried once more, when it is the front and no other worker is
+ *     busy;
+ *   - a task is one chunk, or a bundle of neighbours in the input's order; a bundle is the same in every attempt;
  *   - after END no slot runs, nothing is pinned, granted or queued.
  *
  * What keeps it moving. Everything in a run has a position in the input's order; the front is the oldest thing that is not
  * done. Escapes, all of them the front's, each met by the simulation (docs/decisions/0020-escapes.md):
- *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream;
+ *   - FRONT_STARTS: no policy holds the front back: it starts, or goes on after an output, whatever waits downstream; and it
+ *     does not wait for more rows than it has when nothing moves that could bring them;
  *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on,
  *     workers without a batch are let go but for one a stage;
  *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
  *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures.
  * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
- * given out and chunks are spilled until it is kept again.
+ * given out, chunks are spilled and idle workers let go until it is kept again. Past the limit, workers that have grown are
+ * stopped at their work, from the youngest on, and what they ran is repeated by itself.
  */
 #ifndef WEIR_EXEC_EXEC_H
 #define WEIR_EXEC_EXEC_H

@@ -30,8 +30,14 @@ void weir_exec_accept(struct weir_core *core, uint32_t index)
 		weir_exec_chunk_free(core, index);
 		return;
 	}
+	if (item->attempt == 0 && weir_exec_bundles(core, item->stage)) {
+		weir_exec_bundle_open(core, index);
+		return;
+	}
 	weir_exec_heap_push(
 		core, item->stage == core->stage_count ? &core->deliveries : &core->stages[item->stage].queue, index);
+	/* Who stands before it and waits for rows learns that none will come from here. */
+	weir_exec_bundle_look(core, item->before);
 }
 
 static bool serve_turns(struct weir_core *core)
@@ -107,12 +113,25 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 	item->outputs = 0;
 	item->need = 0;
 	item->grant = grant;
+	stage->held_by = 0;
 	core->granted += grant;
+	if (slot->flight_count == 0)
+		weir_exec_slot_taken(core, stage, true);
 	slot_flight(stage, slot_index)[slot->flight_count++] = index;
 	slot->given++;
+	slot->idle = 0;
 	slot->alone = item->alone;
+	core->exclusive_runs |= item->exclusive && !MUTANT(34);
 	stage->flying++;
 	core->lanes_running += is_lanes(stage);
+	for (uint32_t part = item->part_first; part != NO_ITEM; part = item_at(core, part)->part_next)
+		emit(core, (struct weir_action){.kind = WEIR_DO_TASK_PART,
+						.stage = item->stage,
+						.slot = slot_index,
+						.generation = slot->generation,
+						.run = item_run(core, index),
+						.chunk = item_chunk(core, part),
+						.bytes = item_at(core, part)->bytes});
 	emit(core, (struct weir_action){.kind = WEIR_DO_START_TASK,
 					.stage = item->stage,
 					.slot = slot_index,
@@ -120,6 +139,19 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 					.run = item_run(core, index),
 					.chunk = item->place == PLACE_NONE ? WEIR_NO_CHUNK : item_chunk(core, index),
 					.bytes = grant + slot->kept});
+}
+
+void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, bool taken)
+{
+	if (taken) {
+		stage->busy++;
+		core->cpus_taken += stage->spec.milli_cpus;
+		core->gpus_taken += stage->spec.milli_gpus;
+	} else {
+		stage->busy--;
+		core->cpus_taken -= stage->spec.milli_cpus;
+		core->gpus_taken -= stage->spec.milli_gpus;
+	}
 }
 
 static uint32_t idle_lane(const struct stage *stage)
@@ -140,21 +172,25 @@ static bool start_next(struct weir_core *core, uint32_t s)
 		return false;
 	index = stage->queue.items[0];
 	item = item_at(core, index);
-	if (item->place == PLACE_SPILLED)
-		return weir_exec_restore(core, index);
-	if (item->place != PLACE_RESIDENT && item->place != PLACE_NONE)
-		return false;
+	if (item->absent > 0) {
+		weir_exec_held_back(core, s, WEIR_WAIT_MEMORY);
+		return item->spilled > 0 && weir_exec_restore(core, index);
+	}
 	if (is_lanes(stage)) {
 		slot = idle_lane(stage);
-		if (slot == WEIR_NO_SLOT)
+		if (slot == WEIR_NO_SLOT) {
+			weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
 			return false;
+		}
 	}
 	if (!weir_exec_policies_agree(core, s, index) && (weir_exec_front(core) != index || MUTANT(15)))
 		return false;
 	if (!is_lanes(stage)) {
 		slot = weir_exec_worker_for(core, s, index);
-		if (slot == WEIR_NO_SLOT)
+		if (slot == WEIR_NO_SLOT) {
+			weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
 			return weir_exec_pool_grow(core, s);
+		}
 	}
 	start(core, index, slot);
 	return true;
@@ -183,12 +219,14 @@ static bool deliver_next(struct weir_core *core)
 		return false;
 	index = core->deliveries.items[0];
 	item = item_at(core, index);
-	if (item->place == PLACE_SPILLED)
+	if (item->spilled > 0)
 		return weir_exec_restore(core, index);
 	if (core->delivered_count == DELIVER_AHEAD || item->place != PLACE_RESIDENT)
 		return false;
-	older = weir_exec_oldest(core, core->stage_count - 1);
-	if (older != NO_ITEM && weir_exec_item_before(core, older, index) && !MUTANT(16) &&
+	older = core->first;
+	while (item_at(core, older)->state == ITEM_DELIVERED)
+		older = item_at(core, older)->after;
+	if (older != index && !MUTANT(16) &&
 	    (core->preserve_order || core->deliveries.count < weir_exec_capacity(core, core->stage_count)))
 		return false;
 	weir_exec_heap_pop(core, &core->deliveries);
@@ -199,10 +237,23 @@ static bool deliver_next(struct weir_core *core)
 	return true;
 }
 
+/* What held a stage back since the last step. */
+static void count_waits(struct weir_core *core)
+{
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		struct stage *stage = &core->stages[s];
+
+		if (stage->held_by)
+			stage->stats.wait_ns[stage->held_by - 1] += core->now - stage->held_since;
+		stage->held_by = 0;
+	}
+}
+
 void weir_exec_settle(struct weir_core *core)
 {
 	bool moved = true;
 
+	count_waits(core);
 	while (moved && !core->ending) {
 		moved = false;
 		if (core->turning > 0)
@@ -215,8 +266,11 @@ void weir_exec_settle(struct weir_core *core)
 			while (start_next(core, s))
 				moved = true;
 		moved |= deliver_next(core);
+		if (!moved) {
+			cut_next(core);
+			moved = core->opens > 0 && weir_exec_bundle_force(core);
+		}
 	}
-	cut_next(core);
 	if (core->asking > 0 || core->live > core->stages[0].flying)
 		weir_exec_help_front(core);
 	if (core->asking == 0)

@@ -1,4 +1,4 @@
-/* Items, their order and the heaps in which they wait. */
+/* Items, their positions and the heaps in which they wait. */
 #include "exec/core_impl.h"
 
 #include <string.h>
@@ -38,8 +38,13 @@ uint32_t weir_exec_item_new(struct weir_core *core, uint32_t stage)
 	item->stage = stage;
 	item->slot = WEIR_NO_SLOT;
 	item->next = item->held_first = item->held_last = NO_ITEM;
+	item->part_first = item->part_last = item->part_next = NO_ITEM;
+	item->head = index;
 	item->rebuild = WEIR_NO_CHUNK;
+	item->precedence = UINT32_MAX;
 	core->live++;
+	if (stage < core->stage_count)
+		core->stages[stage].live++;
 	return index;
 }
 
@@ -47,8 +52,11 @@ void weir_exec_item_free(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
-	WEIR_ASSERT(item->state != ITEM_FREE && !item->grant);
+	WEIR_ASSERT(item->state != ITEM_FREE && !item->grant && !item->listed);
 	weir_exec_item_place(core, index, PLACE_NONE);
+	core->exclusives -= item->exclusive;
+	if (item->stage < core->stage_count)
+		core->stages[item->stage].live--;
 	item->state = ITEM_FREE;
 	item->generation++;
 	item->next = core->free_head;
@@ -56,11 +64,18 @@ void weir_exec_item_free(struct weir_core *core, uint32_t index)
 	core->live--;
 }
 
+static bool is_absent(enum item_place place)
+{
+	return place != PLACE_NONE && place != PLACE_RESIDENT;
+}
+
 /* Chunks in memory are listed: who looks for one to spill must not walk over all that were spilled before. */
 void weir_exec_item_place(struct weir_core *core, uint32_t index, enum item_place place)
 {
-	struct item *item = item_at(core, index);
+	struct item *item = item_at(core, index), *head = item_at(core, weir_exec_bundle_head(core, index));
 
+	head->absent = head->absent + is_absent(place) - is_absent(item->place);
+	head->spilled = head->spilled + (place == PLACE_SPILLED) - (item->place == PLACE_SPILLED);
 	if (item->place == PLACE_RESIDENT) {
 		if (item->resident_before == NO_ITEM)
 			core->resident_head = item->resident_after;
@@ -99,7 +114,9 @@ int weir_exec_position_compare(const struct weir_core *core, const uint64_t *a, 
 
 bool weir_exec_item_before(const struct weir_core *core, uint32_t a, uint32_t b)
 {
-	return weir_exec_position_compare(core, item_at(core, a)->path, item_at(core, b)->path) < 0;
+	int order = weir_exec_position_compare(core, item_at(core, a)->path, item_at(core, b)->path);
+
+	return order < 0 || (order == 0 && item_at(core, a)->precedence < item_at(core, b)->precedence);
 }
 
 void weir_exec_heap_push(struct weir_core *core, struct heap *heap, uint32_t index)
@@ -158,39 +175,4 @@ void weir_exec_heap_filter(struct weir_core *core, struct heap *heap, bool (*kee
 	heap->count = kept;
 	for (size_t at = kept / 2; at-- > 0;)
 		sift_down(core, heap, at);
-}
-
-static uint32_t older(const struct weir_core *core, uint32_t a, uint32_t b)
-{
-	return a == NO_ITEM || weir_exec_item_before(core, b, a) ? b : a;
-}
-
-/* Stage 0 comes first: a split that runs again for a lost chunk has that chunk's position and stands for it. */
-uint32_t weir_exec_oldest(const struct weir_core *core, uint32_t stage_last)
-{
-	uint32_t oldest = NO_ITEM, flying;
-
-	for (uint32_t s = 0; s <= stage_last; s++) {
-		const struct stage *stage = &core->stages[s];
-
-		if (stage->queue.count > 0)
-			oldest = older(core, oldest, stage->queue.items[0]);
-		flying = stage->flying;
-		for (uint32_t w = 0; flying > 0; w++)
-			for (uint32_t i = 0; i < stage->slots[w].flight_count; i++, flying--)
-				if (!item_at(core, slot_flight(stage, w)[i])->stopping)
-					oldest = older(core, oldest, slot_flight(stage, w)[i]);
-	}
-	return oldest;
-}
-
-uint32_t weir_exec_front(const struct weir_core *core)
-{
-	uint32_t oldest = weir_exec_oldest(core, core->stage_count - 1);
-
-	if (core->deliveries.count > 0)
-		oldest = older(core, oldest, core->deliveries.items[0]);
-	for (uint32_t i = 0; i < core->delivered_count; i++)
-		oldest = older(core, oldest, core->delivered[i]);
-	return oldest;
 }

@@ -6,7 +6,8 @@
  *          OUTPUT         waiting ── GIVE_UP, STOP_TASK ──▶ unwinding
  *
  * A lane's outputs are accepted as they come: a lane cannot die alone. When its task was given up and runs again, outputs
- * that were accepted before are dropped by number. A worker's outputs are held until its batch is done. */
+ * that were accepted before are dropped by number. A worker's outputs are held until its batch is done; when they have
+ * become many, those so far are accepted by number too, and a second attempt's are dropped up to there. */
 #include "exec/core_impl.h"
 
 #include <string.h>
@@ -86,6 +87,7 @@ void weir_exec_stop_task(struct weir_core *core, uint32_t index)
 		core->freeing -= item->grant;
 	item->giving_up = false;
 	item->stopping = true;
+	weir_exec_unlist(core, index);
 	weir_exec_wait_end(core, &core->stages[item->stage], &core->stages[item->stage].slots[item->slot]);
 	tell(core, index, WEIR_DO_STOP_TASK);
 }
@@ -135,11 +137,15 @@ void weir_exec_flight_remove(struct weir_core *core, uint32_t index)
 		at++;
 	slot->flight_count--;
 	memmove(flight + at, flight + at + 1, (slot->flight_count - at) * sizeof(*flight));
+	if (slot->flight_count == 0)
+		weir_exec_slot_taken(core, stage, false);
 	stage->flying--;
 	core->lanes_running -= is_lanes(stage);
 	if (is_lanes(stage))
 		weir_exec_wait_end(core, stage, slot);
 	slot->alone = false;
+	if (item->exclusive) /* while such a one runs, nothing runs beside it */
+		core->exclusive_runs = false;
 	item->slot = WEIR_NO_SLOT;
 	item->outputs = 0;
 }
@@ -206,9 +212,13 @@ static void drop_output(struct weir_core *core, const struct weir_event *event)
 static void keep_output(struct weir_core *core, uint32_t maker, uint32_t index, const struct weir_event *event)
 {
 	struct item *item = item_at(core, index), *of = item_at(core, maker);
+	struct item *head = item_at(core, weir_exec_bundle_head(core, index));
+	int64_t bytes = event->bytes > 0 ? event->bytes : 0, rows = event->rows > 0 ? event->rows : 0;
 
-	item->bytes = event->bytes > 0 ? event->bytes : 0;
-	item->rows = event->rows > 0 ? event->rows : 0;
+	head->task_bytes += bytes - item->bytes; /* one that was lost counts already */
+	head->task_rows += rows - item->rows;
+	item->bytes = bytes;
+	item->rows = rows;
 	weir_exec_item_place(core, index, PLACE_RESIDENT);
 	core->resident += item->bytes;
 	if (!MUTANT(25))
@@ -230,7 +240,7 @@ static void rebuilt(struct weir_core *core, uint32_t maker, const struct weir_ev
 	if (lost == NO_ITEM) {
 		drop_output(core, event);
 		weir_exec_stop_task(core, maker);
-	} else if (ordinal != of->path[1]) {
+	} else if (ordinal != item_at(core, lost)->path[1]) {
 		drop_output(core, event);
 		weir_exec_wait_begin(core, &core->stages[of->stage].slots[of->slot], WAITS_RESUME);
 	} else {
@@ -239,10 +249,34 @@ static void rebuilt(struct weir_core *core, uint32_t maker, const struct weir_ev
 	}
 }
 
-static void count_out(struct stage *stage, const struct item *output)
+static void hand_over(struct weir_core *core, uint32_t maker, uint32_t index)
 {
-	stage->stats.rows_out += (uint64_t)output->rows;
-	stage->stats.bytes_out += (uint64_t)output->bytes;
+	struct stage *stage = &core->stages[item_at(core, maker)->stage];
+
+	stage->stats.rows_out += (uint64_t)item_at(core, index)->rows;
+	stage->stats.bytes_out += (uint64_t)item_at(core, index)->bytes;
+	weir_exec_list(core, index, maker);
+	weir_exec_accept(core, index);
+}
+
+/* The outputs held with a task are accepted or forgotten. */
+static void held_end(struct weir_core *core, uint32_t index, bool accept)
+{
+	struct item *item = item_at(core, index);
+	uint32_t held = item->held_first;
+
+	item->held_first = item->held_last = NO_ITEM;
+	item->held_bytes = 0;
+	while (held != NO_ITEM) {
+		uint32_t next = item_at(core, held)->next;
+
+		item_at(core, held)->next = NO_ITEM;
+		if (accept)
+			hand_over(core, index, held);
+		else
+			weir_exec_chunk_free(core, held);
+		held = next;
+	}
 }
 
 void weir_exec_output(struct weir_core *core, const struct weir_event *event)
@@ -260,7 +294,7 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 	stage = &core->stages[item->stage];
 	if (event->chunk != item->outputs) { /* the message came twice; a gap cannot be */
 		if (event->chunk > item->outputs)
-			weir_exec_fail(core, WEIR_E_INTERNAL, "%s: an output was reported out of order",
+			weir_exec_fail(core, index, WEIR_E_INTERNAL, "%s: an output was reported out of order",
 				       stage->spec.name);
 		return;
 	}
@@ -277,14 +311,14 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 	if (is_lanes(stage)) {
 		weir_exec_wait_end(core, stage, &stage->slots[event->slot]);
 		weir_exec_wait_begin(core, &stage->slots[event->slot], WAITS_RESUME);
-		if (ordinal < item->path[item->stage + 1] && !MUTANT(9)) {
-			drop_output(core, event);
-			return;
-		}
+	}
+	if (ordinal < item->path[item->stage + 1] && !(is_lanes(stage) ? MUTANT(9) : MUTANT(29))) {
+		drop_output(core, event);
+		return;
 	}
 	if (item->stage + 1 == core->stage_count && !core->has_consumer) {
 		drop_output(core, event);
-		weir_exec_fail(core, WEIR_E_INTERNAL, "%s: a sink made an output", stage->spec.name);
+		weir_exec_fail(core, index, WEIR_E_INTERNAL, "%s: a sink made an output", stage->spec.name);
 		return;
 	}
 	child = weir_exec_item_new(core, item->stage + 1);
@@ -295,16 +329,19 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 	keep_output(core, index, child, event);
 	if (is_lanes(stage)) {
 		item->path[item->stage + 1] = ordinal + 1;
-		count_out(stage, made);
-		weir_exec_accept(core, child);
-	} else if (MUTANT(10)) {
-		weir_exec_accept(core, child);
-	} else {
-		if (item->held_first == NO_ITEM)
-			item->held_first = child;
-		else
-			item_at(core, item->held_last)->next = child;
-		item->held_last = child;
+		hand_over(core, index, child);
+		return;
+	}
+	if (item->held_first == NO_ITEM)
+		item->held_first = child;
+	else
+		item_at(core, item->held_last)->next = child;
+	item->held_last = child;
+	item->held_bytes += made->bytes;
+	if (item->held_bytes > core->held_bytes_max || MUTANT(10)) {
+		if (!MUTANT(10) && !MUTANT(30))
+			item->path[item->stage + 1] = ordinal + 1;
+		held_end(core, index, true);
 	}
 }
 
@@ -312,24 +349,10 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 static void end_run(struct weir_core *core, uint32_t index, int64_t kept, bool accept)
 {
 	struct item *item = item_at(core, index);
-	uint32_t held = item->held_first;
 
 	weir_exec_grant_end(core, &core->stages[item->stage].slots[item->slot], item, kept);
 	weir_exec_flight_remove(core, index);
-	item->held_first = item->held_last = NO_ITEM;
-	while (held != NO_ITEM) {
-		struct item *output = item_at(core, held);
-		uint32_t next = output->next;
-
-		output->next = NO_ITEM;
-		if (accept) {
-			count_out(&core->stages[item->stage], output);
-			weir_exec_accept(core, held);
-		} else {
-			weir_exec_chunk_free(core, held);
-		}
-		held = next;
-	}
+	held_end(core, index, accept);
 }
 
 void weir_exec_task_lost(struct weir_core *core, uint32_t index)
@@ -356,17 +379,61 @@ void weir_exec_task_done(struct weir_core *core, const struct weir_event *event)
 	item = item_at(core, index);
 	wanted = !item->stopping && item->rebuild == WEIR_NO_CHUNK;
 	if (item->rebuild != WEIR_NO_CHUNK && !item->stopping)
-		weir_exec_fail(core, WEIR_E_INTERNAL, "%s: a split that ran again made less than the first time",
+		weir_exec_fail(core, index, WEIR_E_INTERNAL, "%s: a split that ran again made less than the first time",
 			       core->stages[0].spec.name);
 	if (wanted) {
 		core->stats.tasks_done++;
 		core->stats.splits_done += item->stage == 0;
 		core->stages[item->stage].stats.tasks_done++;
-		core->stages[item->stage].stats.rows_in += (uint64_t)item->rows;
-		core->stages[item->stage].stats.bytes_in += item->stage ? (uint64_t)item->bytes : 0;
+		core->stages[item->stage].stats.rows_in += (uint64_t)item->task_rows;
+		core->stages[item->stage].stats.bytes_in += (uint64_t)item->task_bytes;
 	}
 	end_run(core, index, event->bytes, wanted);
 	weir_exec_chunk_free(core, index);
+}
+
+/* Beside other batches it had too little memory; with no other worker busy it may have enough. What user code raises is
+ * tried again as often as the stage says. */
+static bool runs_again(struct weir_core *core, uint32_t index, int code)
+{
+	struct item *item = item_at(core, index);
+
+	if (code == WEIR_E_MEMORY && !item->exclusive) {
+		item->exclusive = item->alone = true;
+		core->exclusives++;
+		return true;
+	}
+	return code == WEIR_E_USER && ++item->user_failures <= core->stages[item->stage].spec.user_retries + MUTANT(37);
+}
+
+/* So many tasks may fail for good in user code; their rows are left out. */
+static bool left_out(struct stage *stage, const struct item *item)
+{
+	const struct weir_stage_spec *spec = &stage->spec;
+
+	if (item->user_failures < spec->user_retries ||
+	    (spec->errored_max >= 0 && stage->stats.tasks_errored >= (uint64_t)spec->errored_max + MUTANT(38)))
+		return false;
+	stage->stats.tasks_errored++;
+	return true;
+}
+
+static void refuse_task(struct weir_core *core, uint32_t index, const struct weir_event *event)
+{
+	const struct item *item = item_at(core, index);
+	const struct stage *stage = &core->stages[item->stage];
+	int code = event->code ? event->code : WEIR_E_INTERNAL;
+	int64_t memory = event->bytes > 0 ? event->bytes : stage->slots[item->slot].memory;
+	char has[24], batch[24], limit[24];
+
+	if (!is_lanes(stage) && code == WEIR_E_MEMORY)
+		weir_exec_fail(core, index, code,
+			       "%s: out of memory on a batch of %s by itself, with %s in its worker; the limit is %s",
+			       stage->spec.name, weir_format_bytes(item->task_bytes, batch, sizeof(batch)),
+			       weir_format_bytes(memory, has, sizeof(has)),
+			       weir_format_bytes(core->limit, limit, sizeof(limit)));
+	else
+		weir_exec_fail(core, index, code, "%s: %s", stage->spec.name, weir_code_text(code));
 }
 
 void weir_exec_task_failed(struct weir_core *core, const struct weir_event *event)
@@ -384,18 +451,16 @@ void weir_exec_task_failed(struct weir_core *core, const struct weir_event *even
 		weir_exec_chunk_free(core, index);
 		return;
 	}
-	end_run(core, index, event->bytes, false);
-	if (is_lanes(stage) && event->code == WEIR_E_GIVE_UP) {
-		core->stats.retries++;
-		stage->stats.retries++;
-	} else if (!is_lanes(stage) && event->code == WEIR_E_MEMORY && !item->alone) {
-		item->alone = true; /* beside other batches it had too little; alone it may have enough */
-		core->stats.retries++;
-		stage->stats.retries++;
-	} else {
-		weir_exec_fail(core, event->code ? event->code : WEIR_E_INTERNAL, "%s: %s", stage->spec.name,
-			       weir_code_text(event->code ? event->code : WEIR_E_INTERNAL));
+	if (!is_lanes(stage) && event->code == WEIR_E_USER && left_out(stage, item)) {
+		end_run(core, index, 0, false);
+		weir_exec_chunk_free(core, index);
+		return;
 	}
+	if (!(is_lanes(stage) ? event->code == WEIR_E_GIVE_UP : runs_again(core, index, event->code)))
+		refuse_task(core, index, event);
+	end_run(core, index, is_lanes(stage) ? event->bytes : 0, false);
+	core->stats.retries += !core->ending;
+	stage->stats.retries += !core->ending;
 	weir_exec_accept(core, index);
 }
 
@@ -418,11 +483,21 @@ void weir_exec_enough(struct weir_core *core, const struct weir_event *event)
 	item = item_at(core, index);
 	if (core->enough && weir_exec_position_compare(core, item->path, core->enough) >= 0)
 		return;
+	if (item->part_last != NO_ITEM)
+		item = item_at(core, item->part_last);
 	core->enough = core->enough_path;
 	memset(core->enough, 0, (core->stage_count + 2) * sizeof(*core->enough));
 	memcpy(core->enough, item->path, (item->stage + 1) * sizeof(*core->enough));
 	core->enough[item->stage]++;
 	core->cut_all = true;
+	core->quiet = true;
+	for (uint32_t i = core->last, before; i != NO_ITEM; i = before) {
+		before = item_at(core, i)->before;
+		if (weir_exec_position_compare(core, item_at(core, i)->path, core->enough) < 0)
+			break;
+		if (item_at(core, i)->state == ITEM_OPEN)
+			weir_exec_chunk_free(core, i);
+	}
 	for (uint32_t s = 0; s < core->stage_count; s++) {
 		struct stage *stage = &core->stages[s];
 
@@ -437,4 +512,13 @@ void weir_exec_enough(struct weir_core *core, const struct weir_event *event)
 			}
 	}
 	weir_exec_heap_filter(core, &core->deliveries, is_wanted);
+	core->quiet = false;
+	for (uint32_t i = core->last, before; i != NO_ITEM; i = before) {
+		bool wanted = weir_exec_position_compare(core, item_at(core, i)->path, core->enough) < 0;
+
+		before = item_at(core, i)->before;
+		weir_exec_bundle_look(core, i);
+		if (wanted)
+			break;
+	}
 }

@@ -58,7 +58,7 @@ void weir_exec_grant_end(struct weir_core *core, struct slot *slot, struct item 
 	slot->kept = kept;
 }
 
-void weir_exec_chunk_free(struct weir_core *core, uint32_t index)
+static void chunk_free(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
@@ -82,6 +82,30 @@ void weir_exec_chunk_free(struct weir_core *core, uint32_t index)
 	weir_exec_item_free(core, index);
 }
 
+void weir_exec_chunk_free(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+	uint32_t part = item->part_first;
+
+	weir_exec_unlist(core, index);
+	core->opens -= item->state == ITEM_OPEN;
+	if (item->state == ITEM_OPEN)
+		item->state = ITEM_QUEUED;
+	item->part_first = item->part_last = NO_ITEM;
+	while (part != NO_ITEM) {
+		struct item *other = item_at(core, part);
+		uint32_t next = other->part_next;
+
+		other->head = part; /* by itself: what it still has to do with the disk concerns nobody else */
+		other->state = ITEM_QUEUED;
+		other->part_next = NO_ITEM;
+		core->parts--;
+		chunk_free(core, part);
+		part = next;
+	}
+	chunk_free(core, index);
+}
+
 static void spill(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
@@ -91,6 +115,24 @@ static void spill(struct weir_core *core, uint32_t index)
 	core->io_pending++;
 	core->stats.spills++;
 	emit(core, (struct weir_action){.kind = WEIR_DO_SPILL, .chunk = item_chunk(core, index), .bytes = item->bytes});
+}
+
+/* Nobody works on it and nobody holds it. A bundle that runs has all its chunks pinned. */
+static bool is_idle(const struct weir_core *core, uint32_t index)
+{
+	switch ((enum item_state)item_at(core, index)->state) {
+	case ITEM_QUEUED:
+	case ITEM_OPEN:
+	case ITEM_HELD:
+		return true;
+	case ITEM_PART:
+		return item_at(core, weir_exec_bundle_head(core, index))->state != ITEM_RUNNING;
+	case ITEM_FREE:
+	case ITEM_RUNNING:
+	case ITEM_DELIVERED:
+		break;
+	}
+	return false;
 }
 
 /* The chunk behind `behind` that will be needed last; a batch that runs has its input pinned, and so has the consumer. */
@@ -103,9 +145,10 @@ static uint32_t spill_candidate(const struct weir_core *core, uint32_t behind)
 
 		if (item->unspillable || item->bytes == 0)
 			continue;
-		if (item->state != ITEM_QUEUED && item->state != ITEM_HELD && !MUTANT(2))
+		if (!is_idle(core, i) && !MUTANT(2))
 			continue;
-		if (behind != NO_ITEM && (i == behind || !weir_exec_item_before(core, behind, i)))
+		if (behind != NO_ITEM &&
+		    (weir_exec_bundle_head(core, i) == behind || !weir_exec_item_before(core, behind, i)))
 			continue;
 		if (last == NO_ITEM || weir_exec_item_before(core, last, i))
 			last = i;
@@ -266,7 +309,8 @@ bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 	if (core->spilled == 0)
 		return false;
 	front = weir_exec_front(core);
-	return front != NO_ITEM && front != index && item_at(core, front)->place == PLACE_SPILLED;
+	return front != NO_ITEM && front != index && item_at(core, front)->state != ITEM_OPEN &&
+	       item_at(core, front)->spilled > 0;
 }
 
 static void restore(struct weir_core *core, uint32_t index)
@@ -282,12 +326,19 @@ static void restore(struct weir_core *core, uint32_t index)
 	     (struct weir_action){.kind = WEIR_DO_RESTORE, .chunk = item_chunk(core, index), .bytes = item->bytes});
 }
 
-bool weir_exec_restore(struct weir_core *core, uint32_t index)
+bool weir_exec_restore(struct weir_core *core, uint32_t head)
 {
-	if (weir_exec_room(core) < item_at(core, index)->bytes || weir_exec_older_waits(core, index))
-		return false;
-	restore(core, index);
-	return true;
+	bool restored = false;
+
+	for (uint32_t i = head; i != NO_ITEM; i = weir_exec_bundle_next(core, head, i)) {
+		if (item_at(core, i)->place != PLACE_SPILLED)
+			continue;
+		if (weir_exec_room(core) < item_at(core, i)->bytes || weir_exec_older_waits(core, head))
+			break;
+		restore(core, i);
+		restored = true;
+	}
+	return restored;
 }
 
 /* OLDEST_OVERDRAW. Returns false when even that does not help; the run then ends. */
@@ -299,7 +350,7 @@ static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
 		return true;
 	weir_exec_fail(
-		core, WEIR_E_LIMIT,
+		core, index, WEIR_E_LIMIT,
 		"%s: one %s needs %s more and %s are in use already, the limit is %s: give at least %s",
 		core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
 		item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
@@ -330,6 +381,21 @@ static void free_a_slot(struct weir_core *core, uint32_t front)
 		weir_exec_give_up(core, youngest);
 }
 
+static void restore_front(struct weir_core *core, uint32_t front)
+{
+	for (uint32_t i = front; i != NO_ITEM; i = weir_exec_bundle_next(core, front, i)) {
+		int64_t bytes = item_at(core, i)->bytes;
+		enum room room;
+
+		if (item_at(core, i)->place != PLACE_SPILLED)
+			continue;
+		room = make_room(core, front, bytes);
+		if (room == ROOM_COMING || (room == ROOM_EXHAUSTED && !overdraw(core, front, bytes)))
+			return;
+		restore(core, i);
+	}
+}
+
 void weir_exec_help_front(struct weir_core *core)
 {
 	uint32_t front = weir_exec_front(core);
@@ -354,23 +420,29 @@ void weir_exec_help_front(struct weir_core *core)
 			break;
 		}
 		grant(core, front, weir_exec_room(core));
-	} else if (item->state == ITEM_QUEUED && item->place == PLACE_SPILLED) {
-		enum room room = make_room(core, front, item->bytes);
-
-		if (room == ROOM_COMING || (room == ROOM_EXHAUSTED && !overdraw(core, front, item->bytes)))
-			return;
-		restore(core, front);
+	} else if (item->state == ITEM_QUEUED && item->spilled > 0) {
+		restore_front(core, front);
 	} else if (item->state == ITEM_QUEUED && item->stage < core->stage_count &&
 		   is_lanes(&core->stages[item->stage])) {
 		free_a_slot(core, front);
 	}
 }
 
-/* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget. */
+/* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget, and
+ * by all means below the limit. */
 void weir_exec_relieve(struct weir_core *core)
 {
-	if (weir_exec_room(core) < 0)
-		spill_for(core, weir_exec_front(core), 0);
+	uint32_t front = weir_exec_front(core), victim;
+
+	while (!spill_for(core, front, 0) && weir_exec_pool_shrink(core))
+		;
+	while (used(core) - core->freeing > core->limit && !core->ending && !MUTANT(36)) {
+		victim = front == NO_ITEM ? NO_ITEM : revoke_candidate(core, front);
+		if (victim != NO_ITEM)
+			weir_exec_give_up(core, victim);
+		else if (!weir_exec_pool_over(core))
+			break;
+	}
 }
 
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event)
@@ -399,23 +471,27 @@ void weir_exec_spilled(struct weir_core *core, const struct weir_event *event)
 static void rebuild(struct weir_core *core, uint32_t index, int code)
 {
 	struct item *item = item_at(core, index), *split;
-	uint32_t again;
+	uint32_t again, head = weir_exec_bundle_head(core, index);
 
 	emit(core, (struct weir_action){.kind = WEIR_DO_FREE, .chunk = item_chunk(core, index)});
 	item->generation++;
 	weir_exec_item_place(core, index, PLACE_LOST);
 	if (item->stage != 1 || item->rebuilds >= WEIR_ATTEMPTS_MAX || !is_lanes(&core->stages[0])) {
-		weir_exec_fail(core, code, "a spilled chunk of split %" PRIu64 " could not be read back",
+		weir_exec_fail(core, NO_ITEM, code, "a spilled chunk of split %" PRIu64 " could not be read back",
 			       item->path[0]);
 		return;
 	}
 	item->rebuilds++;
 	again = weir_exec_item_new(core, 0);
 	split = item_at(core, again);
-	/* It stands where the chunk stands, with the outputs that the chunk's own task has made already. */
-	memcpy(split->path, item->path, (core->stage_count + 2) * sizeof(*split->path));
+	/* It stands where the chunk's bundle stands, with the outputs that the bundle's own task has made already. */
+	memcpy(split->path, item_at(core, head)->path, (core->stage_count + 2) * sizeof(*split->path));
 	split->rebuild = item_chunk(core, index);
+	split->split = item->path[0];
+	split->precedence = core->lost_count++;
 	core->stats.retries++;
+	core->stages[0].stats.retries++;
+	weir_exec_list(core, again, head);
 	weir_exec_accept(core, again);
 }
 
@@ -444,6 +520,19 @@ void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
 	}
 }
 
+/* What the next worker is taken to need: as much as any was seen to need, and slowly less when those at work need less. */
+static void estimate(struct stage *stage, const struct slot *slot, int64_t bytes)
+{
+	if (bytes > stage->stats.memory_peak)
+		stage->stats.memory_peak = bytes;
+	if (bytes < stage->spec.slot_memory)
+		bytes = stage->spec.slot_memory;
+	if (bytes > stage->estimate)
+		stage->estimate = MUTANT(35) ? stage->estimate : bytes;
+	else if (slot->flight_count > 0)
+		stage->estimate -= (stage->estimate - bytes) / ESTIMATE_FALLS;
+}
+
 /* A quarter of the difference each time, ten times a second: a second's spike takes little, a steady one all. */
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 {
@@ -464,10 +553,10 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 
 		if (is_lanes(stage) || slot->state != SLOT_UP || slot->generation != event->generation)
 			return;
-		if (event->bytes > stage->stats.memory_peak)
-			stage->stats.memory_peak = event->bytes;
+		estimate(stage, slot, event->bytes);
 		core->workers -= slot->memory;
 		slot->memory = event->bytes > stage->spec.slot_memory ? event->bytes : stage->spec.slot_memory;
 		core->workers += slot->memory;
+		weir_exec_pool_idle(core, event->stage, event->slot);
 	}
 }

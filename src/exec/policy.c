@@ -13,7 +13,7 @@ int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint3
 		return need;
 	item = item_at(core, index);
 	if (!is_lanes(&core->stages[stage]))
-		return item->bytes;
+		return item->task_bytes;
 	if (stage == 0 && item->bytes > need)
 		need = item->bytes;
 	return item->need > need ? item->need : need;
@@ -32,7 +32,7 @@ static bool memory_allows(const struct weir_core *core, uint32_t stage, uint32_t
 	return weir_exec_room(core) >= weir_exec_start_need(core, stage, index) && !weir_exec_older_waits(core, index);
 }
 
-/* Only where order is kept: results that wait for an earlier one must stay few. */
+/* Only where order is kept: results that wait for an earlier one must stay few. What was bundled waits as one. */
 static bool window_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
 	uint32_t front;
@@ -40,8 +40,9 @@ static bool window_allows(const struct weir_core *core, uint32_t stage, uint32_t
 	if (stage > 0 || index != NO_ITEM || !(core->ordered || core->preserve_order))
 		return true;
 	front = weir_exec_front(core);
-	return front == NO_ITEM || core->split_next - item_at(core, front)->path[0] <
-					   (uint64_t)WEIR_WINDOW_SPLITS * core->stages[0].spec.slots + MUTANT(14);
+	return front == NO_ITEM ||
+	       core->split_next - item_at(core, front)->path[0] <
+		       (uint64_t)WEIR_WINDOW_SPLITS * core->stages[0].spec.slots + core->parts + MUTANT(14);
 }
 
 static bool downstream_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
@@ -50,25 +51,52 @@ static bool downstream_allows(const struct weir_core *core, uint32_t stage, uint
 	return weir_exec_waiting(core, stage + 1) < weir_exec_capacity(core, stage + 1);
 }
 
+bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage)
+{
+	const struct weir_stage_spec *spec = &core->stages[stage].spec;
+
+	return (!core->milli_cpus || !spec->milli_cpus || core->cpus_taken + spec->milli_cpus <= core->milli_cpus) &&
+	       (!core->milli_gpus || !spec->milli_gpus || core->gpus_taken + spec->milli_gpus <= core->milli_gpus);
+}
+
+/* A slot that is busy already takes nothing more for what it is given ahead. */
+static bool resources_allow(const struct weir_core *core, uint32_t stage_index, uint32_t index)
+{
+	const struct stage *stage = &core->stages[stage_index];
+
+	(void)index;
+	return weir_exec_resources_left(core, stage_index) || MUTANT(33) ||
+	       stage->flying < stage->busy * stage->spec.in_flight_max;
+}
+
 struct policy {
 	const char *name;
+	enum weir_wait wait;
 	bool (*allows)(const struct weir_core *core, uint32_t stage, uint32_t index);
 };
 
 static const struct policy policies[] = {
-	{"concurrency cap", concurrency_allows},
-	{"memory budget", memory_allows},
-	{"order window", window_allows},
-	{"downstream capacity", downstream_allows},
-	{"lending between operators", NULL}, /* budgets of their own, lent from the last operator backwards */
-	{"actor pools", NULL},               /* a worker that keeps state takes only batches of its own class */
-	{"fractions", NULL},                 /* num_cpus and num_gpus below one */
+	{"concurrency cap", WEIR_WAIT_SLOT, concurrency_allows},
+	{"memory budget", WEIR_WAIT_MEMORY, memory_allows},
+	{"order window", WEIR_WAIT_WINDOW, window_allows},
+	{"downstream capacity", WEIR_WAIT_DOWNSTREAM, downstream_allows},
+	{"logical resources", WEIR_WAIT_RESOURCES, resources_allow},
+	{"lending between operators", WEIR_WAIT_MEMORY,
+	 NULL}, /* budgets of their own, lent from the last operator backwards */
 };
 
-bool weir_exec_policies_agree(const struct weir_core *core, uint32_t stage, uint32_t index)
+bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t index)
 {
 	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
-		if (policies[i].allows && !policies[i].allows(core, stage, index))
+		if (policies[i].allows && !policies[i].allows(core, stage, index)) {
+			weir_exec_held_back(core, stage, policies[i].wait);
 			return false;
+		}
 	return true;
+}
+
+void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by)
+{
+	core->stages[stage].held_by = (uint8_t)(by + 1);
+	core->stages[stage].held_since = core->now;
 }

@@ -3,12 +3,21 @@
  *     STARTING ── ready ──▶ UP ── died, or killed ──▶ DEAD ── when wanted ──▶ STARTING (next generation)
  *
  * The memory of a worker is booked when its slot first starts one and stays booked until the end, so a worker that died
- * can always be started again; or until it is let go for its memory. The first worker of each stage is booked before anything else.
+ * can always be started again; or until it is let go for its memory. The first worker of each stage is booked before
+ * anything else. Booked is what the stage assumes, or what its workers were measured to need, if that is more; for one that
+ * takes a dead one's place as much of that as there is room for.
+ *
+ * A pool grows by as many as wait for a worker, and shrinks to slots_min when measurements keep finding workers idle. Under
+ * pressure idle ones go first. Past the limit a worker that has grown is stopped at its work, the one with the youngest
+ * batch first; what it ran is repeated with no other worker busy; if that is too much again, the run ends and says how
+ * much it was.
  *
  * Of the batches given to a worker it runs the first; when it dies, that one is blamed, the others only wait again. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
 
 /* After workers were let go, so many times a worker's memory must be free before one is started: or it would be let go
  * again at the next ask. */
@@ -19,19 +28,21 @@ void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32
 	struct stage *stage = &core->stages[stage_index];
 	struct slot *slot = &stage->slots[slot_index];
 
-	if (!slot->counted) {
+	int64_t more = stage->estimate - slot->memory;
+
+	if (!slot->counted || more <= weir_exec_room(core)) {
 		slot->counted = true;
-		slot->memory = stage->spec.slot_memory;
-		core->workers += slot->memory;
+		slot->memory += more > 0 ? more : 0;
+		core->workers += more > 0 ? more : 0;
 	}
 	slot->state = SLOT_STARTING;
 	slot->generation++;
-	slot->given = 0;
+	slot->given = slot->idle = 0;
 	emit(core, (struct weir_action){.kind = WEIR_DO_START_WORKER,
 					.stage = stage_index,
 					.slot = slot_index,
 					.generation = slot->generation,
-					.bytes = stage->spec.slot_memory});
+					.bytes = slot->memory});
 }
 
 static void come_up(struct stage *stage, struct slot *slot)
@@ -64,19 +75,43 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 	}
 }
 
+static const char *how_it_died(int code, char *buffer, size_t size)
+{
+	static const struct {
+		int number;
+		const char *name;
+	} signals[] = {{SIGSEGV, "SIGSEGV"}, {SIGBUS, "SIGBUS"},   {SIGABRT, "SIGABRT"}, {SIGFPE, "SIGFPE"},
+		       {SIGILL, "SIGILL"},   {SIGKILL, "SIGKILL"}, {SIGTERM, "SIGTERM"}};
+
+	snprintf(buffer, size,
+		 code == 0  ? "nobody knows how"
+		 : code < 0 ? "by exit status %d"
+			    : "by signal %d",
+		 code < 0 ? -1 - code : code);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (signals[i].number == code)
+			snprintf(buffer, size, "by %s", signals[i].name);
+	return buffer;
+}
+
 /* A kill from outside says little about the batch that was hit, unless it is always the same one. When the others of its
  * stage were hit as often since, it is a storm, and the count begins again. */
-static void blame(struct weir_core *core, struct stage *stage, uint32_t index, enum weir_death death)
+static void blame(struct weir_core *core, struct stage *stage, uint32_t index, const struct weir_event *event)
 {
 	struct item *item = item_at(core, index);
+	char how[48], memory[24], limit[24];
 
 	core->stats.retries++;
 	stage->stats.retries++;
-	if (death == WEIR_DEATH_OWN) {
+	weir_format_bytes(stage->slots[item->slot].memory, memory, sizeof(memory));
+	weir_format_bytes(core->limit, limit, sizeof(limit));
+	if (event->death == WEIR_DEATH_OWN) {
 		if (++item->own_deaths >= WEIR_ATTEMPTS_MAX + MUTANT(11))
-			weir_exec_fail(core, WEIR_E_WORKER,
-				       "%s: a batch of split %" PRIu64 " ended its worker %d times", stage->spec.name,
-				       item->path[0], WEIR_ATTEMPTS_MAX);
+			weir_exec_fail(core, index, WEIR_E_WORKER,
+				       "%s: a batch of split %" PRIu64
+				       " ended its worker %d times, last %s, with %s of memory (limit %s)",
+				       stage->spec.name, item->path[0], WEIR_ATTEMPTS_MAX,
+				       how_it_died(event->code, how, sizeof(how)), memory, limit);
 		return;
 	}
 	if (item->kills == 0)
@@ -90,10 +125,12 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, e
 	if (stage->kills - item->kills_before >= 2 * (uint64_t)item->kills)
 		item->kills = 0;
 	else
-		weir_exec_fail(core, WEIR_E_WORKER,
-			       "%s: the worker was killed %d times while it ran a batch of split %" PRIu64
-			       ": out of memory, or an operator's hand",
-			       stage->spec.name, WEIR_KILLS_MAX, item->path[0]);
+		weir_exec_fail(
+			core, index, WEIR_E_WORKER,
+			"%s: the worker was killed from outside %d times while it ran a batch of split %" PRIu64
+			", last %s, with %s of memory (limit %s): the system had no memory left, or somebody's hand",
+			stage->spec.name, WEIR_KILLS_MAX, item->path[0], how_it_died(event->code, how, sizeof(how)),
+			memory, limit);
 }
 
 void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
@@ -101,6 +138,7 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	struct stage *stage;
 	struct slot *slot;
 	bool first = true;
+	char how[48];
 
 	if (event->stage >= core->stage_count || event->slot >= core->stages[event->stage].spec.slots)
 		return;
@@ -115,26 +153,27 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	if (slot->state == SLOT_DYING)
 		core->workers_dying--;
 	else if (slot->state == SLOT_STARTING && ++stage->spawns_failed >= SPAWNS_MAX)
-		weir_exec_fail(core, WEIR_E_WORKER, "%s: %d workers in a row died before they were up",
-			       stage->spec.name, SPAWNS_MAX);
-	if (slot->retiring) {
-		core->freeing -= slot->memory;
-		core->workers -= slot->memory;
-		slot->memory = 0;
-		slot->state = SLOT_ABSENT;
-		slot->counted = slot->retiring = false;
-		return;
-	}
+		weir_exec_fail(core, NO_ITEM, WEIR_E_WORKER,
+			       "%s: %d workers in a row died before they were up, last %s", stage->spec.name,
+			       SPAWNS_MAX, how_it_died(event->code, how, sizeof(how)));
 	slot->state = SLOT_DEAD;
-	core->workers += stage->spec.slot_memory - slot->memory;
-	slot->memory = stage->spec.slot_memory;
 	while (slot->flight_count > 0) {
 		uint32_t index = slot_flight(stage, event->slot)[0];
 
-		if (first && !core->ending && !item_at(core, index)->stopping)
-			blame(core, stage, index, event->death);
+		if (first && !core->ending && !item_at(core, index)->stopping && !slot->over)
+			blame(core, stage, index, event);
 		first = false;
 		weir_exec_task_lost(core, index);
+	}
+	core->freeing -= slot->leaving;
+	slot->leaving = 0;
+	slot->over = false;
+	core->workers -= slot->memory;
+	slot->memory = slot->retiring ? 0 : stage->spec.slot_memory;
+	core->workers += slot->memory;
+	if (slot->retiring) {
+		slot->state = SLOT_ABSENT;
+		slot->counted = slot->retiring = false;
 	}
 }
 
@@ -169,17 +208,44 @@ static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index)
 	return WEIR_NO_SLOT;
 }
 
+/* Whether a batch that is to have all memory runs, or is the front. */
+static bool memory_is_taken(const struct weir_core *core)
+{
+	uint32_t front = core->exclusives > 0 && !MUTANT(34) ? weir_exec_front(core) : NO_ITEM;
+
+	return core->exclusive_runs || (front != NO_ITEM && item_at(core, front)->exclusive);
+}
+
+/* Such a batch waits until it is the front and no worker is busy; meanwhile none is given work. */
+static bool may_be_busy(struct weir_core *core, uint32_t index)
+{
+	if (!item_at(core, index)->exclusive || MUTANT(34))
+		return !memory_is_taken(core);
+	if (weir_exec_front(core) != index || core->exclusive_runs)
+		return false;
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		if (!is_lanes(&core->stages[s]) && core->stages[s].busy > 0)
+			return false;
+	while (weir_exec_pool_shrink(core))
+		;
+	return true;
+}
+
 uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint32_t index)
 {
 	struct stage *stage = &core->stages[stage_index];
+	bool wake = weir_exec_resources_left(core, stage_index) || weir_exec_front(core) == index || MUTANT(33);
 	uint32_t best = WEIR_NO_SLOT;
 
+	if (!may_be_busy(core, index))
+		return WEIR_NO_SLOT;
 	if (item_at(core, index)->alone)
-		return fresh_worker(core, stage_index);
+		return wake ? fresh_worker(core, stage_index) : WEIR_NO_SLOT;
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		const struct slot *slot = &stage->slots[w];
 
-		if (slot->state != SLOT_UP || slot->alone || slot->flight_count >= stage->spec.in_flight_max)
+		if (slot->state != SLOT_UP || slot->alone || slot->flight_count >= stage->spec.in_flight_max ||
+		    (!wake && slot->flight_count == 0))
 			continue;
 		if (best == WEIR_NO_SLOT || slot->flight_count < stage->slots[best].flight_count)
 			best = w;
@@ -187,57 +253,158 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint
 	return best;
 }
 
+/* Workers whose memory is booked and stays so. */
+static uint32_t workers_kept(const struct stage *stage)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t w = 0; w < stage->spec.slots; w++)
+		kept += stage->slots[w].counted && !stage->slots[w].retiring;
+	return kept;
+}
+
+/* Ends a worker for its memory. The last of a stage leaves what must be there for the next. */
+static void let_go(struct weir_core *core, uint32_t stage_index, uint32_t slot_index, bool last)
+{
+	struct stage *stage = &core->stages[stage_index];
+	struct slot *slot = &stage->slots[slot_index];
+
+	slot->retiring = !last;
+	slot->state = SLOT_DYING;
+	slot->leaving = slot->memory - (last ? stage->spec.slot_memory : 0);
+	core->workers_dying++;
+	core->freeing += slot->leaving;
+	emit(core, (struct weir_action){.kind = WEIR_DO_KILL_WORKER,
+					.stage = stage_index,
+					.slot = slot_index,
+					.generation = slot->generation,
+					.bytes = slot->memory});
+}
+
 /* Lets one worker go that has nothing to do; the last of a stage stays. */
 bool weir_exec_pool_shrink(struct weir_core *core)
 {
 	for (uint32_t s = core->stage_count; s-- > 0;) {
 		struct stage *stage = &core->stages[s];
-		uint32_t counted = 0, idle = WEIR_NO_SLOT;
+		uint32_t idle = WEIR_NO_SLOT;
 
-		for (uint32_t w = 0; !is_lanes(stage) && w < stage->spec.slots; w++) {
-			const struct slot *slot = &stage->slots[w];
-
-			counted += slot->counted && !slot->retiring;
-			if (slot->state == SLOT_UP && slot->flight_count == 0 && slot->memory > 0)
+		for (uint32_t w = 0; !is_lanes(stage) && w < stage->spec.slots; w++)
+			if (stage->slots[w].state == SLOT_UP && stage->slots[w].flight_count == 0 &&
+			    stage->slots[w].memory > 0)
 				idle = w;
-		}
-		if (idle == WEIR_NO_SLOT || (counted < 2 && !MUTANT(28)))
+		if (idle == WEIR_NO_SLOT || (workers_kept(stage) < 2 && !MUTANT(28)))
 			continue;
-		stage->shrunk = stage->slots[idle].retiring = true;
-		stage->slots[idle].state = SLOT_DYING;
-		core->workers_dying++;
-		core->freeing += stage->slots[idle].memory;
-		emit(core, (struct weir_action){.kind = WEIR_DO_KILL_WORKER,
-						.stage = s,
-						.slot = idle,
-						.generation = stage->slots[idle].generation,
-						.bytes = stage->slots[idle].memory});
+		stage->shrunk = true;
+		let_go(core, s, idle, false);
 		return true;
 	}
 	return false;
 }
 
-/* One more worker when all that are up have their hands full: dead ones first, their memory is booked. */
+void weir_exec_pool_idle(struct weir_core *core, uint32_t stage_index, uint32_t slot_index)
+{
+	struct stage *stage = &core->stages[stage_index];
+	struct slot *slot = &stage->slots[slot_index];
+	uint32_t min = stage->spec.slots_min > 1 ? stage->spec.slots_min : 1;
+
+	if (slot->flight_count > 0 || stage->queue.count > 0 || slot->memory == 0)
+		slot->idle = 0;
+	else if (++slot->idle >= IDLE_MEASURES && (workers_kept(stage) > min || MUTANT(39)))
+		let_go(core, stage_index, slot_index, false);
+}
+
+/* Of the workers that grew and are at work, the one with the youngest batch; the front's own only when there is no other. */
+bool weir_exec_pool_over(struct weir_core *core)
+{
+	uint32_t victim = NO_ITEM;
+	char has[24], beside[24], limit[24], batch[24];
+	struct stage *stage;
+	struct item *item;
+	struct slot *slot;
+
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++) {
+			uint32_t index;
+
+			slot = &core->stages[s].slots[w];
+			if (slot->state != SLOT_UP || slot->flight_count == 0 ||
+			    slot->memory <= core->stages[s].spec.slot_memory)
+				continue;
+			index = slot_flight(&core->stages[s], w)[0];
+			if (victim == NO_ITEM || weir_exec_item_before(core, victim, index))
+				victim = index;
+		}
+	if (victim == NO_ITEM)
+		return false;
+	item = item_at(core, victim);
+	stage = &core->stages[item->stage];
+	slot = &stage->slots[item->slot];
+	if (item->exclusive) {
+		weir_exec_fail(
+			core, victim, WEIR_E_LIMIT,
+			"%s: one batch of %s took %s in its worker by itself, with %s in use beside it; the limit "
+			"is %s: smaller batches or a larger limit would help",
+			stage->spec.name, weir_format_bytes(item->task_bytes, batch, sizeof(batch)),
+			weir_format_bytes(slot->memory, has, sizeof(has)),
+			weir_format_bytes(core->granted + core->resident + core->workers - slot->memory, beside,
+					  sizeof(beside)),
+			weir_format_bytes(core->limit, limit, sizeof(limit)));
+		return true;
+	}
+	if (!item->stopping) {
+		item->exclusive = item->alone = true;
+		core->exclusives++;
+		core->stats.retries++;
+		stage->stats.retries++;
+	}
+	slot->over = true;
+	let_go(core, item->stage, item->slot, workers_kept(stage) < 2);
+	return true;
+}
+
+static bool grows_by_one(const struct weir_core *core, uint32_t stage_index)
+{
+	const struct stage *stage = &core->stages[stage_index];
+	uint64_t count = workers_kept(stage) + 1;
+
+	/* More than can be busy at once would only sit there. */
+	if (count > 1 && ((core->milli_cpus && count * stage->spec.milli_cpus > core->milli_cpus) ||
+			  (core->milli_gpus && count * stage->spec.milli_gpus > core->milli_gpus)))
+		return false;
+	return weir_exec_room(core) / (stage->shrunk ? ROOM_TO_GROW_AGAIN : 1) >= stage->estimate || MUTANT(13);
+}
+
+void weir_exec_pool_begin(struct weir_core *core, uint32_t stage_index)
+{
+	const struct weir_stage_spec *spec = &core->stages[stage_index].spec;
+	uint32_t first = spec->slots_first > spec->slots_min ? spec->slots_first : spec->slots_min;
+
+	for (uint32_t w = 1; w < first && grows_by_one(core, stage_index) && !MUTANT(40); w++)
+		weir_exec_worker_start(core, stage_index, w);
+}
+
+/* When all that are up have their hands full, as many as batches wait: dead ones first, their memory is booked. */
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 {
 	struct stage *stage = &core->stages[stage_index];
-	uint32_t dead = WEIR_NO_SLOT, absent = WEIR_NO_SLOT;
+	uint64_t starting = 0, before;
 
-	for (uint32_t w = 0; w < stage->spec.slots; w++) {
-		if (stage->slots[w].state == SLOT_STARTING)
-			return false;
-		if (stage->slots[w].state == SLOT_DEAD && dead == WEIR_NO_SLOT && !MUTANT(22))
-			dead = w;
-		if (stage->slots[w].state == SLOT_ABSENT && absent == WEIR_NO_SLOT)
-			absent = w;
-	}
-	if (dead != WEIR_NO_SLOT)
-		weir_exec_worker_start(core, stage_index, dead);
-	else if (absent != WEIR_NO_SLOT && core->asking == 0 &&
-		 (weir_exec_room(core) / (stage->shrunk ? ROOM_TO_GROW_AGAIN : 1) >= stage->spec.slot_memory ||
-		  MUTANT(13)))
-		weir_exec_worker_start(core, stage_index, absent);
-	else
+	if (memory_is_taken(core))
 		return false;
-	return true;
+	for (uint32_t w = 0; w < stage->spec.slots; w++)
+		starting += stage->slots[w].state == SLOT_STARTING;
+	before = starting;
+	for (uint32_t w = 0; w < stage->spec.slots && starting < stage->queue.count && !MUTANT(22); w++)
+		if (stage->slots[w].state == SLOT_DEAD) {
+			weir_exec_worker_start(core, stage_index, w);
+			starting++;
+		}
+	for (uint32_t w = 0; w < stage->spec.slots && starting < stage->queue.count && core->asking == 0; w++)
+		if (stage->slots[w].state == SLOT_ABSENT) {
+			if (!grows_by_one(core, stage_index))
+				break;
+			weir_exec_worker_start(core, stage_index, w);
+			starting++;
+		}
+	return starting > before;
 }

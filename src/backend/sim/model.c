@@ -42,7 +42,7 @@ bool sim_behind_enough(const struct world *world, const struct place *place)
 	return world->enough_seen && sim_place_compare(place, &world->enough) >= 0;
 }
 
-static struct place position(const struct place *place, uint32_t kept)
+struct place sim_position(const struct place *place, uint32_t kept)
 {
 	struct place at = *place;
 
@@ -52,13 +52,13 @@ static struct place position(const struct place *place, uint32_t kept)
 
 bool sim_chunk_unwanted(const struct world *world, const struct chunk *chunk)
 {
-	struct place at = position(&chunk->place, chunk->kept);
+	struct place at = sim_position(&chunk->place, chunk->kept);
 
 	return sim_behind_enough(world, &at);
 }
 
 /* The oldest of all that is not done and still wanted, in stages up to `stage_last`. */
-static bool oldest(const struct world *world, uint32_t stage_last, struct place *out)
+bool sim_oldest(const struct world *world, uint32_t stage_last, struct place *out)
 {
 	bool any = false;
 
@@ -69,7 +69,7 @@ static bool oldest(const struct world *world, uint32_t stage_last, struct place 
 		}
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
-		struct place at = position(&chunk->place, chunk->kept);
+		struct place at = sim_position(&chunk->place, chunk->kept);
 
 		if (chunk->done || chunk->doomed || chunk->held || chunk->place.length - 1 > stage_last ||
 		    sim_behind_enough(world, &at))
@@ -81,17 +81,22 @@ static bool oldest(const struct world *world, uint32_t stage_last, struct place 
 	return any;
 }
 
-static bool is_front(const struct world *world, const struct place *place)
+bool sim_is_front(const struct world *world, const struct place *place)
 {
 	struct place front;
 
-	return oldest(world, world->config.options.stage_count, &front) && !sim_place_compare(&front, place);
+	return sim_oldest(world, world->config.options.stage_count, &front) && !sim_place_compare(&front, place);
 }
 
 static bool can_spill(const struct chunk *chunk)
 {
 	return chunk->where == CHUNK_RESIDENT && !chunk->running && !chunk->delivered && !chunk->unspillable &&
 	       chunk->bytes > 0;
+}
+
+static bool over_budget(const struct world *world)
+{
+	return sim_used(world) > world->budget;
 }
 
 static uint32_t workers_left(const struct world *world, uint32_t stage)
@@ -103,22 +108,152 @@ static uint32_t workers_left(const struct world *world, uint32_t stage)
 	return left;
 }
 
-/* Workers without a batch go, but for one a stage. */
+/* Whether somebody wants memory that is not there. */
+static bool is_short(struct world *world)
+{
+	int64_t room = world->budget - world->excess - sim_used(world);
+
+	if (room < 0)
+		return true;
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && sim_is_lanes(world, s); w++)
+			if (world->lanes[s][w].busy && world->lanes[s][w].wait == LANE_ASKS &&
+			    world->lanes[s][w].asked > room)
+				return true;
+	for (size_t i = 0; i < world->chunks.count; i++)
+		if ((world->chunks.items[i].where == CHUNK_SPILLED && world->chunks.items[i].bytes > room) ||
+		    world->chunks.items[i].exclusive)
+			return true;
+	return false;
+}
+
+/* Workers without a batch go, but for one a stage; while memory is not short, but for slots_min. Past the limit one that has
+ * grown goes from its work. */
 void sim_check_retire(struct world *world, const struct weir_action *action)
 {
-	const struct worker *worker = &world->workers[action->stage][action->slot];
+	struct worker *worker = &world->workers[action->stage][action->slot];
+	uint32_t left = workers_left(world, action->stage);
 
-	world->result->seen |= WEIR_SIM_RETIRE;
-	PROMISE(world, worker->count == 0 && !worker->retiring, "a worker let go that has work");
 	PROMISE(world, worker->memory == action->bytes, "more memory expected of a worker than it has");
-	PROMISE(world, workers_left(world, action->stage) > 1, "the last worker let go");
+	PROMISE(world, !worker->retiring && !worker->over, "a worker let go twice");
+	if (worker->count > 0) {
+		struct chunk *chunk = sim_chunk(world, worker->batches[0].chunk);
+
+		world->result->seen |= WEIR_SIM_OVER_LIMIT;
+		PROMISE(world,
+			worker->memory > world->config.stages[action->stage].slot_memory &&
+				sim_used(world) > world->config.options.limit,
+			"a worker let go that has work");
+		worker->over = true;
+		worker->retiring = left > 1;
+		if (chunk && !worker->batches[0].stop)
+			chunk->alone = chunk->exclusive = true;
+		return;
+	}
+	world->result->seen |= WEIR_SIM_RETIRE;
+	PROMISE(world, left > 1, "the last worker let go");
+	if (!is_short(world)) {
+		world->result->seen |= WEIR_SIM_IDLE;
+		PROMISE(world, left > world->config.stages[action->stage].slots_min,
+			"fewer workers than there should be, without need");
+	}
+	worker->retiring = true;
+}
+
+/* What a worker is booked with: what the stage's workers were seen to need. */
+void sim_check_worker_start(struct world *world, const struct weir_action *action)
+{
+	struct worker *worker = &world->workers[action->stage][action->slot];
+	int64_t assumed = world->config.stages[action->stage].slot_memory, had = worker->memory;
+
+	if (!worker->counted)
+		PROMISE(world, action->bytes == world->estimate[action->stage],
+			"a worker started without regard to what others of its stage need");
+	else
+		PROMISE(world, action->bytes >= assumed && action->bytes <= world->estimate[action->stage],
+			"a worker booked with something nobody measured");
+	worker->memory = action->bytes;
+	world->workers_memory += worker->memory - had;
+	worker->counted = true;
+	PROMISE(world, worker->memory <= had || !over_budget(world), "a worker beyond the budget");
+}
+
+/* A worker that breaks the limit is stopped at once, when nothing else is on its way to be free. */
+void sim_check_limit(struct world *world)
+{
+	int64_t stays = sim_used(world);
+	bool grown = false;
+
+	if (world->cause || world->winding_down || sim_used(world) <= world->config.options.limit)
+		return;
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots; w++) {
+			const struct worker *worker = &world->workers[s][w % SIM_WORKERS_MAX];
+
+			if (sim_is_lanes(world, s)) {
+				if (world->lanes[s][w].busy && world->lanes[s][w].give_up)
+					stays -= world->lanes[s][w].grant;
+				continue;
+			}
+			if (worker->killed && worker->state != WORKER_DEAD)
+				stays -= worker->memory;
+			grown |= worker->state == WORKER_UP && !worker->killed && worker->count > 0 &&
+				 worker->memory > world->config.stages[s].slot_memory;
+		}
+	for (size_t i = 0; i < world->chunks.count; i++)
+		if (world->chunks.items[i].where == CHUNK_SPILLING)
+			stays -= world->chunks.items[i].bytes;
+	PROMISE(world, !grown || stays <= world->config.options.limit, "a worker breaks the limit and may go on");
+}
+
+/* As many as were asked for from the beginning, as far as there is memory for them and something they could be busy with. */
+void sim_check_begin(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+
+	for (uint32_t s = 0; s < options->stage_count; s++) {
+		const struct weir_stage_spec *spec = &world->config.stages[s];
+		uint32_t wanted = spec->slots_first > spec->slots_min ? spec->slots_first : spec->slots_min, has = 0;
+
+		for (uint32_t w = 0; w < spec->slots && !sim_is_lanes(world, s); w++)
+			has += world->workers[s][w].state == WORKER_STARTING;
+		if (sim_is_lanes(world, s))
+			continue;
+		PROMISE(world,
+			has >= 1 && (has >= wanted || world->budget - sim_used(world) < spec->slot_memory ||
+				     (options->milli_cpus && (has + 1) * spec->milli_cpus > options->milli_cpus) ||
+				     (options->milli_gpus && (has + 1) * spec->milli_gpus > options->milli_gpus)),
+			"fewer workers at the beginning than were asked for");
+	}
+}
+
+/* Whether anything in front of a stage is at work, or will be without anybody's doing. */
+bool sim_upstream_moves(const struct world *world, uint32_t stage)
+{
+	for (size_t i = 0; i < world->chunks.count; i++)
+		if (world->chunks.items[i].where == CHUNK_SPILLING || world->chunks.items[i].where == CHUNK_RESTORING)
+			return true;
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots; w++) {
+			const struct lane *lane = &world->lanes[s][w];
+			const struct worker *worker = &world->workers[s][w % SIM_WORKERS_MAX];
+
+			if (sim_is_lanes(world, s)) {
+				if (s < stage && lane->busy && lane->wait == LANE_RUNS)
+					return true;
+			} else if ((s < stage && worker->count > 0) ||
+				   (worker->killed && worker->state != WORKER_DEAD)) {
+				return true;
+			}
+		}
+	return false;
 }
 
 /* OLDEST_OVERDRAW: only for the front, only when nothing behind it could still give memory back, only up to the limit. */
 static void check_overdraw(struct world *world, const struct place *place, const struct lane *except)
 {
 	world->result->seen |= WEIR_SIM_OVERDRAW;
-	PROMISE(world, is_front(world, place), "memory beyond the budget for one that is not the oldest");
+	PROMISE(world, sim_is_front(world, place), "memory beyond the budget for one that is not the oldest");
 	PROMISE(world, sim_used(world) <= world->config.options.limit, "memory beyond the limit");
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots; w++) {
@@ -134,16 +269,14 @@ static void check_overdraw(struct world *world, const struct place *place, const
 				PROMISE(world, lane->grant <= lane->kept, "overdraft while a younger task has memory");
 		}
 	for (size_t i = 0; i < world->chunks.count; i++) {
-		struct place at = position(&world->chunks.items[i].place, world->chunks.items[i].kept);
+		struct place at = sim_position(&world->chunks.items[i].place, world->chunks.items[i].kept);
 
-		PROMISE(world, !can_spill(&world->chunks.items[i]) || !sim_place_compare(&at, place),
+		/* The front's own chunks stay; which they are is not known before it starts. */
+		PROMISE(world,
+			!can_spill(&world->chunks.items[i]) || !sim_place_compare(&at, place) ||
+				(place->length == at.length && sim_bundles(world, at.length - 1)),
 			"overdraft while a chunk could be spilled");
 	}
-}
-
-static bool over_budget(const struct world *world)
-{
-	return sim_used(world) > world->config.options.budget;
 }
 
 static struct lane *lane_of(struct world *world, const struct weir_action *action)
@@ -162,9 +295,9 @@ struct place sim_lane_position(const struct world *world, const struct lane *lan
 
 	if (lane->run.stage == 0)
 		return lane->place.length > 1 ? lane->place /* runs again for a lost chunk */
-					      : position(&lane->place, world->splits[lane->run.task].kept);
+					      : sim_position(&lane->place, world->splits[lane->run.task].kept);
 	chunk = sim_chunk((struct world *)world, lane->chunk);
-	return position(&lane->place, chunk ? chunk->kept : 0);
+	return sim_position(&lane->place, chunk ? chunk->kept : 0);
 }
 
 static void start_lane(struct world *world, const struct weir_action *action, struct lane *lane, struct chunk *chunk)
@@ -199,7 +332,7 @@ static void start_lane(struct world *world, const struct weir_action *action, st
 		sim_script(&world->config, &(struct place){.length = 1, .at = {action->run.task}}, &lane->script);
 	} else {
 		lane->place = chunk->place;
-		sim_script(&world->config, &lane->place, &lane->script);
+		sim_task_script(world, chunk, &lane->script);
 	}
 	if (growth > 0)
 		PROMISE(world, !over_budget(world), "a start beyond the budget");
@@ -215,6 +348,24 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 		"a worker has too many batches");
 	PROMISE(world, !worker->alone, "another batch beside one that must be alone");
 	PROMISE(world, chunk->own_deaths < WEIR_ATTEMPTS_MAX, "a batch tried too often");
+	PROMISE(world, chunk->user_failures <= world->config.stages[action->stage].user_retries,
+		"a batch that failed tried too often");
+	if (chunk->exclusive) {
+		struct place at = sim_position(&chunk->place, chunk->kept);
+
+		world->result->seen |= WEIR_SIM_EXCLUSIVE;
+		PROMISE(world, sim_is_front(world, &at), "a batch gets all memory before its turn");
+	}
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
+			const struct worker *other = &world->workers[s][w];
+			const struct chunk *runs = other->count > 0 ? sim_chunk(world, other->batches[0].chunk) : NULL;
+
+			PROMISE(world, other->count == 0 || !chunk->exclusive,
+				"a batch that is to have all memory shares it");
+			PROMISE(world, !runs || !runs->exclusive || other->over,
+				"a batch beside one that is to have all memory");
+		}
 	if (chunk->alone) {
 		PROMISE(world, worker->given == 0 && worker->count == 0,
 			"a batch that must be alone is not, or its worker is not fresh");
@@ -225,15 +376,48 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 		return;
 	worker->given++;
 	worker->batches[worker->count++] = (struct batch){
-		.run = action->run, .chunk = action->chunk, .allowance = action->bytes};
+		.run = action->run, .chunk = action->chunk, .allowance = action->bytes, .held = 0};
 	world->granted += action->bytes;
 	if (action->bytes > 0)
 		PROMISE(world, !over_budget(world), "a batch beyond the budget");
 }
 
+static void start_chunk(struct world *world, const struct weir_action *action, struct chunk *chunk)
+{
+	PROMISE(world, chunk->place.length == action->stage + 1, "a chunk for another stage");
+	PROMISE(world, chunk->where == CHUNK_RESIDENT, "a task on a chunk that is not in memory");
+	PROMISE(world, !chunk->running && !chunk->done, "a batch started twice");
+	PROMISE(world, !chunk->held && !chunk->doomed, "a batch of output that was not accepted");
+	PROMISE(world, !sim_chunk_unwanted(world, chunk), "a batch that is not wanted");
+}
+
+/* What one more busy slot takes must be there, but for the front. */
+static void check_resources(struct world *world, const struct weir_action *action, const struct place *at)
+{
+	const struct weir_core_options *options = &world->config.options;
+	uint64_t cpus = world->config.stages[action->stage].milli_cpus;
+	uint64_t gpus = world->config.stages[action->stage].milli_gpus;
+
+	if ((!cpus && !gpus) ||
+	    (!sim_is_lanes(world, action->stage) && world->workers[action->stage][action->slot].count > 0))
+		return;
+	for (uint32_t s = 0; s < options->stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots; w++)
+			if (sim_is_lanes(world, s) ? world->lanes[s][w].busy : world->workers[s][w].count > 0) {
+				cpus += world->config.stages[s].milli_cpus;
+				gpus += world->config.stages[s].milli_gpus;
+			}
+	if ((options->milli_cpus && world->config.stages[action->stage].milli_cpus && cpus > options->milli_cpus) ||
+	    (options->milli_gpus && world->config.stages[action->stage].milli_gpus && gpus > options->milli_gpus)) {
+		world->result->seen |= WEIR_SIM_RESOURCES;
+		PROMISE(world, sim_is_front(world, at), "more busy than there are cores or devices");
+	}
+}
+
 void sim_check_start(struct world *world, const struct weir_action *action)
 {
 	struct chunk *chunk = NULL;
+	struct place at;
 
 	PROMISE(world,
 		action->stage < world->config.options.stage_count &&
@@ -245,12 +429,21 @@ void sim_check_start(struct world *world, const struct weir_action *action)
 		PROMISE(world, chunk != NULL, "a task on a chunk that is gone");
 		if (!chunk)
 			return;
-		PROMISE(world, chunk->place.length == action->stage + 1, "a chunk for another stage");
-		PROMISE(world, chunk->where == CHUNK_RESIDENT, "a task on a chunk that is not in memory");
-		PROMISE(world, !chunk->running && !chunk->done, "a batch started twice");
-		PROMISE(world, !chunk->held && !chunk->doomed, "a batch of output that was not accepted");
-		PROMISE(world, !sim_chunk_unwanted(world, chunk), "a batch that is not wanted");
-		chunk->running = true;
+		start_chunk(world, action, chunk);
+		for (size_t i = 0; i < world->parts.count; i++) {
+			struct chunk *part = sim_chunk(world, world->parts.items[i]);
+
+			if (part)
+				start_chunk(world, action, part);
+		}
+		sim_check_bundle(world, action, chunk);
+		world->parts.count = 0;
+		if (world->result->broken[0])
+			return;
+		at = sim_position(&chunk->place, chunk->kept);
+		check_resources(world, action, &at);
+		for (uint32_t i = 0; sim_part(world, chunk, i); i++)
+			sim_part(world, chunk, i)->running = true;
 	} else {
 		PROMISE(world, action->chunk == WEIR_NO_CHUNK, "a split with a chunk");
 	}
@@ -277,7 +470,7 @@ void sim_check_grant(struct world *world, const struct weir_action *action)
 	if (action->bytes > 0 && over_budget(world)) {
 		at = sim_lane_position(world, lane);
 		if (lane->place.length > 1 && lane->run.stage == 0)
-			oldest(world, world->config.options.stage_count, &at); /* it stands for a lost chunk */
+			sim_oldest(world, world->config.options.stage_count, &at); /* it stands for a lost chunk */
 		check_overdraw(world, &at, lane);
 		PROMISE(world, action->bytes == lane->asked, "an overdraft larger than what was asked");
 	}
@@ -290,8 +483,11 @@ void sim_check_cut(struct world *world)
 	struct place front;
 
 	PROMISE(world, !world->winding_down, "a split asked for while everything is stopped");
+	/* What waits to be one task waits as one. */
+	for (size_t i = 0; i < world->chunks.count; i++)
+		window += sim_bundles(world, world->chunks.items[i].place.length - 1) && !world->chunks.items[i].done;
 	if ((world->turn_seen || world->config.options.preserve_order) &&
-	    oldest(world, world->config.options.stage_count, &front))
+	    sim_oldest(world, world->config.options.stage_count, &front))
 		PROMISE(world, world->splits_cut - front.at[0] < window, "a split outside the window");
 }
 
@@ -312,10 +508,13 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
 
+		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. */
+		if (next->rows_min > 0 && (chunk->bundle ? chunk->part > 0 : chunk->rows < next->rows_min))
+			continue;
 		waiting += chunk->place.length == action->stage + 2 && !chunk->done && !chunk->doomed && !chunk->held;
 	}
 	at = sim_lane_position(world, lane);
-	PROMISE(world, waiting < next->slots * next->in_flight_max || is_front(world, &at),
+	PROMISE(world, waiting < next->slots * next->in_flight_max || sim_is_front(world, &at),
 		"a lane goes on though the pool has its hands full");
 }
 
@@ -338,7 +537,7 @@ void sim_check_busy(struct world *world)
 				"a lane idles while there are splits");
 		}
 	}
-	if (sim_is_lanes(world, last))
+	if (sim_is_lanes(world, last) || options->milli_cpus || options->milli_gpus)
 		return;
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
@@ -346,7 +545,8 @@ void sim_check_busy(struct world *world)
 		if (chunk->alone && !chunk->done)
 			return;
 		waiting |= chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
-			   !chunk->done && !chunk->doomed && !chunk->held;
+			   !chunk->done && !chunk->doomed && !chunk->held && !chunk->bundle &&
+			   chunk->rows >= world->config.stages[last].rows_min;
 	}
 	for (uint32_t w = 0; w < world->config.stages[last].slots && waiting; w++) {
 		const struct worker *worker = &world->workers[last][w];
@@ -368,7 +568,7 @@ void sim_check_turn(struct world *world, const struct weir_action *action)
 	world->result->seen |= WEIR_SIM_TURN;
 	PROMISE(world, lane->busy && lane->wait == LANE_TURN, "a turn nobody waited for");
 	at = sim_lane_position(world, lane);
-	if (oldest(world, action->stage, &first))
+	if (sim_oldest(world, action->stage, &first))
 		PROMISE(world, sim_place_compare(&first, &at) >= 0, "a turn before an earlier task is done");
 }
 
@@ -418,12 +618,31 @@ static bool brings_back(struct world *world, struct lane *lane, const struct wei
 	return true;
 }
 
+/* More is held than may be: what there is so far is accepted by number. */
+static void by_number(struct world *world, struct batch *batch, uint32_t kept)
+{
+	world->result->seen |= WEIR_SIM_BY_NUMBER;
+	batch->held = 0;
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		struct chunk *chunk = &world->chunks.items[i];
+
+		if (chunk->id == batch->chunk)
+			chunk->kept = kept;
+		if (chunk->held && chunk->maker.stage == batch->run.stage && chunk->maker.task == batch->run.task &&
+		    chunk->maker.attempt == batch->run.attempt) {
+			chunk->held = false;
+			chunk->doomed |= sim_chunk_unwanted(world, chunk);
+		}
+	}
+}
+
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event)
 {
 	bool lanes = sim_is_lanes(world, event->stage);
 	struct lane *lane = lanes ? &world->lanes[event->stage][event->slot] : NULL;
-	struct chunk *chunk;
-	struct place place;
+	struct chunk *chunk, *input;
+	struct place place, origin;
+	uint32_t number;
 
 	PROMISE(world,
 		event->kind == WEIR_EV_OUTPUT && event->run.task == action->run.task &&
@@ -432,23 +651,29 @@ void sim_check_output(struct world *world, const struct weir_action *action, con
 	PROMISE(world, !sim_chunk(world, action->chunk), "a chunk number given twice");
 	if (world->result->broken[0] || (lanes && brings_back(world, lane, action, event)))
 		return;
-	if (lanes) {
-		place = lane->place;
+	if (event->stage == 0) {
+		place = origin = lane->place;
+		number = (uint32_t)event->chunk;
 	} else {
-		chunk = sim_chunk(world, world->workers[event->stage][event->slot].batches[0].chunk);
-		if (!chunk) {
+		input = sim_chunk(world,
+				  lanes ? lane->chunk : world->workers[event->stage][event->slot].batches[0].chunk);
+		if (!input || !sim_task_output(world, input, (uint32_t)event->chunk, &origin, &number)) {
 			sim_broken(world, "the input of a running batch is gone", __LINE__);
 			return;
 		}
-		place = chunk->place;
+		PROMISE(world, lanes || event->chunk >= input->kept, "an output kept twice, or out of order");
+		place = input->place;
 	}
 	place.at[place.length++] = event->chunk;
+	origin.at[origin.length++] = number;
 	chunk = sim_chunk_new(world);
 	if (!chunk)
 		return;
 	chunk->id = action->chunk;
 	chunk->place = place;
+	chunk->origin = origin;
 	chunk->bytes = event->bytes;
+	chunk->rows = event->rows;
 	chunk->maker = event->run;
 	chunk->held = !lanes;
 	world->resident += event->bytes;
@@ -460,6 +685,10 @@ void sim_check_output(struct world *world, const struct weir_action *action, con
 
 		batch->allowance -= moved;
 		world->granted -= moved;
+		batch->held += event->bytes;
+		if (batch->held >
+		    (world->config.options.held_bytes_max ? world->config.options.held_bytes_max : (int64_t)64 << 20))
+			by_number(world, batch, (uint32_t)event->chunk + 1);
 	}
 }
 
@@ -484,7 +713,13 @@ void sim_check_restore(struct world *world, const struct weir_action *action)
 		return;
 	chunk->where = CHUNK_RESTORING;
 	world->resident += chunk->bytes;
-	at = position(&chunk->place, chunk->kept);
+	at = sim_position(&chunk->place, chunk->kept);
+	if (sim_bundles(world, chunk->place.length - 1)) { /* for the front, one of whose chunks it may be */
+		struct place front;
+
+		if (sim_oldest(world, world->config.options.stage_count, &front) && front.length == at.length)
+			at = front;
+	}
 	if (chunk->bytes > 0 && over_budget(world))
 		check_overdraw(world, &at, NULL);
 }
@@ -525,6 +760,11 @@ void sim_check_deliver(struct world *world, const struct weir_action *action)
 	if (!chunk)
 		return;
 	chunk->delivered = true;
+	PROMISE(world,
+		!world->config.options.preserve_order || !world->delivered_any ||
+			sim_place_compare(&world->delivered_origin, &chunk->origin) < 0,
+		"rows delivered out of order");
+	world->delivered_origin = chunk->origin;
 	if (world->delivered_any && sim_place_compare(&chunk->place, &world->delivered_last) < 0) {
 		PROMISE(world, !world->config.options.preserve_order, "delivered out of order");
 		world->result->seen |= WEIR_SIM_OVERTAKEN;
@@ -532,7 +772,7 @@ void sim_check_deliver(struct world *world, const struct weir_action *action)
 	world->delivered_last = chunk->place;
 	world->delivered_any = true;
 	world->consumer_holds++;
-	if (weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
+	if (weir_list_push(&world->accepted, world->account, &world->err, chunk->origin))
 		sim_broken(world, "no memory", __LINE__);
 }
 
@@ -548,10 +788,20 @@ void sim_wound_down(struct world *world)
 	if (world->cause)
 		return;
 	world->cause = WEIR_E_LIMIT;
-	if (!oldest(world, world->config.options.stage_count, &front)) {
+	if (!sim_oldest(world, world->config.options.stage_count, &front)) {
 		sim_broken(world, "stopped without a cause", __LINE__);
 		return;
 	}
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
+			const struct worker *worker = &world->workers[s][w];
+			const struct chunk *runs = worker->count ? sim_chunk(world, worker->batches[0].chunk) : NULL;
+
+			/* A batch that had all memory, and it was too little. */
+			if (runs && runs->exclusive && worker->memory > world->config.stages[s].slot_memory &&
+			    sim_used(world) > world->config.options.limit)
+				return;
+		}
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots && sim_is_lanes(world, s); w++) {
 			const struct lane *lane = &world->lanes[s][w];
@@ -568,11 +818,13 @@ void sim_wound_down(struct world *world)
 		}
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
-		struct place at = position(&chunk->place, chunk->kept);
+		struct place at = sim_position(&chunk->place, chunk->kept);
 
-		if (chunk->where == CHUNK_SPILLED && !sim_place_compare(&at, &front))
-			need = chunk->bytes;
-		else if (chunk->where == CHUNK_RESIDENT && !can_spill(chunk))
+		bool beside = at.length == front.length && sim_bundles(world, at.length - 1);
+
+		if (chunk->where == CHUNK_SPILLED && (!sim_place_compare(&at, &front) || beside))
+			need = chunk->bytes > need ? chunk->bytes : need;
+		else if (chunk->where == CHUNK_RESIDENT && (!can_spill(chunk) || beside))
 			fixed += chunk->bytes;
 	}
 	PROMISE(world, need >= 0 && fixed + need > world->config.options.limit, "stopped for memory that could be had");
@@ -581,10 +833,16 @@ void sim_wound_down(struct world *world)
 static void check_result(struct world *world)
 {
 	uint64_t count, sum, seen_count = 0, seen_sum = 0;
+	const struct place *end = world->enough_seen ? &world->enough_origin : NULL;
+	uint64_t lost_count = 0, lost_sum = 0;
 
-	sim_expected(&world->config, world->enough_seen ? &world->enough : NULL, &count, &sum);
+	sim_expected(&world->config, end, &count, &sum);
+	for (size_t i = 0; i < world->left_out.count; i++)
+		sim_expected_of(&world->config, &world->left_out.items[i], end, &lost_count, &lost_sum);
+	count -= lost_count;
+	sum -= lost_sum;
 	for (size_t i = 0; i < world->accepted.count; i++) {
-		if (sim_behind_enough(world, &world->accepted.items[i]))
+		if (end && sim_place_compare(&world->accepted.items[i], end) >= 0)
 			continue;
 		seen_count++;
 		seen_sum += sim_place_hash(&world->accepted.items[i]);

@@ -27,6 +27,32 @@ static uint32_t some(struct random *random, uint32_t max)
 	return chance(random, 50) ? (uint32_t)random_below(random, max + 1) : 0;
 }
 
+/* What stages of user code ask for. */
+static void plan_stage(struct random *random, struct config *config, struct weir_stage_spec *spec)
+{
+	static const uint32_t shares[] = {0, 250, 500, 1000, 2000};
+
+	if (chance(random, 35)) {
+		spec->rows_min = 1 + skewed(random, 60);
+		if (chance(random, 40))
+			spec->rows_max_bytes = config->unit * (int64_t)(1 + random_below(random, 8));
+	}
+	if (config->options.milli_cpus)
+		spec->milli_cpus = shares[random_below(random, 5)];
+	if (config->options.milli_gpus)
+		spec->milli_gpus = shares[random_below(random, 5)];
+	if (spec->kind != WEIR_STAGE_WORKERS)
+		return;
+	if (chance(random, 40))
+		spec->slots_first = (uint32_t)random_below(random, spec->slots + 1);
+	if (chance(random, 40))
+		spec->slots_min = (uint32_t)random_below(random, spec->slots + 1);
+	if (chance(random, 50))
+		spec->errored_max = chance(random, 30) ? -1 : (int64_t)random_below(random, 6);
+	if (chance(random, 50))
+		spec->user_retries = (uint32_t)random_below(random, 4);
+}
+
 void sim_plan(struct config *config, uint64_t seed)
 {
 	struct random random = {.state = seed * 0x9e3779b97f4a7c15u + 1};
@@ -88,6 +114,18 @@ void sim_plan(struct config *config, uint64_t seed)
 	config->cancel_at = chance(&random, 10) ? random_below(&random, 600) : UINT64_MAX;
 	config->faults_until = 200 + random_below(&random, 6000);
 	config->pause_max = (uint64_t)1 << random_below(&random, 12);
+	config->rows_max = 1 + skewed(&random, 30);
+	config->user_permille = chance(&random, 20) ? 1 + skewed(&random, 200) : 0;
+	config->budget_percent = chance(&random, 20) ? 1 + skewed(&random, 4) : 0;
+	config->runaway_percent = chance(&random, 20) ? (uint32_t)random_below(&random, 40) : 0;
+	if (chance(&random, 25))
+		options->milli_cpus = 1000 * (1 + random_below(&random, 6));
+	if (chance(&random, 10))
+		options->milli_gpus = 1000 * (1 + random_below(&random, 2));
+	if (chance(&random, 50))
+		options->held_bytes_max = config->unit * (int64_t)(1 + random_below(&random, 4));
+	for (uint32_t s = 1; s < options->stage_count; s++)
+		plan_stage(&random, config, &config->stages[s]);
 }
 
 uint64_t sim_place_hash(const struct place *place)
@@ -131,6 +169,8 @@ void sim_script(const struct config *config, const struct place *place, struct s
 	out->enough = lanes && last && draw(config, place, 3) % 1000 < config->enough_permille;
 	out->fails = draw(config, place, 4) % 1000 < config->fail_permille;
 	out->poison = !lanes && draw(config, place, 5) % 1000 < config->poison_permille;
+	if (!lanes && draw(config, place, 7) % 1000 < config->user_permille)
+		out->user_fails = draw(config, place, 8) % 2 ? UINT32_MAX : 1 + (uint32_t)(draw(config, place, 9) % 3);
 }
 
 static int64_t size(const struct config *config, uint64_t drawn)
@@ -150,6 +190,11 @@ static int64_t size(const struct config *config, uint64_t drawn)
 int64_t sim_output_bytes(const struct config *config, const struct place *place, uint32_t output)
 {
 	return size(config, draw(config, place, 100 + output));
+}
+
+int64_t sim_output_rows(const struct config *config, const struct place *place, uint32_t output)
+{
+	return (int64_t)(draw(config, place, 400000 + output) % (config->rows_max + 1));
 }
 
 int64_t sim_ask_bytes(const struct config *config, const struct place *place, uint32_t ask)
@@ -190,6 +235,12 @@ static void expect(const struct config *config, const struct place *place, const
 		child.at[place->length] = i;
 		expect(config, &child, end, count, sum);
 	}
+}
+
+void sim_expected_of(const struct config *config, const struct place *place, const struct place *end, uint64_t *count,
+		     uint64_t *sum)
+{
+	expect(config, place, end, count, sum);
 }
 
 void sim_expected(const struct config *config, const struct place *end, uint64_t *count, uint64_t *sum)

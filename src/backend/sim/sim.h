@@ -37,6 +37,15 @@ enum weir_sim_seen {
 	WEIR_SIM_SPILL_FAILED = 1 << 10,
 	WEIR_SIM_REDO_SKIPPED = 1 << 11,
 	WEIR_SIM_RETIRE = 1 << 12,
+	WEIR_SIM_BUNDLE = 1 << 13,
+	WEIR_SIM_SHORT = 1 << 14,
+	WEIR_SIM_LEFT_OUT = 1 << 15,
+	WEIR_SIM_BY_NUMBER = 1 << 16,
+	WEIR_SIM_OVER_LIMIT = 1 << 17,
+	WEIR_SIM_EXCLUSIVE = 1 << 18,
+	WEIR_SIM_IDLE = 1 << 19,
+	WEIR_SIM_BUDGET = 1 << 20,
+	WEIR_SIM_RESOURCES = 1 << 21,
 };
 
 /* Returns 0 when every promise was kept. `trace`, where given, receives one line for each event and action. */

@@ -4,6 +4,7 @@
  *     world.c   what happens in time: the future, the core's actions, disk and consumer
  *     slots.c   lanes and workers
  *     model.c   the books, and what the core's actions are held against
+ *     tasks.c   what a task does when it has several chunks; which chunks may become one
  */
 #ifndef WEIR_BACKEND_SIM_SIM_IMPL_H
 #define WEIR_BACKEND_SIM_SIM_IMPL_H
@@ -52,6 +53,7 @@ struct place { /* a path, and at `length` the outputs made; zeros behind */
 struct script {
 	uint32_t ask_count, output_count;
 	bool turn, enough, fails, poison;
+	uint32_t user_fails; /* attempts in which user code raises; UINT32_MAX: always */
 };
 
 struct config {
@@ -65,9 +67,11 @@ struct config {
 	uint32_t death_percent, own_percent, memory_percent, late_percent, repeat_percent;
 	uint32_t spill_fail_percent, corrupt_percent, allocation_permille, measure_percent, worker_grows_percent;
 	uint32_t splits_known_percent; /* splits that say what they need */
-	uint64_t cancel_at;            /* UINT64_MAX: never */
-	uint64_t faults_until;         /* steps */
-	uint64_t pause_max;            /* of the consumer */
+	uint32_t rows_max;             /* of one chunk */
+	uint32_t user_permille, budget_percent, runaway_percent;
+	uint64_t cancel_at;    /* UINT64_MAX: never */
+	uint64_t faults_until; /* steps */
+	uint64_t pause_max;    /* of the consumer */
 	uint64_t straggler_permille;
 	bool ordered_sink;
 	bool lockstep; /* everything takes equally long: all lanes ask at once */
@@ -93,14 +97,14 @@ struct lane {
 struct batch { /* one in a worker's hands */
 	struct weir_run run;
 	uint64_t chunk;
-	int64_t allowance;
+	int64_t allowance, held;
 	uint32_t outputs_done;
 	bool stop;
 };
 
 struct worker {
 	enum { WORKER_NONE, WORKER_STARTING, WORKER_UP, WORKER_DEAD } state;
-	bool counted, stopped, alone, killed, retiring;
+	bool counted, stopped, alone, killed, retiring, over;
 	uint32_t generation, given, count;
 	int64_t memory;
 	struct batch batches[SIM_FLIGHT_MAX];
@@ -115,14 +119,20 @@ struct split {
 
 struct chunk {
 	uint64_t id;
-	struct place place; /* stage of its task = place.length − 1 */
-	int64_t bytes;
+	struct place
+		place; /* as the core counts: below the first chunk of its maker. Stage of its task = place.length − 1 */
+	struct place origin; /* below the chunk that it was really made of: equal in every run of the seed */
+	int64_t bytes, rows;
+	uint64_t bundle;   /* those with one number are one task, from their first start on; 0: not yet */
+	uint32_t part;     /* its place in there */
+	bool may_be_short; /* at some moment nothing could be put behind it any more */
 	enum { CHUNK_RESIDENT, CHUNK_SPILLING, CHUNK_SPILLED, CHUNK_RESTORING, CHUNK_LOST } where;
 	bool held;   /* its maker's batch is not done */
 	bool doomed; /* its maker died, or it lies behind enough */
 	bool running, done, delivered, unspillable;
-	bool alone; /* must have a fresh worker to itself */
-	uint32_t own_deaths, kills, forgiven, others, losses, kept;
+	bool alone;     /* must have a fresh worker to itself */
+	bool exclusive; /* and no other worker may be busy */
+	uint32_t own_deaths, kills, forgiven, others, losses, kept, user_failures;
 	struct weir_run maker;
 };
 
@@ -138,6 +148,7 @@ struct moment {
 struct moments WEIR_LIST(struct moment);
 struct chunks WEIR_LIST(struct chunk);
 struct places WEIR_LIST(struct place);
+struct numbers WEIR_LIST(uint64_t);
 
 struct world {
 	struct config config;
@@ -157,17 +168,23 @@ struct world {
 	bool cut_end;
 	struct chunks chunks;
 	struct places accepted; /* what reached the sink or the consumer */
+	struct places left_out; /* what user code's errors cost */
+	struct numbers parts;   /* named by TASK_PART for the next start */
+	uint64_t bundles;
 	bool faults;
 
 	/* The books. */
+	int64_t budget, budget_min, excess;
 	int64_t granted, resident, workers_memory;
-	struct place enough; /* what lies at or behind it is not wanted */
+	int64_t estimate[SIM_STAGES_MAX];
+	uint64_t errored[SIM_STAGES_MAX];
+	struct place enough, enough_origin; /* what lies at or behind it is not wanted */
 	bool enough_seen, turn_seen;
 	int cause;         /* the first thing that must end the run; 0: nothing yet */
 	bool winding_down; /* the core has begun to stop everything */
 	bool ended;
 	uint32_t consumer_holds, deaths_before_up[SIM_STAGES_MAX];
-	struct place delivered_last;
+	struct place delivered_last, delivered_origin;
 	bool delivered_any;
 	uint64_t stage_kills[SIM_STAGES_MAX];
 };
@@ -176,10 +193,13 @@ struct world {
 void sim_plan(struct config *config, uint64_t seed);
 void sim_script(const struct config *config, const struct place *place, struct script *out);
 int64_t sim_output_bytes(const struct config *config, const struct place *place, uint32_t output);
+int64_t sim_output_rows(const struct config *config, const struct place *place, uint32_t output);
 int64_t sim_ask_bytes(const struct config *config, const struct place *place, uint32_t ask);
 int64_t sim_split_need(const struct config *config, uint64_t split);
 /* Counts and sums, over all that should reach the end, whatever lies before `end` (NULL: everything). */
 void sim_expected(const struct config *config, const struct place *end, uint64_t *count, uint64_t *sum);
+void sim_expected_of(const struct config *config, const struct place *place, const struct place *end, uint64_t *count,
+		     uint64_t *sum); /* adds what becomes of one thing */
 uint64_t sim_place_hash(const struct place *place);
 int sim_place_compare(const struct place *a, const struct place *b);
 
@@ -194,6 +214,10 @@ struct chunk *sim_chunk(struct world *world, uint64_t id); /* NULL: gone */
 struct chunk *sim_chunk_new(struct world *world);
 void sim_chunk_gone(struct world *world, struct chunk *chunk);
 int64_t sim_used(const struct world *world);
+struct place sim_position(const struct place *place, uint32_t kept);
+bool sim_oldest(const struct world *world, uint32_t stage_last, struct place *out);
+bool sim_is_front(const struct world *world, const struct place *place);
+bool sim_upstream_moves(const struct world *world, uint32_t stage);
 struct place sim_lane_position(const struct world *world, const struct lane *lane);
 bool sim_behind_enough(const struct world *world, const struct place *place);
 bool sim_chunk_unwanted(const struct world *world, const struct chunk *chunk);
@@ -201,6 +225,9 @@ void sim_check_start(struct world *world, const struct weir_action *action);
 void sim_check_grant(struct world *world, const struct weir_action *action);
 void sim_check_cut(struct world *world);
 void sim_check_resume(struct world *world, const struct weir_action *action);
+void sim_check_worker_start(struct world *world, const struct weir_action *action);
+void sim_check_limit(struct world *world);
+void sim_check_begin(struct world *world);
 void sim_check_retire(struct world *world, const struct weir_action *action);
 void sim_check_busy(struct world *world);
 void sim_check_turn(struct world *world, const struct weir_action *action);
@@ -211,6 +238,16 @@ void sim_check_free(struct world *world, const struct weir_action *action);
 void sim_check_deliver(struct world *world, const struct weir_action *action);
 void sim_check_end(struct world *world, const struct weir_action *action);
 void sim_wound_down(struct world *world);
+
+/* tasks.c */
+struct chunk *sim_part(struct world *world, struct chunk *head, uint32_t part); /* NULL: it has no more */
+void sim_task_script(struct world *world, struct chunk *head, struct script *out);
+/* The thing that output number `output` of the task is, by origin, with the place it is made of. */
+bool sim_task_output(struct world *world, struct chunk *head, uint32_t output, struct place *of, uint32_t *number);
+bool sim_bundles(const struct world *world, uint32_t stage);
+void sim_check_bundle(struct world *world, const struct weir_action *action, struct chunk *head);
+void sim_note_bundles(struct world *world);
+void sim_leave_out(struct world *world, struct chunk *head);
 
 /* world.c */
 bool sim_chance(struct world *world, uint32_t percent);

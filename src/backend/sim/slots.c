@@ -15,6 +15,29 @@ void sim_lane_goes_on(struct world *world, uint32_t stage, uint32_t slot)
 			(struct moment){.kind = LANE_GOES, .stage = stage, .slot = slot, .token = ++lane->token});
 }
 
+/* All chunks of a task come to its end together. */
+static void task_ends(struct world *world, struct chunk *head, bool done)
+{
+	for (uint32_t part = 0; head && sim_part(world, head, part); part++) {
+		struct chunk *chunk = sim_part(world, head, part);
+
+		chunk->running = false;
+		chunk->done |= done;
+	}
+}
+
+/* Into what was accepted, if this is where rows go in the end. */
+static void reaches_sink(struct world *world, uint32_t stage, struct chunk *head, const struct place *split)
+{
+	if (stage + 1 != world->config.options.stage_count || world->config.options.consumer)
+		return;
+	if (!head && weir_list_push(&world->accepted, world->account, &world->err, *split))
+		sim_broken(world, "no memory", __LINE__);
+	for (uint32_t part = 0; head && sim_part(world, head, part); part++)
+		if (weir_list_push(&world->accepted, world->account, &world->err, sim_part(world, head, part)->origin))
+			sim_broken(world, "no memory", __LINE__);
+}
+
 static void lane_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
 {
 	struct lane *lane = &world->lanes[stage][slot];
@@ -32,19 +55,14 @@ static void lane_ends(struct world *world, uint32_t stage, uint32_t slot, int co
 	lane->grant = lane->kept = event.bytes;
 	lane->busy = false;
 	lane->token++;
-	if (chunk)
-		chunk->running = false;
+	task_ends(world, chunk, !code || lane->stop);
 	if (stage == 0 && !again)
 		world->splits[lane->run.task].running--;
 	if (!code || lane->stop) {
-		if (chunk)
-			chunk->done = true;
 		if (stage == 0 && !again)
 			world->splits[lane->run.task].done = true;
-		if (!code && !lane->stop && stage + 1 == world->config.options.stage_count &&
-		    !world->config.options.consumer &&
-		    weir_list_push(&world->accepted, world->account, &world->err, lane->place))
-			sim_broken(world, "no memory", __LINE__);
+		if (!code && !lane->stop)
+			reaches_sink(world, stage, chunk, &lane->place);
 	} else if (code != WEIR_E_GIVE_UP && !world->cause) {
 		world->cause = code;
 	}
@@ -75,10 +93,14 @@ void sim_lane_goes(struct world *world, uint32_t stage, uint32_t slot)
 {
 	struct lane *lane = &world->lanes[stage][slot];
 	/* A run for a lost chunk does what the split did. */
-	struct place place = lane->place;
+	struct place place = {.length = 1, .at = {lane->run.task}}, of = place;
+	struct chunk *head = stage ? sim_chunk(world, lane->chunk) : NULL;
+	uint32_t number = lane->outputs_done;
 
-	if (stage == 0)
-		place = (struct place){.length = 1, .at = {lane->run.task}};
+	if (head) {
+		place = of = head->origin;
+		sim_task_output(world, head, lane->outputs_done, &of, &number);
+	}
 	if (lane->stop) {
 		lane_ends(world, stage, slot, WEIR_E_CANCELLED);
 		return;
@@ -106,15 +128,17 @@ void sim_lane_goes(struct world *world, uint32_t stage, uint32_t slot)
 		return;
 	}
 	if (lane->outputs_done < lane->script.output_count) {
-		int64_t bytes = sim_output_bytes(&world->config, &place, lane->outputs_done);
+		int64_t bytes = sim_output_bytes(&world->config, &of, number);
 
 		if (lane->grant < bytes)
 			lane_waits(world, stage, slot, LANE_ASKS,
 				   (struct weir_event){.kind = WEIR_EV_ASK, .bytes = bytes - lane->grant});
 		else
 			lane_waits(world, stage, slot, LANE_RESUME,
-				   (struct weir_event){
-					   .kind = WEIR_EV_OUTPUT, .chunk = lane->outputs_done++, .bytes = bytes});
+				   (struct weir_event){.kind = WEIR_EV_OUTPUT,
+						       .chunk = lane->outputs_done++,
+						       .bytes = bytes,
+						       .rows = sim_output_rows(&world->config, &of, number)});
 		return;
 	}
 	if (lane->script.fails && lane->run.attempt < WEIR_REBUILD_ATTEMPT) {
@@ -127,12 +151,19 @@ void sim_lane_goes(struct world *world, uint32_t stage, uint32_t slot)
 		return;
 	}
 	if (lane->script.enough && !lane->enough_done) {
-		struct place end = lane->place;
+		struct place end = lane->place, origin = place;
 
 		lane->enough_done = true;
+		for (uint32_t part = 1; head && sim_part(world, head, part); part++) {
+			end = sim_part(world, head, part)->place;
+			origin = sim_part(world, head, part)->origin;
+		}
 		end.at[end.length - 1]++;
-		if (!world->enough_seen || sim_place_compare(&end, &world->enough) < 0)
+		origin.at[origin.length - 1]++;
+		if (!world->enough_seen || sim_place_compare(&end, &world->enough) < 0) {
 			world->enough = end;
+			world->enough_origin = origin;
+		}
 		world->enough_seen = true;
 		for (size_t i = 0; i < world->chunks.count; i++)
 			if (!world->chunks.items[i].delivered && sim_chunk_unwanted(world, &world->chunks.items[i]))
@@ -173,6 +204,21 @@ static void outputs_of(struct world *world, const struct weir_run *run, bool acc
 	}
 }
 
+static void user_failed(struct world *world, uint32_t stage, struct chunk *chunk)
+{
+	const struct weir_stage_spec *spec = &world->config.stages[stage];
+
+	if (++chunk->user_failures <= spec->user_retries)
+		return;
+	if (spec->errored_max >= 0 && world->errored[stage] >= (uint64_t)spec->errored_max) {
+		world->cause = world->cause ? world->cause : WEIR_E_USER;
+		return;
+	}
+	world->errored[stage]++;
+	sim_leave_out(world, chunk);
+	task_ends(world, chunk, true);
+}
+
 static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
 {
 	struct worker *worker = &world->workers[stage][slot];
@@ -183,15 +229,14 @@ static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int c
 	memmove(worker->batches, worker->batches + 1, --worker->count * sizeof(worker->batches[0]));
 	worker->alone = false;
 	world->granted -= batch.allowance;
-	chunk->running = false;
-	if (!code || batch.stop)
-		chunk->done = true;
-	if (accepted && stage + 1 == world->config.options.stage_count && !world->config.options.consumer &&
-	    weir_list_push(&world->accepted, world->account, &world->err, chunk->place))
-		sim_broken(world, "no memory", __LINE__);
+	task_ends(world, chunk, !code || batch.stop);
+	if (accepted)
+		reaches_sink(world, stage, chunk, NULL);
 	outputs_of(world, &batch.run, accepted);
-	if (code == WEIR_E_MEMORY && !chunk->alone && !batch.stop)
-		chunk->alone = true; /* once more, by itself */
+	if (code == WEIR_E_MEMORY && !chunk->exclusive && !batch.stop)
+		chunk->alone = chunk->exclusive = true; /* once more, with all memory */
+	else if (code == WEIR_E_USER && !batch.stop)
+		user_failed(world, stage, chunk);
 	else if (code && !batch.stop && !world->cause)
 		world->cause = code;
 	if (worker->count)
@@ -256,15 +301,13 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 					(struct moment){.kind = MESSAGE, .event = late, .repeat = true});
 		}
 		world->granted -= batch->allowance;
-		chunk->running = false;
-		if (batch->stop)
-			chunk->done = true;
-		else if (i == 0 && !world->winding_down)
+		task_ends(world, chunk, batch->stop);
+		if (!batch->stop && i == 0 && !world->winding_down && !worker->over)
 			count_death(world, stage, chunk, death);
 		outputs_of(world, &batch->run, false);
 	}
 	worker->count = 0;
-	worker->alone = false;
+	worker->alone = worker->over = false;
 	worker->state = WORKER_DEAD;
 	world->workers_memory += assumed - worker->memory;
 	worker->memory = assumed;
@@ -286,6 +329,8 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 	struct batch *batch = &worker->batches[0];
 	struct script script;
 	struct chunk *chunk;
+	struct place of;
+	uint32_t number;
 
 	if (worker->state == WORKER_STARTING) {
 		if (sim_fault(world, world->config.death_percent / 4)) {
@@ -303,22 +348,23 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 	if (worker->state != WORKER_UP || worker->count == 0)
 		return;
 	chunk = sim_chunk(world, batch->chunk);
-	sim_script(&world->config, &chunk->place, &script);
+	sim_task_script(world, chunk, &script);
 	if (batch->stop && sim_chance(world, 70)) {
 		batch_ends(world, stage, slot, WEIR_E_CANCELLED);
 	} else if (script.poison || sim_fault(world, world->config.own_percent)) {
 		sim_worker_dies(world, stage, slot, WEIR_DEATH_OWN);
 	} else if (sim_fault(world, world->config.death_percent)) {
 		sim_worker_dies(world, stage, slot, WEIR_DEATH_OUTSIDE);
-	} else if (batch->outputs_done < script.output_count) {
-		struct weir_event event = {
-			.kind = WEIR_EV_OUTPUT,
-			.stage = stage,
-			.slot = slot,
-			.generation = worker->generation,
-			.run = batch->run,
-			.chunk = batch->outputs_done,
-			.bytes = sim_output_bytes(&world->config, &chunk->place, batch->outputs_done)};
+	} else if (batch->outputs_done < script.output_count &&
+		   sim_task_output(world, chunk, batch->outputs_done, &of, &number)) {
+		struct weir_event event = {.kind = WEIR_EV_OUTPUT,
+					   .stage = stage,
+					   .slot = slot,
+					   .generation = worker->generation,
+					   .run = batch->run,
+					   .chunk = batch->outputs_done,
+					   .bytes = sim_output_bytes(&world->config, &of, number),
+					   .rows = sim_output_rows(&world->config, &of, number)};
 
 		batch->outputs_done++;
 		sim_worker_goes_on(world, stage, slot);
@@ -326,6 +372,7 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 	} else {
 		batch_ends(world, stage, slot,
 			   script.fails                                     ? WEIR_E_DATA
+			   : chunk->user_failures < script.user_fails       ? WEIR_E_USER
 			   : sim_fault(world, world->config.memory_percent) ? WEIR_E_MEMORY
 									    : WEIR_OK);
 	}

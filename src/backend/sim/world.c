@@ -73,15 +73,14 @@ uint64_t sim_soon(struct world *world)
 
 /* --- talking to the core --- */
 
-static const char *const event_names[] = {"start",   "slot ready", "slot died", "split cut", "splits end", "output",
-					  "done",    "failed",     "ask",       "return",    "wait turn",  "enough",
-					  "spilled", "restored",   "taken",     "measured",  "cancel",     "tick",
-					  "budget"};
+static const char *const event_names[] = {"start",     "slot ready", "slot died", "split cut", "splits end",
+					  "output",    "done",       "failed",    "ask",       "return",
+					  "wait turn", "enough",     "spilled",   "restored",  "taken",
+					  "measured",  "cancel",     "tick",      "budget"};
 static const char *const action_names[] = {"cut split", "start task",   "grant",       "give up",     "turn",
 					   "stop task", "start worker", "kill worker", "output kept", "drop",
 					   "resume",    "spill",        "restore",     "free",        "deliver",
-					   "trim",      "stop slot",    "set timer",   "end",
-					   "task part"};
+					   "trim",      "stop slot",    "set timer",   "end",         "task part"};
 
 static void note(struct world *world, uint64_t value)
 {
@@ -162,6 +161,8 @@ void sim_tell(struct world *world, struct weir_event event, bool stale)
 	for (size_t i = 0; i < actions.count && !world->winding_down; i++)
 		if (stops_without_cause(world, &actions.items[i], &event))
 			sim_wound_down(world);
+	if (!world->winding_down)
+		sim_note_bundles(world); /* as it was when the core decided, and below as it is after */
 	/* The list grows while it is walked: a cut split is answered at once. */
 	for (size_t i = 0; i < actions.count && !world->result->broken[0]; i++) {
 		struct weir_action action = actions.items[i];
@@ -172,6 +173,9 @@ void sim_tell(struct world *world, struct weir_event event, bool stale)
 		perform(world, &action, &event, stale, &actions);
 	}
 	weir_list_release(&actions, &world->core_account);
+	PROMISE(world, world->parts.count == 0, "parts of a task that was not started");
+	if (!world->ended && !world->winding_down && !world->result->broken[0])
+		sim_note_bundles(world);
 }
 
 /* Also says it again later, at times. */
@@ -217,6 +221,15 @@ static void disk_done(struct world *world, uint64_t id)
 	sim_tell(world, event, false);
 }
 
+/* Up at once, down slowly, and only by those at work. */
+static void estimate(struct world *world, uint32_t stage, const struct worker *worker)
+{
+	if (worker->memory > world->estimate[stage])
+		world->estimate[stage] = worker->memory;
+	else if (worker->count > 0)
+		world->estimate[stage] -= (world->estimate[stage] - worker->memory) / 64;
+}
+
 static void measures(struct world *world)
 {
 	const struct weir_core_options *options = &world->config.options;
@@ -227,12 +240,17 @@ static void measures(struct world *world)
 		event.bytes = options->budget < INT64_MAX
 				      ? (int64_t)random_below(&world->random, (uint64_t)options->budget)
 				      : world->config.unit;
+		if (options->budget < INT64_MAX) {
+			world->excess += (event.bytes - world->excess) / 4;
+			if (world->excess > world->budget / 2)
+				world->excess = world->budget / 2;
+		}
 	} else {
 		uint32_t slot = (uint32_t)random_below(&world->random, world->config.stages[stage].slots);
 		struct worker *worker = &world->workers[stage][slot];
 		int64_t assumed = world->config.stages[stage].slot_memory;
 
-		if (worker->state != WORKER_UP || worker->stopped)
+		if (worker->state != WORKER_UP || worker->stopped || worker->killed)
 			return;
 		event.stage = stage;
 		event.slot = slot;
@@ -240,10 +258,54 @@ static void measures(struct world *world)
 		event.bytes = sim_chance(world, world->config.worker_grows_percent)
 				      ? assumed * 2 + world->config.unit * (int64_t)random_below(&world->random, 8)
 				      : assumed / 2;
+		if (options->budget < INT64_MAX && sim_chance(world, world->config.runaway_percent))
+			event.bytes = (int64_t)random_below(&world->random, (uint64_t)options->limit * 5 / 4);
 		world->workers_memory -= worker->memory;
 		worker->memory = event.bytes > assumed ? event.bytes : assumed;
 		world->workers_memory += worker->memory;
+		estimate(world, stage, worker);
 	}
+	sim_tell(world, event, false);
+	sim_check_limit(world);
+}
+
+/* Many times in a row, so that it is seen to be idle. */
+static void measures_long(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	uint32_t stage = (uint32_t)random_below(&world->random, options->stage_count);
+	uint32_t slot = (uint32_t)random_below(&world->random, world->config.stages[stage].slots);
+
+	for (uint32_t i = 0; i < 25 && !sim_is_lanes(world, stage) && !world->ended && !world->result->broken[0]; i++) {
+		struct worker *worker = &world->workers[stage][slot];
+		struct weir_event event = {.kind = WEIR_EV_MEASURED, .stage = stage, .slot = slot};
+
+		if (worker->state != WORKER_UP || worker->stopped || worker->killed)
+			return;
+		event.generation = worker->generation;
+		event.bytes = worker->memory;
+		estimate(world, stage, worker);
+		sim_tell(world, event, false);
+	}
+}
+
+static void budget_changes(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	struct weir_event event = {.kind = WEIR_EV_BUDGET};
+	int64_t floor = 0;
+
+	if (options->budget == INT64_MAX)
+		return;
+	for (uint32_t s = 0; s < options->stage_count; s++)
+		floor += sim_is_lanes(world, s) ? 0 : world->config.stages[s].slot_memory;
+	event.bytes = (int64_t)random_below(&world->random, (uint64_t)options->budget * 3 / 2);
+	world->result->seen |= WEIR_SIM_BUDGET;
+	world->budget = event.bytes > floor ? event.bytes : floor;
+	if (world->budget > options->limit)
+		world->budget = options->limit;
+	if (world->budget < world->budget_min)
+		world->budget_min = world->budget;
 	sim_tell(world, event, false);
 }
 
@@ -254,6 +316,8 @@ static bool stops_without_cause(struct world *world, const struct weir_action *a
 {
 	if (action->kind == WEIR_DO_END)
 		return action->code == WEIR_E_LIMIT;
+	if (action->kind == WEIR_DO_KILL_WORKER && action->bytes > 0)
+		return false;
 	if (action->kind == WEIR_DO_KILL_WORKER)
 		return world->workers[action->stage][action->slot].count > 0 ||
 		       world->workers[action->stage][action->slot].state == WORKER_STARTING;
@@ -318,13 +382,7 @@ static void start_worker(struct world *world, const struct weir_action *action)
 	worker->generation = action->generation;
 	worker->given = worker->count = 0;
 	worker->killed = false;
-	if (!worker->counted) {
-		worker->counted = true;
-		worker->memory = world->config.stages[action->stage].slot_memory;
-		world->workers_memory += worker->memory;
-		PROMISE(world, worker->memory == 0 || sim_used(world) <= world->config.options.budget,
-			"a worker beyond the budget");
-	}
+	sim_check_worker_start(world, action);
 	sim_worker_goes_on(world, action->stage, action->slot);
 }
 
@@ -371,10 +429,8 @@ static void kill_worker(struct world *world, const struct weir_action *action)
 
 	PROMISE(world, worker->generation == action->generation, "a worker killed that is not there");
 	worker->killed = true;
-	if (action->bytes > 0) {
+	if (action->bytes > 0)
 		sim_check_retire(world, action);
-		worker->retiring = true;
-	}
 	sim_will_happen(world, sim_soon(world),
 			(struct moment){.kind = WORKER_DIES,
 					.stage = action->stage,
@@ -462,8 +518,11 @@ static void perform(struct world *world, const struct weir_action *action, const
 	case WEIR_DO_END:
 		sim_check_end(world, action);
 		break;
-	case WEIR_DO_TRIM:
 	case WEIR_DO_TASK_PART:
+		if (weir_list_push(&world->parts, world->account, &world->err, action->chunk))
+			sim_broken(world, "no memory", __LINE__);
+		break;
+	case WEIR_DO_TRIM:
 	case WEIR_DO_SET_TIMER:
 		break;
 	}
@@ -530,6 +589,7 @@ static void live(struct world *world)
 					(struct moment){.kind = MESSAGE, .event = ready});
 		}
 	sim_tell(world, (struct weir_event){.kind = WEIR_EV_START}, false);
+	sim_check_begin(world);
 	while (!world->ended && !world->result->broken[0]) {
 		struct moment moment;
 
@@ -548,7 +608,9 @@ static void live(struct world *world)
 			continue;
 		}
 		if (sim_fault(world, config->measure_percent))
-			measures(world);
+			sim_chance(world, 20) ? measures_long(world) : measures(world);
+		if (sim_fault(world, config->budget_percent) && !world->ended)
+			budget_changes(world);
 		if (world->ended)
 			break;
 		if (world->future.count > 0 && world->future.items[0].at > world->now)
@@ -579,6 +641,9 @@ int weir_sim_run(struct weir_account *account, uint64_t seed, FILE *trace, struc
 	world->faults = true;
 	world->random.state = seed ^ 0x5851f42d4c957f2du;
 	sim_plan(&world->config, seed);
+	world->budget = world->budget_min = world->config.options.budget;
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		world->estimate[s] = world->config.stages[s].slot_memory;
 	weir_account_init(&world->core_account, account, "core");
 	world->core_account.ask = refuse;
 	world->splits = weir_alloc_zero(account, (world->config.split_count + 1) * sizeof(*world->splits), &err);
@@ -590,6 +655,8 @@ int weir_sim_run(struct weir_account *account, uint64_t seed, FILE *trace, struc
 	weir_list_release(&world->future, account);
 	weir_list_release(&world->chunks, account);
 	weir_list_release(&world->accepted, account);
+	weir_list_release(&world->left_out, account);
+	weir_list_release(&world->parts, account);
 	if (world->splits)
 		weir_free(account, world->splits, (world->config.split_count + 1) * sizeof(*world->splits));
 	weir_account_release(&world->core_account);

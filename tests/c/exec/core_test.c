@@ -9,12 +9,14 @@ static struct weir_core *core;
 static struct weir_actions actions;
 static struct weir_error err;
 static uint64_t splits_left;
-static int64_t split_need;
+static int64_t split_need, held_max, output_rows;
+static struct weir_stage_spec map_spec;
 
 static int setup(void **state)
 {
 	(void)state;
-	split_need = 0;
+	split_need = held_max = output_rows = 0;
+	map_spec = (struct weir_stage_spec){0};
 	return weir_mem_new(0, &mem, &err);
 }
 
@@ -246,20 +248,28 @@ static void what_a_lane_keeps_stays_granted(void **state)
 	assert_int_equal(stats.granted, 0);
 }
 
-/* One lane that feeds a pool of two workers, whose output goes to a consumer in order; ready, with split 0 started. */
+/* One lane that feeds a pool of two workers, whose output goes to a consumer in order; ready, with split 0 started. What
+ * `map_spec` says is added to the pool's. */
 static struct weir_run begin_pool(uint64_t splits)
 {
 	struct weir_stage_spec specs[] = {
 		{.kind = WEIR_STAGE_LANES, .slots = 1, .slot_memory = 8 * MIB, .name = "scan"},
-		{.kind = WEIR_STAGE_WORKERS, .slots = 2, .in_flight_max = 2, .slot_memory = MIB, .name = "map"},
+		map_spec,
 	};
 	struct weir_core_options options = {.budget = 64 * MIB,
 					    .limit = 64 * MIB,
 					    .stages = specs,
 					    .stage_count = 2,
 					    .preserve_order = true,
-					    .consumer = true};
+					    .consumer = true,
+					    .milli_cpus = 1000,
+					    .held_bytes_max = held_max};
 
+	specs[1].kind = WEIR_STAGE_WORKERS;
+	specs[1].slots = map_spec.slots ? map_spec.slots : 2;
+	specs[1].in_flight_max = map_spec.in_flight_max ? map_spec.in_flight_max : 2;
+	specs[1].slot_memory = MIB;
+	specs[1].name = "map";
 	assert_int_equal(weir_core_new(weir_mem_root(mem), &options, &core, &err), WEIR_OK);
 	splits_left = splits;
 	step((struct weir_event){.kind = WEIR_EV_START});
@@ -272,6 +282,7 @@ static struct weir_run begin_pool(uint64_t splits)
 static void output(struct weir_event slot, struct weir_run run, uint64_t number, int64_t bytes)
 {
 	slot.kind = WEIR_EV_OUTPUT;
+	slot.rows = output_rows;
 	slot.run = run;
 	slot.chunk = number;
 	slot.bytes = bytes;
@@ -350,6 +361,190 @@ static void the_lane_pauses_for_a_full_pool(void **state)
 	assert_non_null(find(WEIR_DO_KILL_WORKER, 0));
 }
 
+static size_t count(enum weir_action_kind kind)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < actions.count; i++)
+		found += actions.items[i].kind == kind;
+	return found;
+}
+
+static void worker_done(struct weir_run batch)
+{
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 1, .run = batch});
+}
+
+static void neighbours_become_one_task(void **state)
+{
+	struct weir_stage_stats stats;
+	struct weir_run split, batch;
+	uint64_t first, second;
+
+	(void)state;
+	map_spec.rows_min = 100;
+	output_rows = 60;
+	split = begin_pool(2);
+	output(lane_0, split, 0, MIB);
+	first = find(WEIR_DO_OUTPUT_KEPT, 0)->chunk;
+	assert_int_equal(count(WEIR_DO_START_TASK), 0);
+	output(lane_0, split, 1, MIB);
+	second = find(WEIR_DO_OUTPUT_KEPT, 0)->chunk;
+	assert_int_equal(find(WEIR_DO_TASK_PART, 0)->chunk, second);
+	assert_true(find(WEIR_DO_TASK_PART, 0) < find(WEIR_DO_START_TASK, 0));
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->chunk, first);
+	batch = started(0);
+	output(lane_0, split, 2, MIB);
+	done(0, split); /* the next split may bring more */
+	split = started(0);
+	worker_done(batch);
+	assert_int_equal(count(WEIR_DO_FREE), 2);
+	assert_null(find(WEIR_DO_START_TASK, 0));
+	weir_core_stage_stats(core, 1, &stats);
+	assert_int_equal(stats.rows_in, 120);
+	assert_int_equal(stats.tasks_done, 1);
+	done(0, split); /* nothing, and no more splits: the rest goes as it is */
+	worker_done(started(0));
+	assert_true(weir_core_ended(core));
+}
+
+static void the_front_goes_with_what_there_is(void **state)
+{
+	struct weir_run split;
+
+	(void)state;
+	map_spec.rows_min = 100;
+	output_rows = 60;
+	split = begin_pool(2);
+	output(lane_0, split, 0, 4 * MIB);
+	assert_int_equal(count(WEIR_DO_START_TASK), 0);
+	/* More rows would come if there were memory; there is none before this chunk is gone. */
+	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = 60 * MIB});
+	assert_int_equal(find(WEIR_DO_START_TASK, 0)->stage, 1);
+	assert_int_equal(count(WEIR_DO_TASK_PART), 0);
+}
+
+/* Fails the batch in user code as often as it is given out; returns its last run. */
+static struct weir_run fail_batch(struct weir_run batch, int times)
+{
+	for (int i = 0; i < times; i++) {
+		if (i > 0)
+			batch = started(0);
+		step((struct weir_event){
+			.kind = WEIR_EV_TASK_FAILED, .stage = 1, .generation = 1, .run = batch, .code = WEIR_E_USER});
+	}
+	return batch;
+}
+
+static void user_errors_are_tried_again_and_left_out(void **state)
+{
+	struct weir_stage_stats stats;
+	struct weir_run split, batch;
+
+	(void)state;
+	map_spec.errored_max = map_spec.user_retries = 1;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	fail_batch(started(0), 2);
+	assert_int_equal(count(WEIR_DO_FREE), 1);
+	weir_core_stage_stats(core, 1, &stats);
+	assert_int_equal(stats.tasks_errored, 1);
+	output(lane_0, split, 1, MIB);
+	batch = fail_batch(started(0), 2); /* one too many */
+	assert_int_equal(batch.attempt, 2);
+	step((struct weir_event){.kind = WEIR_EV_TASK_FAILED, .run = split, .code = WEIR_E_CANCELLED});
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_E_USER);
+	assert_int_equal(find(WEIR_DO_END, 0)->run.task, batch.task);
+	assert_int_equal(find(WEIR_DO_END, 0)->run.attempt, 2);
+	assert_int_equal(find(WEIR_DO_END, 0)->chunk, 0); /* of split 0 */
+}
+
+static void a_generator_is_accepted_by_number(void **state)
+{
+	static const struct weir_event again = {.stage = 1, .generation = 2};
+	struct weir_run split, batch;
+
+	(void)state;
+	held_max = 3 * MIB;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	batch = started(0);
+	output(worker_0, batch, 0, 2 * MIB);
+	assert_null(find(WEIR_DO_DELIVER, 0));
+	output(worker_0, batch, 1, 2 * MIB);
+	assert_non_null(find(WEIR_DO_DELIVER, 0));
+	output(worker_0, batch, 2, 2 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1});
+	assert_int_equal(count(WEIR_DO_FREE), 1); /* the third, which was held */
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = 2});
+	batch = started(0);
+	for (uint64_t i = 0; i < 2; i++) {
+		output(again, batch, i, 2 * MIB);
+		assert_non_null(find(WEIR_DO_OUTPUT_DROP, 0));
+	}
+	output(again, batch, 2, 2 * MIB);
+	assert_non_null(find(WEIR_DO_OUTPUT_KEPT, 0));
+}
+
+static void a_worker_past_the_limit_is_stopped(void **state)
+{
+	struct weir_run split, batch;
+
+	(void)state;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	batch = started(0);
+	done(0, split);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 70 * MIB});
+	assert_int_equal(find(WEIR_DO_KILL_WORKER, 0)->bytes, 70 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1});
+	assert_int_equal(find(WEIR_DO_START_WORKER, 0)->bytes, MIB); /* not more than there is room for */
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = 2});
+	assert_int_equal(started(0).task, batch.task);
+	assert_int_equal(started(0).attempt, 2);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 2, .bytes = 75 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 2});
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_E_LIMIT);
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "map"));
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "75.0 MiB"));
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "64.0 MiB"));
+}
+
+static void a_pool_grows_by_what_waits(void **state)
+{
+	struct weir_run split;
+
+	(void)state;
+	map_spec.slots = 8;
+	map_spec.in_flight_max = 1;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 4 * MIB}); /* no room for more workers */
+	for (uint64_t i = 1; i < 4; i++)
+		output(lane_0, split, i, 0);
+	assert_int_equal(count(WEIR_DO_START_WORKER), 0);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 64 * MIB});
+	assert_int_equal(count(WEIR_DO_START_WORKER), 3);
+}
+
+static void logical_resources_bound_the_busy(void **state)
+{
+	struct weir_run split, batch;
+
+	(void)state;
+	map_spec.milli_cpus = 600; /* of 1000: one at a time, but for the front */
+	map_spec.slots_first = 2;
+	map_spec.in_flight_max = 1;
+	split = begin_pool(1);
+	assert_null(find(WEIR_DO_START_WORKER, 1)); /* the second could never be busy beside the first */
+	output(lane_0, split, 0, MIB);
+	batch = started(0);
+	output(lane_0, split, 1, MIB);
+	assert_int_equal(count(WEIR_DO_START_TASK) + count(WEIR_DO_START_WORKER), 0);
+	worker_done(batch);
+	assert_int_equal(count(WEIR_DO_START_TASK), 1);
+}
+
 static void too_small_a_budget_for_workers_is_refused(void **state)
 {
 	struct weir_stage_spec specs[] = {
@@ -380,6 +575,13 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_a_dead_worker_made_is_forgotten, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_batch_may_end_its_worker_three_times, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_lane_pauses_for_a_full_pool, setup, teardown),
+		cmocka_unit_test_setup_teardown(neighbours_become_one_task, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_front_goes_with_what_there_is, setup, teardown),
+		cmocka_unit_test_setup_teardown(user_errors_are_tried_again_and_left_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_generator_is_accepted_by_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_pool_grows_by_what_waits, setup, teardown),
+		cmocka_unit_test_setup_teardown(logical_resources_bound_the_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_small_a_budget_for_workers_is_refused, setup, teardown),
 	};
 

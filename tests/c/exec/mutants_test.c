@@ -5,11 +5,13 @@ static int mutant;
 #define WEIR_MUTANT mutant
 
 /* One translation unit: the core inside the library has no mistakes and must not be taken. */
+#include "exec/bundle.c"
 #include "exec/core.c"
 #include "exec/flow.c"
 #include "exec/items.c"
 #include "exec/lanes.c"
 #include "exec/memory.c"
+#include "exec/order.c"
 #include "exec/policy.c"
 #include "exec/pool.c"
 
@@ -20,7 +22,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 28, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 40, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -52,6 +54,18 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"asks are granted without room",
 	"one task a stage runs at a time",
 	"the last worker of a stage is let go for its memory",
+	"what a generator had accepted is accepted again",
+	"what is accepted by number is not counted",
+	"bundles are sealed as they are, never joined",
+	"the front waits for rows for ever",
+	"more slots are busy than the logical resources allow",
+	"a batch that needs all memory shares it",
+	"what workers were measured to need is forgotten",
+	"a worker may break the limit",
+	"a failing batch is tried once too often",
+	"one more failing batch is left out than allowed",
+	"a pool shrinks below its least size",
+	"a pool begins with one worker, whatever was asked",
 };
 
 static int find(struct weir_account *account)

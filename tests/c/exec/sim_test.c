@@ -16,12 +16,28 @@
 
 enum { TWICE_EVERY = 100, FAILURES_MAX = 5 };
 
-static const char *const seen_names[] = {
-	"an overdraft",          "a task given up", "a spill",
-	"a chunk made again",    "a batch alone",   "a stale message",
-	"a stop behind a limit", "a turn",          "a failed allocation",
-	"an overtaking chunk",   "a failed spill",  "outputs skipped in a second attempt",
-	"a worker let go"};
+static const char *const seen_names[] = {"an overdraft",
+					 "a task given up",
+					 "a spill",
+					 "a chunk made again",
+					 "a batch alone",
+					 "a stale message",
+					 "a stop behind a limit",
+					 "a turn",
+					 "a failed allocation",
+					 "an overtaking chunk",
+					 "a failed spill",
+					 "outputs skipped in a second attempt",
+					 "a worker let go",
+					 "a bundle",
+					 "a bundle that went with what there was",
+					 "a task left out",
+					 "outputs accepted by number",
+					 "a worker stopped at the limit",
+					 "a batch with all memory",
+					 "an idle worker let go",
+					 "a new budget",
+					 "a task beyond the logical resources"};
 
 static int replay(struct weir_account *account, uint64_t seed)
 {
