@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum { OP_ABS, OP_SIGN, OP_ROUND, OP_FLOOR, OP_CEIL, OP_TRUNC };
-enum { OP_SQRT, OP_EXP, OP_LOG, OP_LOG10, OP_LOG2, OP_LOG1P, OP_SIN, OP_COS, OP_TAN };
+enum { OP_SQRT, OP_EXP, OP_LOG, OP_LOG10, OP_LOG2, OP_LOG1P, OP_SIN, OP_COS, OP_TAN, OP_ASIN, OP_ACOS, OP_ATAN };
 
 /* One line a function, so that the loop is inside and the choice outside. */
 #define UNARY_LOOP(EXPRESSION)                                                                                         \
@@ -45,8 +45,14 @@ static int kernel_real(struct weir_call *call, struct weir_error *err)
 		UNARY_LOOP(sin(x));
 	case OP_COS:
 		UNARY_LOOP(cos(x));
-	default:
+	case OP_TAN:
 		UNARY_LOOP(tan(x));
+	case OP_ASIN:
+		UNARY_LOOP(asin(x));
+	case OP_ACOS:
+		UNARY_LOOP(acos(x));
+	default:
+		UNARY_LOOP(atan(x));
 	}
 	return WEIR_OK;
 }
@@ -337,5 +343,7 @@ const struct weir_function weir_functions_math[] = {
 	{"log10", 1, 1, bind_real, OP_LOG10},  {"log2", 1, 1, bind_real, OP_LOG2},
 	{"log1p", 1, 1, bind_real, OP_LOG1P},  {"sin", 1, 1, bind_real, OP_SIN},
 	{"cos", 1, 1, bind_real, OP_COS},      {"tan", 1, 1, bind_real, OP_TAN},
-	{"is_nan", 1, 1, bind_is_nan, 0},      {0},
+	{"asin", 1, 1, bind_real, OP_ASIN},    {"acos", 1, 1, bind_real, OP_ACOS},
+	{"atan", 1, 1, bind_real, OP_ATAN},    {"is_nan", 1, 1, bind_is_nan, 0},
+	{0},
 };

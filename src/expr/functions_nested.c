@@ -207,6 +207,17 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 
 	if (type->id == WEIR_MAP)
 		return weir_find_bind_lookup(program, node, err);
+	if (type->id == WEIR_STRUCT && weir_node_is_constant(name) && weir_type_is_integer(name->type) &&
+	    !name->value.is_null) { /* by its number */
+		if (name->value.integer < 0 || name->value.integer >= type->field_count)
+			return weir_bind_fail(program, node, err, WEIR_E_NAME, "%s has no field %lld, it has %u",
+					      node->arguments[0]->text, (long long)name->value.integer, type->field_count);
+		node->op = (uint32_t)name->value.integer;
+		node->count = 1;
+		node->type = weir_type_values(type->fields[node->op].type);
+		node->eval = eval_field;
+		return WEIR_OK;
+	}
 	if (!weir_node_is_constant(name) || !weir_type_is_text(name->type) || name->value.is_null)
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "a field is named by a text literal");
 	snprintf(wanted, sizeof(wanted), "%.*s", (int)(name->value.bytes.size < 127 ? name->value.bytes.size : 127),

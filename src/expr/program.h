@@ -95,7 +95,8 @@ const char *weir_function_nearest(const char *name);
 /* The families; each ends with a name of NULL. */
 extern const struct weir_function weir_functions_arith[], weir_functions_compare[], weir_functions_logic[],
 	weir_functions_in[], weir_functions_math[], weir_functions_text[], weir_functions_regex[],
-	weir_functions_time[], weir_functions_nested[], weir_functions_cast[];
+	weir_functions_time[], weir_functions_nested[], weir_functions_cast[], weir_functions_arrow[],
+	weir_functions_letters[];
 
 /* bind.c: for `bind` functions. */
 /* Keeps a type (a new reference, taken over) as long as the program; NULL passes through. */

@@ -1,0 +1,298 @@
+"""Expressions computed with pyarrow in a worker: those with functions of the user, or that the engine does not have.
+
+``Dataset.with_column(s)`` and ``filter`` turn such an expression into a map_batches of a ``Projector`` or a ``Selector``
+over pyarrow tables. Results are those of the engine: the same rules, tested against each other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from weir._expr_literals import type_name
+from weir.expressions import (
+    AliasExpr,
+    BinaryExpr,
+    CallExpr,
+    ColumnExpr,
+    Expr,
+    LiteralExpr,
+    Operation,
+    UDFExpr,
+    UnaryExpr,
+    WhenExpr,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow.compute
+    except ImportError as error:
+        raise ImportError("this expression runs with pyarrow, which is not installed: pip install pyarrow") from error
+    return pyarrow
+
+
+def arrow_type(name: Any) -> Any:
+    """pyarrow's type of a name such as ``int64``; whatever else is given goes by its name.
+
+    >>> arrow_type("decimal128(5, 2)")
+    Decimal128Type(decimal128(5, 2))
+    """
+    import re
+
+    pa = _pyarrow()
+    if isinstance(name, pa.DataType):
+        return name
+    name = type_name(name)
+    decimal = re.fullmatch(r"decimal(128|256)\((\d+), *(-?\d+)\)", name)
+    if decimal:
+        return getattr(pa, f"decimal{decimal[1]}")(int(decimal[2]), int(decimal[3]))
+    temporal = re.fullmatch(r"(timestamp|duration|time32|time64)\[(s|ms|us|ns)(?:, *tz=(.+))?\]", name)
+    if temporal:
+        words = [temporal[2]] if temporal[3] is None else [temporal[2], temporal[3]]
+        return getattr(pa, temporal[1])(*words)
+    listed = re.fullmatch(r"(large_)?list<(?:\w+: )?(.*)>", name)
+    if listed:
+        return (pa.large_list if listed[1] else pa.list_)(arrow_type(listed[2]))
+    return pa.type_for_alias({"boolean": "bool", "date": "date32", "utf8": "string"}.get(name, name))
+
+
+def _floor_division(x: Any, y: Any, wants_rest: bool) -> Any:
+    pa = _pyarrow()
+    pc = pa.compute
+    both_whole = all(pa.types.is_integer(side.type) for side in (x, y))
+    quotient = pc.divide(x, y)
+    if both_whole:
+        # Cut towards zero so far: one less where the rest has the other sign than y.
+        rest = pc.subtract(x, pc.multiply(quotient, y))
+        is_low = pc.and_kleene(pc.not_equal(rest, 0), pc.not_equal(pc.less(rest, 0), pc.less(y, 0)))
+        rest = pc.if_else(is_low, pc.add(rest, y), rest)
+        quotient = pc.if_else(is_low, pc.subtract(quotient, 1), quotient)
+        return pc.cast(rest if wants_rest else quotient, pa.float64(), safe=False)
+    whole = pc.floor(quotient)
+    return pc.subtract(x, pc.multiply(whole, y)) if wants_rest else whole
+
+
+def _is_text(value: Any) -> bool:
+    types = _pyarrow().types
+    kind = value.type.value_type if types.is_dictionary(value.type) else value.type
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _binary(expr: BinaryExpr, table: pyarrow.Table) -> Any:
+    pa = _pyarrow()
+    pc = pa.compute
+    x = evaluate(expr.left, table)
+    if expr.op in (Operation.IN, Operation.NOT_IN):
+        values = expr._values()
+        found = pc.is_in(x, pa.array(values, x.type)) if values else pc.and_kleene(pc.is_null(x), False)
+        return found if expr.op is Operation.IN else pc.invert(found)
+    y = evaluate(expr.right, table)
+    if expr.op in (Operation.FLOORDIV, Operation.MOD):
+        return _floor_division(x, y, expr.op is Operation.MOD)
+    if expr.op is Operation.ADD and (_is_text(x) or _is_text(y)):
+        return pc.binary_join_element_wise(pc.cast(x, pa.string()), pc.cast(y, pa.string()), "")
+    names = {
+        Operation.ADD: "add", Operation.SUB: "subtract", Operation.MUL: "multiply", Operation.DIV: "divide",
+        Operation.GT: "greater", Operation.LT: "less", Operation.GE: "greater_equal", Operation.LE: "less_equal",
+        Operation.EQ: "equal", Operation.NE: "not_equal", Operation.AND: "and_kleene", Operation.OR: "or_kleene",
+    }
+    return getattr(pc, names[expr.op])(x, y)
+
+
+def _udf(expr: UDFExpr, table: pyarrow.Table) -> Any:
+    pa = _pyarrow()
+
+    def argument(part: Expr) -> Any:
+        # Plain values go as they are; columns in one piece.
+        if isinstance(part, LiteralExpr):
+            return part.value
+        value = evaluate(part, table)
+        return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+
+    result = expr.fn(*map(argument, expr.args), **{key: argument(part) for key, part in expr.kwargs.items()})
+    if not isinstance(result, (pa.Array, pa.ChunkedArray, pa.Scalar)):
+        if type(result).__module__.partition(".")[0] == "pandas":
+            result = pa.array(result, from_pandas=True)
+        elif hasattr(result, "__len__") and not isinstance(result, (str, bytes)):
+            result = pa.array(result)
+        else:
+            raise ValueError(f"{expr._fn_name()} returned {type(result).__qualname__}; a function of expressions returns "
+                             "as many values as it was given: an array of pyarrow, NumPy or pandas, or a list")
+    if not isinstance(result, pa.Scalar) and len(result) != table.num_rows:
+        raise ValueError(f"{expr._fn_name()} returned {len(result)} values for {table.num_rows} rows")
+    return result
+
+
+def evaluate(expr: Expr, table: pyarrow.Table) -> Any:
+    """An expression's values over a table: an array, or a scalar that stands for all rows.
+
+    >>> import pyarrow as pa
+    >>> from weir.expressions import col
+    >>> evaluate(col("a") // 2, pa.table({"a": [-7, 7]})).to_pylist()
+    [-4.0, 3.0]
+    """
+    pa = _pyarrow()
+    pc = pa.compute
+    if isinstance(expr, ColumnExpr):
+        if expr.name not in table.column_names:
+            raise KeyError(f"column {expr.name!r} is not among {table.column_names}")
+        return table[expr.name]
+    if isinstance(expr, LiteralExpr):
+        return expr.value if isinstance(expr.value, pa.Scalar) else pa.scalar(expr.value)
+    if isinstance(expr, AliasExpr):
+        return evaluate(expr.expr, table)
+    if isinstance(expr, BinaryExpr):
+        return _binary(expr, table)
+    if isinstance(expr, UnaryExpr):
+        names = {Operation.NOT: "invert", Operation.IS_NULL: "is_null", Operation.IS_NOT_NULL: "is_valid"}
+        return getattr(pc, names[expr.op])(evaluate(expr.operand, table))
+    if isinstance(expr, CallExpr):
+        from weir._expr_functions import FUNCTIONS
+
+        return FUNCTIONS[expr.function].arrow(pc, [evaluate(arg, table) for arg in expr.args], expr.options)
+    if isinstance(expr, WhenExpr):
+        value = evaluate(expr.default, table)
+        for condition, then in reversed(expr.branches):
+            value = pc.if_else(pc.coalesce(evaluate(condition, table), False), evaluate(then, table), value)
+        return value
+    if isinstance(expr, UDFExpr):
+        return _udf(expr, table)
+    raise ValueError(f"{expr} is not an expression that can be computed")
+
+
+def _column(expr: Expr, table: pyarrow.Table) -> Any:
+    pa = _pyarrow()
+    value = evaluate(expr, table)
+    return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+class Projector:
+    """A function for map_batches(batch_format="pyarrow") that adds or replaces columns; all see the input's columns.
+
+    >>> import pyarrow as pa
+    >>> from weir.expressions import col
+    >>> Projector({"b": col("a") + 1})(pa.table({"a": [1]})).to_pydict()
+    {'a': [1], 'b': [2]}
+    """
+
+    def __init__(self, columns: Mapping[str, Expr]) -> None:
+        self.columns = dict(columns)
+        self.__name__ = "Project"
+
+    def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
+        made = {name: _column(expr, table) for name, expr in self.columns.items()}
+        for name, values in made.items():
+            place = table.schema.get_field_index(name)
+            table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
+        return table
+
+
+class Selector:
+    """A function for map_batches(batch_format="pyarrow") that keeps the rows for which the expression is true.
+
+    >>> import pyarrow as pa
+    >>> from weir.expressions import col
+    >>> Selector(col("a") > 1)(pa.table({"a": [1, 2, None]})).to_pydict()
+    {'a': [2]}
+    """
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+        self.__name__ = f"Filter({expr})"
+
+    def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
+        return table.filter(_column(self.expr, table))
+
+
+# ---- what pyarrow.compute has no single function for
+
+
+def _by_chunk(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(values: Any, *options: Any) -> Any:
+        pa = _pyarrow()
+        if isinstance(values, pa.ChunkedArray):
+            values = values.combine_chunks()
+        return function(pa, values, *options)
+
+    return call
+
+
+def _relist(pa: Any, values: Any, lengths: Any, items: Any) -> Any:
+    """Lists of these lengths (null: a null list) over items."""
+    import itertools
+
+    ends = list(itertools.accumulate((length or 0 for length in lengths), initial=0))
+    is_null = [length is None for length in lengths] + [False]
+    offsets = pa.array([None if null else end for null, end in zip(is_null, ends, strict=True)], pa.int32())
+    return pa.ListArray.from_arrays(offsets, items)
+
+
+@_by_chunk
+def list_sort(pa: Any, values: Any, order: str, null_placement: str) -> Any:
+    """Each list sorted.
+
+    >>> import pyarrow as pa
+    >>> list_sort(pa.array([[3, None, 1], None]), "ascending", "at_end").to_pylist()
+    [[1, 3, None], None]
+    """
+    pc = pa.compute
+    items, rows = pc.list_flatten(values), pc.list_parent_indices(values)
+    table = pa.table({"row": rows, "item": items, "is_null": pc.is_null(items)})
+    nulls = "ascending" if null_placement == "at_end" else "descending"
+    table = table.take(pc.sort_indices(table, sort_keys=[("row", "ascending"), ("is_null", nulls), ("item", order)]))
+    sorted_items = table["item"].combine_chunks()
+    return _relist(pa, values, pc.list_value_length(values).to_pylist(), sorted_items)
+
+
+@_by_chunk
+def list_flatten(pa: Any, values: Any) -> Any:
+    """Lists of lists as lists of what these hold.
+
+    >>> import pyarrow as pa
+    >>> list_flatten(pa.array([[[1], [2, 3]], None, [None]])).to_pylist()
+    [[1, 2, 3], None, []]
+    """
+    pc = pa.compute
+    inner = pc.list_flatten(values)
+    if not isinstance(inner, (pa.ListArray, pa.LargeListArray, pa.FixedSizeListArray)):
+        raise TypeError(f"list.flatten is for lists of lists, not for {values.type}")
+    lengths = [None if row is None else sum(len(part or ()) for part in row) for row in values.to_pylist()]
+    return _relist(pa, values, lengths, pc.list_flatten(inner))
+
+
+@_by_chunk
+def map_part(pa: Any, values: Any, part: str) -> Any:
+    """Keys or values (items) of maps, as lists.
+
+    >>> import pyarrow as pa
+    >>> map_part(pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())), "keys").to_pylist()
+    [['a'], None]
+    """
+    if not pa.types.is_map(values.type):
+        raise TypeError(f"map.keys and map.values are for maps, not for {values.type}")
+    kind = values.type.key_type if part == "keys" else values.type.item_type
+    at = 0 if part == "keys" else 1
+    return pa.array([None if row is None else [pair[at] for pair in row] for row in values.to_pylist()], pa.list_(kind))
+
+
+@_by_chunk
+def array_to_list(pa: Any, values: Any) -> Any:
+    """Arrays of a fixed size, tensors too, as lists.
+
+    >>> import pyarrow as pa
+    >>> array_to_list(pa.array([[1, 2]], pa.list_(pa.int64(), 2))).type
+    ListType(list<item: int64>)
+    """
+    if isinstance(values, pa.ExtensionArray):
+        values = values.storage
+    if pa.types.is_fixed_size_list(values.type):
+        return pa.compute.cast(values, pa.list_(values.type.value_type))
+    if pa.types.is_list(values.type) or pa.types.is_large_list(values.type):
+        return values
+    raise TypeError(f"arr.to_list is for arrays, not for {values.type}")

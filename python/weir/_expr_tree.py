@@ -1,0 +1,974 @@
+"""The trees of expressions; weir.expressions is their public face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from weir._expr_literals import compile_literal, text_literal, type_name
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.compute
+
+    from weir._expr_namespaces import (
+        _ArrayNamespace,
+        _DatetimeNamespace,
+        _ListNamespace,
+        _MapNamespace,
+        _StringNamespace,
+        _StructNamespace,
+    )
+
+class Operation(str, Enum):
+    """The operators of expressions.
+
+    >>> Operation.ADD.value
+    'add'
+    """
+
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    DIV = "div"
+    MOD = "mod"
+    FLOORDIV = "floordiv"
+    GT = "gt"
+    LT = "lt"
+    GE = "ge"
+    LE = "le"
+    EQ = "eq"
+    NE = "ne"
+    AND = "and"
+    OR = "or"
+    NOT = "not"
+    IS_NULL = "is_null"
+    IS_NOT_NULL = "is_not_null"
+    IN = "in"
+    NOT_IN = "not_in"
+
+
+_SYMBOLS = {
+    Operation.ADD: "+", Operation.SUB: "-", Operation.MUL: "*", Operation.DIV: "/", Operation.MOD: "%",
+    Operation.FLOORDIV: "//", Operation.GT: ">", Operation.LT: "<", Operation.GE: ">=", Operation.LE: "<=",
+    Operation.EQ: "==", Operation.NE: "!=", Operation.AND: "&", Operation.OR: "|", Operation.IN: "in",
+    Operation.NOT_IN: "not in",
+}
+# The engine's functions for what it computes otherwise than its own operators do.
+_ARITHMETIC = {
+    Operation.ADD: "arrow_add", Operation.SUB: "arrow_subtract", Operation.MUL: "arrow_multiply",
+    Operation.DIV: "arrow_divide", Operation.MOD: "arrow_mod", Operation.FLOORDIV: "arrow_floor_divide",
+}
+_Str = str  # in Expr, str is a namespace
+
+
+def _wrap(value: Any) -> Expr:
+    return value if isinstance(value, Expr) else LiteralExpr(value)
+
+
+class Expr:
+    """An expression over the columns of a row. Made by ``col``, ``lit`` and operators, never directly.
+
+    >>> print((col("a") > 2) & ~col("b").is_null())
+    (col('a') > 2) & ~col('b').is_null()
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> _Str | None:
+        """The name of the column that comes of it: of a column or an alias, else None.
+
+        >>> col("a").name, (col("a") + 1).name
+        ('a', None)
+        """
+        return None
+
+    # -- trees
+
+    def _children(self) -> tuple[tuple[_Str, Expr], ...]:
+        """What it is made of, with the labels that repr shows."""
+        return ()
+
+    def _key(self) -> tuple[Any, ...]:
+        """What tells it from others of its class, without its children."""
+        raise NotImplementedError
+
+    def _label(self) -> _Str:
+        raise NotImplementedError
+
+    def _inline(self) -> _Str:
+        """One line, as operator names show it."""
+        raise NotImplementedError
+
+    def structurally_equals(self, other: object) -> bool:
+        """Whether both are the same tree (``==`` makes an expression instead).
+
+        >>> (col("a") + 1).structurally_equals(col("a") + 1)
+        True
+        >>> (col("a") + 1).structurally_equals(col("a") + 1.0)
+        False
+        """
+        if type(self) is not type(other) or not isinstance(other, Expr):
+            return False
+        mine, theirs = self._children(), other._children()
+        return (
+            _same(self._key(), other._key())
+            and [label for label, _ in mine] == [label for label, _ in theirs]
+            and all(a.structurally_equals(b) for (_, a), (_, b) in zip(mine, theirs, strict=True))
+        )
+
+    def __repr__(self) -> _Str:
+        lines = [self._label()]
+        children = self._children()
+        for i, (label, child) in enumerate(children):
+            last = i == len(children) - 1
+            first, *rest = repr(child).split("\n")
+            lines.append(f"    {'└' if last else '├'}── {label + ': ' if label else ''}{first}")
+            lines += [f"    {' ' if last else '│'}   {line[4:]}" for line in rest]
+        return "\n".join(lines)
+
+    def __str__(self) -> _Str:
+        return self._inline()
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an expression is neither true nor false before it is run: use & for and, | for or, ~ for not, "
+                        "and (a < x) & (x < b) for a < x < b")
+
+    __hash__ = object.__hash__
+
+    # -- for the engine
+
+    def needs_python(self) -> bool:
+        """Whether it has to run in a worker: a function of the user, or one that the engine does not have.
+
+        >>> (col("a") + 1).needs_python(), col("l").list.sort().needs_python()
+        (False, True)
+        """
+        return any(child.needs_python() for _, child in self._children())
+
+    def _compile(self) -> _Str:
+        """The engine's text of it; ValueError when it needs Python or stands for several columns."""
+        raise ValueError(f"{self} is not an expression that can be computed")
+
+    def _compile_filter(self) -> _Str:
+        """The engine's text of a predicate of which only the rows count where it is true: there false and null are one,
+        and plainer text lets reads skip more."""
+        return self._compile()
+
+    def _columns(self) -> set[_Str]:
+        """Names of the columns that it reads."""
+        return set().union(*(child._columns() for _, child in self._children()))
+
+    def _arrow(self) -> Any:
+        raise ValueError(f"{self} has no form in pyarrow")
+
+    def to_pyarrow(self) -> pyarrow.compute.Expression:
+        """The same as an expression of pyarrow, which must be installed; ValueError where pyarrow has none.
+
+        >>> (col("a") > 2).to_pyarrow()
+        <pyarrow.compute.Expression (a > 2)>
+        """
+        return self._arrow()
+
+    # -- operators
+
+    def _binary(self, other: Any, op: Operation) -> Expr:
+        return BinaryExpr(op, self, _wrap(other))
+
+    def __add__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.ADD)
+
+    def __radd__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.ADD)
+
+    def __sub__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.SUB)
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.SUB)
+
+    def __mul__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.MUL)
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.MUL)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.DIV)
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.DIV)
+
+    def __floordiv__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.FLOORDIV)
+
+    def __rfloordiv__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.FLOORDIV)
+
+    def __mod__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.MOD)
+
+    def __rmod__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.MOD)
+
+    def __neg__(self) -> Expr:
+        return self.negate()
+
+    def __gt__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.GT)
+
+    def __lt__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.LT)
+
+    def __ge__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.GE)
+
+    def __le__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.LE)
+
+    def __eq__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._binary(other, Operation.EQ)
+
+    def __ne__(self, other: object) -> Expr:  # type: ignore[override]
+        return self._binary(other, Operation.NE)
+
+    def __and__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.AND)
+
+    def __rand__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.AND)
+
+    def __or__(self, other: Any) -> Expr:
+        return self._binary(other, Operation.OR)
+
+    def __ror__(self, other: Any) -> Expr:
+        return _wrap(other)._binary(self, Operation.OR)
+
+    def __invert__(self) -> Expr:
+        return UnaryExpr(Operation.NOT, self)
+
+    # -- null and membership
+
+    def is_null(self) -> Expr:
+        """Whether the value is null; NaN is not.
+
+        >>> print(col("a").is_null())
+        col('a').is_null()
+        """
+        return UnaryExpr(Operation.IS_NULL, self)
+
+    def is_not_null(self) -> Expr:
+        """Whether there is a value.
+
+        >>> print(col("a").is_not_null())
+        col('a').is_not_null()
+        """
+        return UnaryExpr(Operation.IS_NOT_NULL, self)
+
+    def is_in(self, values: Iterable[Any] | Expr) -> Expr:
+        """Whether the value is one of these. Null is one of them only when None is.
+
+        >>> print(col("a").is_in([1, 2]))
+        col('a') in [1, 2]
+        """
+        return self._binary(values, Operation.IN)
+
+    def not_in(self, values: Iterable[Any] | Expr) -> Expr:
+        """Whether the value is none of these: the opposite of ``is_in``, for null too.
+
+        >>> print(col("a").not_in([1, 2]))
+        col('a') not in [1, 2]
+        """
+        return self._binary(values, Operation.NOT_IN)
+
+    def alias(self, name: _Str) -> Expr:
+        """Gives the column that comes of it a name.
+
+        >>> print((col("a") + 1).alias("b"))
+        (col('a') + 1).alias('b')
+        """
+        return AliasExpr(self, name)
+
+    # -- numbers
+
+    def _call(self, function: _Str, *arguments: Any, **options: Any) -> Expr:
+        return CallExpr(function, (self, *map(_wrap, arguments)), options)
+
+    def ceil(self) -> Expr:
+        """Rounds up to a whole number.
+
+        >>> print(col("a").ceil())
+        col('a').ceil()
+        """
+        return self._call("ceil")
+
+    def floor(self) -> Expr:
+        """Rounds down to a whole number.
+
+        >>> print(col("a").floor())
+        col('a').floor()
+        """
+        return self._call("floor")
+
+    def round(self) -> Expr:
+        """Rounds to the nearest whole number, halves to the even one.
+
+        >>> print(col("a").round())
+        col('a').round()
+        """
+        return self._call("round")
+
+    def trunc(self) -> Expr:
+        """Cuts the fraction off.
+
+        >>> print(col("a").trunc())
+        col('a').trunc()
+        """
+        return self._call("trunc")
+
+    def ln(self) -> Expr:
+        """The natural logarithm.
+
+        >>> print(col("a").ln())
+        col('a').ln()
+        """
+        return self._call("ln")
+
+    def log10(self) -> Expr:
+        """The logarithm to base 10.
+
+        >>> print(col("a").log10())
+        col('a').log10()
+        """
+        return self._call("log10")
+
+    def log2(self) -> Expr:
+        """The logarithm to base 2.
+
+        >>> print(col("a").log2())
+        col('a').log2()
+        """
+        return self._call("log2")
+
+    def exp(self) -> Expr:
+        """e to this power.
+
+        >>> print(col("a").exp())
+        col('a').exp()
+        """
+        return self._call("exp")
+
+    def sin(self) -> Expr:
+        """The sine of radians.
+
+        >>> print(col("a").sin())
+        col('a').sin()
+        """
+        return self._call("sin")
+
+    def cos(self) -> Expr:
+        """The cosine of radians.
+
+        >>> print(col("a").cos())
+        col('a').cos()
+        """
+        return self._call("cos")
+
+    def tan(self) -> Expr:
+        """The tangent of radians.
+
+        >>> print(col("a").tan())
+        col('a').tan()
+        """
+        return self._call("tan")
+
+    def asin(self) -> Expr:
+        """The angle in radians that has this sine.
+
+        >>> print(col("a").asin())
+        col('a').asin()
+        """
+        return self._call("asin")
+
+    def acos(self) -> Expr:
+        """The angle in radians that has this cosine.
+
+        >>> print(col("a").acos())
+        col('a').acos()
+        """
+        return self._call("acos")
+
+    def atan(self) -> Expr:
+        """The angle in radians that has this tangent.
+
+        >>> print(col("a").atan())
+        col('a').atan()
+        """
+        return self._call("atan")
+
+    def negate(self) -> Expr:
+        """The number with the other sign; an integer that has none is an error.
+
+        >>> print(col("a").negate())
+        col('a').negate()
+        """
+        return self._call("negate")
+
+    def sign(self) -> Expr:
+        """-1, 0 or 1.
+
+        >>> print(col("a").sign())
+        col('a').sign()
+        """
+        return self._call("sign")
+
+    def power(self, exponent: Any) -> Expr:
+        """This number to a power; integers wrap around.
+
+        >>> print(col("a").power(2))
+        col('a').power(2)
+        """
+        return self._call("power", exponent)
+
+    def abs(self) -> Expr:
+        """The number without its sign; an integer that has none is an error.
+
+        >>> print(col("a").abs())
+        col('a').abs()
+        """
+        return self._call("abs")
+
+    def cast(self, target_type: Any, *, safe: bool = True) -> Expr:
+        """The value as one of another type: a text such as ``"int32"``, a pyarrow type, or a DataType. A value that
+        would change is an error unless safe is False.
+
+        >>> print(col("a").cast("int32"))
+        col('a').cast('int32')
+        """
+        return self._call("cast", type=type_name(target_type), safe=safe)
+
+    # -- namespaces
+
+    @property
+    def str(self) -> _StringNamespace:
+        """Functions of text.
+
+        >>> print(col("name").str.upper())
+        col('name').str.upper()
+        """
+        from weir._expr_namespaces import _StringNamespace
+
+        return _StringNamespace(self)
+
+    @property
+    def list(self) -> _ListNamespace:
+        """Functions of lists.
+
+        >>> print(col("items").list[0])
+        col('items').list.get(0)
+        """
+        from weir._expr_namespaces import _ListNamespace
+
+        return _ListNamespace(self)
+
+    @property
+    def struct(self) -> _StructNamespace:
+        """Fields of structs.
+
+        >>> print(col("user").struct["age"])
+        col('user').struct.field('age')
+        """
+        from weir._expr_namespaces import _StructNamespace
+
+        return _StructNamespace(self)
+
+    @property
+    def map(self) -> _MapNamespace:
+        """Functions of maps.
+
+        >>> print(col("labels").map.keys())
+        col('labels').map.keys()
+        """
+        from weir._expr_namespaces import _MapNamespace
+
+        return _MapNamespace(self)
+
+    @property
+    def dt(self) -> _DatetimeNamespace:
+        """Functions of dates and times.
+
+        >>> print(col("when").dt.year())
+        col('when').dt.year()
+        """
+        from weir._expr_namespaces import _DatetimeNamespace
+
+        return _DatetimeNamespace(self)
+
+    @property
+    def arr(self) -> _ArrayNamespace:
+        """Functions of arrays (tensors).
+
+        >>> print(col("image").arr.to_list())
+        col('image').arr.to_list()
+        """
+        from weir._expr_namespaces import _ArrayNamespace
+
+        return _ArrayNamespace(self)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal in value and type, all the way down; NaN is NaN."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(_same(a[key], b[key]) for key in a)
+    if a is b or (isinstance(a, float) and a != a and b != b):
+        return True
+    if hasattr(a, "tobytes") and hasattr(a, "dtype"):  # arrays of NumPy
+        return bool(a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
+    return bool(a == b)
+
+
+def _paren(expr: Expr) -> str:
+    return f"({expr._inline()})" if isinstance(expr, BinaryExpr) else expr._inline()
+
+
+class ColumnExpr(Expr):
+    """A column by its name; made by ``col``.
+
+    >>> col("a")
+    COL('a')
+    """
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"a column is named by a str, not by {type(name).__qualname__}")
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The column's name.
+
+        >>> col("a").name
+        'a'
+        """
+        return self._name
+
+    def _rename(self, name: str) -> Expr:
+        return AliasExpr(self, name)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self._name,)
+
+    def _label(self) -> str:
+        return f"COL({self._name!r})"
+
+    def _inline(self) -> str:
+        return f"col({self._name!r})"
+
+    def _columns(self) -> set[str]:
+        return {self._name}
+
+    def _compile(self) -> str:
+        return f"col({text_literal(self._name)})"
+
+    def _arrow(self) -> Any:
+        import pyarrow.compute
+
+        return pyarrow.compute.field(self._name)
+
+
+class LiteralExpr(Expr):
+    """A value; made by ``lit``.
+
+    >>> lit(5)
+    LIT(5)
+    """
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.value,)
+
+    def _label(self) -> str:
+        return f"LIT({self.value!r})"
+
+    def _inline(self) -> str:
+        text = repr(self.value)
+        return text if len(text) <= 20 else text[:17] + "..."
+
+    def _compile(self) -> str:
+        return compile_literal(self.value)
+
+    def _arrow(self) -> Any:
+        import pyarrow.compute
+
+        return pyarrow.compute.scalar(self.value)
+
+
+class BinaryExpr(Expr):
+    """An operator between two expressions.
+
+    >>> col("x") + 5
+    ADD
+        ├── left: COL('x')
+        └── right: LIT(5)
+    """
+
+    __slots__ = ("op", "left", "right")
+
+    def __init__(self, op: Operation, left: Expr, right: Expr) -> None:
+        self.op, self.left, self.right = op, left, right
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        return ("left", self.left), ("right", self.right)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.op,)
+
+    def _label(self) -> str:
+        return self.op.name
+
+    def _inline(self) -> str:
+        return f"{_paren(self.left)} {_SYMBOLS[self.op]} {_paren(self.right)}"
+
+    def _chain(self) -> list[Expr]:
+        """a & b & c as one list."""
+        found: list[Expr] = []
+        left: Expr = self
+        while isinstance(left, BinaryExpr) and left.op is self.op:
+            found.append(left.right)
+            left = left.left
+        return [left, *reversed(found)]
+
+    def _compile(self) -> str:
+        if self.op in (Operation.IN, Operation.NOT_IN):
+            return self._compile_in(exact=True)
+        if self.op in (Operation.AND, Operation.OR):
+            return "(" + f" {self.op.value} ".join(part._compile() for part in self._chain()) + ")"
+        left, right = self.left._compile(), self.right._compile()
+        if self.op in _ARITHMETIC:
+            return f"{_ARITHMETIC[self.op]}({left}, {right})"
+        return f"({left} {_SYMBOLS[self.op]} {right})"
+
+    def _compile_filter(self) -> str:
+        if self.op in (Operation.AND, Operation.OR):
+            return "(" + f" {self.op.value} ".join(part._compile_filter() for part in self._chain()) + ")"
+        return self._compile_in(exact=False) if self.op is Operation.IN else self._compile()
+
+    def _values(self) -> list[Any]:
+        """The list on the right of in."""
+        values = self.right.value if isinstance(self.right, LiteralExpr) else self.right
+        if hasattr(values, "to_pylist"):
+            return list(values.to_pylist())
+        if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Iterable):
+            raise TypeError(f"is_in and not_in take a list of values, not {values!r:.80}")
+        return list(values)
+
+    def _compile_in(self, exact: bool) -> str:
+        values, item = self._values(), self.left._compile()
+        plain = [value for value in values if value is not None and not (isinstance(value, float) and value != value)]
+        text = f"({item} in ({', '.join(map(compile_literal, plain))}{',' if len(plain) == 1 else ''}))"
+        if exact:
+            text = f"coalesce({text}, False)"
+        if any(isinstance(value, float) and value != value for value in values):
+            text = f"({text} or coalesce(is_nan({item}), False))"
+        if any(value is None for value in values):
+            text = f"({text} or is_null({item}))" if plain else f"is_null({item})"
+        return f"(not {text})" if self.op is Operation.NOT_IN else text
+
+    def _arrow(self) -> Any:
+        import operator
+
+        import pyarrow
+        import pyarrow.compute as pc
+
+        left = self.left._arrow()
+        if self.op in (Operation.IN, Operation.NOT_IN):
+            found = left.isin(pyarrow.array(self._values()))
+            return found if self.op is Operation.IN else ~found
+        right = self.right._arrow()
+        if self.op is Operation.FLOORDIV:
+            return _arrow_floor(pc, left, right)[0]
+        if self.op is Operation.MOD:
+            return _arrow_floor(pc, left, right)[1]
+        names = {Operation.ADD: "add", Operation.SUB: "sub", Operation.MUL: "mul", Operation.DIV: "truediv",
+                 Operation.AND: "and_", Operation.OR: "or_"}
+        return getattr(operator, names.get(self.op, self.op.value))(left, right)
+
+
+def _arrow_floor(pc: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """x // y and x % y, rounded down, which Arrow's division of integers does not: so in float64."""
+    whole = pc.floor(pc.divide(x.cast("double"), y))
+    return whole, pc.subtract(x, pc.multiply(whole, y))
+
+
+class UnaryExpr(Expr):
+    """not, is_null, is_not_null.
+
+    >>> ~col("a")
+    NOT
+        └── operand: COL('a')
+    """
+
+    __slots__ = ("op", "operand")
+
+    def __init__(self, op: Operation, operand: Expr) -> None:
+        self.op, self.operand = op, operand
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        return (("operand", self.operand),)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.op,)
+
+    def _label(self) -> str:
+        return self.op.name
+
+    def _inline(self) -> str:
+        return f"~{_paren(self.operand)}" if self.op is Operation.NOT else f"{_paren(self.operand)}.{self.op.value}()"
+
+    def _compile(self) -> str:
+        operand = self.operand._compile()
+        if self.op is Operation.NOT:
+            return f"(not {operand})"
+        return f"{'is_null' if self.op is Operation.IS_NULL else 'is_valid'}({operand})"
+
+    def _arrow(self) -> Any:
+        operand = self.operand._arrow()
+        if self.op is Operation.NOT:
+            return ~operand
+        return operand.is_null() if self.op is Operation.IS_NULL else operand.is_valid()
+
+
+class AliasExpr(Expr):
+    """An expression with a name; made by ``Expr.alias``.
+
+    >>> (col("x") * 2).alias("z")
+    ALIAS('z')
+        └── MUL
+            ├── left: COL('x')
+            └── right: LIT(2)
+    """
+
+    __slots__ = ("expr", "_name")
+
+    def __init__(self, expr: Expr, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"an alias is a str, not {type(name).__qualname__}")
+        self.expr: Expr = expr.expr if isinstance(expr, AliasExpr) else expr
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name.
+
+        >>> col("a").alias("b").name
+        'b'
+        """
+        return self._name
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        return (("", self.expr),)
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self._name,)
+
+    def _label(self) -> str:
+        return f"ALIAS({self._name!r})"
+
+    def _inline(self) -> str:
+        return f"{_paren(self.expr)}.alias({self._name!r})"
+
+    def _compile(self) -> str:
+        return self.expr._compile()
+
+    def _compile_filter(self) -> str:
+        return self.expr._compile_filter()
+
+    def _arrow(self) -> Any:
+        return self.expr._arrow()
+
+
+class CallExpr(Expr):
+    """A function of the engine or of pyarrow, by its name; made by methods and namespaces.
+
+    >>> col("s").str.upper()
+    CALL(str.upper)
+        └── arg[0]: COL('s')
+    """
+
+    __slots__ = ("function", "args", "options")
+
+    def __init__(self, function: str, args: tuple[Expr, ...], options: Mapping[str, Any]) -> None:
+        self.function, self.args, self.options = function, args, dict(options)
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        return tuple((f"arg[{i}]", arg) for i, arg in enumerate(self.args))
+
+    def _key(self) -> tuple[Any, ...]:
+        return (self.function, self.options)
+
+    def _label(self) -> str:
+        return f"CALL({self.function})"
+
+    def _inline(self) -> str:
+        # Options that were left alone are not shown, nor the name of the first.
+        words = [arg._inline() for arg in self.args[1:]]
+        shown = [pair for pair in self.options.items() if pair[1] is not None and pair != ("safe", True)]
+        words += [(f"{value!r}" if i == 0 else f"{key}={value!r}") for i, (key, value) in enumerate(shown)]
+        return f"{_paren(self.args[0])}.{self.function}({', '.join(words)})"
+
+    def _text(self) -> str | None:
+        from weir._expr_functions import FUNCTIONS
+
+        make = FUNCTIONS[self.function].text
+        return make([arg._compile() for arg in self.args], self.options) if make else None
+
+    def needs_python(self) -> bool:
+        """Whether an argument does, or the engine does not have the function with these options.
+
+        >>> col("s").str.contains("a").needs_python(), col("s").str.contains("a", ignore_case=True).needs_python()
+        (False, True)
+        """
+        return super().needs_python() or self._text() is None
+
+    def _compile(self) -> str:
+        text = None if super().needs_python() else self._text()
+        if text is None:
+            raise ValueError(f"{self} needs Python")
+        return text
+
+    def _arrow(self) -> Any:
+        import pyarrow.compute as pc
+
+        from weir._expr_functions import FUNCTIONS
+
+        function = FUNCTIONS[self.function]
+        if not function.is_expression:
+            raise ValueError(f"{self} has no form in pyarrow's expressions")
+        return function.arrow(pc, [arg._arrow() for arg in self.args], self.options)
+
+
+class WhenExpr(Expr):
+    """The value that belongs to the first condition that is true; made by ``when``.
+
+    >>> print(when(col("a") > 0, "up").otherwise("down"))
+    when(col('a') > 0, 'up').otherwise('down')
+    """
+
+    __slots__ = ("branches", "default")
+
+    def __init__(self, branches: tuple[tuple[Expr, Expr], ...], default: Expr) -> None:
+        self.branches, self.default = branches, default
+
+    def when(self, condition: Expr, value: Any) -> WhenExpr:
+        """A further condition, looked at where those before are not true.
+
+        >>> print(when(col("a") > 9, "high").when(col("a") > 3, "middle").otherwise("low"))
+        when(col('a') > 9, 'high').when(col('a') > 3, 'middle').otherwise('low')
+        """
+        return WhenExpr((*self.branches, (_wrap(condition), _wrap(value))), self.default)
+
+    def otherwise(self, value: Any) -> WhenExpr:
+        """The value where no condition is true; without it that is null.
+
+        >>> print(when(col("a") > 0, col("a")).otherwise(0))
+        when(col('a') > 0, col('a')).otherwise(0)
+        """
+        return WhenExpr(self.branches, _wrap(value))
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        pairs = [(f"{label}[{i}]", part) for i, branch in enumerate(self.branches)
+                 for label, part in zip(("when", "then"), branch, strict=True)]
+        return (*pairs, ("otherwise", self.default))
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def _label(self) -> str:
+        return "WHEN"
+
+    def _inline(self) -> str:
+        whens = ".".join(f"when({condition._inline()}, {value._inline()})" for condition, value in self.branches)
+        if isinstance(self.default, LiteralExpr) and self.default.value is None:
+            return whens
+        return f"{whens}.otherwise({self.default._inline()})"
+
+    def _compile(self) -> str:
+        text = self.default._compile()
+        for condition, value in reversed(self.branches):
+            text = f"if_else(coalesce({condition._compile()}, False), {value._compile()}, {text})"
+        return text
+
+    def _arrow(self) -> Any:
+        import pyarrow.compute as pc
+
+        value = self.default._arrow()
+        for condition, then in reversed(self.branches):
+            value = pc.if_else(pc.coalesce(condition._arrow(), pc.scalar(False)), then._arrow(), value)
+        return value
+
+
+class StarExpr(Expr):
+    """All columns; made by ``star``.
+
+    >>> star()
+    COL(*)
+    """
+
+    __slots__ = ()
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def _label(self) -> str:
+        return "COL(*)"
+
+    def _inline(self) -> str:
+        return "col(*)"
+
+
+def col(name: str) -> ColumnExpr:
+    """A column by its name.
+
+    >>> print(col("price") * col("quantity"))
+    col('price') * col('quantity')
+    """
+    return ColumnExpr(name)
+
+
+def lit(value: Any) -> LiteralExpr:
+    """A value, the same for all rows.
+
+    >>> print(col("age") + lit(1))
+    col('age') + 1
+    """
+    return LiteralExpr(value)
+
+
+def when(condition: Expr, value: Any) -> WhenExpr:
+    """``value`` where the condition is true; add further ``when`` and an ``otherwise``.
+
+    >>> print(when(col("a").is_null(), "none").otherwise("some"))
+    when(col('a').is_null(), 'none').otherwise('some')
+    """
+    return WhenExpr(((_wrap(condition), _wrap(value)),), LiteralExpr(None))
+
+
+def star() -> StarExpr:
+    """All columns of the input.
+
+    >>> print(star())
+    col(*)
+    """
+    return StarExpr()
