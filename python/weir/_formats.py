@@ -257,6 +257,13 @@ def from_result(value: Any, copy: bool = False) -> list[Batch]:
     value may change after this call, so that small arrays are copied."""
     from weir import _weir
 
+    if type(value) is dict and value and _plain_types().issuperset(map(type, value.values())):
+        if copy:
+            value = {name: _copied(column) for name, column in value.items()}
+        try:
+            return [_weir.batch_from_columns(value)]
+        except (ValueError, TypeError, OverflowError):
+            return [_from_columns(value, False)]  # says what is wrong
     if isinstance(value, _weir.Batch):
         return [value]
     pandas_module = sys.modules.get("pandas")
@@ -268,6 +275,26 @@ def from_result(value: Any, copy: bool = False) -> list[Batch]:
         if not _is_column_like(value):
             return list(_weir.batch_from_arrow(value))
     raise WrongReturn(f"the function returned {_what(value)}; it may return {ALLOWED}{_hint(value)}")
+
+
+_plain: frozenset[type] = frozenset()
+
+
+def _plain_types() -> frozenset[type]:
+    """Columns that need no looking at."""
+    global _plain
+    if not _plain:
+        import numpy as np
+
+        _plain = frozenset({list, np.ndarray})
+    return _plain
+
+
+def _copied(column: Any) -> Any:
+    """Its own copy of a small array; objects in it are the user's still."""
+    if type(column) is list or column.nbytes >= COPIED_MAX or column.dtype.hasobject:
+        return column
+    return column.copy()
 
 
 def _is_column_like(value: Any) -> bool:
@@ -322,12 +349,13 @@ def _column(name: str, value: Any, copy: bool) -> Any:
     kind = type(value)
     if kind is list:
         return value
-    np = sys.modules["numpy"]
+    import numpy as np
+
     if isinstance(value, np.ndarray):
         if value.ndim == 0:
             raise WrongReturn(f"the function returned a dict whose value for {name!r} is an array without dimensions; "
                               "a column has one value a row")
-        return np.array(value) if copy and value.nbytes < COPIED_MAX and value.dtype != object else value
+        return _copied(value) if copy else value
     if isinstance(value, tuple):
         return list(value)
     torch = sys.modules.get("torch")

@@ -132,6 +132,7 @@ def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
     from weir import _weir
 
     kept: list[Batch] = []
+    kept_schema: object = None
     size = 0
     empty: Batch | None = None
     written = False
@@ -139,16 +140,18 @@ def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
         if result.num_rows == 0:
             empty = result
             continue
-        large = result.nbytes >= MERGED_MIN
-        if kept and (large or kept[0].schema() != result.schema()):
+        bytes_ = result.nbytes
+        schema = result.schema() if bytes_ < MERGED_MIN else None
+        if kept and schema != kept_schema:
             yield kept[0] if len(kept) == 1 else _weir.batch_concat(kept)
             kept, size = [], 0
         written = True
-        if large:
+        if schema is None:
             yield result
             continue
+        kept_schema = schema
         kept.append(result)
-        size += result.nbytes
+        size += bytes_
         if size >= MERGED_MIN:
             yield _weir.batch_concat(kept)
             kept, size = [], 0
