@@ -1,15 +1,16 @@
-/* range N: rows with a column id, 0 … N − 1. For trying things out, for demonstrations and tests. */
+/* range N: rows with a column id, 0 … N − 1. For trying things out, for demonstrations and tests. Cut into splits of
+ * SPLIT_ROWS, or into as many of one size, within a row, as were asked for. */
 #include "ops/ops_impl.h"
 
 enum { SPLIT_ROWS = 1 << 20 };
 
 struct range_config {
-	int64_t rows;
+	int64_t rows, blocks; /* blocks 0: as the source likes */
 };
 
 struct range_source {
 	struct weir_account *account;
-	int64_t rows, next;
+	int64_t rows, blocks, next;
 	uint64_t splits;
 	bool wants_id;
 };
@@ -26,40 +27,52 @@ struct range_lane {
 	int64_t values[WEIR_VECTOR_ROWS];
 };
 
-static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t rows, struct weir_error *err)
+static const char *const option_names[] = {"blocks=", NULL};
+
+static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t rows, int64_t blocks,
+		    struct weir_error *err)
 {
 	struct range_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 
 	if (!config)
 		return err->code;
 	config->rows = rows;
+	config->blocks = blocks < rows ? blocks : rows;
 	node->config = config;
 	return WEIR_OK;
 }
 
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
-	int64_t rows = 0;
-	int code = weir_words_expect(words, node->op->usage, 1, 1, NULL, err);
+	const char *asked = weir_words_option(words, "blocks");
+	int64_t rows = 0, blocks = 0;
+	int code = weir_words_expect(words, node->op->usage, 1, 1, option_names, err);
 
 	if (!code)
 		code = weir_parse_count(words->words[0], &rows, err);
-	return code ? code : set_rows(env, node, rows, err);
+	if (!code && asked)
+		code = weir_parse_count(asked, &blocks, err);
+	return code ? code : set_rows(env, node, rows, blocks, err);
 }
 
 static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
 {
-	return weir_save_i64(save, ((const struct range_config *)node->config)->rows, err);
+	const struct range_config *config = node->config;
+	int code = weir_save_i64(save, config->rows, err);
+
+	return code ? code : weir_save_i64(save, config->blocks, err);
 }
 
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
-	int64_t rows = 0;
+	int64_t rows = 0, blocks = 0;
 	int code = weir_load_i64(load, &rows, err);
 
-	if (!code && rows < 0)
+	if (!code)
+		code = weir_load_i64(load, &blocks, err);
+	if (!code && (rows < 0 || blocks < 0))
 		code = weir_error_set(err, WEIR_E_DATA, "the saved plan has a negative range");
-	return code ? code : set_rows(env, node, rows, err);
+	return code ? code : set_rows(env, node, rows, blocks, err);
 }
 
 static int set_schema(struct weir_op_env *env, struct weir_node *node, bool with_id, struct weir_error *err)
@@ -103,7 +116,10 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 	if (!split)
 		return err->code;
 	split->begin = source->next;
-	split->end = source->rows - source->next > SPLIT_ROWS ? source->next + SPLIT_ROWS : source->rows;
+	if (source->blocks)
+		split->end = (int64_t)((__int128)source->rows * ((int64_t)source->splits + 1) / source->blocks);
+	else
+		split->end = source->rows - source->next > SPLIT_ROWS ? source->next + SPLIT_ROWS : source->rows;
 	source->next = split->end;
 	*out = (struct weir_split_info){.number = source->splits++,
 					.rows_est = split->end - split->begin,
@@ -198,16 +214,20 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		return err->code;
 	source->account = env->account;
 	source->rows = ((const struct range_config *)node->config)->rows;
+	source->blocks = ((const struct range_config *)node->config)->blocks;
 	source->wants_id = node->schema->field_count > 0;
 	return weir_fragment_source(fragment, &source_ops, source);
 }
 
 const struct weir_op weir_op_range = {
 	.verb = "range",
-	.usage = "range ROWS",
+	.usage = "range ROWS [--blocks N]",
 	.help = "Makes rows with a column id that counts from 0.\n"
 		"\n"
+		"  --blocks N   cut into exactly so many pieces, at most one a row\n"
+		"\n"
 		"  weir range 1M then with 'x = id * 2' then write numbers/\n",
+	.options = option_names,
 	.parse = parse,
 	.bind = bind,
 	.describe = describe,

@@ -7,7 +7,7 @@
 
 static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
 					    "include-paths", "missing=", "partition-style=", "partition-base=",
-					    "partition-names=", "partition-integers=", NULL};
+					    "partition-names=", "partition-integers=", "blocks=", NULL};
 
 static const char *const *format_options(uint32_t n)
 {
@@ -123,6 +123,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	value = weir_words_option(words, "columns");
 	if (value)
 		code = weir_words_split(env, value, &config->column_names, &config->column_name_count, err);
+	if (!code && (value = weir_words_option(words, "blocks")))
+		code = weir_parse_count(value, &config->blocks, err);
 	if (!code)
 		code = parse_missing(weir_words_option(words, "missing"), &config->skip_missing, err);
 	if (!code)
@@ -148,6 +150,8 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 					     (uint32_t)config->skip_missing << 2, err);
 	if (!code)
 		code = weir_save_string(save, config->path_column, err);
+	if (!code)
+		code = weir_save_i64(save, config->blocks, err);
 	if (!code)
 		code = weir_read_paths_save(config, save, err);
 	if (!code)
@@ -244,12 +248,14 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	if (!code)
 		code = weir_load_string(load, &config->path_column, err);
 	if (!code)
+		code = weir_load_i64(load, &config->blocks, err);
+	if (!code)
 		code = weir_read_paths_load(env, config, load, err);
 	if (!code)
 		code = load_settings(env, load, config, err);
 	if (code)
 		return code;
-	if (config->path_count == 0)
+	if (config->path_count == 0 || config->blocks < 0)
 		return weir_error_set(err, WEIR_E_DATA, "the saved plan reads nothing");
 	node->config = config;
 	config->limit = -1;
@@ -364,6 +370,7 @@ const struct weir_op weir_op_read = {
 		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
 		"  --unify-schemas      look at every file first and use the common schema; else the first file's schema holds\n"
 		"  --no-hive            do not make columns of folder names\n"
+		"  --blocks N           cut into at least so many pieces, as far as the files allow\n"
 		"  --partition-style hive|dir   columns of all folders of the path, as text: key=value, or each folder a value\n"
 		"  --partition-base DIR         only of folders below this one\n"
 		"  --partition-names A,B        the columns' names (dir)\n"

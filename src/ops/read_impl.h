@@ -54,6 +54,7 @@ struct read_config {
 	bool narrowed;
 	struct weir_expr *predicate; /* for pruning; in names */
 	int64_t limit;
+	int64_t blocks; /* splits that are wanted at least, if there are rows for them; 0: any number */
 	struct weir_read_setup setup;
 };
 

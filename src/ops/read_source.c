@@ -822,6 +822,10 @@ static uint64_t split_target(const struct read_config *config, double bytes_per_
 	double cost = (double)config->files_seen * FILE_COST_BYTES / SPLITS_WANTED;
 	double max = config->limit >= 0 ? SPLIT_BYTES_MAX_LIMITED : SPLIT_BYTES_MAX;
 
+	if (config->blocks && !config->more_files) {
+		target = (double)config->bytes_seen * bytes_per_byte / (double)config->blocks;
+		return (uint64_t)(target < 1 ? 1 : target > SPLIT_BYTES_MAX ? SPLIT_BYTES_MAX : target);
+	}
 	if (target < cost)
 		target = cost;
 	if (target < SPLIT_BYTES_MIN)

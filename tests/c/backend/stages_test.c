@@ -483,6 +483,36 @@ static void test_prints(void **state)
 	weir_session_close(session);
 }
 
+/* As many blocks as were asked for, at most one a row. */
+static void test_number_of_blocks(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t count;
+	} cases[] = {{"range 100k --blocks 5000", 5000}, {"range 10 --blocks 3", 3}, {"range 2 --blocks 100", 2}};
+	struct weir_session *session = open_session(256 << 20, 2);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct weir_flow *flow = weir_flow_new(session);
+		struct weir_block *const *blocks;
+		struct weir_task *task;
+		size_t count;
+
+		chain(flow, cases[i].text);
+		call(flow, "identity");
+		task = start(flow, API_END_BLOCKS);
+		assert_int_equal(weir_task_wait(task, NULL), 0);
+		blocks = api_task_blocks(task, &count);
+		assert_int_equal(count, cases[i].count);
+		for (size_t k = 1; k < count; k++)
+			assert_in_range(blocks[k]->row_count + 1 - blocks[0]->row_count, 0, 2);
+		finish(task);
+		weir_flow_free(flow);
+	}
+	weir_session_close(session);
+}
+
 /* Several runs of one session at the same time. */
 static void test_side_by_side(void **state)
 {
@@ -535,6 +565,7 @@ int main(void)
 		cmocka_unit_test(test_kept_and_read_again),
 		cmocka_unit_test(test_little_memory),
 		cmocka_unit_test(test_prints),
+		cmocka_unit_test(test_number_of_blocks),
 		cmocka_unit_test(test_side_by_side),
 	};
 
