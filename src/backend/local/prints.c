@@ -68,12 +68,17 @@ void weir_prints_put(struct weir_prints *prints, const struct weir_print *line)
 		(void)!write(prints->doorbell, &one, sizeof(one));
 }
 
-void weir_prints_take(struct weir_prints *prints, struct weir_print_list *out)
+uint64_t weir_prints_take(struct weir_prints *prints, struct weir_print_list *out)
 {
+	uint64_t dropped;
+
 	WEIR_ASSERT(out->count == 0 && !out->items);
 	pthread_mutex_lock(&prints->lock);
 	*out = prints->lines;
 	prints->lines = (struct weir_print_list){0};
 	prints->bytes = 0;
+	dropped = prints->dropped;
+	prints->dropped = 0;
 	pthread_mutex_unlock(&prints->lock);
+	return dropped;
 }
