@@ -241,6 +241,30 @@ static int append_batch(struct pyext_values *v, PyObject *list, const struct wei
 	return failed ? -1 : 0;
 }
 
+/* A batch without rows, so that a stream without batches still says what it would have had. */
+static struct weir_batch *empty_batch(struct pyext_values *v, const struct weir_schema *schema, struct weir_error *err)
+{
+	size_t size = (schema->field_count + 1) * sizeof(struct weir_array *);
+	struct weir_array **columns = weir_alloc_zero(v->account, size, err);
+	struct weir_batch *batch = NULL;
+	bool done = columns != NULL;
+
+	for (uint32_t i = 0; done && i < schema->field_count; i++) {
+		struct weir_builder builder = {0};
+
+		if (!weir_builder_init(&builder, schema->fields[i].type, v->account, err))
+			columns[i] = weir_builder_finish(&builder, err);
+		weir_builder_release(&builder);
+		done = columns[i] != NULL;
+	}
+	if (done)
+		batch = weir_batch_new(v->account, schema, 0, columns, err);
+	for (uint32_t i = 0; columns && i < schema->field_count; i++)
+		weir_array_unref(columns[i]);
+	weir_free(v->account, columns, size);
+	return batch;
+}
+
 static int read_stream(struct pyext_values *v, PyObject *capsule, bool objects, PyObject *list)
 {
 	struct ArrowArrayStream stream;
@@ -264,6 +288,13 @@ static int read_stream(struct pyext_values *v, PyObject *capsule, bool objects, 
 	if (source.release) {
 		Py_BEGIN_ALLOW_THREADS source.release(source.state);
 		Py_END_ALLOW_THREADS
+	}
+	if (!code && !failed && PyList_Size(list) == 0) {
+		batch = empty_batch(v, schema, &err);
+		code = batch ? WEIR_OK : err.code;
+		if (batch)
+			failed = append_batch(v, list, batch, objects);
+		weir_batch_unref(batch);
 	}
 	weir_schema_unref(schema);
 	if (code)

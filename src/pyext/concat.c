@@ -266,9 +266,10 @@ static int concat_column(struct concat *c, const char *name, struct weir_array *
 	}
 	if (code)
 		weir_error_at_column(&c->err, name);
-	else if (view.to_ragged)
+	else if (view.to_ragged) {
+		memcpy(out->shape, RAGGED_METADATA, sizeof(RAGGED_METADATA));
 		column_extend(out, RAGGED_TENSOR_NAME);
-	else if (view.model && !view.bare)
+	} else if (view.model && !view.bare)
 		out->metadata = view.model->metadata;
 	for (uint32_t i = 0; i < c->count; i++) {
 		weir_array_unref(parts[i]);

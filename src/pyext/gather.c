@@ -255,6 +255,7 @@ static int ragged(const struct gather *g, const char *name, struct column_out *o
 	parts[1] = parts[0] ? wrap(v, shape_type, g->count, NULL, &items[1], &err) : NULL;
 	out->array = parts[1] ? wrap(v, type, g->count, NULL, parts, &err) : NULL;
 	if (out->array) {
+		memcpy(out->shape, RAGGED_METADATA, sizeof(RAGGED_METADATA));
 		column_extend(out, RAGGED_TENSOR_NAME);
 		failed = add_validity(g, out->array);
 	}

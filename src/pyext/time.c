@@ -148,7 +148,11 @@ static PyObject *duration_object(struct pyext_values *v, enum weir_time_unit uni
 	if (unit == WEIR_NANO) {
 		if (values_try_pandas(v))
 			return NULL;
-		if (v->datetime.pandas_delta && value != INT64_MIN)
+		if (v->datetime.nat && value == INT64_MIN) {
+			Py_INCREF(v->datetime.nat);
+			return v->datetime.nat;
+		}
+		if (v->datetime.pandas_delta)
 			return PyObject_CallFunction(v->datetime.pandas_delta, "L", (long long)value);
 		if (value % 1000 != 0) {
 			if (values_need_numpy(v))

@@ -20,6 +20,7 @@
 #define OBJECT_NAME "weir.python_object"
 #define FIXED_TENSOR_NAME "arrow.fixed_shape_tensor"
 #define RAGGED_TENSOR_NAME "arrow.variable_shape_tensor"
+#define RAGGED_METADATA "{}" /* an object must be there */
 
 enum { UNIT_COUNT = 4, TENSOR_DIMS_MAX = 32 };
 

@@ -182,3 +182,250 @@ def test_rows_without_columns_and_columns_without_rows():
     empty = _weir.batch_from_columns({"a": [], "b": np.zeros((0, 3), np.int8)})
     assert empty.rows() == []
     assert empty.numpy()["b"].shape == (0, 3)
+
+
+# ---- columns of arrays ----
+
+def test_numpy_columns_keep_their_type_in_any_layout():
+    base = np.arange(24, dtype=np.int32).reshape(6, 4)
+    cases = {
+        "plain": base[:, 0], "reversed": base[::-1, 1], "swapped": base[:, 2].astype(">i4"),
+        "askew": np.frombuffer(b"\0" + base[:, 3].tobytes(), np.int32, 6, 1),
+    }
+    batch = _weir.batch_from_columns(cases)
+    for (name, array), (got_name, got) in zip(cases.items(), batch.numpy().items(), strict=True):
+        assert name == got_name and got.dtype == np.int32
+        np.testing.assert_array_equal(got, array)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["bool", "i1", "u8", "f2", "f4", "f8", "M8[us]", "m8[s]", ">f4"])
+def test_arrays_of_several_dimensions_are_tensors(dtype, order):
+    array = np.asarray(np.arange(24).reshape(2, 3, 4) % 2, order=order).astype(dtype)
+    batch = _weir.batch_from_columns({"t": array})
+    assert extension(batch) == FIXED
+    assert batch.schema()[0][3][b"ARROW:extension:metadata"] == b'{"shape":[3,4]}'
+    got = batch.numpy()["t"]
+    assert got.dtype == array.dtype.newbyteorder("=")
+    np.testing.assert_array_equal(got, array)
+    np.testing.assert_array_equal(np.stack([row["t"] for row in batch.rows()]), array)
+    np.testing.assert_array_equal(batch.slice(1, 2).numpy()["t"], array[1:])
+
+
+def test_arrays_in_rows():
+    same = _weir.batch_from_rows([{"x": np.full((2, 3), n, np.float32)} for n in range(4)])
+    assert extension(same) == FIXED and same.numpy()["x"].shape == (4, 2, 3)
+    assert not same.rows()[0]["x"].flags.writeable
+    holes = _weir.batch_from_rows([{"x": np.ones(2)}, {"x": None}, {}])
+    assert extension(holes) == FIXED
+    assert [None if v is None else v.tolist() for v in holes.numpy()["x"]] == [[1.0, 1.0], None, None]
+    ragged = _weir.batch_from_rows([{"x": np.ones((2, n), np.int16)} for n in (1, 0, 3)] + [{"x": None}])
+    assert extension(ragged) == RAGGED
+    shapes = [None if row["x"] is None else (row["x"].shape, row["x"].dtype) for row in ragged.rows()]
+    assert shapes == [((2, 1), np.int16), ((2, 0), np.int16), ((2, 3), np.int16), None]
+    assert ragged.slice(2, 4).numpy()["x"][0].tolist() == [[1, 1, 1], [1, 1, 1]]
+    assert extension(_weir.batch_from_rows([{"x": np.ones(2)}, {"x": np.ones((2, 2))}])) == OBJECT
+    assert extension(_weir.batch_from_rows([{"x": np.ones(2, complex)}])) == OBJECT
+    assert extension(_weir.batch_from_columns({"x": np.ones((2, 3), np.longdouble)})) == OBJECT
+
+
+def test_text_and_object_arrays():
+    batch = _weir.batch_from_columns({
+        "u": np.array(["a", "bcd", ""]), "s": np.array([b"a", b"bcd", b""]),
+        "o": np.array([1, None, 3], object), "l": np.array([[1, 2], None, [3]], object),
+        "t": np.array([np.ones(2), np.zeros(2), np.ones(2)] + [0], object)[:3],
+        "d": np.array(["2020-01-01", "NaT", "1900-02-03"], "M8[D]"),
+        "m": np.ma.masked_array([1, 2, 3], [False, True, False]),
+    })
+    assert [field[1] for field in batch.schema()] == [
+        "string", "binary", "int64", "list<item: int64>", "fixed_size_list<item: double>[2]", "date32[day]", "int64"]
+    rows = batch.rows()
+    assert [row["m"] for row in rows] == [1, None, 3]
+    assert [row["d"] for row in rows] == [dt.date(2020, 1, 1), None, dt.date(1900, 2, 3)]
+    assert batch.numpy()["d"].dtype == "M8[D]" and np.isnat(batch.numpy()["d"][1])
+
+
+def test_columns_of_other_libraries():
+    pa, pd, torch = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "torch"))
+    grad = torch.arange(3, dtype=torch.float32, requires_grad=True)
+    batch = _weir.batch_from_columns({
+        "t": grad, "t2": torch.ones(3, 2, dtype=torch.int8), "s": pd.Series([1.0, float("nan"), 3.0], index=[5, 6, 7]),
+        "a": pa.array(["x", None, "z"]), "c": pa.chunked_array([[1], [], [2, 3]]),
+        "x": pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"0" * 16] * 3, pa.binary(16))),
+    })
+    assert [field[1] for field in batch.schema()] == [
+        "float", "fixed_size_list<item: int8>[2]", "double", "string", "int64", "fixed_size_binary[16]"]
+    assert extension(batch, 5) == "arrow.uuid"
+    assert [row["s"] for row in batch.rows()] == [1.0, None, 3.0]
+    rows = _weir.batch_from_rows([{"t": torch.ones(2)}, {"t": torch.zeros(2)}])
+    assert extension(rows) == FIXED and rows.numpy()["t"].dtype == np.float32
+    assert _weir.batch_from_columns({"e": pa.chunked_array([], pa.int8())}).schema()[0][1] == "int8"
+
+
+def test_numbers_are_borrowed_and_let_go():
+    import gc
+    import weakref
+    array = np.arange(1000)
+    batch = _weir.batch_from_columns({"x": array})
+    address = array.ctypes.data
+    view = batch.numpy()["x"]
+    assert view.ctypes.data == address and not view.flags.writeable
+    held = weakref.ref(array)
+    del array, batch
+    gc.collect()
+    assert held() is not None, "the view lives"
+    assert view[-5:].tolist() == [995, 996, 997, 998, 999]
+    part = view[10:20]
+    del view
+    gc.collect()
+    assert held() is not None
+    del part
+    gc.collect()
+    assert held() is None
+
+
+def test_writable_arrays_are_copies():
+    array = np.arange(5)
+    batch = _weir.batch_from_columns({"x": array, "t": np.zeros((5, 2)), "m": array.astype("M8[s]"), "s": list("abcde")})
+    for got in batch.numpy(writable=True).values():
+        assert got.flags.writeable
+    got = batch.numpy(writable=True)
+    got["x"][:] = 7
+    got["t"][:] = 7
+    assert batch.numpy()["x"].tolist() == [0, 1, 2, 3, 4] and batch.numpy()["t"].sum() == 0
+    with pytest.raises(ValueError):
+        batch.numpy()["x"][0] = 1
+    with pytest.raises(ValueError):
+        batch.numpy()["x"].flags.writeable = True
+
+
+# ---- errors ----
+
+def test_errors_name_the_column_the_row_and_the_type():
+    def fails(text, make, *args):
+        with pytest.raises((ValueError, TypeError)) as caught:
+            make(*args)
+        assert text in str(caught.value), str(caught.value)
+
+    fails("column 'b', row 1: a str with a lone surrogate", _weir.batch_from_rows, [{"b": "x"}, {"b": "\ud800"}])
+    fails("column 'b', row 1", _weir.batch_from_rows, [{"b": ["x"]}, {"b": ["\ud800"]}])
+    fails("column 'g', row 1, a value of type generator", _weir.batch_from_rows, [{"g": 1}, {"g": (n for n in [1])}])
+    fails("row 1 is a value of type int", _weir.batch_from_rows, [{"a": 1}, 5])
+    fails("row 0 is a value of type list", _weir.batch_from_rows, [[("a", 1)]])
+    fails("row 0 is a value of type NoneType", _weir.batch_from_rows, [None])
+    fails("not by 5 of type int", _weir.batch_from_rows, [{5: 1}])
+    fails("contains a NUL", _weir.batch_from_rows, [{"a\0": 1}])
+    fails("column 'x' is of type int", _weir.batch_from_columns, {"x": 5})
+    fails("column 'x' is of type str", _weir.batch_from_columns, {"x": "abc"})
+    fails("column 'x' is of type generator", _weir.batch_from_columns, {"x": (n for n in [1])})
+    fails("column 'x' is an array without dimensions", _weir.batch_from_columns, {"x": np.array(5)})
+    fails("'x' has 2 rows, 'y' has 3", _weir.batch_from_columns, {"x": [1, 2], "y": np.arange(3)})
+    fails("a mapping of names to columns is wanted, not a value of type list", _weir.batch_from_columns, [1])
+    fails("'x' has 2 rows, not 3", lambda: _weir.batch_from_columns({"x": [1, 2]}, num_rows=3))
+
+
+def test_nesting_without_end_is_an_object():
+    deep = 1
+    for _ in range(150):
+        deep = [deep]
+    assert column([deep])[0] == OBJECT
+    ring = []
+    ring.append(ring)
+    assert extension(_weir.batch_from_columns({"r": [ring]})) == OBJECT
+    level = 1
+    for _ in range(90):
+        level = {"a": level}
+    assert column([level])[1] == [level]
+
+
+def test_values_that_change_while_they_are_read():
+    rows = [{"a": 1} for _ in range(3)]
+
+    class Sly(dt.datetime):
+        def __sub__(self, other):
+            rows.clear()
+            return super().__sub__(other)
+
+    rows[1]["a"] = Sly(2020, 1, 1)
+    rows[0]["a"] = rows[2]["a"] = dt.datetime(2020, 1, 1)
+    assert _weir.batch_from_rows(rows).num_rows == 3
+
+
+def test_slices_and_parts():
+    batch = _weir.batch_from_columns({"a": list(range(10)), "b": list("abcdefghij")})
+    assert batch.slice(2, 4).rows() == [{"a": 2, "b": "c"}, {"a": 3, "b": "d"}]
+    assert batch.slice(-3).num_rows == 3 and batch.slice(8, 100).num_rows == 2 and batch.slice(5, 2).num_rows == 0
+    assert batch.rows(9) == [{"a": 9, "b": "j"}] and batch.rows(0, -9) == [{"a": 0, "b": "a"}]
+    assert batch.select(["b"]).names == ["b"] and batch.select([1, 0]).names == ["b", "a"]
+    assert batch.column("a").tolist() == list(range(10)) and batch.column(-1)[0] == "a"
+    with pytest.raises(KeyError):
+        batch.column("c")
+    with pytest.raises(IndexError):
+        batch.column(2)
+    assert batch.filter(bytes([1, 0] * 5)).column(0).tolist() == [0, 2, 4, 6, 8]
+    assert batch.filter(np.arange(10) > 7).rows() == batch.rows(8)
+    assert len(batch) == 10 and "10 rows: a: int64, b: string" in repr(batch)
+    assert batch == batch.slice(0) and batch != batch.slice(1)
+    with pytest.raises(TypeError):
+        hash(batch)
+    with pytest.raises(TypeError):
+        _weir.Batch()
+
+
+def test_columns_of_one_name():
+    pa = pytest.importorskip("pyarrow")
+    batch, = _weir.batch_from_arrow(pa.record_batch([pa.array([1]), pa.array([2])], names=["a", "a"]))
+    for make in (batch.rows, batch.numpy):
+        with pytest.raises(ValueError, match="two columns are named 'a'"):
+            make()
+
+
+# ---- objects ----
+
+def test_pickled_objects_stay_bytes_when_they_come_from_elsewhere():
+    pa = pytest.importorskip("pyarrow")
+    batch = _weir.batch_from_rows([{"o": Colour.RED}, {"o": None}])
+    assert batch.rows() == [{"o": Colour.RED}, {"o": None}]
+    assert batch.numpy()["o"].tolist() == [Colour.RED, None]
+    table = pa.record_batch(batch)
+    strange, = _weir.batch_from_arrow(table)
+    assert isinstance(strange.rows()[0]["o"], bytes) and not extension(strange)
+    own, = _weir.batch_from_arrow(table, objects=True)
+    assert own.rows() == batch.rows()
+    column = _weir.batch_from_columns({"o": table.column(0)})
+    assert isinstance(column.rows()[0]["o"], bytes) and not extension(column)
+
+
+# ---- several batches ----
+
+def test_concat_unifies():
+    a = _weir.batch_from_rows([{"x": 1, "y": "a"}])
+    b = _weir.batch_from_rows([{"y": "b", "x": 2.5, "z": [1]}])
+    c = _weir.batch_from_rows([{"x": None, "y": None}])
+    assert _weir.batch_concat([a, b, c]).rows() == [
+        {"x": 1.0, "y": "a", "z": None}, {"x": 2.5, "y": "b", "z": [1]}, {"x": None, "y": None, "z": None}]
+    assert _weir.batch_concat([a]) == a
+    assert _weir.batch_concat([]).num_rows == 0
+    none = _weir.batch_from_rows([{}, {}])
+    assert _weir.batch_concat([none, none]).num_rows == 4
+
+
+def test_concat_of_tensors_and_objects():
+    parts = [_weir.batch_from_columns({"t": np.full((2, n), n, np.int32)}) for n in (1, 3, 1)]
+    whole = _weir.batch_concat(parts)
+    assert extension(whole) == RAGGED
+    assert [row["t"].tolist() for row in whole.rows()] == [[1], [1], [3, 3, 3], [3, 3, 3], [1], [1]]
+    again = _weir.batch_concat([whole.slice(1, 3), parts[1].slice(1)])
+    assert [row["t"].tolist() for row in again.rows()] == [[1], [3, 3, 3], [3, 3, 3]]
+    same = _weir.batch_concat([parts[0], parts[2]])
+    assert extension(same) == FIXED and same.numpy()["t"].tolist() == [[1]] * 4
+    holes = _weir.batch_concat([_weir.batch_from_rows([{"t": None}]), parts[0]])
+    assert extension(holes) == FIXED and holes.rows()[0] == {"t": None}
+    objects = _weir.batch_from_rows([{"t": object}])
+    with pytest.raises(TypeError, match="Python objects in one block"):
+        _weir.batch_concat([objects, _weir.batch_from_rows([{"t": "x"}])])
+    assert _weir.batch_concat([objects, objects]).rows() == [{"t": object}] * 2
+    with pytest.raises(TypeError):
+        _weir.batch_concat([_weir.batch_from_rows([{"t": 1}]), _weir.batch_from_rows([{"t": "x"}])])
+    with pytest.raises(TypeError, match="a Batch is wanted"):
+        _weir.batch_concat([parts[0], 5])
