@@ -105,6 +105,13 @@ struct local_failure {
 	char text[WEIR_WORKER_TEXT];
 };
 
+/* What is known of a worker, for the bound on its memory. Under run->lock. */
+struct local_worker {
+	uint32_t in_flight;
+	int64_t measured; /* 0: not yet */
+	int64_t bound;
+};
+
 struct stage {
 	struct weir_local_run *run;
 	uint32_t index;
@@ -118,6 +125,8 @@ struct stage {
 	/* WORKERS */
 	const struct weir_call *call;
 	uint32_t slots;
+	int64_t slot_memory; /* what a worker is taken to need before it is measured */
+	struct local_worker *workers;
 	struct weir_pool *pool;
 	pthread_t thread;
 	bool thread_started;
@@ -159,6 +168,8 @@ struct weir_local_run {
 	struct local_chunks chunks; /* by the low half of their numbers */
 	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
 	uint64_t rows_delivered;
+	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
+	uint32_t bounds_for;                      /* as many busy workers */
 	/* Disk threads. */
 	struct WEIR_LIST(struct disk_job) disk_queue;
 	pthread_cond_t disk_wake;
@@ -206,6 +217,8 @@ void weir_local_disks_join(struct weir_local_run *run);
 int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err);
 void weir_local_pools_join(struct weir_local_run *run);
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action);
+/* How much memory workers may have from now on, as the kernel enforces it. Under run->lock. */
+void weir_local_bound_workers(struct weir_local_run *run);
 void weir_local_failures_free(struct weir_local_run *run);
 void weir_local_failure_choose(struct weir_local_run *run, const struct weir_action *end);
 

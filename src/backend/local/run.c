@@ -74,6 +74,7 @@ static void stages_free(struct weir_local_run *run)
 		for (uint32_t i = 0; i < stage->lane_count; i++)
 			pthread_cond_destroy(&stage->lanes[i].wake);
 		weir_free(run->account, stage->lanes, stage->lane_count * sizeof(*stage->lanes));
+		weir_free(run->account, stage->workers, stage->workers ? stage->slots * sizeof(*stage->workers) : 0);
 		*stage = (struct stage){0};
 	}
 	run->stage_count = 0;
@@ -222,8 +223,11 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 		stage->template = given && given->kind == WEIR_STAGE_LANES ? &given->template : NULL;
 		stage->call = given && given->kind == WEIR_STAGE_WORKERS ? &given->call : NULL;
 		stage->slots = specs[s].slots;
+		stage->slot_memory = specs[s].slot_memory;
 		if (specs[s].kind == WEIR_STAGE_LANES)
 			code = lanes_new(run, stage, specs[s].slots, err);
+		else if (!(stage->workers = weir_alloc_zero(run->account, stage->slots * sizeof(*stage->workers), err)))
+			code = err->code;
 	}
 	return code;
 }

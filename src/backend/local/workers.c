@@ -1,5 +1,10 @@
 /* A thread for each stage of worker processes: it waits for what they say and gives it to the executor. What the executor
- * wants of them is performed by whoever has the event; the pool is made for that. */
+ * wants of them is performed by whoever has the event; the pool is made for that.
+ *
+ * Memory. The executor books what workers were measured to have, some times a second. In between the kernel keeps them in
+ * bounds (RLIMIT_DATA): what is left of the limit, after this process and all workers as they were measured, is shared by
+ * those at work. Who passes it gets MemoryError; the executor then gives its batch to one worker while no other works,
+ * whose bound is accordingly wider. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
@@ -8,7 +13,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define MEASURE_NS 100000000
+#define MEASURE_NS 25000000
+#define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
 
 /* ---- failures ---- */
 
@@ -92,6 +98,64 @@ bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out
 	return run->has_failure;
 }
 
+/* ---- memory ---- */
+
+/* What this process takes now, beside what user code holds in it. */
+static int64_t own_memory(const struct weir_local_run *run)
+{
+	struct weir_store_stats store;
+	struct weir_error ignored = {0};
+	int64_t anon = 0, shmem;
+
+	weir_store_stats(run->store, &store);
+	if (weir_process_rss(&anon, &shmem, &ignored))
+		anon = run->session->rss_start;
+	return anon - run->session->rss_start + store.resident + store.warm - store.held_by_user;
+}
+
+void weir_local_bound_workers(struct weir_local_run *run)
+{
+	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - own_memory(run), share;
+
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++)
+			left -= run->stages[s].workers[i].measured;
+	run->bounds_for = run->workers_busy_peak ? run->workers_busy_peak : 1;
+	run->workers_busy_peak = run->workers_busy;
+	share = left > 0 ? left / run->bounds_for : 0;
+	for (uint32_t s = 0; s < run->stage_count; s++) {
+		struct stage *stage = &run->stages[s];
+
+		/* Where a GPU is used the address space says nothing. */
+		for (uint32_t i = 0; stage->workers && !stage->call->milli_gpus && i < stage->slots; i++) {
+			struct local_worker *worker = &stage->workers[i];
+			int64_t bound = worker->measured ? worker->measured + share : stage->slot_memory + share;
+
+			bound = (bound + BOUND_STEP - 1) / BOUND_STEP * BOUND_STEP;
+			if (bound != worker->bound)
+				weir_pool_bound(stage->pool, i, bound);
+			worker->bound = bound;
+		}
+	}
+}
+
+/* A worker has more or fewer batches. Bounds depend on how many work. */
+static void count_flight(struct stage *stage, uint32_t slot, int change)
+{
+	struct local_worker *worker = &stage->workers[slot];
+	struct weir_local_run *run = stage->run;
+	bool was_busy = worker->in_flight > 0;
+
+	worker->in_flight = change == 0 ? 0 : worker->in_flight + (uint32_t)change;
+	if (change == 0)
+		worker->measured = 0;
+	run->workers_busy += (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy;
+	if (run->workers_busy > run->workers_busy_peak)
+		run->workers_busy_peak = run->workers_busy;
+	if (run->workers_busy > run->bounds_for)
+		weir_local_bound_workers(run);
+}
+
 /* ---- what the executor wants of workers ---- */
 
 static void fail(struct weir_local_run *run, const struct stage *stage, struct weir_error *err)
@@ -120,6 +184,8 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 		WEIR_ASSERT(chunk);
 		parts[i] = (struct weir_batch_range){.chunk = chunk->chunk, .row_count = (uint64_t)chunk->rows};
 	}
+	if (count)
+		count_flight(stage, action->slot, 1);
 	if (!code)
 		code = weir_pool_perform(stage->pool, action, parts, (uint32_t)count, &err);
 	if (parts != few)
@@ -148,13 +214,21 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		weir_local_post_output(run, &(struct local_event){.event = said->event, .chunk = said->chunk});
 		return;
 	case WEIR_EV_TASK_FAILED:
+		count_flight(stage, said->event.slot, -1);
+		remember(run, said);
+		break;
 	case WEIR_EV_CANCEL:
 		remember(run, said);
 		break;
+	case WEIR_EV_MEASURED:
+		stage->workers[said->event.slot].measured = said->event.bytes;
+		break;
 	case WEIR_EV_TASK_DONE:
+		count_flight(stage, said->event.slot, -1);
 		stage->rows_out += (uint64_t)said->event.rows;
 		break;
 	case WEIR_EV_SLOT_DIED:
+		count_flight(stage, said->event.slot, 0);
 		said->event.code = death_code(said->status);
 		break;
 	default:
@@ -176,17 +250,21 @@ static void *workers_main(void *argument)
 	while (!ended) {
 		uint64_t now = weir_clock_ns();
 		int64_t left = (int64_t)(measured_ns + MEASURE_NS - now);
+		bool measured = false;
 		int code;
 
 		said.count = 0;
 		code = weir_pool_wait(stage->pool, left > 0 ? left : 0, &said, &err);
 		if (!code && weir_clock_ns() - measured_ns >= MEASURE_NS) {
 			measured_ns = weir_clock_ns();
+			measured = true;
 			code = weir_pool_measure(stage->pool, &said, &err);
 		}
 		pthread_mutex_lock(&run->lock);
 		for (size_t i = 0; i < said.count; i++)
 			hear(stage, &said.items[i]);
+		if (measured && !run->ended)
+			weir_local_bound_workers(run);
 		if (code) { /* without its pool the run cannot even wind down */
 			weir_error_at_operator(&err, stage->name);
 			weir_local_give_up(run, &err);

@@ -298,6 +298,35 @@ static void test_failures_tell_where(void **state)
 	weir_session_close(session);
 }
 
+static void test_errors_may_be_left_out(void **state)
+{
+	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_stage_stats stats;
+	struct weir_error err = {0};
+	struct weir_batch *batch = NULL;
+	struct weir_task *task;
+	int64_t rows = 0;
+
+	(void)state;
+	chain(flow, "range 100k");
+	call_with(flow, "fail value=55555",
+		  (struct weir_call){.batch_rows = 1000, .chunk_bytes = 8000, .errored_max = 1});
+	task = start(flow, API_END_COLLECT);
+	do {
+		if (api_task_next(task, &batch, &err))
+			fail_msg("%s", err.message);
+		rows += batch ? batch->row_count : 0;
+		weir_batch_unref(batch);
+	} while (batch);
+	assert_int_equal(rows, 99000);
+	api_task_stage_stats(task, 1, &stats);
+	assert_int_equal(stats.tasks_errored, 1);
+	finish(task);
+	weir_flow_free(flow);
+	weir_session_close(session);
+}
+
 /* A process of its own that dies now and then; nothing is lost, nothing comes twice. */
 static void test_deaths(void **state)
 {
@@ -559,6 +588,7 @@ int main(void)
 		cmocka_unit_test(test_leaving_early),
 		cmocka_unit_test(test_written_files),
 		cmocka_unit_test(test_failures_tell_where),
+		cmocka_unit_test(test_errors_may_be_left_out),
 		cmocka_unit_test(test_deaths),
 		cmocka_unit_test(test_a_batch_that_kills_every_worker),
 		cmocka_unit_test(test_batches_are_whole),
