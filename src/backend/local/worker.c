@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #define REGION_SIZE ((uint64_t)1 << 30)
+#define REGION_ALIGN ((uint64_t)4096)
 #define STOP_MS 500  /* for a worker that was asked to exit */
 #define KILL_MS 5000 /* for the kernel to end one */
 
@@ -135,6 +136,7 @@ int weir_worker_spawn(struct weir_account *account, const struct weir_worker_opt
 	worker->number = options->number;
 	worker->generation = options->generation;
 	worker->region_size = options->region_size ? options->region_size : REGION_SIZE;
+	worker->region_size = (worker->region_size + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN;
 	worker->setup_size = options->setup_size;
 	worker->bound = options->bound;
 	worker->pidfd = worker->socket = worker->lifeline = worker->bell = worker->statm = -1;

@@ -29,6 +29,12 @@
 #define PAGEMAP_FILE ((uint64_t)1 << 61)
 #define PAGEMAP_THERE ((uint64_t)3 << 62) /* in memory or swapped out */
 
+/* A forked child has the rings and all the rest too, but they are not its own. */
+static bool is_here(const struct weir_worker_side *side)
+{
+	return side->here && *side->here;
+}
+
 /* --- beginning and end --- */
 
 /* −1: an error or the end. */
@@ -109,6 +115,22 @@ out:
 	return code;
 }
 
+/* A page that the kernel empties in a child: asked at every message, and cheaper than a process's number. */
+static int mark_here(struct weir_worker_side *side, struct weir_error *err)
+{
+	char *page = worker_map(-1, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+
+	if (page == MAP_FAILED || madvise(page, PAGE, MADV_WIPEONFORK)) {
+		weir_error_set_errno(err, errno, "no memory for a worker");
+		if (page != MAP_FAILED)
+			munmap(page, PAGE);
+		return err->code;
+	}
+	*page = 1;
+	side->here = page;
+	return WEIR_OK;
+}
+
 int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *account, struct weir_error *err)
 {
 	struct worker_hello hello = {0};
@@ -128,7 +150,6 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 				      "the driver speaks version %u of the worker's language, not %u", hello.version,
 				      WORKER_VERSION);
 	side->is_open = true;
-	side->pid = getpid();
 	side->bell = fds[1];
 	side->bell_driver = fds[2];
 	side->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -136,6 +157,10 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 	side->worker = hello.worker;
 	side->generation = hello.generation;
 	side->setup_task.task = WORKER_NO_TASK;
+	side->faults = -1;
+	code = mark_here(side, err);
+	if (code)
+		goto out;
 	rings = worker_map(fds[0], sizeof(*side->rings), PROT_READ | PROT_WRITE, MAP_SHARED);
 	if (rings == MAP_FAILED) {
 		code = weir_error_set_errno(err, errno, "cannot map the driver's messages");
@@ -184,6 +209,8 @@ void weir_worker_side_release(struct weir_worker_side *side)
 		side->parts = part->next;
 		part_free(side, part);
 	}
+	if (side->here)
+		munmap((void *)side->here, PAGE);
 	if (side->rings)
 		munmap(side->rings, sizeof(*side->rings));
 	if (side->setup)
@@ -237,8 +264,7 @@ static void put_locked(struct weir_worker_side *side, struct worker_message *mes
 
 static void put(struct weir_worker_side *side, struct worker_message message, bool quiet)
 {
-	/* A forked child has the rings too, but they are not its own. */
-	if (side->pid != getpid())
+	if (!is_here(side))
 		return;
 	pthread_mutex_lock(&side->lock);
 	put_locked(side, &message, quiet);
@@ -346,11 +372,12 @@ static void forget_region(struct weir_worker_side *side, uint32_t region)
 
 /* --- parts --- */
 
-static int64_t faults_now(void)
+static int64_t count_faults(struct weir_worker_side *side)
 {
 	struct rusage usage;
 
-	return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
+	side->faults = getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
+	return side->faults;
 }
 
 static bool has_copies(struct weir_worker_side *side, const uint8_t *bytes, uint64_t pages)
@@ -382,7 +409,7 @@ static void drop_copies(struct weir_worker_side *side, const struct weir_side_pa
 	for (struct weir_side_part *other = side->parts; other; other = other->next)
 		if (other != part && !other->is_released && other->bytes == part->bytes)
 			return;
-	if (part->faults >= 0 && part->faults == faults_now())
+	if (part->faults == count_faults(side) && part->faults >= 0)
 		return;
 	if (has_copies(side, part->bytes, pages))
 		madvise((void *)part->bytes, pages * PAGE, MADV_DONTNEED);
@@ -400,7 +427,7 @@ static void part_unlink(struct weir_worker_side *side, struct weir_side_part *pa
 
 void weir_side_part_release(struct weir_worker_side *side, struct weir_side_part *part)
 {
-	if (side->pid != getpid())
+	if (!is_here(side))
 		return;
 	pthread_mutex_lock(&side->lock);
 	drop_copies(side, part);
@@ -482,8 +509,9 @@ static int add_part(struct weir_worker_side *side, struct weir_side_task *task, 
 					.size = from->size,
 					.row_first = from->row_first,
 					.row_count = from->row_count};
-	part->faults = faults_now();
 	pthread_mutex_lock(&side->lock);
+	/* An older count will do: what came since then only makes it look twice. */
+	part->faults = side->faults;
 	part->next = side->parts;
 	if (part->next)
 		part->next->before = part;
@@ -648,7 +676,7 @@ int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *
 			  struct weir_error *err)
 {
 	WEIR_ASSERT(size > 0);
-	if (side->pid != getpid())
+	if (!is_here(side))
 		return weir_error_set(err, WEIR_E_WORKER, "a forked child of a worker has no results");
 	if (size > task->room_size && ask_for_room(side, task, size, err))
 		return err->code;
@@ -684,7 +712,7 @@ void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task 
 {
 	struct worker_message message = {.kind = WORKER_DONE, .count = task->outputs};
 
-	if (side->pid == getpid())
+	if (is_here(side))
 		end_task(side, task, &message);
 }
 
@@ -708,7 +736,7 @@ void weir_worker_side_failed(struct weir_worker_side *side, struct weir_side_tas
 {
 	struct worker_message message = {.kind = WORKER_FAILED};
 
-	if (side->pid != getpid())
+	if (!is_here(side))
 		return;
 	fill_failure(side, task, code, text, payload, size, &message);
 	end_task(side, task, &message);
@@ -719,7 +747,7 @@ void weir_worker_side_broken(struct weir_worker_side *side, int code, const char
 {
 	struct worker_message message = {.kind = WORKER_BROKEN};
 
-	if (side->pid != getpid())
+	if (!is_here(side))
 		return;
 	fill_failure(side, &side->setup_task, code, text, payload, size, &message);
 	put(side, message, false);

@@ -33,7 +33,7 @@ struct weir_side_part {
 	uint64_t size;
 	uint64_t row_first, row_count; /* the rows of the chunk that the task is about */
 	/* Inside. */
-	int64_t faults;            /* page faults of the process when it was given; −1: unknown */
+	int64_t faults;            /* side->faults when it was given */
 	bool is_released, is_held; /* the latter: its task is over */
 	struct weir_side_part *before, *next;
 };
@@ -54,9 +54,10 @@ struct weir_side_task {
 struct weir_worker_side {
 	struct weir_account *account;
 	bool is_open, is_quitting;
-	int bell, bell_driver; /* valid while is_open */
-	int pagemap;           /* valid while is_open; −1: there is none */
-	int pid;
+	int bell, bell_driver;     /* valid while is_open */
+	int pagemap;               /* valid while is_open; −1: there is none */
+	const volatile char *here; /* not zero; a forked child has zero there */
+	int64_t faults;            /* page faults of the process when they were last counted; −1: unknown */
 	struct worker_rings *rings;
 	uint32_t taken;
 	uint32_t worker, generation;

@@ -32,7 +32,7 @@ static inline void crew_begin(struct crew *crew, struct fixture *f, const char *
 								   .launcher = launcher,
 								   .setup = crew->setup,
 								   .setup_size = strlen(setup),
-								   .region_size = 64 << 20,
+								   .region_size = 64000001, /* a memory limit is any number */
 								   .prints = prints},
 				       &crew->pool, &f->err),
 			 0);

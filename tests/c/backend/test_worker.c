@@ -11,6 +11,7 @@
  *     sleep MS
  *     print N            N lines on stdout and one on stderr
  *     hold N             keeps the inputs of the last N tasks and compares them with what they were; 0: of all
+ *     fork               has a child that says all it could say, and must not be heard
  *     scribble           writes over its input, which only it may see
  *     grow BYTES         more memory with each batch, kept; MemoryError when there is none
  *     fail [BYTES]       WEIR_E_USER, with a payload of so many bytes or a short one
@@ -35,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -369,6 +371,17 @@ static bool misbehave(struct worker *w, struct weir_side_task *task)
 		return true;
 	} else if (is(w, "sleep")) {
 		nanosleep(&(struct timespec){w->number / 1000, w->number % 1000 * 1000000}, NULL);
+	} else if (is(w, "fork")) {
+		pid_t child = fork();
+
+		if (child == 0) {
+			weir_side_part_release(&w->side, task->parts[0]);
+			weir_worker_side_output(&w->side, task, 100, 1);
+			weir_worker_side_ready(&w->side);
+			weir_worker_side_done(&w->side, task);
+			_exit(0);
+		}
+		waitpid(child, NULL, 0);
 	} else if (is(w, "print")) {
 		for (long long i = 0; i < w->number; i++)
 			printf("line %lld of task %llu\n", i, (unsigned long long)task->task);

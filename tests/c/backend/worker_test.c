@@ -355,6 +355,11 @@ static void test_inputs_are_scribbled_over(void **state)
 	keep_inputs(*state, "scribble", 0);
 }
 
+static void test_a_child_of_a_worker_is_not_heard(void **state)
+{
+	keep_inputs(*state, "fork", 0);
+}
+
 static void ends_as(struct fixture *f, const char *setup, enum weir_death death, bool kill_it)
 {
 	struct weir_worker_event event;
@@ -582,6 +587,7 @@ int main(void)
 		store_test(test_some_inputs_are_kept),
 		store_test(test_all_inputs_are_kept),
 		store_test(test_inputs_are_scribbled_over),
+		store_test(test_a_child_of_a_worker_is_not_heard),
 		store_test(test_a_failed_batch),
 		store_test(test_a_payload_without_room),
 		store_test(test_a_setup_that_fails),
