@@ -45,6 +45,7 @@ static void report(enum weir_event_kind kind, const struct weir_action *action, 
 					.generation = action->generation,
 					.run = action->run,
 					.bytes = bytes,
+					.rows = 1,
 					.chunk = chunk,
 					.code = code});
 }
@@ -169,6 +170,10 @@ int main(void)
 	measure("64 lanes, memory for a quarter of them", &many, 1, 96 * MIB, 100000, 4 * MIB);
 	measure("16 lanes, 16 workers, in order, room for all", chain, 2, 2048 * MIB, 50000, 4 * MIB);
 	measure("16 lanes, 16 workers, in order, short of memory", chain, 2, 40 * MIB, 20000, 4 * MIB);
+	chain[1].rows_min = 1000;
+	measure("the same, 100,000 chunks in bundles of 1,000", chain, 2, (int64_t)1 << 40, 25000, 4 * MIB);
+	chain[1].rows_min = INT64_MAX;
+	measure("the same, 100,000 chunks in one bundle", chain, 2, (int64_t)1 << 40, 25000, 4 * MIB);
 	weir_list_release(&actions, weir_mem_root(mem));
 	weir_mem_free(mem);
 	return 0;

@@ -56,6 +56,7 @@ static void join(struct weir_core *core, uint32_t to, uint32_t index)
 	else
 		item_at(core, first->part_last)->part_next = index;
 	first->part_last = item->part_last == NO_ITEM ? index : item->part_last;
+	item->part_first = item->part_last = NO_ITEM;
 	first->task_bytes += item->task_bytes;
 	first->task_rows += item->task_rows;
 	first->absent += item->absent;

@@ -96,6 +96,7 @@ void weir_exec_chunk_free(struct weir_core *core, uint32_t index)
 		struct item *other = item_at(core, part);
 		uint32_t next = other->part_next;
 
+		WEIR_ASSERT(other->state == ITEM_PART);
 		other->head = part; /* by itself: what it still has to do with the disk concerns nobody else */
 		other->state = ITEM_QUEUED;
 		other->part_next = NO_ITEM;
