@@ -475,16 +475,16 @@ static Py_ssize_t batch_length(PyObject *self)
 
 /* ---- the type and the module's functions ---- */
 
-PyDoc_STRVAR(slice_doc, "slice(start, stop=None)\n--\n\nRows start to stop, as a slice of a list; nothing is copied.");
-PyDoc_STRVAR(rows_doc, "rows(start=0, stop=None)\n--\n\nThe rows as a list of fresh dicts of plain Python values.");
+PyDoc_STRVAR(slice_doc, "slice($self, start, stop=None)\n--\n\nRows start to stop, as a slice of a list; nothing is copied.");
+PyDoc_STRVAR(rows_doc, "rows($self, start=0, stop=None)\n--\n\nThe rows as a list of fresh dicts of plain Python values.");
 PyDoc_STRVAR(numpy_doc,
-	     "numpy(writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
+	     "numpy($self, writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
 	     "allows, or copies of one's own with writable=True.");
-PyDoc_STRVAR(column_doc, "column(key)\n--\n\nOne column, by name or position, as a NumPy array.");
-PyDoc_STRVAR(select_doc, "select(keys)\n--\n\nA Batch of some of the columns, by names or positions.");
+PyDoc_STRVAR(column_doc, "column($self, key, /)\n--\n\nOne column, by name or position, as a NumPy array.");
+PyDoc_STRVAR(select_doc, "select($self, keys, /)\n--\n\nA Batch of some of the columns, by names or positions.");
 PyDoc_STRVAR(filter_doc,
-	     "filter(mask)\n--\n\nThe rows whose byte in the mask (bytes, or an array of bool) is not zero.");
-PyDoc_STRVAR(schema_doc, "schema()\n--\n\nOne tuple a column: (name, type as text, nullable, metadata).");
+	     "filter($self, mask, /)\n--\n\nThe rows whose byte in the mask (bytes, or an array of bool) is not zero.");
+PyDoc_STRVAR(schema_doc, "schema($self)\n--\n\nOne tuple a column: (name, type as text, nullable, metadata).");
 PyDoc_STRVAR(batch_doc, "Rows of several columns in Arrow's memory layout.");
 
 static PyMethodDef batch_methods[] = {

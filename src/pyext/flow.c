@@ -332,19 +332,19 @@ static PyObject *flow_start(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef flow_methods[] = {
 	{"step", (PyCFunction)(void (*)(void))flow_step, METH_VARARGS | METH_KEYWORDS,
-	 "step(verb, words=(), options=())\n--\n\nAdds a step by its verb, as the command takes it. options: a dict, or pairs."},
+	 "step($self, verb, words=(), options=())\n--\n\nAdds a step by its verb, as the command takes it. options: a dict, or pairs."},
 	{"chain", flow_chain, METH_O,
-	 "chain(text)\n--\n\nAdds steps as the command takes them: \"filter 'a > 1' then limit 5\"."},
+	 "chain($self, text, /)\n--\n\nAdds steps as the command takes them: \"filter 'a > 1' then limit 5\"."},
 	{"union", flow_union, METH_O,
-	 "union(other)\n--\n\nThe rows so far, then those of the other Flow, which is copied."},
+	 "union($self, other, /)\n--\n\nThe rows so far, then those of the other Flow, which is copied."},
 	{"read_stream", flow_read_stream, METH_O,
-	 "read_stream(source)\n--\n\nReads anything that has __arrow_c_stream__, once."},
-	{"copy", flow_copy, METH_NOARGS, "copy()\n--\n\nThe same steps, to be continued in another way."},
+	 "read_stream($self, source, /)\n--\n\nReads anything that has __arrow_c_stream__, once."},
+	{"copy", flow_copy, METH_NOARGS, "copy($self)\n--\n\nThe same steps, to be continued in another way."},
 	{"schema", flow_schema, METH_NOARGS,
-	 "schema()\n--\n\nA Batch of no rows with the columns that the flow gives. Opens the first file."},
-	{"explain", flow_explain, METH_NOARGS, "explain()\n--\n\nWhat would be done, as text."},
+	 "schema($self)\n--\n\nA Batch of no rows with the columns that the flow gives. Opens the first file."},
+	{"explain", flow_explain, METH_NOARGS, "explain($self)\n--\n\nWhat would be done, as text."},
 	{"start", (PyCFunction)(void (*)(void))flow_start, METH_VARARGS | METH_KEYWORDS,
-	 "start(end='collect', batch_rows=0)\n--\n\nStarts a Task in the background: its rows are handed out (collect), counted "
+	 "start($self, end='collect', batch_rows=0)\n--\n\nStarts a Task in the background: its rows are handed out (collect), counted "
 	 "(count), or\nwritten by the step that ends the flow (sink)."},
 	{NULL, NULL, 0, NULL},
 };

@@ -313,12 +313,13 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 }
 
 static PyMethodDef task_methods[] = {
-	{"next", task_next, METH_NOARGS, "next()\n--\n\nThe next Batch, in input order; None at the end."},
-	{"wait", task_wait, METH_NOARGS, "wait()\n--\n\nWaits for the end; raises how it failed."},
+	{"next", task_next, METH_NOARGS, "next($self)\n--\n\nThe next Batch, in input order; None at the end."},
+	{"wait", task_wait, METH_NOARGS, "wait($self)\n--\n\nWaits for the end; raises how it failed."},
 	{"cancel", task_cancel, METH_NOARGS,
-	 "cancel()\n--\n\nAsks the run to stop; who waits for it gets CancelledError."},
-	{"close", task_close, METH_NOARGS, "close()\n--\n\nStops the run and waits for that; frees what nobody took."},
-	{"stats", task_stats, METH_NOARGS, "stats()\n--\n\nWhat it did so far, as a dict."},
+	 "cancel($self)\n--\n\nAsks the run to stop; who waits for it gets CancelledError."},
+	{"close", task_close, METH_NOARGS,
+	 "close($self)\n--\n\nStops the run and waits for that; frees what nobody took."},
+	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},
 	{"__enter__", task_enter, METH_NOARGS, NULL},
 	{"__exit__", task_exit, METH_VARARGS, NULL},
 	{NULL, NULL, 0, NULL},

@@ -73,17 +73,17 @@ struct weir_batch *pyext_batch_from_columns(PyObject *module, PyObject *columns)
 }
 
 PyDoc_STRVAR(from_rows_doc,
-	     "batch_from_rows(rows)\n--\n\nA Batch of a list of mappings: columns in the order in which their "
+	     "batch_from_rows($module, rows, /)\n--\n\nA Batch of a list of mappings: columns in the order in which their "
 	     "names appear, missing ones null.");
 PyDoc_STRVAR(
 	from_columns_doc,
-	"batch_from_columns(columns, num_rows=None)\n--\n\nA Batch of a mapping of names to lists, NumPy arrays, torch tensors "
+	"batch_from_columns($module, columns, num_rows=None)\n--\n\nA Batch of a mapping of names to lists, NumPy arrays, torch tensors "
 	"or Arrow arrays of one length, which num_rows says where there are no columns.");
 PyDoc_STRVAR(from_arrow_doc,
-	     "batch_from_arrow(source, objects=False)\n--\n\nThe Batches of anything with __arrow_c_stream__ or "
+	     "batch_from_arrow($module, source, objects=False)\n--\n\nThe Batches of anything with __arrow_c_stream__ or "
 	     "__arrow_c_array__; nothing is copied. Pickled objects stay bytes unless objects=True.");
 PyDoc_STRVAR(concat_doc,
-	     "batch_concat(batches)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
+	     "batch_concat($module, batches, /)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
 
 static PyMethodDef functions[] = {
 	{"batch_from_rows", from_rows, METH_O, from_rows_doc},

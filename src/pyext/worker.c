@@ -415,14 +415,14 @@ static PyObject *worker_get_generation(PyObject *self, void *Py_UNUSED(closure))
 
 static PyMethodDef worker_methods[] = {
 	{"next", (PyCFunction)(void (*)(void))worker_next, METH_VARARGS | METH_KEYWORDS,
-	 "next(idle_ms=-1)\n--\n\nWaits for a WorkerTask. 'idle': none came for so long. None: there will be none."},
+	 "next($self, idle_ms=-1)\n--\n\nWaits for a WorkerTask. 'idle': none came for so long. None: there will be none."},
 	{"output", worker_output, METH_O,
-	 "output(batch)\n--\n\nGives a Batch as a result of the task; there may be several."},
-	{"done", worker_done, METH_NOARGS, "done()\n--\n\nThe task is done."},
+	 "output($self, batch, /)\n--\n\nGives a Batch as a result of the task; there may be several."},
+	{"done", worker_done, METH_NOARGS, "done($self)\n--\n\nThe task is done."},
 	{"failed", (PyCFunction)(void (*)(void))worker_failed, METH_VARARGS | METH_KEYWORDS,
-	 "failed(payload, memory=False, text='')\n--\n\nThe task failed; payload tells the driver how. memory: it may work alone."},
+	 "failed($self, payload, memory=False, text='')\n--\n\nThe task failed; payload tells the driver how. memory: it may work alone."},
 	{"broken", (PyCFunction)(void (*)(void))worker_broken, METH_VARARGS | METH_KEYWORDS,
-	 "broken(payload, text='')\n--\n\nThe setup failed, as it would anywhere: the run ends."},
+	 "broken($self, payload, text='')\n--\n\nThe setup failed, as it would anywhere: the run ends."},
 	{NULL, NULL, 0, NULL},
 };
 
