@@ -555,6 +555,8 @@ void api_task_stop(struct weir_task *task)
 	pthread_cond_broadcast(&task->changed);
 	pthread_mutex_unlock(&task->lock);
 	weir_task_cancel(task);
+	if (task->job.run)
+		weir_local_run_wake(task->job.run);
 	if (task->thread_started)
 		pthread_join(task->thread, NULL);
 	if (task->progress_started)

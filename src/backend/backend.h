@@ -138,7 +138,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* 
  * its place; again makes ready for another wait. A cancellation in between counts for it. */
 void weir_local_run_clear(struct weir_local_run *run);
 int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);
-void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread */
+void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread; seen within 100 ms */
+void weir_local_run_wake(struct weir_local_run *run);   /* a cancellation is seen at once; any thread */
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out); /* any thread, while it runs too */
 const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stage, struct weir_stage_stats *out); /* its name */
 /* The consumer has a delivered chunk; any thread, outside of deliver. */

@@ -331,6 +331,13 @@ void weir_local_run_cancel(struct weir_local_run *run)
 	atomic_store_explicit(&run->cancel_requested, true, memory_order_relaxed);
 }
 
+void weir_local_run_wake(struct weir_local_run *run)
+{
+	pthread_mutex_lock(&run->lock);
+	pthread_cond_broadcast(&run->over);
+	pthread_mutex_unlock(&run->lock);
+}
+
 void weir_local_return_free(struct weir_local_run *run)
 {
 	uint64_t now = weir_clock_ns(), before = atomic_load_explicit(&run->returned_ns, memory_order_relaxed);
