@@ -486,6 +486,97 @@ static void test_little_memory(void **state)
 	weir_session_close(session);
 }
 
+/* A function that returns other columns from some row on: each file has its own schema, a limit counts all rows, one file has
+ * to refuse. */
+static void test_schemas_change_on_the_way(void **state)
+{
+	struct weir_call small = {.batch_rows = 1000, .chunk_bytes = 8000};
+	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_error *error = NULL;
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_block *const *blocks;
+	struct weir_task *task;
+	char text[256];
+	size_t count;
+
+	(void)state;
+	chain(flow, "range 200k");
+	call_with(flow, "widen 100000", small);
+	snprintf(text, sizeof(text), "with 'x = id + 1' then limit 150000 then write %s/wide", folder);
+	chain(flow, text);
+	if (weir_flow_run(flow, NULL, &error))
+		fail_msg("%s", weir_error_text(error));
+	weir_flow_free(flow);
+	snprintf(text, sizeof(text), "read %s/wide --unify-schemas then filter 'x == id + 1 and id < 150000'", folder);
+	assert_int_equal(count_of(session, text), 150000);
+	snprintf(text, sizeof(text), "read %s/wide --unify-schemas then filter 'more == id and id >= 100000'", folder);
+	assert_int_equal(count_of(session, text), 50000);
+
+	flow = weir_flow_new(session);
+	chain(flow, "range 200k");
+	call_with(flow, "widen 100000", small);
+	snprintf(text, sizeof(text), "write %s/wide.parquet", folder);
+	chain(flow, text);
+	assert_int_equal(weir_flow_run(flow, NULL, &error), WEIR_E_TYPE);
+	assert_non_null(strstr(weir_error_text(error), "one file has one schema"));
+	weir_error_free(error);
+	error = NULL;
+	weir_flow_free(flow);
+
+	/* What is kept is unified when it is read. */
+	flow = weir_flow_new(session);
+	chain(flow, "range 200k");
+	call_with(flow, "widen 100000", small);
+	task = start(flow, API_END_BLOCKS);
+	weir_flow_free(flow);
+	assert_int_equal(weir_task_wait(task, NULL), 0);
+	blocks = api_task_blocks(task, &count);
+	flow = weir_flow_new(session);
+	assert_int_equal(api_flow_read_blocks(flow, blocks, count), 0);
+	chain(flow, "filter 'more is null'");
+	{
+		int64_t rows;
+
+		assert_int_equal(weir_flow_count(flow, &rows, &error), 0);
+		assert_int_equal(rows, 100000);
+	}
+	weir_flow_free(flow);
+	finish(task);
+	weir_session_close(session);
+}
+
+/* Rows that come are few, or none: chunks without rows, files that are not made. */
+static void test_nothing_comes(void **state)
+{
+	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_error *error = NULL;
+	struct weir_task *task;
+	char text[256];
+
+	(void)state;
+	chain(flow, "range 100k then filter 'id < 0'");
+	call(flow, "identity");
+	task = start(flow, API_END_COLLECT);
+	expect_rows(task, 0, 0, 0);
+	finish(task);
+	snprintf(text, sizeof(text), "write %s/nothing", folder);
+	chain(flow, text);
+	if (weir_flow_run(flow, NULL, &error))
+		fail_msg("%s", weir_error_text(error));
+	weir_flow_free(flow);
+	snprintf(text, sizeof(text), "%s/nothing", folder);
+	assert_int_equal(access(text, F_OK), -1);
+	/* An error of the target is said before anything runs. */
+	flow = weir_flow_new(session);
+	chain(flow, "range 100k");
+	call(flow, "identity");
+	chain(flow, "write /proc/none/x");
+	assert_int_not_equal(weir_flow_run(flow, NULL, NULL), 0);
+	weir_flow_free(flow);
+	weir_session_close(session);
+}
+
 static void count_line(void *counter, const struct weir_run_print *line)
 {
 	assert_string_equal(line->operator_name, "Map(say)");
@@ -594,6 +685,8 @@ int main(void)
 		cmocka_unit_test(test_batches_are_whole),
 		cmocka_unit_test(test_kept_and_read_again),
 		cmocka_unit_test(test_little_memory),
+		cmocka_unit_test(test_schemas_change_on_the_way),
+		cmocka_unit_test(test_nothing_comes),
 		cmocka_unit_test(test_prints),
 		cmocka_unit_test(test_number_of_blocks),
 		cmocka_unit_test(test_side_by_side),

@@ -7,6 +7,7 @@
  *     add N              N added to the first column, int64
  *     split N            outputs of at most N rows
  *     repeat N           N times the batch
+ *     widen N            a second column, "more", where the first row's number is N or greater
  *     none               no output
  *     sleep MS
  *     print N            N lines on stdout and one on stderr
@@ -190,6 +191,29 @@ static int put_sums(struct worker *w, struct weir_side_task *task, const struct 
 	for (int64_t i = 0; values && i < batch->row_count; i++)
 		values[i] += w->number;
 	return put_batch(w, task, batch);
+}
+
+/* Other columns than before, from some row on. */
+static int put_wider(struct worker *w, struct weir_side_task *task, const struct weir_batch *batch)
+{
+	const int64_t *values = numbers(batch);
+	struct weir_field fields[2];
+	struct weir_schema *schema;
+	struct weir_batch *wide = NULL;
+
+	if (!values || batch->row_count == 0 || values[0] < w->number)
+		return put_batch(w, task, batch);
+	fields[0] = fields[1] = batch->schema->fields[0];
+	fields[1].name = "more";
+	schema = weir_schema_new(w->account, fields, 2, NULL, &w->err);
+	if (schema)
+		wide = weir_batch_new(w->account, schema, batch->row_count,
+				      (struct weir_array *[]){batch->columns[0], batch->columns[0]}, &w->err);
+	weir_schema_unref(schema);
+	if (wide)
+		put_batch(w, task, wide);
+	weir_batch_unref(wide);
+	return w->err.code;
 }
 
 static int put_joined(struct worker *w, struct weir_side_task *task, struct weir_batch *const *parts)
@@ -404,6 +428,8 @@ static int put_outputs(struct worker *w, struct weir_side_task *task, struct wei
 			continue;
 		if (is(w, "split"))
 			code = put_slices(w, task, parts[i], w->number);
+		else if (is(w, "widen"))
+			code = put_wider(w, task, parts[i]);
 		else if (is(w, "add"))
 			code = put_sums(w, task, parts[i]);
 		else
