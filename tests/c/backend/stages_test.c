@@ -5,13 +5,18 @@
 
 #include "api/handles.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -354,6 +359,83 @@ static void test_deaths(void **state)
 	weir_session_close(session);
 }
 
+struct killer {
+	_Atomic bool stop;
+	_Atomic int kills;
+	pthread_t thread;
+};
+
+/* One of this process's children, by luck. */
+static int a_child(uint64_t *seed)
+{
+	int pids[64], count = 0;
+	FILE *list;
+	DIR *threads = opendir("/proc/self/task");
+
+	for (struct dirent *entry; threads && (entry = readdir(threads));) {
+		char path[320];
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/children", entry->d_name);
+		list = fopen(path, "re");
+		while (list && count < 64 && fscanf(list, "%d", &pids[count]) == 1)
+			count++;
+		if (list)
+			fclose(list);
+	}
+	closedir(threads);
+	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
+	return count ? pids[(*seed >> 33) % (uint64_t)count] : 0;
+}
+
+static void *kill_now_and_then(void *argument)
+{
+	struct killer *killer = argument;
+	uint64_t seed = 4711;
+
+	while (!killer->stop) {
+		int pid;
+
+		nanosleep(&(struct timespec){0, 10000000}, NULL);
+		pid = a_child(&seed);
+		if (pid && kill(pid, SIGKILL) == 0)
+			killer->kills++;
+	}
+	return NULL;
+}
+
+/* Workers die all the time, by another's hand: every row is written once. */
+static void test_a_storm(void **state)
+{
+	struct weir_session *session = open_session(256 << 20, 2);
+	struct killer killer = {0};
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_error *error = NULL;
+	char text[256];
+
+	(void)state;
+	chain(flow, "range 400k");
+	call_with(flow, "sleep 1", (struct weir_call){.batch_rows = 1000, .chunk_bytes = 8000, .slots_first = 2});
+	call_with(flow, "add 1", (struct weir_call){.batch_rows = 500, .chunk_bytes = 8000});
+	snprintf(text, sizeof(text), "write %s/storm", folder);
+	chain(flow, text);
+	assert_int_equal(pthread_create(&killer.thread, NULL, kill_now_and_then, &killer), 0);
+	if (weir_flow_run(flow, NULL, &error))
+		fail_msg("after %d kills: %s", killer.kills, weir_error_text(error));
+	killer.stop = true;
+	pthread_join(killer.thread, NULL);
+	assert_true(killer.kills > 0);
+	weir_flow_free(flow);
+	snprintf(text, sizeof(text), "read %s/storm", folder);
+	assert_int_equal(count_of(session, text), 400000);
+	for (int i = 0; i < 2; i++) {
+		static const char *const conditions[] = {"id >= 1 and id <= 400000", "id < 1 or id > 400000"};
+
+		snprintf(text, sizeof(text), "read %s/storm then filter '%s'", folder, conditions[i]);
+		assert_int_equal(count_of(session, text), i ? 0 : 400000);
+	}
+	weir_session_close(session);
+}
+
 static void test_a_batch_that_kills_every_worker(void **state)
 {
 	struct weir_session *session = open_session(256 << 20, 2);
@@ -681,6 +763,7 @@ int main(void)
 		cmocka_unit_test(test_failures_tell_where),
 		cmocka_unit_test(test_errors_may_be_left_out),
 		cmocka_unit_test(test_deaths),
+		cmocka_unit_test(test_a_storm),
 		cmocka_unit_test(test_a_batch_that_kills_every_worker),
 		cmocka_unit_test(test_batches_are_whole),
 		cmocka_unit_test(test_kept_and_read_again),
