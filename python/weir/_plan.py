@@ -37,6 +37,12 @@ def column_reference(name: str) -> str:
     return f'col("{escaped}")'
 
 
+def cut_sizes(rows: int, count: int) -> list[int]:
+    """How many rows each of `count` blocks has: block i ends at i × rows / count, rounded down."""
+    ends = [(i + 1) * rows // count for i in range(count)]
+    return [end - begin for begin, end in zip([0, *ends], ends)]
+
+
 class Op:
     """One step. `names` as Ray's stats show them."""
 
@@ -105,13 +111,14 @@ class Source(Op):
 
 
 class Range(Source):
-    """The numbers from 0 to `count` - 1, as `id`."""
+    """The numbers from 0 to `count` - 1, as `id`; in so many `blocks`, the i-th of which ends at i × count / blocks."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "blocks")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, blocks: int | None = None) -> None:
         super().__init__()
         self.count = count
+        self.blocks = blocks
 
     @property
     def name(self) -> str:
@@ -121,7 +128,9 @@ class Range(Source):
         return self.count
 
     def add(self, flow: Flow, build: Build) -> None:
-        flow.step("range", [str(self.count)])
+        flow.step("range", [str(self.count)], [("blocks", str(self.blocks))] if self.blocks else [])
+        if self.blocks:
+            build.block_rows = cut_sizes(self.count, self.blocks)
 
 
 class Read(Source):
@@ -164,9 +173,8 @@ class Read(Source):
             options.append(("path-column", "path"))
         if self.listing.ignore_missing:
             options.append(("missing", "skip"))
-        if self.columns is not None:
-            columns = self.columns + (("path",) if self.include_paths and "path" not in self.columns else ())
-            options.append(("columns", ",".join(quoted(c) for c in columns)))
+        if build.read_blocks:
+            options.append(("blocks", str(build.read_blocks)))
         flow.step("read", files, options)
         types = self.partitioning.field_types if self.partitioning is not None else {}
         casts = [
@@ -176,6 +184,9 @@ class Read(Source):
         ]
         if casts:
             flow.step("with", casts)
+        if self.columns is not None:
+            columns = self.columns + (("path",) if self.include_paths and "path" not in self.columns else ())
+            flow.step("select", [quoted(c) for c in columns])
 
 
 _CASTS = {float: "cast({}, 'double')", bool: "cast({}, 'bool')"}
@@ -395,6 +406,32 @@ class Repartition(Op):
     def rows(self) -> int | None:
         assert self.input is not None
         return self.input.rows()
+
+
+class ReadBlocks(Op):
+    """A read in so many blocks: exactly, where the files are small; where they are large, at least so many as far as the files
+    allow, since counting rows first would mean to keep them all."""
+
+    __slots__ = ("count",)
+    kind = "SplitBlocks"
+
+    def __init__(self, input: Op, count: int) -> None:
+        self.input = input
+        self.count = count
+
+    @property
+    def name(self) -> str:
+        return f"SplitBlocks({self.count})"
+
+    @property
+    def is_native(self) -> bool:
+        return True
+
+    def rows(self) -> int | None:
+        return None
+
+    def add(self, flow: Flow, build: Build) -> None:
+        """The read before it has been told."""
 
 
 class RepartitionRows(Op):

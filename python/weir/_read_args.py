@@ -61,7 +61,7 @@ def _quoted(name: str) -> str:
 def types(schema: Mapping[str, Any] | Any) -> str:
     """Columns and their types, in the engine's words."""
     items = schema.items() if isinstance(schema, Mapping) else [(f.name, f.type) for f in schema]
-    return ",".join(f"{_quoted(name)}={kind}" for name, kind in items)
+    return ",".join(f"{name if name.isidentifier() else _quoted(name)}={kind}" for name, kind in items)
 
 
 def csv(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
@@ -118,9 +118,10 @@ def csv(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     return options, columns
 
 
-def json(arguments: Mapping[str, Any]) -> list[Option]:
-    """Options of the engine."""
+def json(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
+    """Options of the engine, and the columns wanted."""
     options: list[Option] = []
+    columns: list[str] | None = None
     for name in arguments:
         if name not in ("read_options", "parse_options", "memory_pool"):
             raise TypeError(f"read_json() got an unexpected keyword argument {name!r}")
@@ -128,6 +129,8 @@ def json(arguments: Mapping[str, Any]) -> list[Option]:
     if read is not None:
         _changed(read, {}, ("use_threads", "block_size"), "ReadOptions")
     if parse is not None:
+        if parse.explicit_schema is not None and parse.unexpected_field_behavior == "ignore":
+            columns = list(parse.explicit_schema.names)
         _changed(
             parse,
             {
@@ -138,4 +141,4 @@ def json(arguments: Mapping[str, Any]) -> list[Option]:
             (),
             "ParseOptions",
         )
-    return options
+    return options, columns

@@ -26,7 +26,22 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _session
 from weir._errors import translated
-from weir._plan import Blocks, Call, Limit, Op, Range, Repartition, RepartitionRows, Source, Step, Union, chain
+from weir._plan import (
+    Blocks,
+    Call,
+    Limit,
+    Op,
+    Range,
+    Read,
+    ReadBlocks,
+    Repartition,
+    RepartitionRows,
+    Source,
+    Step,
+    Union,
+    chain,
+    cut_sizes,
+)
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
@@ -42,7 +57,9 @@ class Build:
         self.context = context
         self.state = _session.current()
         self.execution = next(_executions)
-        self.block_rows: int | None = None  # of the blocks at this place of the chain, where the user said so
+        # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
+        self.block_rows: int | list[int] | None = None
+        self.read_blocks: int | None = None  # how many pieces a read is cut into
         self.calls: list[str] = []
 
     def check_session(self, session: str) -> None:
@@ -59,16 +76,17 @@ class Build:
         from weir._weir import Flow
 
         flow = Flow(self.state.native)
-        before = self.block_rows
+        steps = chain(op)
         self.block_rows = None
-        for step in chain(op):
-            if isinstance(step, (Call, Source)) or (isinstance(step, Step) and not step.keeps_rows):
+        self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
+        for step in steps:
+            if isinstance(step, (Call, Union)) or (isinstance(step, Step) and not step.keeps_rows):
                 rows, self.block_rows = self.block_rows, None
-                if isinstance(step, Call) and rows and step.spec.batch_size is None:
+                if isinstance(step, Call) and isinstance(rows, int) and step.spec.batch_size is None:
                     step = _with_batch_size(step, rows)
+            elif isinstance(step, Limit) and isinstance(self.block_rows, list):
+                self.block_rows = None
             step.add(flow, self)
-        if before is not None:
-            self.block_rows = before
         return flow
 
     def add_call(self, flow: Flow, spec: Any) -> None:
@@ -123,10 +141,12 @@ def resolve(op: Op, run: Run) -> list[Op]:
     assert op.input is not None
     parts = resolve(op.input, run)
     if isinstance(op, Repartition):
-        return resolve(_cut(op, parts, run), run)
+        return resolve(_cut(op, op.count, parts, run), run)
+    if isinstance(op, ReadBlocks) and _is_small(op.input):
+        return resolve(_cut(op, op.count, parts, run, at_most_rows=True), run)
     if not parts:
         return []
-    if isinstance(op, Limit) and len(parts) > 1:
+    if isinstance(op, Limit) and (len(parts) > 1 or isinstance(parts[0], Blocks)):
         return _first_rows(op.count, parts, run)
     if isinstance(op, RepartitionRows) and len(parts) > 1:
         blocks = list(rebatched(run.collect(parts), op.count, False))
@@ -163,9 +183,23 @@ def _by_schema(op: Blocks) -> list[Op]:
     return [Blocks(op.name, group, op.session, op.fixed) for group in groups]
 
 
-def _cut(op: Repartition, parts: list[Op], run: Run) -> Blocks:
+SMALL_BYTES = 64 << 20  # files up to this size are read first where an exact number of blocks was asked for
+
+
+def _is_small(op: Op) -> bool:
+    size = 0
+    for path in op.files() if isinstance(op, Read) else []:
+        size += os.stat(path).st_size
+        if size > SMALL_BYTES:
+            return False
+    return True
+
+
+def _cut(op: Op, count: int, parts: list[Op], run: Run, at_most_rows: bool = False) -> Blocks:
     blocks = [b for part in parts for b in run.blocks_of(part)]
-    return Blocks(op.name, cut_blocks(blocks, op.count), run.build.state.id, fixed=True)
+    if at_most_rows:
+        count = max(1, min(count, sum(b.num_rows for b in blocks)))
+    return Blocks(op.name, cut_blocks(blocks, count), run.build.state.id, fixed=True)
 
 
 def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
@@ -185,28 +219,24 @@ def as_batch(block: Block | Batch) -> Batch:
 
 
 def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
-    """`count` blocks of the same rows in the same order: block i ends at row i × rows / count, rounded down. More blocks than
-    rows: each row is one, and the rest are empty."""
+    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody."""
     from weir._weir import batch_concat
 
     total = sum(b.num_rows for b in blocks)
-    if count > total:
-        ends = [min(i + 1, total) for i in range(count)]
-    else:
-        ends = [(i + 1) * total // count for i in range(count)]
+    sizes = [1] * total if count > total else cut_sizes(total, count)
     out: list[Any] = []
     pieces = iter([b for b in blocks if b.num_rows])
-    block, at, row = None, 0, 0
-    for end in ends:
+    block, at = None, 0
+    for size in sizes:
         held = []
-        while row < end:
+        while size:
             if block is None:
                 block, at = next(pieces), 0
-            take = min(end - row, block.num_rows - at)
+            take = min(size, block.num_rows - at)
             whole = at == 0 and take == block.num_rows
             held.append(block if whole else as_batch(block).slice(at, at + take))
             at += take
-            row += take
+            size -= take
             if at == block.num_rows:
                 block = None
         if len(held) == 1:
@@ -239,6 +269,27 @@ def rebatched(batches: Iterator[Batch], size: int, drop_last: bool) -> Iterator[
             rows += count - at
     if held and not drop_last:
         yield joined(held)
+
+
+def resized(batches: Iterator[Batch], sizes: list[int]) -> Iterator[Batch]:
+    """Batches of these sizes, one after another."""
+    batch: Batch | None = None
+    at = 0
+    for size in sizes:
+        held: list[Batch] = []
+        while size:
+            if batch is None:
+                batch, at = next(batches, None), 0
+                if batch is None:
+                    break
+            take = min(size, batch.num_rows - at)
+            held.append(batch if take == batch.num_rows else batch.slice(at, at + take))
+            at += take
+            size -= take
+            if at == batch.num_rows:
+                batch = None
+        if held:
+            yield joined(held)
 
 
 def joined(batches: list[Batch]) -> Batch:
@@ -295,7 +346,11 @@ class Run:
         task = self._start(part, "collect", batch_rows)
         rows = self.build.block_rows
         batches = self._taken(task, limit)
-        yield from rebatched(batches, rows, False) if rows else batches
+        if isinstance(rows, list):
+            batches = resized(batches, rows)
+        elif rows:
+            batches = rebatched(batches, rows, False)
+        yield from batches
 
     def _taken(self, task: Task, limit: int | None) -> Iterator[Batch]:
         try:
@@ -325,6 +380,8 @@ class Run:
             return flow.start(end=end, batch_rows=batch_rows) if batch_rows else flow.start(end=end)
 
     def _end(self, task: Task) -> None:
+        if os.getpid() != self.build.state.pid:
+            return  # a forked child leaves alone what its parent runs
         try:
             task.close()
             _show_prints(task)
@@ -355,7 +412,7 @@ class Run:
         if isinstance(part, Blocks):
             return [b for b in part.blocks if b.num_rows]
         self.build.block_rows = None
-        if any(isinstance(step, RepartitionRows) for step in chain(part)):
+        if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
         blocks = task.blocks()

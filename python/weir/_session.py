@@ -99,6 +99,7 @@ _options: dict[str, Any] = {}
 _initialized = False
 _refusal: str | None = None
 _inherited: list[State] = []
+forks = 0  # how many forks lie between the first process and this one
 
 
 def current() -> State:
@@ -117,6 +118,12 @@ def existing() -> State | None:
     return _state
 
 
+def check_process(forks_then: int) -> None:
+    """Raises in a forked child for what the parent has begun."""
+    if forks_then != forks:
+        raise RuntimeError("this iterator belongs to the process that was forked: make a new one here")
+
+
 def refuse(reason: str) -> None:
     """From now on nothing runs in this process: it is a worker, where building a Dataset is fine and running one is not."""
     global _refusal
@@ -124,7 +131,8 @@ def refuse(reason: str) -> None:
 
 
 def _after_fork_in_child() -> None:
-    global _lock, _state
+    global _lock, _state, forks
+    forks += 1
     _lock = threading.RLock()
     if _state is not None:
         _inherited.append(_state)

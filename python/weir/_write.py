@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir import _plan, _run
-from weir._plan import Blocks, Op, quoted
+from weir._plan import Blocks, Op
 from weir._transform import refuse, remote_args
 from weir.dataset import SaveMode
 from weir.datasource import plain_path
 
 if TYPE_CHECKING:
-    from weir._weir import Flow
+    from weir._weir import Batch, Flow
     from weir.dataset import Dataset
 
 Option = tuple[str, "str | None"]
@@ -191,13 +192,17 @@ def _run_write(
     parts = run.parts()
     if rows_min is not None or bytes_min is not None:
         parts = _merged(run, parts, rows_min, bytes_min)
+    if format == "jsonl":
+        options = [*options, ("extension", ".json")]
     if partitions:
-        options = [*options, ("partition-by", ",".join(quoted(c) for c in partitions))]
+        _write_partitions(ds, run, parts, target, [("format", format), *options], mode, partitions)
+        run.finished = True
+        return
     modes = iter([{SaveMode.OVERWRITE: "overwrite"}.get(mode, "append")])
     for part in parts:
         rows = _rows_per_block(part)
         more: list[Option] = [("rows-per-file", str(rows))] if rows and rows_max is None else []
-        words = [("format", format), ("mode", next(modes, "append")), ("name", f"{ds._uuid[:22]}_{os.urandom(16).hex()}")]
+        words: list[Option] = [("format", format), ("mode", next(modes, "append")), ("name", f"{ds._uuid[:22]}_{os.urandom(16).hex()}")]
         _write_part(run, part, target, [*words, *options, *more])
     if not parts and mode is SaveMode.OVERWRITE and os.path.isdir(target):
         _write_part(run, _plan.Range(0), target, [("format", format), ("mode", "overwrite")])
@@ -209,6 +214,63 @@ def _write_part(run: _run.Run, part: Op, target: str, options: list[Option]) -> 
         flow.step("write", [target if target.endswith("/") else target + "/"], options)
 
     run.wait(part, "sink", end)
+
+
+def _write_partitions(
+    ds: Dataset, run: _run.Run, parts: list[Op], target: str, options: list[Option], mode: SaveMode, columns: list[str]
+) -> None:
+    """A folder for each combination of values, beside the target first, so that a run that fails leaves nothing."""
+    folders: dict[str, list[Any]] = {}
+    for part in parts:
+        for block in run.blocks_of(part):
+            for folder, rows in _by_partition(_run.as_batch(block), columns):
+                folders.setdefault(folder, []).append(rows)
+    beside = f"{target}.{os.urandom(8).hex()}.partial"
+    name = f"{ds._uuid[:22]}_{os.urandom(16).hex()}"
+    try:
+        for folder, batches in folders.items():
+            whole = [Blocks("Write", [_run.joined(batches)], run.build.state.id, fixed=True)]
+            for part in whole:
+                _write_part(run, part, os.path.join(beside, folder), [*options, ("mode", "append"), ("name", name)])
+        if mode is SaveMode.OVERWRITE and os.path.isdir(target):
+            _replace(beside, target)
+        else:
+            for folder in folders:
+                os.makedirs(os.path.join(target, folder), exist_ok=True)
+                for file in os.listdir(os.path.join(beside, folder)):
+                    os.rename(os.path.join(beside, folder, file), os.path.join(target, folder, file))
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _replace(beside: str, target: str) -> None:
+    old = f"{target}.{os.urandom(8).hex()}.old"
+    os.rename(target, old)
+    os.rename(beside, target)
+    shutil.rmtree(old)
+
+
+def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
+    """The rows of each combination of values, without those columns, in the order in which they appear."""
+    from array import array
+    from urllib.parse import quote
+
+    for column in columns:
+        if column not in batch.names:
+            raise ValueError(f"partition_cols names the column {column!r}, and there are {batch.names}")
+    rest = [n for n in batch.names if n not in columns]
+    if not rest:
+        raise ValueError("partition_cols leaves no column to write")
+    rows: dict[tuple[Any, ...], array[int]] = {}
+    for number, row in enumerate(batch.select(columns).rows()):
+        rows.setdefault(tuple(row.values()), array("q")).append(number)
+    others = batch.select(rest)
+    out = []
+    for key, numbers in rows.items():
+        texts = ["__HIVE_DEFAULT_PARTITION__" if v is None else quote(str(v), safe=" ") for v in key]
+        folder = "/".join(f"{quote(c, safe=' ')}={t}" for c, t in zip(columns, texts))
+        out.append((folder, others.take(numbers)))
+    return out
 
 
 def _rows_per_block(part: Op) -> int | None:

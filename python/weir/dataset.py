@@ -178,6 +178,8 @@ class Dataset(Transforms):
         op = self._op
         if op.rows() == 0 and isinstance(_plan.chain(op)[0], (_plan.Range, Blocks)):
             return None
+        if isinstance(op, Blocks):
+            return Schema(_run.as_batch(next(b for b in op.blocks if b.num_rows)).slice(0, 0))
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weir import _run
+from weir import _run, _session
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -109,8 +109,10 @@ def shuffled(batches: Iterator[Batch], size: int, buffer_rows: int, seed: int | 
 
 
 def _permuted(held: list[Batch], random: Any) -> Batch:
+    from array import array
+
     whole = _run.joined(held)
-    order = list(range(whole.num_rows))
+    order = array("q", range(whole.num_rows))
     random.shuffle(order)
     return whole.take(order)
 
@@ -205,6 +207,7 @@ class DataIterator:
 
         def loop() -> Iterator[T]:
             begun = time.perf_counter()
+            forks = _session.forks
             source = _mapped(make(), finish)
             items: Iterator[T] = iter(Prefetched(source, ahead)) if ahead > 0 else source
             try:
@@ -217,6 +220,7 @@ class DataIterator:
                     now = time.perf_counter()
                     timing.note(asked, now, begun)
                     yield item
+                    _session.check_process(forks)
                     timing.user += time.perf_counter() - now
             finally:
                 items.close()  # type: ignore[attr-defined]
@@ -275,9 +279,13 @@ class DataIterator:
         """
 
         def loop() -> Iterator[dict[str, Any]]:
+            forks = _session.forks
             for batch in self._batches(None, False, None, None):
                 for at in range(0, batch.num_rows, 1024):
-                    yield from batch.rows(at, min(at + 1024, batch.num_rows))
+                    for row in batch.rows(at, min(at + 1024, batch.num_rows)):
+                        yield row
+                        if forks != _session.forks:
+                            _session.check_process(forks)
 
         return Looked(loop)
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir import _plan, _session
-from weir._plan import Blocks, Call, Range, Read, Repartition
+from weir import _session
+from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
 from weir.dataset import Dataset, MaterializedDataset
 from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths
@@ -52,7 +52,8 @@ def range(
         raise TypeError(f"range takes a number, not {type(n).__name__}")
     _check_concurrency(concurrency)
     count = max(0, int(n))
-    return Dataset(_in_blocks(Range(count), _num_blocks(parallelism, override_num_blocks), count))
+    blocks = _num_blocks(parallelism, override_num_blocks)
+    return Dataset(Range(count, min(blocks, count) if blocks is not None and count else None))
 
 
 def range_tensor(
@@ -215,16 +216,6 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
     return int(parallelism)
 
 
-def _in_blocks(op: _plan.Op, count: int | None, rows: int | None = None) -> _plan.Op:
-    if count is None or rows == 0:
-        return op
-    if rows is not None:
-        count = min(count, rows)
-        if rows % count == 0:
-            return _plan.RepartitionRows(op, rows // count, True)
-    return Repartition(op, count, f"SplitBlocks({count})")
-
-
 def _check_concurrency(concurrency: Any) -> None:
     if concurrency is None:
         return
@@ -305,7 +296,7 @@ def _read(
         bool(get("include_paths", False)),
     )
     blocks = _num_blocks(get("parallelism", -1), get("override_num_blocks"))
-    return Dataset(_in_blocks(read, blocks))
+    return Dataset(ReadBlocks(read, blocks) if blocks is not None else read)
 
 
 def _check_filesystem(method: str, filesystem: Any) -> None:
@@ -475,10 +466,12 @@ def read_json(
     """
     from weir import _read_args
 
-    options = _read_args.json(arrow_json_args)
+    options, columns = _read_args.json(arrow_json_args)
     if lines:
         options = [o for o in options if o[0] != "layout"] + [("layout", "lines")]
-    return _read("read_json", "ReadJSON", "json", locals(), options, default_extensions=_JSON_EXTENSIONS)
+    return _read(
+        "read_json", "ReadJSON", "json", locals(), options, default_extensions=_JSON_EXTENSIONS, columns=columns
+    )
 
 
 def read_text(

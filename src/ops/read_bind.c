@@ -291,6 +291,13 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	}
 	if (!code) {
 		code = look(env, config, &looked, schema, err);
+		if (code == WEIR_E_DATA && !all && samples->count > 1) {
+			/* A later file is broken: that is for whoever comes to it. */
+			*err = (struct weir_error){0};
+			code = look_open(env, config, samples->paths[0], &looked, err);
+			if (!code)
+				code = look(env, config, &looked, schema, err);
+		}
 	} else {
 		for (uint32_t i = 0; i < looked.count; i++)
 			weir_file_unref(looked.files[i]);

@@ -2,6 +2,8 @@
 #include "base/text.h"
 #include "pyext/values_impl.h"
 
+#include <string.h>
+
 struct pyext_values *values_of_module(PyObject *module)
 {
 	return pyext_state_of(module)->values;
@@ -418,6 +420,56 @@ out:
 	return batch_wrap(v, result, self->keeper);
 }
 
+/* Rows by their numbers, in that order: a buffer of int64, such as array("q") or an ndarray. */
+static PyObject *batch_take(PyObject *object, PyObject *rows)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	const struct weir_batch *batch = self->batch;
+	struct weir_batch *result = NULL;
+	struct weir_array **columns = NULL;
+	struct weir_error err = {0};
+	const int64_t *numbers;
+	int64_t count;
+	bool done = true;
+	Py_buffer view;
+
+	if (PyObject_GetBuffer(rows, &view, PyBUF_ND | PyBUF_FORMAT))
+		return NULL;
+	numbers = view.buf;
+	count = view.len / 8;
+	if (view.itemsize != 8 || !view.format || !strchr("ql", view.format[strlen(view.format) - 1])) {
+		PyErr_SetString(PyExc_TypeError, "rows are numbers of 64 bits, such as array('q', [2, 0])");
+		goto out;
+	}
+	for (int64_t i = 0; i < count; i++) {
+		if (numbers[i] < 0 || numbers[i] >= batch->row_count) {
+			PyErr_Format(PyExc_IndexError, "there is no row %lld among %lld", (long long)numbers[i],
+				     (long long)batch->row_count);
+			goto out;
+		}
+	}
+	columns = PyMem_Calloc(batch->column_count + 1, sizeof(*columns));
+	if (!columns) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (uint32_t i = 0; done && i < batch->column_count; i++) {
+		columns[i] = weir_array_take(batch->account, batch->columns[i], numbers, count, &err);
+		done = columns[i] != NULL;
+	}
+	if (done)
+		result = weir_batch_new(batch->account, batch->schema, count, columns, &err);
+	if (!result)
+		values_raise(v, &err);
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		weir_array_unref(columns[i]);
+out:
+	PyMem_Free(columns);
+	PyBuffer_Release(&view);
+	return batch_wrap(v, result, self->keeper);
+}
+
 static PyObject *batch_numpy(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *words[] = {"writable", NULL};
@@ -482,6 +534,8 @@ PyDoc_STRVAR(numpy_doc,
 	     "allows, or copies of one's own with writable=True.");
 PyDoc_STRVAR(column_doc, "column($self, key, /)\n--\n\nOne column, by name or position, as a NumPy array.");
 PyDoc_STRVAR(select_doc, "select($self, keys, /)\n--\n\nA Batch of some of the columns, by names or positions.");
+PyDoc_STRVAR(take_doc,
+	     "take($self, rows, /)\n--\n\nThe rows of these numbers (array('q') or an int64 array), in that order.");
 PyDoc_STRVAR(filter_doc,
 	     "filter($self, mask, /)\n--\n\nThe rows whose byte in the mask (bytes, or an array of bool) is not zero.");
 PyDoc_STRVAR(schema_doc, "schema($self)\n--\n\nOne tuple a column: (name, type as text, nullable, metadata).");
@@ -495,6 +549,7 @@ static PyMethodDef batch_methods[] = {
 	{"column", batch_column, METH_O, column_doc},
 	{"select", batch_select, METH_O, select_doc},
 	{"filter", batch_filter, METH_O, filter_doc},
+	{"take", batch_take, METH_O, take_doc},
 	{"__arrow_c_schema__", batch_c_schema, METH_NOARGS, NULL},
 	{"__arrow_c_array__", (PyCFunction)(void (*)(void))batch_c_array, METH_VARARGS | METH_KEYWORDS, NULL},
 	{"__arrow_c_stream__", (PyCFunction)(void (*)(void))batch_c_stream, METH_VARARGS | METH_KEYWORDS, NULL},

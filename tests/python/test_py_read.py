@@ -1,0 +1,276 @@
+"""Reading files: which files, what their folders say, pyarrow's options. Oracles: plain Python, pyarrow."""
+import gzip
+import json
+import os
+
+import pytest
+
+import weir
+
+
+def csv(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return str(path)
+
+
+def numbers(ds, column="a"):
+    return sorted(row[column] for row in ds.take_all())
+
+
+@pytest.fixture
+def hive(tmp_path):
+    csv(tmp_path / "h" / "year=2024" / "month=01" / "x.csv", "a\n1\n2\n")
+    csv(tmp_path / "h" / "year=2025" / "month=02" / "x.csv", "a\n3\n")
+    csv(tmp_path / "h" / "_hidden.csv", "a\n99\n")
+    csv(tmp_path / "h" / ".hidden" / "x.csv", "a\n99\n")
+    return str(tmp_path / "h")
+
+
+def test_files_folders_patterns_and_lists(tmp_path):
+    one, two = csv(tmp_path / "d" / "one.csv", "a\n1\n"), csv(tmp_path / "d" / "two.csv", "a\n2\n")
+    assert weir.read_csv(one).take() == [{"a": 1}]
+    assert numbers(weir.read_csv([one, two])) == [1, 2]
+    assert numbers(weir.read_csv(tmp_path / "d")) == [1, 2]
+    assert numbers(weir.read_csv(str(tmp_path / "d") + "/")) == [1, 2]
+    assert numbers(weir.read_csv(str(tmp_path / "d" / "t*.csv"))) == [2]
+    assert numbers(weir.read_csv([one, one])) == [1, 1]
+    assert numbers(weir.read_csv("local://" + one)) == [1] and numbers(weir.read_csv("file://" + one)) == [1]
+    assert weir.read_csv([one, two]).input_files() == [one, two]
+
+
+def test_what_is_not_there_is_an_error_at_the_call(tmp_path):
+    one = csv(tmp_path / "one.csv", "a\n1\n")
+    for read in (weir.read_csv, weir.read_parquet, weir.read_json, weir.read_text, weir.read_binary_files):
+        with pytest.raises(FileNotFoundError, match="nowhere"):
+            read(str(tmp_path / "nowhere"))
+        with pytest.raises(FileNotFoundError):
+            read(str(tmp_path / "nowhere*.csv"))
+        with pytest.raises(ValueError, match="paths"):
+            read(5)
+        with pytest.raises(ValueError, match="at least one path"):
+            read([])
+        with pytest.raises(ValueError, match="s3"):
+            read("s3://bucket/x")
+    assert numbers(weir.read_csv([one, str(tmp_path / "nowhere.csv")], ignore_missing_paths=True)) == [1]
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="No files found"):
+        weir.read_csv(tmp_path / "empty").take()
+
+
+def test_a_file_that_vanishes_is_an_error_of_the_run(tmp_path):
+    one = csv(tmp_path / "one.csv", "a\n1\n")
+    ds = weir.read_csv(one)
+    os.unlink(one)
+    with pytest.raises(FileNotFoundError):
+        ds.take()
+
+
+def test_every_run_reads_anew(tmp_path):
+    one = csv(tmp_path / "d" / "one.csv", "a\n1\n")
+    ds = weir.read_csv(tmp_path / "d")
+    assert numbers(ds) == [1]
+    csv(tmp_path / "d" / "two.csv", "a\n2\n")
+    csv(tmp_path / "d" / "one.csv", "a\n5\n")
+    assert numbers(ds) == [2, 5] and ds.count() == 2
+    kept = ds.materialize()
+    os.unlink(one)
+    assert numbers(kept) == [2, 5] and numbers(ds) == [2]
+
+
+def test_a_broken_last_file_is_not_noticed_by_those_who_need_the_first(tmp_path):
+    for i in range(20):
+        csv(tmp_path / f"{i:02}.csv", f"a\n{i}\n")
+    (tmp_path / "99.csv").write_bytes(b'a\n"never closed\n')
+    ds = weir.read_csv(tmp_path)
+    assert ds.columns() == ["a"]
+    assert ds.take(2) == [{"a": 0}, {"a": 1}]
+
+
+# ---- folders as columns ----
+
+def test_hive_values_are_texts(hive):
+    rows = sorted(weir.read_csv(hive).take_all(), key=lambda r: r["a"])
+    assert rows == [{"a": 1, "year": "2024", "month": "01"}, {"a": 2, "year": "2024", "month": "01"},
+                    {"a": 3, "year": "2025", "month": "02"}]
+    assert weir.read_csv(hive + "/year=2025/month=02/x.csv").take() == [{"a": 3, "year": "2025", "month": "02"}]
+
+
+def test_partitions_have_the_types_asked_for(hive):
+    typed = weir.Partitioning("hive", field_types={"year": int, "month": float})
+    row = weir.read_csv(hive + "/year=2024/month=01/x.csv", partitioning=typed).take(1)[0]
+    assert row == {"a": 1, "year": 2024, "month": 1.0} and type(row["month"]) is float
+    assert weir.read_csv(hive, partitioning=None).columns() == ["a"]
+    with pytest.raises(ValueError, match="field|type"):
+        weir.read_csv(hive, partitioning=weir.Partitioning("hive", field_types={"year": list}))
+    with pytest.raises(ValueError, match="partitioning"):
+        weir.read_csv(hive, partitioning="hive")
+
+
+def test_folders_are_values_with_names(tmp_path):
+    csv(tmp_path / "d" / "2024" / "oslo" / "x.csv", "a\n1\n")
+    style = weir.Partitioning("dir", base_dir=str(tmp_path / "d"), field_names=["year", "city"])
+    assert weir.read_csv(tmp_path / "d", partitioning=style).take() == [{"a": 1, "year": "2024", "city": "oslo"}]
+    with pytest.raises(ValueError):
+        weir.Partitioning("dir")
+    with pytest.raises(ValueError):
+        weir.read_csv(tmp_path / "d", partitioning=weir.Partitioning("dir", base_dir=str(tmp_path / "d"), field_names=["y"])).take()
+
+
+def test_partition_filters(hive):
+    only = weir.PathPartitionFilter.of(lambda values: values["year"] == "2025")
+    assert numbers(weir.read_csv(hive, partition_filter=only)) == [3]
+    typed = weir.PathPartitionFilter.of(lambda values: values["year"] < 2025, field_types={"year": int})
+    assert numbers(weir.read_csv(hive, partition_filter=typed)) == [1, 2]
+    with pytest.raises(ValueError, match="No files"):
+        weir.read_csv(hive, partition_filter=weir.PathPartitionFilter.of(lambda values: False)).take()
+
+
+def test_paths_as_a_column(hive):
+    ds = weir.read_csv(hive, include_paths=True)
+    assert ds.columns() == ["a", "year", "month", "path"]
+    assert ds.take(1)[0]["path"] == hive + "/year=2024/month=01/x.csv"
+
+
+def test_extensions(tmp_path):
+    csv(tmp_path / "d" / "a.txt", "a,b\n1,x\n")
+    csv(tmp_path / "d" / "b.CSV", "a,b\n3,z\n")
+    assert numbers(weir.read_csv(tmp_path / "d")) == [1, 3]  # whatever they are called
+    assert numbers(weir.read_csv(tmp_path / "d", file_extensions=["csv"])) == [3]
+    with pytest.raises(ValueError, match="No files"):
+        weir.read_csv(tmp_path / "d", file_extensions=["tsv"]).take()
+    with pytest.raises(ValueError):
+        weir.read_csv(tmp_path / "d", file_extensions="csv")
+    with pytest.raises(ValueError, match="No files"):
+        weir.read_parquet(tmp_path / "d").take()  # takes *.parquet only
+
+
+def test_shuffled_files(tmp_path):
+    for i in range(12):
+        csv(tmp_path / f"{i:02}.csv", f"a\n{i}\n")
+    order = lambda ds: [row["a"] for row in ds.take_all()]
+    same = weir.read_csv(tmp_path, shuffle=weir.FileShuffleConfig(seed=3, reseed_after_execution=False))
+    assert order(same) == order(same) != list(range(12))
+    runs = {tuple(order(weir.read_csv(tmp_path, shuffle="files"))) for _ in range(4)}
+    assert len(runs) > 1 and all(sorted(run) == list(range(12)) for run in runs)
+    with pytest.raises(ValueError, match="shuffle"):
+        weir.read_csv(tmp_path, shuffle="rows")
+
+
+def test_blocks_of_a_read(tmp_path):
+    weir.range(10).write_parquet(str(tmp_path / "p"))
+    ds = weir.read_parquet(str(tmp_path / "p"), override_num_blocks=3)
+    assert [len(b["id"]) for b in ds.iter_batches(batch_size=None)] == [3, 3, 4]
+    assert ds.materialize().num_blocks() == 3
+    assert weir.read_parquet(str(tmp_path / "p"), parallelism=5).materialize().num_blocks() == 5
+
+
+# ---- formats ----
+
+def test_parquet_columns_and_filters(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    table = pa.table({"a": list(range(100)), "b": [f"t{i}" for i in range(100)], "c": [i / 2 for i in range(100)]})
+    pq.write_table(table, tmp_path / "x.parquet", row_group_size=10)
+    path = str(tmp_path / "x.parquet")
+    assert weir.read_parquet(path).take_all() == table.to_pylist()
+    assert weir.read_parquet(path, columns=["c", "a"]).columns() == ["c", "a"]
+    assert weir.read_parquet(path).count() == 100
+    wanted = [r for r in table.to_pylist() if r["a"] >= 97]
+    assert weir.read_parquet(path, filter=weir.col("a") >= 97).take_all() == wanted
+    assert weir.read_parquet(path, filter="a >= 97").take_all() == wanted
+    pc = pytest.importorskip("pyarrow.compute")
+    assert weir.read_parquet(path, filter=pc.field("a") >= 97).take_all() == wanted
+    assert weir.read_parquet(path, filter=(pc.field("a") >= 97) & (pc.field("b") != "t98")).count() == 2
+    for bad in (dict(columns=[]), dict(columns="a"), dict(schema=table.schema), dict(catalog=object()), dict(include_row_hash=True),
+                dict(tensor_column_schema={}), dict(filesystem=object()), dict(label_selector={"a": "b"}),
+                dict(ray_remote_args={"resources": {"x": 1}}), dict(num_cpus=-1)):
+        with pytest.raises(ValueError):
+            weir.read_parquet(path, **bad)
+    with pytest.raises(Exception, match="zz"):
+        weir.read_parquet(path, columns=["zz"]).take()
+    assert weir.read_parquet(path, num_cpus=0.25, memory=1e9, concurrency=4, ray_remote_args={"num_gpus": 0}).count() == 100
+    assert weir.read_parquet(path, ray_remote_args={"num_cpus": 0.25}).count() == 100
+
+
+def test_pyarrows_csv_options(tmp_path):
+    pacsv = pytest.importorskip("pyarrow.csv")
+    pa = pytest.importorskip("pyarrow")
+    path = csv(tmp_path / "x.csv", "junk\nname;n;when\nAda;1;2024-01-01\n'B;b';NIL;2024-01-02\n")
+    ds = weir.read_csv(
+        path,
+        read_options=pacsv.ReadOptions(skip_rows=1, block_size=1 << 20),
+        parse_options=pacsv.ParseOptions(delimiter=";", quote_char="'"),
+        convert_options=pacsv.ConvertOptions(null_values=["NIL"], column_types={"when": pa.string()}))
+    assert ds.take() == [{"name": "Ada", "n": 1, "when": "2024-01-01"}, {"name": "B;b", "n": None, "when": "2024-01-02"}]
+    plain = csv(tmp_path / "y.csv", "1,2\n3,4\n")
+    assert weir.read_csv(plain, read_options=pacsv.ReadOptions(column_names=["a", "b"])).take() == [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
+    assert weir.read_csv(plain, read_options=pacsv.ReadOptions(autogenerate_column_names=True)).columns() == ["f0", "f1"]
+    some = weir.read_csv(csv(tmp_path / "z.csv", "a,b\n1,2\n"), convert_options=pacsv.ConvertOptions(include_columns=["b"]))
+    assert some.take() == [{"b": 2}]
+    for bad in (dict(parse_options=pacsv.ParseOptions(ignore_empty_lines=False)),
+                dict(convert_options=pacsv.ConvertOptions(auto_dict_encode=True)),
+                dict(convert_options=pacsv.ConvertOptions(true_values=["yes"]))):
+        with pytest.raises(ValueError, match="not supported"):
+            weir.read_csv(plain, **bad)
+    with pytest.raises(TypeError, match="foo"):
+        weir.read_csv(plain, foo=1)
+
+
+def test_compression_of_open_streams(tmp_path):
+    path = tmp_path / "x.data"
+    path.write_bytes(gzip.compress(b"a\n1\n2\n"))
+    assert numbers(weir.read_csv(str(path), arrow_open_stream_args={"compression": "gzip", "buffer_size": 10})) == [1, 2]
+    with pytest.raises(ValueError, match="arrow_open_stream_args"):
+        weir.read_csv(str(path), arrow_open_stream_args={"metadata": {}})
+
+
+def test_json(tmp_path):
+    rows = [{"a": 1, "b": {"c": ["x"]}}, {"a": 2, "b": None}]
+    lines, array = tmp_path / "l.jsonl", tmp_path / "a.json"
+    lines.write_text("\n".join(map(json.dumps, rows)))
+    array.write_text(json.dumps(rows))
+    (tmp_path / "readme.txt").write_text("no json")
+    assert weir.read_json(str(lines)).take() == rows and weir.read_json(str(array)).take() == rows
+    assert weir.read_json(str(lines), lines=True).take() == rows
+    assert weir.read_json(tmp_path).count() == 4
+    pajson = pytest.importorskip("pyarrow.json")
+    import pyarrow as pa
+
+    schema = pa.schema([("a", pa.float64())])
+    options = pajson.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    assert weir.read_json(str(lines), parse_options=options).take() == [{"a": 1.0}, {"a": 2.0}]
+    with pytest.raises(TypeError, match="foo"):
+        weir.read_json(str(lines), foo=1)
+
+
+def test_text_and_binary(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_bytes("eins\r\n\n  zwei ß\n".encode())
+    assert weir.read_text(str(path)).take() == [{"text": "eins"}, {"text": "  zwei ß"}]
+    assert weir.read_text(str(path), drop_empty_lines=False).count() == 3
+    path.write_bytes("größe\n".encode("latin-1"))
+    assert weir.read_text(str(path), encoding="latin-1").take() == [{"text": "größe"}]
+    assert weir.read_text(str(path), encoding="iso-8859-1", include_paths=True).take() == [{"text": "größe", "path": str(path)}]
+    with pytest.raises(ValueError, match="encoding"):
+        weir.read_text(str(path), encoding="no such thing")
+    with pytest.raises(ValueError, match="cp1252"):
+        weir.read_text(str(path), encoding="cp1252")
+    assert weir.read_binary_files(str(path), include_paths=True).take() == [{"bytes": "größe\n".encode("latin-1"), "path": str(path)}]
+
+
+def test_a_plan_of_reads_pickles(hive):
+    import pickle
+
+    ds = weir.read_csv(hive, partitioning=weir.Partitioning("hive", field_types={"year": int})).limit(2)
+    assert pickle.loads(pickle.dumps(ds)).take() == ds.take()
+
+
+def test_what_reads_look_like(tmp_path, hive):
+    weir.range(10).write_parquet(str(tmp_path / "p"))
+    ds = weir.read_parquet(str(tmp_path / "p"))
+    assert repr(ds) == "Dataset(num_blocks=1, num_rows=?, schema={id: int64})"
+    assert repr(weir.read_csv(hive)) == "Dataset(num_blocks=2, num_rows=?, schema=Unknown schema)"
+    assert repr(ds.limit(3)).startswith("shape: (?, 1)\n╭───────╮\n│ id    │")
+    assert repr(ds.map(lambda row: row).limit(3)) == ("limit=3\n+- Map(<lambda>)\n   +- Dataset(num_blocks=1, num_rows=?, "
+                                                      "schema={id: int64})")

@@ -1,0 +1,176 @@
+"""Writing files: modes, names, rows per file, options of formats. Oracles: pyarrow, plain Python."""
+import glob
+import json
+import os
+import re
+
+import pytest
+
+import weir
+
+NAME = re.compile(r"^[0-9a-f]{22}_[0-9a-f]{32}_\d{6}")
+
+
+def files(folder):
+    return sorted(f for f in glob.glob(f"{folder}/**", recursive=True) if os.path.isfile(f))
+
+
+def ids(ds):
+    return sorted(row["id"] for row in ds.take_all())
+
+
+WRITERS = {"parquet": ("write_parquet", "read_parquet", "-0.parquet"), "csv": ("write_csv", "read_csv", ".csv"),
+           "json": ("write_json", "read_json", ".json")}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_files_have_rays_names_and_come_back(tmp_path, kind):
+    write, read, end = WRITERS[kind]
+    folder = str(tmp_path / "out")
+    assert getattr(weir.range(1000), write)(folder) is None
+    assert [NAME.match(os.path.basename(f)) is not None and f.endswith(end) for f in files(folder)] == [True]
+    assert ids(getattr(weir, read)(folder)) == list(range(1000))
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_modes(tmp_path, kind):
+    write, read, _ = WRITERS[kind]
+    folder = str(tmp_path / "out")
+    put = lambda n, **more: getattr(weir.range(n), write)(folder, **more)
+    get = lambda: ids(getattr(weir, read)(folder))
+    put(2, mode="create")
+    assert get() == [0, 1]
+    put(1)  # append
+    assert get() == [0, 0, 1]
+    put(5, mode="ignore")
+    assert get() == [0, 0, 1]
+    for mode in ("error", "create", weir.SaveMode.ERROR):
+        with pytest.raises(ValueError, match="already exists"):
+            put(5, mode=mode)
+    assert get() == [0, 0, 1]
+    put(3, mode=weir.SaveMode.OVERWRITE)
+    assert get() == [0, 1, 2] and len(files(folder)) == 1
+    with pytest.raises(ValueError, match="mode"):
+        put(3, mode="xx")
+    with pytest.raises(ValueError, match="upsert|keys"):
+        put(3, mode="upsert")
+
+
+def test_nothing_is_written_of_nothing(tmp_path):
+    folder = str(tmp_path / "out")
+    weir.range(0).write_parquet(folder)
+    weir.range(10).filter(expr="id > 100").write_parquet(folder)
+    weir.from_items([]).write_csv(folder)
+    assert not os.path.exists(folder)
+    weir.range(3).write_parquet(folder)
+    weir.from_items([]).write_parquet(folder)
+    assert ids(weir.read_parquet(folder)) == [0, 1, 2]
+
+
+def test_a_run_that_fails_leaves_nothing(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_text("a\n" + "1\n" * 100_000 + '"open\n')
+    folder = str(tmp_path / "out")
+    with pytest.raises(Exception, match="in.csv"):
+        weir.read_csv(str(path)).write_parquet(folder)
+    assert not os.path.exists(folder)
+
+
+def test_rows_per_file(tmp_path):
+    sizes = lambda folder: sorted(weir.read_parquet(f).count() for f in files(folder))
+    weir.range(10).write_parquet(str(tmp_path / "a"), max_rows_per_file=4)
+    assert sizes(tmp_path / "a") == [2, 4, 4]
+    weir.range(10, override_num_blocks=5).write_parquet(str(tmp_path / "b"), min_rows_per_file=4)
+    assert sizes(tmp_path / "b") == [2, 4, 4]
+    weir.range(10).write_parquet(str(tmp_path / "c"), min_rows_per_file=3, max_rows_per_file=5)
+    assert max(sizes(tmp_path / "c")) <= 5 and sum(sizes(tmp_path / "c")) == 10
+    with pytest.warns(DeprecationWarning):
+        weir.range(10).write_csv(str(tmp_path / "d"), num_rows_per_file=5)
+    assert len(files(tmp_path / "d")) == 2
+    weir.range(100, override_num_blocks=10).write_parquet(str(tmp_path / "e"), min_bytes_per_file=320)
+    assert len(files(tmp_path / "e")) <= 3 and sum(sizes(tmp_path / "e")) == 100
+    weir.range(10).repartition(3).write_parquet(str(tmp_path / "f"))
+    assert sizes(tmp_path / "f") == [3, 3, 4]
+    weir.range(10).repartition(target_num_rows_per_block=5).write_parquet(str(tmp_path / "g"))
+    assert sizes(tmp_path / "g") == [5, 5]
+    for bad in (dict(min_rows_per_file=4, max_rows_per_file=2), dict(max_rows_per_file=0), dict(min_rows_per_file=-1),
+                dict(min_rows_per_file=1, min_bytes_per_file=1)):
+        with pytest.raises(ValueError):
+            weir.range(10).write_parquet(str(tmp_path / "x"), **bad)
+
+
+def test_partitions_are_folders(tmp_path):
+    rows = [{"a": i % 2, "s": "x/y" if i < 3 else None, "b": i} for i in range(6)]
+    weir.from_items(rows).write_parquet(str(tmp_path / "out"), partition_cols=["a"])
+    assert sorted(os.listdir(tmp_path / "out")) == ["a=0", "a=1"]
+    back = weir.read_parquet(str(tmp_path / "out"))
+    assert sorted(back.columns()) == ["a", "b", "s"]
+    assert sorted((r["b"], r["a"]) for r in back.take_all()) == [(i, str(i % 2)) for i in range(6)]
+    assert weir.read_parquet(files(tmp_path / "out")[0], partitioning=None).columns() == ["s", "b"]
+    with pytest.raises(Exception, match="zz"):
+        weir.from_items(rows).write_parquet(str(tmp_path / "y"), partition_cols=["zz"])
+    with pytest.raises(ValueError):
+        weir.from_items(rows).write_parquet(str(tmp_path / "y"), partition_cols="a")
+
+
+def test_parquet_options(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    out = str(tmp_path / "a")
+    rows = weir.from_items([{"s": f"the same text again and again, and a number: {i}"} for i in range(1000)])
+    rows.write_parquet(out, compression="zstd", compression_level=3, row_group_size=100, use_dictionary=False)
+    meta = pq.ParquetFile(files(out)[0]).metadata
+    assert meta.num_row_groups == 10 and meta.row_group(0).column(0).compression == "ZSTD"
+    rows.write_parquet(str(tmp_path / "b"), arrow_parquet_args_fn=lambda: {"compression": "gzip"})
+    assert pq.ParquetFile(files(tmp_path / "b")[0]).metadata.row_group(0).column(0).compression == "GZIP"
+    with pytest.raises(TypeError, match="foo"):
+        weir.range(10).write_parquet(str(tmp_path / "c"), foo=1)
+
+
+def test_csv_and_json_texts(tmp_path):
+    ds = weir.from_items([{"n": 1, "s": 'a"b'}, {"n": None, "s": "ß"}])
+    ds.write_csv(str(tmp_path / "c"))
+    assert open(files(tmp_path / "c")[0]).read() == '"n","s"\n1,"a""b"\n,"ß"\n'
+    ds.write_json(str(tmp_path / "j"))
+    lines = open(files(tmp_path / "j")[0]).read().splitlines()
+    assert [json.loads(line) for line in lines] == [{"n": 1, "s": 'a"b'}, {"n": None, "s": "ß"}]
+    ds.write_json(str(tmp_path / "k"), orient="records", lines=True)
+    with pytest.raises(TypeError, match="orient"):
+        ds.write_json(str(tmp_path / "l"), orient="columns")
+    with pytest.raises(TypeError, match="foo"):
+        ds.write_csv(str(tmp_path / "l"), foo=1)
+    pacsv = pytest.importorskip("pyarrow.csv")
+    ds.write_csv(str(tmp_path / "m"), write_options=pacsv.WriteOptions(include_header=False, delimiter=";"))
+    assert open(files(tmp_path / "m")[0]).read().startswith('1;"a""b"')
+    ds.write_csv(str(tmp_path / "n"), arrow_open_stream_args={"compression": "gzip"})
+    assert files(tmp_path / "n")[0].endswith(".csv.gz") and weir.read_csv(str(tmp_path / "n")).count() == 2
+
+
+@pytest.mark.parametrize("bad", [dict(filesystem=object()), dict(filename_provider=object()), dict(catalog=object()),
+                                 dict(ray_remote_args={"resources": {"x": 1}}), dict(concurrency=0)])
+def test_arguments_that_are_refused(tmp_path, bad):
+    with pytest.raises(ValueError):
+        weir.range(1).write_parquet(str(tmp_path / "out"), **bad)
+    assert not os.path.exists(tmp_path / "out")
+
+
+def test_targets(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError):
+        weir.range(1).write_parquet(str(tmp_path / "file"))
+    with pytest.raises(ValueError, match="s3"):
+        weir.range(1).write_parquet("s3://bucket/x")
+    with pytest.raises(FileNotFoundError):
+        weir.range(1).write_parquet(str(tmp_path / "new"), try_create_dir=False)
+    weir.range(1).write_parquet("local://" + str(tmp_path / "a" / "b"))
+    assert len(files(tmp_path / "a")) == 1
+
+
+def test_columns_of_python_objects_are_not_written(tmp_path):
+    with pytest.raises(Exception, match="object"):
+        weir.from_items([{"o": 2**70}, {"o": {1}}]).write_parquet(str(tmp_path / "out"))
+    assert not os.path.exists(tmp_path / "out")
+
+
+def test_functions_before_a_write(tmp_path):
+    weir.range(1000).map_batches(lambda b: {"id": b["id"] * 2}, batch_size=100).write_parquet(str(tmp_path / "out"))
+    assert ids(weir.read_parquet(str(tmp_path / "out"))) == [2 * i for i in range(1000)]
