@@ -61,8 +61,17 @@ static void print_stats(struct weir_job *job)
 
 	weir_local_run_stats(job->run, &stats);
 	weir_text_init(&text, weir_session_account(job->session));
-	if (!weir_stats_print(&stats, &text, &err))
+	if (!weir_stats_print(&stats, &text, &err)) {
+		struct weir_stage_stats one;
+		const char *name;
+
+		for (uint32_t s = 0; s < stats.stage_count && stats.stage_count > 1; s++) {
+			name = weir_local_run_stage_stats(job->run, s, &one);
+			if (!name || weir_stage_stats_print(name, &one, &text, &err))
+				break;
+		}
 		fputs(text.data, stderr);
+	}
 	weir_text_release(&text);
 }
 

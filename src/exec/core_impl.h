@@ -111,7 +111,7 @@ struct slot {
 	int64_t kept;    /* lanes: memory kept between tasks */
 	int64_t memory;  /* workers: private memory as booked */
 	int64_t leaving; /* of it, what is expected back when it is dead */
-	uint64_t wait_since;
+	uint64_t wait_since, busy_since;
 };
 
 struct heap WEIR_LIST(uint32_t);
@@ -296,7 +296,8 @@ uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of
 uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage);  /* what counts against it */
 void weir_exec_accept(struct weir_core *core, uint32_t index);             /* into the queue of its stage */
 void weir_exec_settle(struct weir_core *core);
-void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, bool taken); /* became busy, or idle */
+void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, struct slot *slot);
+void weir_exec_slot_left(struct weir_core *core, struct stage *stage, struct slot *slot); /* it has nothing any more */
 
 /* policy.c */
 /* index NO_ITEM: a new split. What does not agree is kept as the stage's reason to wait. */

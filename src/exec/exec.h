@@ -208,10 +208,12 @@ enum weir_wait {
 struct weir_stage_stats {
 	uint64_t tasks_done, tasks_errored, retries, deaths; /* deaths: of workers, whoever's hand */
 	uint64_t rows_in, rows_out, bytes_in, bytes_out;     /* of tasks done; out: accepted */
+	uint64_t outputs, busy_ns;                           /* chunks accepted; time in which slots had a task, summed */
 	uint32_t slots_up, slots_busy, slots_peak, queued;
 	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
 };
+const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
 
 /* The policies that must all agree before a task starts, in this order, as a table (policy.c): concurrency cap, memory

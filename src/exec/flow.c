@@ -116,7 +116,7 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 	stage->held_by = 0;
 	core->granted += grant;
 	if (slot->flight_count == 0)
-		weir_exec_slot_taken(core, stage, true);
+		weir_exec_slot_taken(core, stage, slot);
 	slot_flight(stage, slot_index)[slot->flight_count++] = index;
 	slot->given++;
 	slot->idle = 0;
@@ -141,17 +141,20 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 					.bytes = grant + slot->kept});
 }
 
-void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, bool taken)
+void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, struct slot *slot)
 {
-	if (taken) {
-		stage->busy++;
-		core->cpus_taken += stage->spec.milli_cpus;
-		core->gpus_taken += stage->spec.milli_gpus;
-	} else {
-		stage->busy--;
-		core->cpus_taken -= stage->spec.milli_cpus;
-		core->gpus_taken -= stage->spec.milli_gpus;
-	}
+	stage->busy++;
+	slot->busy_since = core->now;
+	core->cpus_taken += stage->spec.milli_cpus;
+	core->gpus_taken += stage->spec.milli_gpus;
+}
+
+void weir_exec_slot_left(struct weir_core *core, struct stage *stage, struct slot *slot)
+{
+	stage->busy--;
+	stage->stats.busy_ns += core->now - slot->busy_since;
+	core->cpus_taken -= stage->spec.milli_cpus;
+	core->gpus_taken -= stage->spec.milli_gpus;
 }
 
 static uint32_t idle_lane(const struct stage *stage)

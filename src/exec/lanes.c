@@ -138,7 +138,7 @@ void weir_exec_flight_remove(struct weir_core *core, uint32_t index)
 	slot->flight_count--;
 	memmove(flight + at, flight + at + 1, (slot->flight_count - at) * sizeof(*flight));
 	if (slot->flight_count == 0)
-		weir_exec_slot_taken(core, stage, false);
+		weir_exec_slot_left(core, stage, slot);
 	stage->flying--;
 	core->lanes_running -= is_lanes(stage);
 	if (is_lanes(stage))
@@ -255,6 +255,7 @@ static void hand_over(struct weir_core *core, uint32_t maker, uint32_t index)
 
 	stage->stats.rows_out += (uint64_t)item_at(core, index)->rows;
 	stage->stats.bytes_out += (uint64_t)item_at(core, index)->bytes;
+	stage->stats.outputs++;
 	weir_exec_list(core, index, maker);
 	weir_exec_accept(core, index);
 }

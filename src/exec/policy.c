@@ -95,6 +95,14 @@ bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t i
 	return true;
 }
 
+const char *weir_wait_name(enum weir_wait wait)
+{
+	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++)
+		if (policies[i].wait == wait)
+			return policies[i].name;
+	return "turn";
+}
+
 void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by)
 {
 	core->stages[stage].held_by = (uint8_t)(by + 1);

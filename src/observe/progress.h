@@ -20,6 +20,10 @@ const char *weir_progress_format(const struct weir_run_stats *stats, int64_t byt
 /* A report after the run: per operator rows and time, memory, waiting; appended to `out`. */
 int weir_stats_print(const struct weir_run_stats *stats, struct weir_text *out, struct weir_error *err);
 
+/* One line about a stage of a run: tasks, rows, workers and their memory, what it waited for; appended to `out`. */
+int weir_stage_stats_print(const char *name, const struct weir_stage_stats *stats, struct weir_text *out,
+			   struct weir_error *err);
+
 /* 1234567 → "1.23M". Returns `buffer` (≥ 16 bytes). */
 const char *weir_format_count(uint64_t count, char *buffer, size_t size);
 /* Seconds for people: "0.42 s", "1:05", "2:03:04". */

@@ -43,3 +43,51 @@ int weir_stats_print(const struct weir_run_stats *stats, struct weir_text *out, 
 					weir_format_duration(stats->core.wait_ns_turn, a, sizeof(a)));
 	return code ? code : weir_text_puts(out, "\n", err);
 }
+
+static const char *plural(uint64_t count)
+{
+	return count == 1 ? "" : "s";
+}
+
+/* What a task that could run waits for is backpressure; that all slots are busy is not, they work. */
+static int print_waits(const struct weir_stage_stats *stats, struct weir_text *out, struct weir_error *err)
+{
+	const char *before = "; backpressure:";
+	int code = WEIR_OK;
+	char a[32];
+
+	for (int wait = 0; !code && wait < WEIR_WAIT_COUNT; wait++) {
+		if (wait == WEIR_WAIT_SLOT || !stats->wait_ns[wait])
+			continue;
+		code = weir_text_printf(out, err, "%s %s %s", before, weir_wait_name((enum weir_wait)wait),
+					weir_format_duration(stats->wait_ns[wait], a, sizeof(a)));
+		before = ",";
+	}
+	return code;
+}
+
+int weir_stage_stats_print(const char *name, const struct weir_stage_stats *stats, struct weir_text *out,
+			   struct weir_error *err)
+{
+	char a[32], b[32];
+	int code = weir_text_printf(out, err, "%s: %llu task%s, %s row%s in, %s out", name,
+				    (unsigned long long)stats->tasks_done, plural(stats->tasks_done),
+				    weir_format_count(stats->rows_in, a, sizeof(a)), plural(stats->rows_in),
+				    weir_format_count(stats->rows_out, b, sizeof(b)));
+
+	if (!code && stats->retries)
+		code = weir_text_printf(out, err, ", %llu tried again", (unsigned long long)stats->retries);
+	if (!code && stats->tasks_errored)
+		code = weir_text_printf(out, err, ", %llu left out", (unsigned long long)stats->tasks_errored);
+	if (!code && stats->slots_peak)
+		code = weir_text_printf(out, err, ", %s busy on %u slot%s",
+					weir_format_duration(stats->busy_ns, a, sizeof(a)), stats->slots_peak,
+					plural(stats->slots_peak));
+	if (!code && stats->memory_peak)
+		code = weir_text_printf(out, err, ", %s measured in one of them, %s planned",
+					weir_format_bytes(stats->memory_peak, a, sizeof(a)),
+					weir_format_bytes(stats->memory_assumed, b, sizeof(b)));
+	if (!code)
+		code = print_waits(stats, out, err);
+	return code ? code : weir_text_puts(out, "\n", err);
+}

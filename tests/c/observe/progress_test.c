@@ -103,14 +103,9 @@ static void narrowed_terminals_are_cleaned(void **state)
 		uint32_t drawn, width;
 		const char *text;
 	} cases[] = {
-		{0, 80, "\r\033[K"},
-		{77, 80, "\r\033[K"},
-		{77, 77, "\r\033[K"},
-		{77, 76, "\r\033[1A\033[J"},
-		{77, 40, "\r\033[1A\033[J"},
-		{77, 30, "\r\033[2A\033[J"},
-		{77, 1, "\r\033[76A\033[J"},
-		{77, 0, "\r\033[K"},
+		{0, 80, "\r\033[K"},         {77, 80, "\r\033[K"},        {77, 77, "\r\033[K"},
+		{77, 76, "\r\033[1A\033[J"}, {77, 40, "\r\033[1A\033[J"}, {77, 30, "\r\033[2A\033[J"},
+		{77, 1, "\r\033[76A\033[J"}, {77, 0, "\r\033[K"},
 	};
 	char text[32];
 
@@ -145,14 +140,42 @@ static void the_report(void **state)
 	weir_mem_free(mem);
 }
 
+static void a_stage(void **state)
+{
+	struct weir_stage_stats stats = {.tasks_done = 12,
+					 .rows_in = 1234567,
+					 .rows_out = 10,
+					 .retries = 2,
+					 .tasks_errored = 1,
+					 .slots_peak = 2,
+					 .busy_ns = 3 * second,
+					 .memory_peak = 80 << 20,
+					 .memory_assumed = 64 << 20};
+	struct weir_error err = {0};
+	struct weir_mem *mem;
+	struct weir_text text;
+
+	(void)state;
+	assert_int_equal(weir_mem_new(64 << 20, &mem, &err), WEIR_OK);
+	weir_text_init(&text, weir_mem_root(mem));
+	stats.wait_ns[WEIR_WAIT_SLOT] = second; /* all at work */
+	assert_int_equal(weir_stage_stats_print("MapBatches(f)", &stats, &text, &err), WEIR_OK);
+	assert_string_equal(text.data, "MapBatches(f): 12 tasks, 1.23M rows in, 10 out, 2 tried again, 1 left out, "
+				       "3.00 s busy on 2 slots, 80.0 MiB measured in one of them, 64.0 MiB planned\n");
+	stats.wait_ns[WEIR_WAIT_MEMORY] = second / 2;
+	stats.wait_ns[WEIR_WAIT_DOWNSTREAM] = second;
+	assert_int_equal(weir_stage_stats_print("f", &stats, &text, &err), WEIR_OK);
+	assert_non_null(strstr(text.data, "planned; backpressure: memory budget 0.50 s, downstream capacity 1.00 s\n"));
+	weir_text_release(&text);
+	weir_mem_free(mem);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_and_durations),
-		cmocka_unit_test(the_line_says_all),
-		cmocka_unit_test(every_width),
-		cmocka_unit_test(narrowed_terminals_are_cleaned),
-		cmocka_unit_test(the_report),
+		cmocka_unit_test(counts_and_durations), cmocka_unit_test(the_line_says_all),
+		cmocka_unit_test(every_width),          cmocka_unit_test(narrowed_terminals_are_cleaned),
+		cmocka_unit_test(the_report),           cmocka_unit_test(a_stage),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
