@@ -268,8 +268,8 @@ static void test_failures_tell_where(void **state)
 
 	(void)state;
 	chain(flow, "range 1M");
-	call_with(flow, "fail 100000 value=300000", (struct weir_call){.name = "MapBatches(f)", .batch_rows = 1000,
-								       .chunk_bytes = 8000});
+	call_with(flow, "fail 100000 value=300000",
+		  (struct weir_call){.name = "MapBatches(f)", .batch_rows = 1000, .chunk_bytes = 8000});
 	task = start(flow, API_END_COLLECT);
 	do {
 		batch = NULL;
