@@ -362,6 +362,7 @@ static void test_deaths(void **state)
 struct killer {
 	_Atomic bool stop;
 	_Atomic int kills;
+	struct weir_task *task;
 	pthread_t thread;
 };
 
@@ -390,15 +391,21 @@ static int a_child(uint64_t *seed)
 static void *kill_now_and_then(void *argument)
 {
 	struct killer *killer = argument;
-	uint64_t seed = 4711;
+	uint64_t seed = 4711, done = 0;
 
 	while (!killer->stop) {
-		int pid;
+		struct weir_stage_stats stats;
+		int pid = 0;
 
-		nanosleep(&(struct timespec){0, 10000000}, NULL);
-		pid = a_child(&seed);
-		if (pid && kill(pid, SIGKILL) == 0)
+		/* However slow this machine is, something gets done between two deaths. */
+		nanosleep(&(struct timespec){0, 2000000}, NULL);
+		api_task_stage_stats(killer->task, 1, &stats);
+		if (stats.tasks_done >= done + 8)
+			pid = a_child(&seed);
+		if (pid && kill(pid, SIGKILL) == 0) {
 			killer->kills++;
+			done = stats.tasks_done;
+		}
 	}
 	return NULL;
 }
@@ -418,12 +425,15 @@ static void test_a_storm(void **state)
 	call_with(flow, "add 1", (struct weir_call){.batch_rows = 500, .chunk_bytes = 8000});
 	snprintf(text, sizeof(text), "write %s/storm", folder);
 	chain(flow, text);
+	killer.task = start(flow, API_END_NONE);
 	assert_int_equal(pthread_create(&killer.thread, NULL, kill_now_and_then, &killer), 0);
-	if (weir_flow_run(flow, NULL, &error))
-		fail_msg("after %d kills: %s", killer.kills, weir_error_text(error));
+	weir_task_wait(killer.task, &error);
 	killer.stop = true;
 	pthread_join(killer.thread, NULL);
+	if (error)
+		fail_msg("after %d kills: %s", killer.kills, weir_error_text(error));
 	assert_true(killer.kills > 0);
+	finish(killer.task);
 	weir_flow_free(flow);
 	snprintf(text, sizeof(text), "read %s/storm", folder);
 	assert_int_equal(count_of(session, text), 400000);
