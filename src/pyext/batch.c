@@ -601,6 +601,11 @@ struct weir_batch *pyext_batch_get(PyObject *module, PyObject *object)
 	return ((struct batch_object *)object)->batch;
 }
 
+struct api_keeper *pyext_batch_keeper(PyObject *batch)
+{
+	return ((struct batch_object *)batch)->keeper;
+}
+
 struct weir_account *pyext_values_account(PyObject *module)
 {
 	return values_of_module(module)->account;

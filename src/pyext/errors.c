@@ -8,6 +8,8 @@
  *                            └── CallFailed        a Python function of the flow failed, in a worker
  */
 #include "base/error.h"
+#include "store/store.h"
+#include "backend/backend.h"
 #include "pyext/pyext_impl.h"
 
 #include <errno.h>
@@ -247,6 +249,58 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err)
 		PyErr_SetObject(state->exceptions[code], exception);
 	Py_XDECREF(exception);
 	Py_XDECREF(text);
+	return NULL;
+}
+
+/* "rows 512–1023 of a.parquet"; empty: nobody knows. */
+static PyObject *origin_text(const struct weir_failure *failure)
+{
+	const struct weir_origin *origin = &failure->origin;
+	const char *of = origin->source[0] && origin->row_first >= 0 ? " of " : "";
+	char rows[64] = "", text[sizeof(origin->source) + 96];
+
+	if (!failure->has_origin)
+		return PyUnicode_FromString("");
+	if (origin->row_first >= 0 && origin->row_last > origin->row_first)
+		snprintf(rows, sizeof(rows), "rows %lld–%lld", (long long)origin->row_first,
+			 (long long)origin->row_last);
+	else if (origin->row_first >= 0)
+		snprintf(rows, sizeof(rows), "row %lld", (long long)origin->row_first);
+	snprintf(text, sizeof(text), "%s%s%s", rows, of, origin->source);
+	return text_of(text, "backslashreplace");
+}
+
+static PyObject *payload_of(PyObject *module, const struct weir_failure *failure)
+{
+	struct weir_error err = {0};
+	const uint8_t *bytes;
+	PyObject *payload;
+
+	if (!failure->payload)
+		return PyBytes_FromStringAndSize("", 0);
+	if (weir_chunk_pin(failure->payload, &bytes, &err))
+		return pyext_raise(module, &err);
+	payload = PyBytes_FromStringAndSize((const char *)bytes, (Py_ssize_t)failure->payload_size);
+	weir_chunk_unpin(failure->payload);
+	return payload;
+}
+
+PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, struct weir_failure *failure)
+{
+	PyObject *class = pyext_state_of(module)->call_failed, *exception;
+	char buffer[sizeof(*err)];
+
+	exception = PyObject_CallFunction(class, "N",
+					  text_of(weir_error_format(err, buffer, sizeof(buffer)), "backslashreplace"));
+	if (exception && set_attributes(exception, err) == 0 &&
+	    set(exception, "payload", payload_of(module, failure)) == 0 &&
+	    set(exception, "origin", origin_text(failure)) == 0 &&
+	    set(exception, "operator", text_of(failure->operator_name, "backslashreplace")) == 0)
+		PyErr_SetObject(class, exception);
+	Py_XDECREF(exception);
+	if (failure->payload)
+		weir_chunk_unref(failure->payload);
+	failure->payload = NULL;
 	return NULL;
 }
 

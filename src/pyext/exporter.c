@@ -15,7 +15,8 @@
 #include "pyext/values_impl.h"
 
 struct buffer_object {
-	PyObject_HEAD struct weir_array *array;
+	PyObject_HEAD
+	struct weir_array *array;
 	struct api_keeper *keeper;
 	const void *data;
 	Py_ssize_t size;

@@ -12,13 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-struct flow_object {
-	PyObject_HEAD PyObject *session;
-	struct weir_flow *flow;
-	int64_t pid;
-	uint32_t lookers;
-};
-
 static struct flow_object *flow_wrap(PyTypeObject *type, PyObject *session, struct weir_flow *flow)
 {
 	struct flow_object *self = PyObject_New(struct flow_object, type);
@@ -68,7 +61,7 @@ static void flow_dealloc(PyObject *object)
 	Py_DECREF(type);
 }
 
-static int may_change(struct flow_object *self)
+int pyext_flow_may_change(struct flow_object *self)
 {
 	if (pyext_need_here(self->pid, "Flow"))
 		return -1;
@@ -78,8 +71,7 @@ static int may_change(struct flow_object *self)
 	return -1;
 }
 
-/* After a step: None, or the flow's error raised. */
-static PyObject *stepped(struct flow_object *self, int code)
+PyObject *pyext_flow_stepped(struct flow_object *self, int code)
 {
 	struct weir_error err = {0};
 
@@ -123,7 +115,8 @@ static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 	const char *verb;
 	int code;
 
-	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OO:step", names, &verb, &words, &options) || may_change(self))
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "s|OO:step", names, &verb, &words, &options) ||
+	    pyext_flow_may_change(self))
 		return NULL;
 	if (pyext_texts_of(&word_texts, words, "a word of a step") || texts_of_options(options, &option_texts))
 		goto out;
@@ -135,7 +128,7 @@ static PyObject *flow_step(PyObject *object, PyObject *args, PyObject *kwargs)
 	for (size_t i = 0; i < option_texts.count / 2; i++)
 		settings[i] = (struct weir_option){option_texts.items[2 * i], option_texts.items[2 * i + 1]};
 	code = weir_flow_step(self->flow, verb, word_texts.items, settings);
-	done = stepped(self, code);
+	done = pyext_flow_stepped(self, code);
 out:
 	PyMem_Free(settings);
 	pyext_texts_release(&option_texts);
@@ -149,10 +142,10 @@ static PyObject *flow_chain(PyObject *object, PyObject *text)
 	struct pyext_texts texts = {0};
 	PyObject *done = NULL;
 
-	if (may_change(self))
+	if (pyext_flow_may_change(self))
 		return NULL;
 	if (pyext_texts_init(&texts, 1) == 0 && pyext_texts_add(&texts, text, false, "a chain") == 0)
-		done = stepped(self, weir_flow_chain(self->flow, texts.items[0]));
+		done = pyext_flow_stepped(self, weir_flow_chain(self->flow, texts.items[0]));
 	pyext_texts_release(&texts);
 	return done;
 }
@@ -167,9 +160,9 @@ static PyObject *flow_union(PyObject *object, PyObject *other)
 		PyErr_Format(PyExc_TypeError, "union needs a Flow, not %R", (PyObject *)Py_TYPE(other));
 		return NULL;
 	}
-	if (may_change(self) || pyext_need_here(((struct flow_object *)other)->pid, "Flow"))
+	if (pyext_flow_may_change(self) || pyext_need_here(((struct flow_object *)other)->pid, "Flow"))
 		return NULL;
-	return stepped(self, weir_flow_union(self->flow, ((struct flow_object *)other)->flow));
+	return pyext_flow_stepped(self, weir_flow_union(self->flow, ((struct flow_object *)other)->flow));
 }
 
 static PyObject *flow_read_stream(PyObject *object, PyObject *source)
@@ -178,7 +171,7 @@ static PyObject *flow_read_stream(PyObject *object, PyObject *source)
 	struct ArrowArrayStream *stream;
 	PyObject *capsule, *done = NULL;
 
-	if (may_change(self))
+	if (pyext_flow_may_change(self))
 		return NULL;
 	capsule = PyObject_CallMethod(source, "__arrow_c_stream__", NULL);
 	if (!capsule)
@@ -186,7 +179,7 @@ static PyObject *flow_read_stream(PyObject *object, PyObject *source)
 	stream = PyCapsule_GetPointer(capsule, "arrow_array_stream");
 	/* Moved: what is left in the capsule is a released stream. */
 	if (stream)
-		done = stepped(self, weir_flow_read_stream(self->flow, stream));
+		done = pyext_flow_stepped(self, weir_flow_read_stream(self->flow, stream));
 	Py_DECREF(capsule);
 	return done;
 }
@@ -202,8 +195,7 @@ static PyObject *flow_copy(PyObject *object, PyObject *Py_UNUSED(unused))
 
 /* ---- looking and running ---- */
 
-/* A batch of no rows: it has the names and types, and all that can be asked of a batch. */
-static PyObject *batch_of_schema(PyObject *module, struct weir_schema *schema)
+PyObject *pyext_batch_of_schema(PyObject *module, const struct weir_schema *schema)
 {
 	struct weir_account *account = pyext_values_account(module);
 	struct weir_error err = {0};
@@ -251,7 +243,7 @@ static PyObject *flow_schema(PyObject *object, PyObject *Py_UNUSED(unused))
 		return pyext_raise_free(module, error);
 	if (weir_cdata_import_schema(pyext_values_account(module), &exported, &schema, &err))
 		return pyext_raise(module, &err);
-	batch = batch_of_schema(module, schema);
+	batch = pyext_batch_of_schema(module, schema);
 	weir_schema_unref(schema);
 	return batch;
 }
@@ -282,7 +274,10 @@ static int end_of(const char *name, enum api_end *out)
 	static const struct {
 		const char *name;
 		enum api_end end;
-	} ends[] = {{"collect", API_END_COLLECT}, {"count", API_END_COUNT}, {"sink", API_END_NONE}};
+	} ends[] = {{"collect", API_END_COLLECT},
+		    {"count", API_END_COUNT},
+		    {"sink", API_END_NONE},
+		    {"blocks", API_END_BLOCKS}};
 
 	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
 		if (strcmp(ends[i].name, name) == 0) {
@@ -290,7 +285,7 @@ static int end_of(const char *name, enum api_end *out)
 			return 0;
 		}
 	}
-	PyErr_Format(PyExc_ValueError, "end is '%s', not collect, count or sink", name);
+	PyErr_Format(PyExc_ValueError, "end is '%s', not collect, count, sink or blocks", name);
 	return -1;
 }
 
@@ -339,13 +334,18 @@ static PyMethodDef flow_methods[] = {
 	 "union($self, other, /)\n--\n\nThe rows so far, then those of the other Flow, which is copied."},
 	{"read_stream", flow_read_stream, METH_O,
 	 "read_stream($self, source, /)\n--\n\nReads anything that has __arrow_c_stream__, once."},
+	{"read_blocks", pyext_flow_read_blocks, METH_O,
+	 "read_blocks($self, blocks, /)\n--\n\nReads Blocks and Batches, at least one, in their order, any number of times."},
+	{"call", (PyCFunction)(void (*)(void))pyext_flow_call, METH_VARARGS | METH_KEYWORDS,
+	 "call($self, spec, setup, launcher)\n--\n\nAdds a step that runs in worker processes. spec: the fields of struct weir_call; "
+	 "setup: descriptor\nand size of what each worker is given; launcher: a Zygote."},
 	{"copy", flow_copy, METH_NOARGS, "copy($self)\n--\n\nThe same steps, to be continued in another way."},
 	{"schema", flow_schema, METH_NOARGS,
 	 "schema($self)\n--\n\nA Batch of no rows with the columns that the flow gives. Opens the first file."},
 	{"explain", flow_explain, METH_NOARGS, "explain($self)\n--\n\nWhat would be done, as text."},
 	{"start", (PyCFunction)(void (*)(void))flow_start, METH_VARARGS | METH_KEYWORDS,
 	 "start($self, end='collect', batch_rows=0)\n--\n\nStarts a Task in the background: its rows are handed out (collect), counted "
-	 "(count), or\nwritten by the step that ends the flow (sink)."},
+	 "(count), kept\n(blocks), or written by the step that ends the flow (sink)."},
 	{NULL, NULL, 0, NULL},
 };
 

@@ -2,7 +2,9 @@
  *
  *     module.c   the module: what it contains, its state, its end      values.h   batches ⇄ Python values (batch.c …)
  *     errors.c   engine errors as exceptions                           log.c      log lines on their way to `logging`
+ *                                                                      prints.c   what user code printed
  *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
+ *     block.c    Block: rows that are kept                             call.c     Flow.call: Python functions
  *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, in their process
  *
  * Rules of the folder:
@@ -31,6 +33,8 @@
 #include <stdint.h>
 
 struct weir_launcher;
+struct weir_block;
+struct weir_failure;
 struct pyext_values;
 struct pyext_log;
 struct task_object;
@@ -40,7 +44,7 @@ struct pyext_state {
 	struct pyext_values *values;
 	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
 	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
-	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type;
+	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type;
 	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
 	struct task_object *tasks;
 	bool at_exit;                /* the hook of the interpreter's end is set */
@@ -65,6 +69,9 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err);
 /* The same for an error of a public function; frees it. */
 PyObject *pyext_raise_free(PyObject *module, struct weir_error *err);
 
+/* The same for user code that failed in a worker: CallFailed, with payload, operator and origin. Releases the failure. */
+PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, struct weir_failure *failure);
+
 /* ---- processes ---- */
 
 /* Whether this process made the object: `pid` is what getpid said then. */
@@ -86,15 +93,37 @@ int pyext_log_drain(struct pyext_log *log); /* 0 or −1: a handler of the progr
 int pyext_add_session(PyObject *module);
 int pyext_add_flow(PyObject *module);
 int pyext_add_task(PyObject *module);
+int pyext_add_block(PyObject *module);
 int pyext_add_worker(PyObject *module);
 int pyext_add_zygote(PyObject *module);
-/* What starts workers, of a Zygote; NULL with an exception for anything else. */
-const struct weir_launcher *pyext_launcher_of(PyObject *module, PyObject *zygote);
+/* What starts workers, of a Zygote, which is kept until the result is given to pyext_zygote_release, by any thread, with or
+ * without the GIL. NULL with an exception for anything else. */
+void *pyext_zygote_keep(PyObject *module, PyObject *zygote, const struct weir_launcher **launcher);
+void pyext_zygote_release(void *kept);
 
 struct session_object {
-	PyObject_HEAD struct weir_session *session;
+	PyObject_HEAD
+	struct weir_session *session;
 	int64_t pid;
 };
+
+struct flow_object {
+	PyObject_HEAD
+	PyObject *session;
+	struct weir_flow *flow;
+	int64_t pid;
+	uint32_t lookers; /* threads that use the flow without the GIL: it must not change */
+};
+int pyext_flow_may_change(struct flow_object *self); /* 0, or −1 with an exception */
+/* After a step: None, or the flow's error raised. */
+PyObject *pyext_flow_stepped(struct flow_object *self, int code);
+/* Methods of Flow, in call.c and block.c. */
+PyObject *pyext_flow_call(PyObject *self, PyObject *args, PyObject *kwargs);
+PyObject *pyext_flow_read_blocks(PyObject *self, PyObject *blocks);
+/* A batch of no rows: it has the names and types, and all that can be asked of a batch. */
+PyObject *pyext_batch_of_schema(PyObject *module, const struct weir_schema *schema);
+/* Takes a reference of its own. */
+PyObject *pyext_block_new(PyObject *module, PyObject *session, struct weir_block *block);
 
 /* A started task, of which the reference is taken over, also on failure. `session` is the one it runs in. */
 PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows);
@@ -118,6 +147,11 @@ int pyext_texts_of(struct pyext_texts *out, PyObject *sequence, const char *what
 
 /* For "O&": None or a path (str, bytes, os.PathLike) as a bytes object or NULL; a reference of the caller's. */
 int pyext_path_converter(PyObject *object, void *out);
+
+/* ---- prints.c ---- */
+
+/* Appends what user code printed since the last call to the list: (label, stream, line) each. 0 or −1. */
+int pyext_prints_take(struct weir_task *task, PyObject *list);
 
 /* A type from its spec, as an attribute of the module; the reference in *out is the state's. */
 int pyext_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);

@@ -2,6 +2,7 @@
  *
  * Whoever drops a Task stops its run and frees its memory; batches that were handed out stay. The end of the interpreter stops
  * what still runs, before Python itself is taken apart: streams of the program that a run reads may need it. */
+#include "backend/backend.h"
 #include "pyext/pyext_impl.h"
 #include "pyext/values.h"
 
@@ -13,10 +14,12 @@
 enum { LOOK_MS = 100 };
 
 struct task_object {
-	PyObject_HEAD PyObject *session;
+	PyObject_HEAD
+	PyObject *session;
 	struct weir_task *task;
 	int64_t pid;
 	bool gives_rows;
+	PyObject *prints;                 /* a list: what was printed and not asked for yet */
 	struct task_object *next, **link; /* of the module's list; link NULL: not in it */
 };
 
@@ -101,6 +104,7 @@ PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *
 	self->task = task;
 	self->pid = (int64_t)getpid();
 	self->gives_rows = gives_rows;
+	self->prints = NULL;
 	self->next = NULL;
 	self->link = NULL;
 	if (link_task(module, self)) {
@@ -118,6 +122,7 @@ static void task_dealloc(PyObject *object)
 	unlink_task(self);
 	if (pyext_here(self->pid))
 		stop_and_unref(self->task);
+	Py_XDECREF(self->prints);
 	Py_XDECREF(self->session);
 	PyObject_Free(self);
 	Py_DECREF(type);
@@ -125,9 +130,27 @@ static void task_dealloc(PyObject *object)
 
 /* ---- waiting ---- */
 
-static int hand_out(PyObject *module)
+/* Log lines and what user code printed, as far as they have come. */
+static int hand_out(struct task_object *self)
 {
+	PyObject *module = pyext_module_of((PyObject *)self);
+
+	if (!self->prints && !(self->prints = PyList_New(0)))
+		return -1;
+	if (pyext_prints_take(self->task, self->prints))
+		return -1;
 	return pyext_log_drain(pyext_log_here(module));
+}
+
+/* What ended the task: user code's own error, or the engine's. */
+static PyObject *raise_end(struct task_object *self, const struct weir_error *err)
+{
+	PyObject *module = pyext_module_of((PyObject *)self);
+	struct weir_failure failure = {0};
+
+	if (api_task_failure(self->task, &failure))
+		return pyext_raise_failure(module, err, &failure);
+	return pyext_raise(module, err);
 }
 
 /* Until the doorbell rings, or a little while; −1 with what a signal handler of the program raised. */
@@ -164,16 +187,20 @@ static PyObject *take(struct task_object *self)
 		struct weir_error err = {0};
 		struct weir_batch *batch;
 		bool ended;
-		int code = api_task_take(self->task, &batch, &ended, &err);
+		int code;
 
-		if (hand_out(module)) {
+		/* A chunk is checked, and the run told that it may go on. */
+		Py_BEGIN_ALLOW_THREADS;
+		code = api_task_take(self->task, &batch, &ended, &err);
+		Py_END_ALLOW_THREADS;
+		if (hand_out(self)) {
 			weir_batch_unref(batch);
 			return NULL;
 		}
 		if (batch)
 			return pyext_batch_new(module, batch, api_task_keeper(self->task));
 		if (code)
-			return pyext_raise(module, &err);
+			return raise_end(self, &err);
 		if (ended || wait_a_while(self))
 			return NULL;
 	}
@@ -204,7 +231,6 @@ static PyObject *task_next(PyObject *object, PyObject *Py_UNUSED(unused))
 static PyObject *task_wait(PyObject *object, PyObject *Py_UNUSED(unused))
 {
 	struct task_object *self = (struct task_object *)object;
-	PyObject *module = pyext_module_of(object);
 	struct weir_error err = {0};
 
 	if (pyext_need_here(self->pid, "Task"))
@@ -214,13 +240,13 @@ static PyObject *task_wait(PyObject *object, PyObject *Py_UNUSED(unused))
 		return NULL;
 	}
 	while (!api_task_ended(self->task, &err)) {
-		if (wait_a_while(self) || hand_out(module))
+		if (wait_a_while(self) || hand_out(self))
 			return NULL;
 	}
-	if (hand_out(module))
+	if (hand_out(self))
 		return NULL;
 	if (err.code)
-		return pyext_raise(module, &err);
+		return raise_end(self, &err);
 	Py_RETURN_NONE;
 }
 
@@ -244,7 +270,7 @@ static PyObject *task_close(PyObject *object, PyObject *Py_UNUSED(unused))
 	Py_BEGIN_ALLOW_THREADS;
 	api_task_stop(self->task);
 	Py_END_ALLOW_THREADS;
-	if (hand_out(pyext_module_of(object)))
+	if (hand_out(self))
 		return NULL;
 	Py_RETURN_NONE;
 }
@@ -259,7 +285,54 @@ static PyObject *task_exit(PyObject *self, PyObject *Py_UNUSED(args))
 	return task_close(self, NULL);
 }
 
+static PyObject *task_prints(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	PyObject *prints;
+
+	if (pyext_need_here(self->pid, "Task") || hand_out(self))
+		return NULL;
+	prints = self->prints;
+	self->prints = NULL;
+	return prints ? prints : PyList_New(0);
+}
+
+static PyObject *task_blocks(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	PyObject *module = pyext_module_of(object), *list;
+	struct weir_block *const *blocks;
+	struct weir_error err = {0};
+	size_t count;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	if (!api_task_ended(self->task, &err) || err.code) {
+		PyErr_SetString(PyExc_ValueError, "the Task has no blocks: it has not ended, or not well");
+		return NULL;
+	}
+	list = PyList_New(0);
+	blocks = api_task_blocks(self->task, &count);
+	for (size_t i = 0; list && i < count; i++) {
+		PyObject *block = pyext_block_new(module, self->session, blocks[i]);
+
+		if (!block || PyList_Append(list, block))
+			Py_CLEAR(list);
+		Py_XDECREF(block);
+	}
+	return list;
+}
+
 /* ---- stats ---- */
+
+/* Takes the value over. */
+static int put(PyObject *dict, const char *name, PyObject *value)
+{
+	int failed = value ? PyDict_SetItemString(dict, name, value) : -1;
+
+	Py_XDECREF(value);
+	return failed;
+}
 
 static PyObject *operators_of(struct weir_task *task)
 {
@@ -278,13 +351,44 @@ static PyObject *operators_of(struct weir_task *task)
 	return list;
 }
 
-/* Takes the value over. */
-static int put(PyObject *dict, const char *name, PyObject *value)
+static PyObject *stage_of(const char *name, const struct weir_stage_stats *stats)
 {
-	int failed = value ? PyDict_SetItemString(dict, name, value) : -1;
+	static const char *const waits[WEIR_WAIT_COUNT] = {
+		[WEIR_WAIT_SLOT] = "slot",           [WEIR_WAIT_MEMORY] = "memory",
+		[WEIR_WAIT_WINDOW] = "window",       [WEIR_WAIT_DOWNSTREAM] = "downstream",
+		[WEIR_WAIT_RESOURCES] = "resources", [WEIR_WAIT_TURN] = "turn",
+	};
+	PyObject *stage = Py_BuildValue("{s:s}", "name", name), *wait = stage ? PyDict_New() : NULL;
+	int failed = !wait;
 
-	Py_XDECREF(value);
-	return failed;
+#define NUMBER(field) put(stage, #field, PyLong_FromLongLong((long long)stats->field))
+	failed = failed || NUMBER(tasks_done) || NUMBER(tasks_errored) || NUMBER(retries) || NUMBER(deaths) ||
+		 NUMBER(rows_in) || NUMBER(rows_out) || NUMBER(bytes_in) || NUMBER(bytes_out) || NUMBER(slots_up) ||
+		 NUMBER(slots_busy) || NUMBER(slots_peak) || NUMBER(queued) || NUMBER(memory_assumed) ||
+		 NUMBER(memory_peak);
+#undef NUMBER
+	for (int i = 0; !failed && i < WEIR_WAIT_COUNT; i++)
+		failed = put(wait, waits[i], PyLong_FromUnsignedLongLong(stats->wait_ns[i]));
+	if (failed || PyDict_SetItemString(stage, "wait_ns", wait))
+		Py_CLEAR(stage);
+	Py_XDECREF(wait);
+	return stage;
+}
+
+static PyObject *stages_of(struct weir_task *task)
+{
+	PyObject *list = PyList_New(0);
+	struct weir_stage_stats stats;
+	const char *name;
+
+	for (uint32_t i = 0; list && (name = api_task_stage_stats(task, i, &stats)); i++) {
+		PyObject *stage = stage_of(name, &stats);
+
+		if (!stage || PyList_Append(list, stage))
+			Py_CLEAR(list);
+		Py_XDECREF(stage);
+	}
+	return list;
 }
 
 static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
@@ -306,7 +410,7 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 	    NUMBER(bytes_total) || NUMBER(elapsed_ns) || NUMBER(memory_used) || NUMBER(memory_peak) ||
 	    NUMBER(memory_limit) || NUMBER(threads) || NUMBER(splits_redone) || NUMBER(wait_ns_memory) ||
 	    NUMBER(wait_ns_order) || NUMBER(rows_pruned) || put(dict, "finished", PyBool_FromLong(stats.finished)) ||
-	    put(dict, "operators", operators_of(self->task)))
+	    put(dict, "operators", operators_of(self->task)) || put(dict, "stages", stages_of(self->task)))
 		Py_CLEAR(dict);
 #undef NUMBER
 	return dict;
@@ -319,6 +423,10 @@ static PyMethodDef task_methods[] = {
 	 "cancel($self)\n--\n\nAsks the run to stop; who waits for it gets CancelledError."},
 	{"close", task_close, METH_NOARGS,
 	 "close($self)\n--\n\nStops the run and waits for that; frees what nobody took."},
+	{"prints", task_prints, METH_NOARGS,
+	 "prints($self)\n--\n\nWhat user code printed since the last call: (label, 'stdout' or 'stderr', line) each."},
+	{"blocks", task_blocks, METH_NOARGS,
+	 "blocks($self)\n--\n\nThe Blocks of a Task that keeps its rows and has ended."},
 	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},
 	{"__enter__", task_enter, METH_NOARGS, NULL},
 	{"__exit__", task_exit, METH_VARARGS, NULL},

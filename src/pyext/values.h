@@ -19,6 +19,8 @@ void pyext_values_free(struct pyext_values *values);
 PyObject *pyext_batch_new(PyObject *module, struct weir_batch *batch, struct api_keeper *keeper);
 /* The batch inside a Batch, borrowed; TypeError for any other object. */
 struct weir_batch *pyext_batch_get(PyObject *module, PyObject *object);
+/* Who keeps the memory that the batch of a Batch lies in; borrowed. */
+struct api_keeper *pyext_batch_keeper(PyObject *batch);
 /* What pays for batches made of Python values. It may be used by any thread and never asks. */
 struct weir_account *pyext_values_account(PyObject *module);
 

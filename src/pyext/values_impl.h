@@ -75,7 +75,8 @@ struct pyext_values {
 
 /* batch.c */
 struct batch_object {
-	PyObject_HEAD struct weir_batch *batch;
+	PyObject_HEAD
+	struct weir_batch *batch;
 	struct api_keeper *keeper;
 };
 struct pyext_values *values_of_module(PyObject *module);

@@ -26,7 +26,8 @@ struct link {
 };
 
 struct worker_object {
-	PyObject_HEAD struct link *link;
+	PyObject_HEAD
+	struct link *link;
 	struct weir_block_cache cache;
 	struct weir_side_task *task; /* that was given and not answered; NULL: none */
 	int64_t pid;
@@ -35,7 +36,8 @@ struct worker_object {
 
 /* What next() gives: nothing but the rows, so that dropping it drops them. */
 struct worker_task_object {
-	PyObject_HEAD PyObject *batch;
+	PyObject_HEAD
+	PyObject *batch;
 	uint64_t task;
 	uint32_t attempt;
 };

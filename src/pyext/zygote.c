@@ -1,13 +1,32 @@
 /* Zygote: the process from which workers are forked. Flows that call Python functions keep theirs, and so do their tasks. */
+#include "base/mem.h"
 #include "backend/local/zygote.h"
 #include "pyext/pyext_impl.h"
 
 #include <unistd.h>
 
+/* The object, and each flow and run that may start workers. Counted in C, since runs end in any thread. */
+struct kept_zygote {
+	_Atomic uint32_t refs;
+	struct weir_zygote *zygote;
+};
+
 struct zygote_object {
-	PyObject_HEAD struct weir_zygote *zygote;
+	PyObject_HEAD
+	struct kept_zygote *kept;
 	int64_t pid;
 };
+
+void pyext_zygote_release(void *held)
+{
+	struct kept_zygote *kept = held;
+
+	/* acq_rel: the last one frees what the others used. */
+	if (atomic_fetch_sub_explicit(&kept->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	weir_zygote_free(kept->zygote);
+	weir_plain_free(kept);
+}
 
 /* NAME=value of each item, as a list of bytes objects; NULL with an exception. */
 static PyObject *lines_of_env(PyObject *env)
@@ -33,7 +52,7 @@ static PyObject *zygote_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	struct pyext_texts argv_texts = {0}, env_texts = {0};
 	struct zygote_object *self = NULL;
 	struct weir_error err = {0};
-	struct weir_zygote *zygote = NULL;
+	struct kept_zygote *kept;
 	int code;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:Zygote", names, &argv, &env))
@@ -46,15 +65,19 @@ static PyObject *zygote_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 	}
 	if (env != Py_None && (!(lines = lines_of_env(env)) || pyext_texts_of(&env_texts, lines, "a variable")))
 		goto out;
-	self = PyObject_New(struct zygote_object, type);
-	if (!self)
+	kept = weir_plain_alloc(sizeof(*kept));
+	self = kept ? PyObject_New(struct zygote_object, type) : NULL;
+	if (!self) {
+		weir_plain_free(kept);
+		PyErr_NoMemory();
 		goto out;
-	self->zygote = NULL;
+	}
+	atomic_init(&kept->refs, 1);
+	self->kept = kept;
 	self->pid = (int64_t)getpid();
 	Py_BEGIN_ALLOW_THREADS;
-	code = weir_zygote_new(argv_texts.items, lines ? env_texts.items : NULL, &zygote, &err);
+	code = weir_zygote_new(argv_texts.items, lines ? env_texts.items : NULL, &kept->zygote, &err);
 	Py_END_ALLOW_THREADS;
-	self->zygote = zygote;
 	if (code) {
 		pyext_raise(module, &err);
 		Py_DECREF((PyObject *)self);
@@ -72,16 +95,16 @@ static void zygote_dealloc(PyObject *object)
 	struct zygote_object *self = (struct zygote_object *)object;
 	PyTypeObject *type = Py_TYPE(object);
 
-	if (self->zygote && pyext_here(self->pid)) {
+	if (pyext_here(self->pid)) {
 		Py_BEGIN_ALLOW_THREADS;
-		weir_zygote_free(self->zygote);
+		pyext_zygote_release(self->kept);
 		Py_END_ALLOW_THREADS;
 	}
 	PyObject_Free(self);
 	Py_DECREF(type);
 }
 
-const struct weir_launcher *pyext_launcher_of(PyObject *module, PyObject *object)
+void *pyext_zygote_keep(PyObject *module, PyObject *object, const struct weir_launcher **launcher)
 {
 	struct zygote_object *self = (struct zygote_object *)object;
 
@@ -89,22 +112,27 @@ const struct weir_launcher *pyext_launcher_of(PyObject *module, PyObject *object
 		PyErr_Format(PyExc_TypeError, "the launcher must be a Zygote, not %R", (PyObject *)Py_TYPE(object));
 		return NULL;
 	}
-	return pyext_need_here(self->pid, "Zygote") ? NULL : weir_zygote_launcher(self->zygote);
+	if (pyext_need_here(self->pid, "Zygote"))
+		return NULL;
+	atomic_fetch_add_explicit(&self->kept->refs, 1, memory_order_relaxed);
+	*launcher = weir_zygote_launcher(self->kept->zygote);
+	return self->kept;
 }
 
 static PyObject *zygote_get_pid(PyObject *object, void *Py_UNUSED(closure))
 {
 	struct zygote_object *self = (struct zygote_object *)object;
 
-	return pyext_need_here(self->pid, "Zygote") ? NULL : PyLong_FromLong(weir_zygote_pid(self->zygote));
+	return pyext_need_here(self->pid, "Zygote") ? NULL : PyLong_FromLong(weir_zygote_pid(self->kept->zygote));
 }
 
 static PyObject *zygote_get_restarts(PyObject *object, void *Py_UNUSED(closure))
 {
 	struct zygote_object *self = (struct zygote_object *)object;
 
-	return pyext_need_here(self->pid, "Zygote") ? NULL
-						    : PyLong_FromUnsignedLongLong(weir_zygote_restarts(self->zygote));
+	return pyext_need_here(self->pid, "Zygote")
+		       ? NULL
+		       : PyLong_FromUnsignedLongLong(weir_zygote_restarts(self->kept->zygote));
 }
 
 static PyGetSetDef zygote_properties[] = {
