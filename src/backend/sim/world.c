@@ -258,8 +258,6 @@ static void measures(struct world *world)
 		event.bytes = sim_chance(world, world->config.worker_grows_percent)
 				      ? assumed * 2 + world->config.unit * (int64_t)random_below(&world->random, 8)
 				      : assumed / 2;
-		if (options->budget < INT64_MAX && sim_chance(world, world->config.runaway_percent))
-			event.bytes = (int64_t)random_below(&world->random, (uint64_t)options->limit * 5 / 4);
 		world->workers_memory -= worker->memory;
 		worker->memory = event.bytes > assumed ? event.bytes : assumed;
 		world->workers_memory += worker->memory;
@@ -267,6 +265,33 @@ static void measures(struct world *world)
 	}
 	sim_tell(world, event, false);
 	sim_check_limit(world);
+}
+
+/* One that is at work takes more than anybody thought. */
+static void runs_away(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	struct weir_event event = {.kind = WEIR_EV_MEASURED};
+
+	for (uint32_t s = 0; s < options->stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
+			struct worker *worker = &world->workers[s][w];
+
+			if (worker->state != WORKER_UP || worker->stopped || worker->killed || !worker->count ||
+			    options->budget == INT64_MAX || sim_chance(world, 50))
+				continue;
+			event.stage = s;
+			event.slot = w;
+			event.generation = worker->generation;
+			event.bytes = worker->memory +
+				      (int64_t)random_below(&world->random, (uint64_t)options->limit * 5 / 4);
+			world->workers_memory += event.bytes - worker->memory;
+			worker->memory = event.bytes;
+			estimate(world, s, worker);
+			sim_tell(world, event, false);
+			sim_check_limit(world);
+			return;
+		}
 }
 
 /* Many times in a row, so that it is seen to be idle. */
@@ -609,6 +634,8 @@ static void live(struct world *world)
 		}
 		if (sim_fault(world, config->measure_percent))
 			sim_chance(world, 20) ? measures_long(world) : measures(world);
+		if (sim_fault(world, config->runaway_percent) && !world->ended)
+			runs_away(world);
 		if (sim_fault(world, config->budget_percent) && !world->ended)
 			budget_changes(world);
 		if (world->ended)
