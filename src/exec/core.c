@@ -159,6 +159,7 @@ void weir_core_free(struct weir_core *core)
 		weir_list_release(&stage->queue, account);
 	}
 	weir_list_release(&core->deliveries, account);
+	weir_list_release(&core->spillable, account);
 	weir_free(account, core->items, core->item_capacity * core->item_size);
 	if (core->enough_path)
 		weir_free(account, core->enough_path, ((size_t)core->stage_count + 2) * sizeof(uint64_t));

@@ -21,6 +21,7 @@
  *     bundle.c    neighbouring chunks that become one task
  *     lanes.c     what lanes say: ready, ask, return, turn, output, done
  *     pool.c      worker processes: up, dead, whom to blame, whom to give a batch
+ *     spill.c     what could be spilled, the youngest first
  *     memory.c    the governor: books, grants, making room, spilling, restoring, escapes
  *     flow.c      what starts next; cutting splits, pausing lanes, delivering
  *     policy.c    the table of policies that must agree
@@ -71,6 +72,7 @@ struct item {
 	uint32_t before, after;                   /* the list of all that is not done (order.c) */
 	uint32_t head;                            /* towards the first of its bundle, itself if it is that */
 	uint32_t part_first, part_last, part_next;
+	uint32_t spill_at;        /* in the heap of what could be spilled; UINT32_MAX: not there */
 	uint32_t absent, spilled; /* chunks of the bundle that are not in memory; of these, spilled ones */
 	uint8_t state, place;
 	bool listed;
@@ -146,6 +148,8 @@ struct weir_core {
 	uint32_t stage_count, slot_count;
 	struct stage *stages;   /* stage_count */
 	struct heap deliveries; /* chunks that wait for the consumer */
+	struct heap spillable;  /* spill.c; kept from the first spill on */
+	bool spills;
 	uint32_t delivered[DELIVER_AHEAD];
 	uint32_t delivered_count;
 
@@ -246,6 +250,11 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index); /* NO_ITEM: 
 bool weir_exec_bundle_force(struct weir_core *core);                /* the front goes with what there is */
 /* All of a bundle, its first and its parts: for (i = head; i != NO_ITEM; i = weir_exec_bundle_next(core, head, i)) */
 uint32_t weir_exec_bundle_next(const struct weir_core *core, uint32_t head, uint32_t index);
+
+/* spill.c */
+void weir_exec_spill_track(struct weir_core *core, uint32_t index); /* its state or its place has changed */
+/* The chunk behind `behind` that will be needed last; NO_ITEM: there is none. */
+uint32_t weir_exec_spill_candidate(struct weir_core *core, uint32_t behind);
 
 /* memory.c */
 int64_t weir_exec_room(const struct weir_core *core); /* bytes that may still be given out; negative under pressure */

@@ -21,11 +21,19 @@ uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage)
 	return (uint32_t)core->stages[stage].queue.count + core->stages[stage].flying;
 }
 
+/* A task's chunks are pinned and let go together. */
+static void track_all(struct weir_core *core, uint32_t head)
+{
+	for (uint32_t i = head; core->spills && i != NO_ITEM; i = weir_exec_bundle_next(core, head, i))
+		weir_exec_spill_track(core, i);
+}
+
 void weir_exec_accept(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
 
 	item->state = ITEM_QUEUED;
+	track_all(core, index);
 	if (core->enough && weir_exec_position_compare(core, item->path, core->enough) >= 0) {
 		weir_exec_chunk_free(core, index);
 		return;
@@ -106,6 +114,7 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 		grant = room > 0 ? room : 0;
 	weir_exec_heap_pop(core, &stage->queue);
 	item->state = ITEM_RUNNING;
+	track_all(core, index);
 	item->slot = slot_index;
 	/* Several lost chunks of one split may be made again side by side: their attempts must differ. */
 	item->attempt = item->rebuild == WEIR_NO_CHUNK ? item->attempt + 1
@@ -234,6 +243,7 @@ static bool deliver_next(struct weir_core *core)
 		return false;
 	weir_exec_heap_pop(core, &core->deliveries);
 	item->state = ITEM_DELIVERED;
+	weir_exec_spill_track(core, index);
 	core->delivered[core->delivered_count++] = index;
 	emit(core,
 	     (struct weir_action){.kind = WEIR_DO_DELIVER, .chunk = item_chunk(core, index), .bytes = item->bytes});

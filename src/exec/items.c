@@ -16,6 +16,8 @@ int weir_exec_items_reserve(struct weir_core *core, struct weir_error *err)
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		if (weir_list_reserve(&core->stages[s].queue, core->account, err, want))
 			return err->code;
+	if (weir_list_reserve(&core->spillable, core->account, err, want))
+		return err->code;
 	return weir_list_reserve(&core->deliveries, core->account, err, want);
 }
 
@@ -41,7 +43,7 @@ uint32_t weir_exec_item_new(struct weir_core *core, uint32_t stage)
 	item->part_first = item->part_last = item->part_next = NO_ITEM;
 	item->head = index;
 	item->rebuild = WEIR_NO_CHUNK;
-	item->precedence = UINT32_MAX;
+	item->precedence = item->spill_at = UINT32_MAX;
 	core->live++;
 	if (stage < core->stage_count)
 		core->stages[stage].live++;
@@ -92,6 +94,7 @@ void weir_exec_item_place(struct weir_core *core, uint32_t index, enum item_plac
 			item_at(core, core->resident_head)->resident_before = index;
 		core->resident_head = index;
 	}
+	weir_exec_spill_track(core, index);
 }
 
 uint32_t weir_exec_item_find(const struct weir_core *core, uint64_t chunk)

@@ -118,50 +118,11 @@ static void spill(struct weir_core *core, uint32_t index)
 	emit(core, (struct weir_action){.kind = WEIR_DO_SPILL, .chunk = item_chunk(core, index), .bytes = item->bytes});
 }
 
-/* Nobody works on it and nobody holds it. A bundle that runs has all its chunks pinned. */
-static bool is_idle(const struct weir_core *core, uint32_t index)
-{
-	switch ((enum item_state)item_at(core, index)->state) {
-	case ITEM_QUEUED:
-	case ITEM_OPEN:
-	case ITEM_HELD:
-		return true;
-	case ITEM_PART:
-		return item_at(core, weir_exec_bundle_head(core, index))->state != ITEM_RUNNING;
-	case ITEM_FREE:
-	case ITEM_RUNNING:
-	case ITEM_DELIVERED:
-		break;
-	}
-	return false;
-}
-
-/* The chunk behind `behind` that will be needed last; a batch that runs has its input pinned, and so has the consumer. */
-static uint32_t spill_candidate(const struct weir_core *core, uint32_t behind)
-{
-	uint32_t last = NO_ITEM;
-
-	for (uint32_t i = core->resident_head; i != NO_ITEM; i = item_at(core, i)->resident_after) {
-		const struct item *item = item_at(core, i);
-
-		if (item->unspillable || item->bytes == 0)
-			continue;
-		if (!is_idle(core, i) && !MUTANT(2))
-			continue;
-		if (behind != NO_ITEM &&
-		    (weir_exec_bundle_head(core, i) == behind || !weir_exec_item_before(core, behind, i)))
-			continue;
-		if (last == NO_ITEM || weir_exec_item_before(core, last, i))
-			last = i;
-	}
-	return last;
-}
-
 /* Spills what lies behind `behind` until `bytes` will be free. False: there is nothing left to spill. */
 static bool spill_for(struct weir_core *core, uint32_t behind, int64_t bytes)
 {
 	while (weir_exec_room(core) + core->freeing < bytes) {
-		uint32_t index = spill_candidate(core, behind);
+		uint32_t index = weir_exec_spill_candidate(core, behind);
 
 		if (index == NO_ITEM)
 			return false;
@@ -457,8 +418,8 @@ void weir_exec_spilled(struct weir_core *core, const struct weir_event *event)
 	core->io_pending--;
 	core->freeing -= item->bytes;
 	if (event->code) {
-		weir_exec_item_place(core, index, PLACE_RESIDENT);
 		item->unspillable = true;
+		weir_exec_item_place(core, index, PLACE_RESIDENT);
 	} else {
 		weir_exec_item_place(core, index, PLACE_SPILLED);
 		core->resident -= item->bytes;

@@ -14,6 +14,7 @@ static int mutant;
 #include "exec/order.c"
 #include "exec/policy.c"
 #include "exec/pool.c"
+#include "exec/spill.c"
 
 #include "backend/sim/sim.h"
 
