@@ -81,6 +81,9 @@ class Zygote:
         self.poll = select.poll()
         self.poll.register(CONTROL, select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
+        # A process that the driver has forked may hold the socket's other end, and outlive it.
+        self.driver = os.pidfd_open(os.getppid())
+        self.poll.register(self.driver, select.POLLIN)
 
     def run(self) -> bool:
         """True: this is a worker, freshly forked. False: the driver is gone."""
@@ -92,6 +95,8 @@ class Zygote:
                     os.read(self.wake, 4096)
                     self.reap()
                     continue
+                if fd == self.driver:
+                    return False
                 words, descriptors = self.receive()
                 if not words:
                     return False
@@ -140,6 +145,7 @@ class Zygote:
         self.socket.detach()
         os.close(self.wake)
         os.close(self.woken)
+        os.close(self.driver)
         # The zygote keeps 3 and 4 occupied, so that none of these is one of the places they go to.
         for fd, place in zip(descriptors, (3, 4, 1, 2)):
             os.dup2(fd, place, inheritable=place < 3)

@@ -181,6 +181,36 @@ def test_it_ends_with_its_driver_and_takes_all_along(zygote):
         wait_for(lambda: not is_alive(pid))
 
 
+ORPHANING_DRIVER = """
+import os, sys, time
+sys.path.insert(0, sys.argv[1])
+from test_py_zygote import Zygote
+zygote = Zygote()
+worker = zygote.fork()
+child = os.fork()  # holds the socket and the lifelines too
+if child == 0:
+    time.sleep(60)
+    os._exit(0)
+print(zygote.process.pid, worker.pid, child, flush=True)
+time.sleep(60)
+"""
+
+
+def test_it_ends_with_its_driver_though_a_child_of_that_lives_on():
+    driver = subprocess.Popen([sys.executable, "-c", ORPHANING_DRIVER, str(Path(__file__).parent)],
+                              stdout=subprocess.PIPE, text=True)
+    *pids, child = map(int, driver.stdout.readline().split())
+    try:
+        assert all(map(is_alive, pids)) and is_alive(child)
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not any(map(is_alive, pids)), seconds=5)
+        assert is_alive(child)
+    finally:
+        os.kill(child, signal.SIGKILL)
+        driver.stdout.close()
+
+
 def test_grandchildren_end_with_their_worker(zygote):
     dying, living = zygote.fork(), zygote.fork()
     for worker in (dying, living):
