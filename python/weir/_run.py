@@ -6,7 +6,8 @@ A part is a chain that the engine runs in one go. Most plans have one. Where a p
 engine, it is taken apart here:
 
     Repartition(n)             what lies before it runs into blocks, which are cut; the part begins with them
-    Union with functions       each side is a part, with the steps behind the union in each of them
+    Union with functions, or   each side is a part, with the steps behind the union in each of them
+    of different schemas
     blocks of several schemas  a part for each row of equal ones
     Limit behind several parts its rows are collected first
 
@@ -120,6 +121,20 @@ def _with_batch_size(op: Call, rows: int) -> Call:
 # ---- parts ----
 
 
+class LocalRows(Source):
+    """Rows that this process makes itself, batch by batch, as somebody takes them: what local_mode is made of."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Iterator[Batch]]) -> None:
+        super().__init__()
+        self.make = make
+
+    @property
+    def is_native(self) -> bool:
+        return False
+
+
 def with_input(op: Op, input: Op) -> Op:
     """The same operator behind another one."""
     if op.input is input:
@@ -146,6 +161,8 @@ def resolve(op: Op, run: Run) -> list[Op]:
         return resolve(_cut(op, op.count, parts, run, at_most_rows=True), run)
     if not parts:
         return []
+    if run.build.state.local_mode and (isinstance(op, Call) or any(isinstance(part, LocalRows) for part in parts)):
+        return [LocalRows(lambda: _local(op, run.collect(parts), run))]
     if isinstance(op, Limit) and (len(parts) > 1 or isinstance(parts[0], Blocks)):
         return _first_rows(op.count, parts, run)
     if isinstance(op, RepartitionRows) and len(parts) > 1:
@@ -154,15 +171,52 @@ def resolve(op: Op, run: Run) -> list[Op]:
     return [with_input(op, part) for part in parts]
 
 
+def _local(op: Op, batches: Iterator[Batch], run: Run) -> Iterator[Batch]:
+    """One operator over the batches of this process."""
+    if isinstance(op, Call):
+        from weir import _call
+
+        size = op.spec.batch_size
+        yield from _call.run_local(op.spec, rebatched(batches, size, False) if isinstance(size, int) else batches)
+    elif isinstance(op, Limit):
+        yield from _limited(batches, op.count)
+    elif isinstance(op, RepartitionRows):
+        yield from rebatched(batches, op.count, False)
+    else:
+        for batch in batches:
+            yield from run.collect([with_input(op, Blocks("Local", [batch], run.build.state.id))])
+
+
+def _limited(batches: Iterator[Batch], count: int) -> Iterator[Batch]:
+    if count <= 0:
+        return
+    for batch in batches:
+        yield batch if batch.num_rows <= count else batch.slice(0, count)
+        count -= batch.num_rows
+        if count <= 0:
+            return
+
+
 def _resolve_union(op: Union, run: Run) -> list[Op]:
     sides = [resolve(side, run) for side in op.inputs]
-    if op.is_native and all(len(side) == 1 for side in sides):
+    if op.is_native and all(len(side) == 1 for side in sides) and _same_schema([side[0] for side in sides], run):
         made = with_input(op, sides[0][0])
         assert isinstance(made, Union)
         if any(side[0] is not other for side, other in zip(sides[1:], op.others)):
             made = Union(sides[0][0], [side[0] for side in sides[1:]])
         return [made]
     return [part for side in sides for part in side]
+
+
+def _same_schema(sides: list[Op], run: Run) -> bool:
+    """Whether the engine can take them as one: else each keeps its own columns and types."""
+    schemas = [run.build.flow(side).schema().schema() for side in sides]
+    return all(schema == schemas[0] for schema in schemas[1:])
+
+
+def kept(part: Op, run: Run) -> list[Op]:
+    """The part's rows as blocks."""
+    return _by_schema(Blocks(part.name, run.blocks_of(part), run.build.state.id))
 
 
 def _by_schema(op: Blocks) -> list[Op]:
@@ -203,13 +257,7 @@ def _cut(op: Op, count: int, parts: list[Op], run: Run, at_most_rows: bool = Fal
 
 
 def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
-    held: list[Batch] = []
-    for batch in run.collect(parts):
-        if count <= 0:
-            break
-        held.append(batch if batch.num_rows <= count else batch.slice(0, count))
-        count -= held[-1].num_rows
-    return _by_schema(Blocks("Limit", held, run.build.state.id))
+    return _by_schema(Blocks("Limit", list(_limited(run.collect(parts), count)), run.build.state.id))
 
 
 def as_batch(block: Block | Batch) -> Batch:
@@ -332,6 +380,9 @@ class Run:
         """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
         for part in parts:
             limit = part.count if isinstance(part, Limit) else None
+            if isinstance(part, LocalRows):
+                yield from part.make()
+                continue
             if isinstance(part, Blocks):
                 for block in part.blocks:
                     if block.num_rows:
@@ -411,6 +462,8 @@ class Run:
         """A part's rows, kept by the engine."""
         if isinstance(part, Blocks):
             return [b for b in part.blocks if b.num_rows]
+        if isinstance(part, LocalRows):
+            return [b for b in part.make() if b.num_rows]
         self.build.block_rows = None
         if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
             return list(self.collect([part]))
@@ -434,7 +487,7 @@ class Run:
         return total
 
     def _count_part(self, part: Op) -> int:
-        if any(isinstance(op, Limit) for op in chain(part)) and not part.is_native:
+        if isinstance(part, LocalRows) or (any(isinstance(op, Limit) for op in chain(part)) and not part.is_native):
             return sum(batch.num_rows for batch in self.collect([part]))
         return int(self.wait(part, "count").stats()["rows_out"])
 

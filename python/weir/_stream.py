@@ -1,25 +1,45 @@
 """`__arrow_c_stream__`: a Dataset for whatever reads Arrow streams.
 
-The capsule is cheap and may be asked for twice: nothing runs before the first batch is wanted.
+The capsule is cheap and may be asked for twice. Its schema is the first block's; the run begins with the first batch that is
+wanted, and ends when the stream is dropped. A block with other types is cast to the first's, or ends the stream with an error.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from weir import _run
-
 if TYPE_CHECKING:
+    from weir._weir import Batch
     from weir.dataset import Dataset
 
 
 def stream(ds: Dataset, requested_schema: object = None) -> object:
     """The capsule."""
-    from weir._weir import batch_concat, batch_from_columns
+    from weir._weir import batch_from_columns, batch_stream
 
-    batches = list(ds._new_run())
-    if not batches:
-        schema = ds.schema()
-        empty = batch_from_columns({}) if schema is None or schema._batch is None else schema._batch
-        return empty.__arrow_c_stream__()
-    return (batches[0] if len(batches) == 1 else _run.joined(batches)).__arrow_c_stream__()
+    schema = ds.schema()
+    first = schema._batch.slice(0, 0) if schema is not None and schema._batch is not None else batch_from_columns({})
+    return batch_stream(first, lambda: _conforming(ds, first))
+
+
+def _conforming(ds: Dataset, first: Batch) -> Iterator[Batch]:
+    fields = first.schema()
+    for batch in ds._new_run():
+        yield batch if batch.schema() == fields else _cast(batch, first)
+
+
+def _cast(batch: Batch, first: Batch) -> Batch:
+    from weir._errors import ArrowConversionError
+    from weir._weir import batch_concat
+
+    names = first.names
+    try:
+        made = batch_concat([first, batch])
+    except (ValueError, TypeError):
+        made = batch
+    if made.names[: len(names)] == names and len(made.names) == len(names) and made.schema() == first.schema():
+        return made
+    raise ArrowConversionError(
+        f"a later block has the columns {batch.schema()}, which do not become those of the first, {first.schema()}"
+    )

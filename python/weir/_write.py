@@ -189,7 +189,11 @@ def _run_write(
     partitions: list[str],
 ) -> None:
     run = ds._last_run = ds._new_run()
-    parts = run.parts()
+    parts = [
+        whole
+        for part in run.parts()
+        for whole in (_run.kept(part, run) if isinstance(part, _run.LocalRows) else [part])
+    ]
     if rows_min is not None or bytes_min is not None:
         parts = _merged(run, parts, rows_min, bytes_min)
     if format == "jsonl":

@@ -39,6 +39,11 @@ CAPSULE(schema, struct ArrowSchema, "arrow_schema")
 CAPSULE(array, struct ArrowArray, "arrow_array")
 CAPSULE(stream, struct ArrowArrayStream, "arrow_array_stream")
 
+PyObject *arrow_stream_capsule(struct ArrowArrayStream *from)
+{
+	return stream_capsule(from);
+}
+
 PyObject *batch_c_schema(PyObject *self, PyObject *unused)
 {
 	struct weir_error err = {0};

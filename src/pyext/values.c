@@ -85,6 +85,9 @@ PyDoc_STRVAR(from_arrow_doc,
 PyDoc_STRVAR(concat_doc,
 	     "batch_concat($module, batches, /)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
 
+PyDoc_STRVAR(stream_doc, "batch_stream($module, schema, make, /)\n--\n\nThe capsule of an Arrow stream with the columns of the Batch "
+			 "`schema`, whose batches make() gives,\nwhich is called when the first is wanted.");
+
 static PyMethodDef functions[] = {
 	{"batch_from_rows", from_rows, METH_O, from_rows_doc},
 	{"batch_from_columns", (PyCFunction)(void (*)(void))from_columns, METH_VARARGS | METH_KEYWORDS,
@@ -92,6 +95,7 @@ static PyMethodDef functions[] = {
 	{"batch_from_arrow", (PyCFunction)(void (*)(void))values_from_arrow, METH_VARARGS | METH_KEYWORDS,
 	 from_arrow_doc},
 	{"batch_concat", values_concat, METH_O, concat_doc},
+	{"batch_stream", values_stream, METH_VARARGS, stream_doc},
 	{NULL, NULL, 0, NULL},
 };
 

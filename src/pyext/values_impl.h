@@ -181,6 +181,7 @@ struct weir_batch *batch_of_columns(struct pyext_values *v, const char *const *n
 
 /* arrow.c */
 PyObject *batch_c_schema(PyObject *self, PyObject *unused);
+PyObject *arrow_stream_capsule(struct ArrowArrayStream *from); /* takes it over, also on failure */
 PyObject *batch_c_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *batch_c_stream(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *values_from_arrow(PyObject *module, PyObject *args, PyObject *kwargs);
@@ -188,5 +189,8 @@ int column_from_arrow(struct pyext_values *v, const char *name, PyObject *value,
 
 /* concat.c */
 PyObject *values_concat(PyObject *module, PyObject *batches);
+
+/* stream.c */
+PyObject *values_stream(PyObject *module, PyObject *args);
 
 #endif
