@@ -300,8 +300,9 @@ static bool wait_for_message(struct weir_worker_side *side, int64_t timeout_ns)
 		if (!worker_ring_count(ring, side->taken)) {
 			struct timespec limit = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
 
-			ppoll(polls, 2, left < 0 ? NULL : &limit, NULL);
-			(void)!read(side->bell, &drained, sizeof(drained));
+			polls[0].revents = polls[1].revents = 0;
+			if (ppoll(polls, 2, left < 0 ? NULL : &limit, NULL) > 0 && polls[0].revents)
+				(void)!read(side->bell, &drained, sizeof(drained));
 		}
 		worker_ring_say_waiting(ring, false);
 		if (worker_ring_count(ring, side->taken))

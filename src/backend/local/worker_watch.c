@@ -123,9 +123,11 @@ void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int d
 		uint32_t n = 1 + watched(workers, count, polls + 1);
 
 		polls[0] = (struct pollfd){.fd = doorbell, .events = POLLIN};
-		if (ppoll(polls, n, timeout_ns < 0 ? NULL : &limit, NULL) > 0)
+		if (ppoll(polls, n, timeout_ns < 0 ? NULL : &limit, NULL) > 0) {
 			note_seen(workers, count, polls + 1);
-		(void)!read(doorbell, &drained, sizeof(drained));
+			if (polls[0].revents)
+				(void)!read(doorbell, &drained, sizeof(drained));
+		}
 	}
 	say_waiting(workers, count, false);
 }
