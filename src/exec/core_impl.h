@@ -143,6 +143,7 @@ struct weir_core {
 	int64_t budget, limit, overdraft;
 	bool preserve_order, has_consumer;
 	bool started, ordered, ended;
+	bool held_back; /* some stage has something to wait for */
 	bool quiet; /* bundles are not looked at: the list is being cut */
 	bool cutting, cut_all;
 	uint32_t stage_count, slot_count;
@@ -154,7 +155,7 @@ struct weir_core {
 	uint32_t delivered_count;
 
 	char *items;
-	size_t item_size, item_capacity;
+	size_t item_size, item_capacity, reserved; /* so many items have place in every list */
 	uint32_t item_count, free_head, resident_head, live;
 	uint32_t first, last; /* of the list of all that is not done */
 	uint32_t opens, parts, exclusives;

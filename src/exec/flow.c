@@ -253,6 +253,9 @@ static bool deliver_next(struct weir_core *core)
 /* What held a stage back since the last step. */
 static void count_waits(struct weir_core *core)
 {
+	if (!core->held_back)
+		return;
+	core->held_back = false;
 	for (uint32_t s = 0; s < core->stage_count; s++) {
 		struct stage *stage = &core->stages[s];
 

@@ -10,6 +10,9 @@ int weir_exec_items_reserve(struct weir_core *core, struct weir_error *err)
 {
 	size_t want = (size_t)core->live + ITEMS_A_STEP;
 
+	if (want <= core->reserved)
+		return WEIR_OK;
+	want += want / 2;
 	if (want > core->item_capacity &&
 	    weir_list_grow((void **)&core->items, core->item_size, &core->item_capacity, want, core->account, err))
 		return err->code;
@@ -18,7 +21,10 @@ int weir_exec_items_reserve(struct weir_core *core, struct weir_error *err)
 			return err->code;
 	if (weir_list_reserve(&core->spillable, core->account, err, want))
 		return err->code;
-	return weir_list_reserve(&core->deliveries, core->account, err, want);
+	if (weir_list_reserve(&core->deliveries, core->account, err, want))
+		return err->code;
+	core->reserved = want;
+	return WEIR_OK;
 }
 
 uint32_t weir_exec_item_new(struct weir_core *core, uint32_t stage)

@@ -105,6 +105,7 @@ const char *weir_wait_name(enum weir_wait wait)
 
 void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by)
 {
+	core->held_back = true;
 	core->stages[stage].held_by = (uint8_t)(by + 1);
 	core->stages[stage].held_since = core->now;
 }
