@@ -260,6 +260,20 @@ def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
     return _by_schema(Blocks("Limit", list(_limited(run.collect(parts), count)), run.build.state.id))
 
 
+def one_row_in(op: Op) -> Op:
+    """The plan with one row for its first function: what its columns are can be seen by that, unless the row is dropped on
+    its way."""
+    steps = chain(op)
+    first = next((i for i, step in enumerate(steps) if isinstance(step, Call)), None)
+    if first is None:
+        return Limit(op, 1)
+    made: Op = Limit(steps[first].input, 1)  # type: ignore[arg-type]
+    for step in steps[first:]:
+        if not isinstance(step, (Repartition, RepartitionRows)):
+            made = with_input(step, made)
+    return Limit(made, 1)
+
+
 def as_batch(block: Block | Batch) -> Batch:
     """A block's rows: it comes back from disk if it was there."""
     take = getattr(block, "batch", None)

@@ -183,8 +183,9 @@ class Dataset(Transforms):
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())
-        for batch in self._new_run(Limit(op, 1)):
-            return Schema(batch)
+        for plan in (_run.one_row_in(op), Limit(op, 1)):
+            for batch in self._new_run(plan):
+                return Schema(batch)
         return None
 
     def columns(self, fetch_if_missing: bool = True) -> list[str] | None:

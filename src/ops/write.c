@@ -258,6 +258,26 @@ static int choose_writer(const struct write_config *config, const struct weir_wr
 	return WEIR_OK;
 }
 
+/* Whoever reads them back would have to unpickle what is in a file. */
+static int refuse_objects(const struct weir_schema *schema, struct weir_error *err)
+{
+	static const char object[] = "weir.python_object";
+
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		uint32_t size = 0;
+		const char *name = weir_metadata_get(&schema->fields[i].metadata, "ARROW:extension:name", &size);
+
+		if (!name || size != sizeof(object) - 1 || memcmp(name, object, size) != 0)
+			continue;
+		weir_error_set(err, WEIR_E_UNSUPPORTED,
+			       "the column '%s' holds Python objects, which are not written: make text, numbers or bytes of it, or "
+			       "drop it",
+			       schema->fields[i].name);
+		return err->code;
+	}
+	return WEIR_OK;
+}
+
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
 	const struct weir_writer_ops *writer;
@@ -273,6 +293,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	code = choose_writer(config, &writer, &one_file, err);
 	if (!code)
 		code = weir_write_text_check(&config->text, writer, err);
+	if (!code)
+		code = refuse_objects(node->schema, err);
 	return code ? code
 		    : weir_write_text_codec(writer, config->target, config->codec_given, config->codec, &around, err);
 }

@@ -277,10 +277,10 @@ def test_everything_as_arrow(mixed):
 def test_streams_for_polars_and_duckdb(mixed):
     polars = pytest.importorskip("polars")
     assert polars.DataFrame(mixed.select_columns(["n", "s"])).rows() == [(i, str(i)) for i in range(10)]
-    assert polars.from_arrow(weir.range(3))["id"].to_list() == [0, 1, 2]
+    assert polars.from_arrow(weir.range(3)).to_list() == [{"id": 0}, {"id": 1}, {"id": 2}]
     duckdb = pytest.importorskip("duckdb")
     ds = weir.range(10)
-    assert duckdb.sql("select sum(id) from ds").fetchone() == (45,)
+    assert duckdb.sql("select sum(id) from ds").fetchall() == [(45,)]
 
 
 # ---- aggregates ----

@@ -1,0 +1,62 @@
+"""The examples in the docstrings and in the documents run, and everything public has one."""
+import doctest
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+import weir
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ["weir", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset",
+           "weir.datasource", "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
+           "weir.aggregate"]
+NEEDS = {"weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"]}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    for needed in NEEDS.get(name, ()):
+        pytest.importorskip(needed)
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0
+
+
+@pytest.mark.parametrize("name", ["quickstart.md", "python.md"])
+def test_documents(name):
+    for needed in ("pandas", "pyarrow", "torch"):
+        pytest.importorskip(needed)
+    text = (ROOT / "docs" / name).read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    test = doctest.DocTestParser().get_doctest("\n".join(b for b in blocks if ">>>" in b), {}, name, name, 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.tries > 0 and runner.failures == 0
+
+
+def public():
+    for name in weir.__all__:
+        thing = getattr(weir, name)
+        if inspect.ismodule(thing):
+            continue
+        yield name, thing
+        if inspect.isclass(thing) and not issubclass(thing, BaseException):
+            for key, value in vars(thing).items():
+                if not key.startswith("_") and (inspect.isfunction(value) or isinstance(value, (property, staticmethod, classmethod))):
+                    yield f"{name}.{key}", getattr(value, "__func__", value)
+
+
+def test_everything_public_is_described():
+    missing = [name for name, thing in public() if not inspect.getdoc(thing)]
+    assert missing == []
+
+
+def test_functions_and_methods_have_examples():
+    exempt = {"iter_torch_batches", "to_pandas", "to_arrow", "num_blocks", "context", "name", "set_name", "get_dataset_id", "copy",
+              "has_serializable_lineage", "serialize_lineage", "deserialize_lineage", "get_internal_block_refs", "execution_plan"}
+    missing = [name for name, thing in public() if (name.startswith("Dataset.") or inspect.isfunction(thing) and "." not in name)
+               and name.partition(".")[2] not in exempt and ">>>" not in inspect.getdoc(thing)]
+    assert missing == []
