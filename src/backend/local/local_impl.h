@@ -33,6 +33,9 @@ struct weir_session {
 	struct weir_log_sink log;
 	char *spill_dir; /* NULL: the default */
 	_Atomic uint32_t refs;
+	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
+	 * right within a moment. */
+	_Atomic int64_t lanes_used, chunks_booked;
 	pthread_mutex_t lock; /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
@@ -180,6 +183,7 @@ struct weir_local_run {
 	struct local_failure failure; /* that the run ended over */
 	bool has_failure;
 	uint32_t failure_stage;
+	int64_t told_used, told_booked; /* its part of the session's sums */
 	int64_t held; /* charged to the session before the run, and so not in the budget */
 	int64_t budget; /* of a run that has the session for itself */
 	bool listed;  /* among the session's runs */

@@ -192,7 +192,10 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 		return code;
 	options.limit = session->memory_limit;
 	/* What the session holds already (listings, footers, blocks) is not there for grants; half of the limit always is. */
-	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes;
+	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes -
+		    atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
+		    atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+	run->held = run->held > 0 ? run->held : 0;
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
 	options.budget = run->budget = session->memory_limit - SESSION_RESERVE - run->held;
@@ -358,31 +361,44 @@ void weir_local_return_free(struct weir_local_run *run)
 		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 }
 
+/* Its part of what the session's runs use. */
+static void tell_session(struct weir_local_run *run, int64_t used, int64_t booked)
+{
+	atomic_fetch_add_explicit(&run->session->lanes_used, used - run->told_used, memory_order_relaxed);
+	atomic_fetch_add_explicit(&run->session->chunks_booked, booked - run->told_booked, memory_order_relaxed);
+	run->told_used = used;
+	run->told_booked = booked;
+}
+
 /* What the kernel sees beyond what the lanes' accounts explain, and what the store keeps warm or for later. */
 static void measure(struct weir_local_run *run)
 {
+	struct weir_session *session = run->session;
 	struct weir_mem_stats stats;
 	struct weir_store_stats store = {0};
-	struct weir_core_stats core;
+	struct weir_core_stats core = {0};
 	struct weir_error ignored = {0};
-	int64_t anon, shmem, beyond;
+	int64_t anon, shmem, beyond, used = 0;
 
 	weir_local_return_free(run);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return;
-	weir_mem_stats(run->session->mem, &stats);
-	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
-	beyond = anon - run->session->rss_start - stats.warm - SESSION_RESERVE - run->held;
+	weir_mem_stats(session->mem, &stats);
 	for (uint32_t s = 0; s < run->stage_count; s++)
 		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
-			beyond -= atomic_load_explicit(&run->stages[s].lanes[i].account.used, memory_order_relaxed);
+			used += atomic_load_explicit(&run->stages[s].lanes[i].account.used, memory_order_relaxed);
+	weir_core_stats(run->core, &core);
+	tell_session(run, used, run->store ? core.resident + core.granted : 0);
+	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
+	beyond = anon - session->rss_start - stats.warm - SESSION_RESERVE - run->held -
+		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
 		weir_store_stats(run->store, &store);
-		weir_core_stats(run->core, &core);
-		/* What is resident and not the executor's: blocks that are kept, and what the user holds, which is not ours. */
-		store.resident -= store.held_by_user + core.resident + core.granted;
-		beyond += store.warm + (store.resident > run->held ? store.resident - run->held : 0);
+		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
+		store.resident -= store.held_by_user +
+				  atomic_load_explicit(&session->chunks_booked, memory_order_relaxed) + run->held;
+		beyond += store.warm + (store.resident > 0 ? store.resident : 0);
 	}
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
 }
@@ -477,6 +493,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	pthread_mutex_unlock(&run->lock);
 	delist(run);
 	join_threads(run);
+	tell_session(run, 0, 0);
 	weir_local_chunks_free(run);
 	if (!code && run->end_code) {
 		*err = run->error;
