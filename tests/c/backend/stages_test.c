@@ -23,6 +23,17 @@
 
 #include "backend/test_worker.h"
 
+/* Little memory: as much as a few plain workers need. Instrumented ones take several times that for themselves. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TIGHT (640 << 20)
+#define TIGHT_ROWS "40M"
+enum { TIGHT_COUNT = 40000000 };
+#else
+#define TIGHT (144 << 20)
+#define TIGHT_ROWS "12M"
+enum { TIGHT_COUNT = 12000000 };
+#endif
+
 static char folder[] = "/tmp/weir_stages_XXXXXX";
 
 static struct weir_session *open_session(int64_t memory_limit, uint32_t threads)
@@ -517,8 +528,8 @@ static void expect_blocks(struct weir_session *session, struct weir_block *const
 
 static void test_kept_and_read_again(void **state)
 {
-	/* 8 million rows of 8 bytes are more than the quarter of memory that may stay in it. */
-	struct weir_session *session = open_session(144 << 20, 2);
+	/* Rows of 8 bytes, more than the quarter of memory that may stay in it. */
+	struct weir_session *session = open_session(TIGHT, 2);
 	struct weir_store_stats stats;
 	struct weir_store *store;
 	struct weir_error err = {0};
@@ -532,7 +543,7 @@ static void test_kept_and_read_again(void **state)
 		size_t count;
 		int64_t rows = 0;
 
-		chain(flow, "range 8M");
+		chain(flow, "range " TIGHT_ROWS);
 		if (with_call)
 			call(flow, "add 3");
 		task = start(flow, API_END_BLOCKS);
@@ -545,12 +556,12 @@ static void test_kept_and_read_again(void **state)
 			kept[i] = weir_block_ref(blocks[i]);
 			rows += kept[i]->row_count;
 		}
-		assert_int_equal(rows, 8000000);
+		assert_int_equal(rows, TIGHT_COUNT);
 		finish(task);
 		assert_int_equal(weir_session_store(session, &store, &err), 0);
 		weir_store_stats(store, &stats);
 		assert_true(stats.spilled > 0);
-		expect_blocks(session, kept, count, 8000000, with_call ? 3 : 0);
+		expect_blocks(session, kept, count, TIGHT_COUNT, with_call ? 3 : 0);
 		for (size_t i = 0; i < count; i++)
 			weir_block_unref(kept[i]);
 		weir_store_stats(store, &stats);
@@ -563,16 +574,16 @@ static void test_kept_and_read_again(void **state)
 /* A slow second function and little memory: what waits in between is spilled, and comes back. */
 static void test_little_memory(void **state)
 {
-	struct weir_session *session = open_session(144 << 20, 2);
+	struct weir_session *session = open_session(TIGHT, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_task *task;
 
 	(void)state;
-	chain(flow, "range 12M");
+	chain(flow, "range " TIGHT_ROWS);
 	call_with(flow, "repeat 1", (struct weir_call){.memory = 16 << 20});
 	call_with(flow, "add 4", (struct weir_call){.memory = 16 << 20});
 	task = start(flow, API_END_COLLECT);
-	expect_rows(task, 0, 12000000, 4);
+	expect_rows(task, 0, TIGHT_COUNT, 4);
 	finish(task);
 	weir_flow_free(flow);
 	weir_session_close(session);
