@@ -189,8 +189,9 @@ static PyObject *block_get_nbytes(PyObject *self, void *Py_UNUSED(closure))
 }
 
 static PyMethodDef block_methods[] = {
-	{"batch", block_batch, METH_NOARGS, "batch()\n--\n\nIts rows; they stay in memory as long as the Batch lives."},
-	{"schema", block_schema, METH_NOARGS, "schema()\n--\n\nAs Batch.schema."},
+	{"batch", block_batch, METH_NOARGS,
+	 "batch($self)\n--\n\nIts rows; they stay in memory as long as the Batch lives."},
+	{"schema", block_schema, METH_NOARGS, "schema($self)\n--\n\nAs Batch.schema."},
 	{NULL, NULL, 0, NULL},
 };
 

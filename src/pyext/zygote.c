@@ -95,13 +95,37 @@ static void zygote_dealloc(PyObject *object)
 	struct zygote_object *self = (struct zygote_object *)object;
 	PyTypeObject *type = Py_TYPE(object);
 
-	if (pyext_here(self->pid)) {
+	if (self->kept && pyext_here(self->pid)) {
 		Py_BEGIN_ALLOW_THREADS;
 		pyext_zygote_release(self->kept);
 		Py_END_ALLOW_THREADS;
 	}
 	PyObject_Free(self);
 	Py_DECREF(type);
+}
+
+static int need_open(struct zygote_object *self)
+{
+	if (pyext_need_here(self->pid, "Zygote"))
+		return -1;
+	if (self->kept)
+		return 0;
+	PyErr_SetString(PyExc_ValueError, "the Zygote is closed");
+	return -1;
+}
+
+static PyObject *zygote_close(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct zygote_object *self = (struct zygote_object *)object;
+	struct kept_zygote *kept = self->kept;
+
+	self->kept = NULL;
+	if (kept && pyext_here(self->pid)) {
+		Py_BEGIN_ALLOW_THREADS;
+		pyext_zygote_release(kept);
+		Py_END_ALLOW_THREADS;
+	}
+	Py_RETURN_NONE;
 }
 
 void *pyext_zygote_keep(PyObject *module, PyObject *object, const struct weir_launcher **launcher)
@@ -112,7 +136,7 @@ void *pyext_zygote_keep(PyObject *module, PyObject *object, const struct weir_la
 		PyErr_Format(PyExc_TypeError, "the launcher must be a Zygote, not %R", (PyObject *)Py_TYPE(object));
 		return NULL;
 	}
-	if (pyext_need_here(self->pid, "Zygote"))
+	if (need_open(self))
 		return NULL;
 	atomic_fetch_add_explicit(&self->kept->refs, 1, memory_order_relaxed);
 	*launcher = weir_zygote_launcher(self->kept->zygote);
@@ -123,7 +147,7 @@ static PyObject *zygote_get_pid(PyObject *object, void *Py_UNUSED(closure))
 {
 	struct zygote_object *self = (struct zygote_object *)object;
 
-	return pyext_need_here(self->pid, "Zygote") ? NULL : PyLong_FromLong(weir_zygote_pid(self->kept->zygote));
+	return need_open(self) ? NULL : PyLong_FromLong(weir_zygote_pid(self->kept->zygote));
 }
 
 static PyObject *zygote_get_restarts(PyObject *object, void *Py_UNUSED(closure))
@@ -134,6 +158,12 @@ static PyObject *zygote_get_restarts(PyObject *object, void *Py_UNUSED(closure))
 		       ? NULL
 		       : PyLong_FromUnsignedLongLong(weir_zygote_restarts(self->kept->zygote));
 }
+
+static PyMethodDef zygote_methods[] = {
+	{"close", zygote_close, METH_NOARGS,
+	 "close($self)\n--\n\nLets go of the process: it ends when no flow and no run needs it any more."},
+	{NULL, NULL, 0, NULL},
+};
 
 static PyGetSetDef zygote_properties[] = {
 	{"pid", zygote_get_pid, NULL, "Of the process.", NULL},
@@ -147,6 +177,7 @@ static PyType_Slot zygote_slots[] = {
 	 "object."},
 	{Py_tp_new, zygote_new},
 	{Py_tp_dealloc, zygote_dealloc},
+	{Py_tp_methods, zygote_methods},
 	{Py_tp_getset, zygote_properties},
 	{0, NULL},
 };

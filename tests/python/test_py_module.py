@@ -110,6 +110,7 @@ def test_two_interpreters_in_turn_have_their_own_types():
     assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.full
 def test_the_stub_says_what_is_there(weir_build, tmp_path):
     pytest.importorskip("mypy")
     env = dict(os.environ, MYPYPATH=str(weir_build / "python"))
