@@ -16,6 +16,7 @@ struct gather {
 	int64_t dims; /* −1: none seen */
 	int64_t nulls, total;
 	bool same_shape;
+	PyObject *dtype; /* of the array before: borrowed, only compared */
 };
 
 static int refuse(struct pyext_values *v, const struct weir_error *err)
@@ -30,12 +31,18 @@ static bool is_null(PyObject *value)
 }
 
 /* 0, 1: not of a dtype that tensors have, −1. */
-static int check_dtype(struct pyext_values *v, PyObject *array)
+static int check_dtype(struct gather *g, PyObject *array)
 {
+	struct pyext_values *v = g->v;
 	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *text = NULL;
 	const char *chars;
 	int answer = -1;
 
+	/* Those of plain numbers exist once, and live on. */
+	if (dtype && dtype == g->dtype && (PyObject *)Py_TYPE(array) == v->numpy.ndarray) {
+		Py_DECREF(dtype);
+		return 0;
+	}
 	if (dtype)
 		text = PyObject_GetAttr(dtype, v->names.str); /* "<f4" */
 	chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
@@ -44,6 +51,10 @@ static int check_dtype(struct pyext_values *v, PyObject *array)
 					 !strcmp(chars + 1, "f12") || PyObject_HasAttrString(array, "mask")
 				 ? 1
 				 : 0;
+	g->dtype = NULL;
+	for (int id = WEIR_BOOL; !answer && id <= WEIR_DOUBLE; id++)
+		if (dtype == v->numpy.dtypes[id])
+			g->dtype = dtype;
 	Py_XDECREF(text);
 	Py_XDECREF(dtype);
 	return answer;
@@ -54,7 +65,7 @@ static int look(struct gather *g, PyObject *array)
 	PyObject *shape;
 	int64_t size = 1;
 	Py_ssize_t dims;
-	int answer = check_dtype(g->v, array);
+	int answer = check_dtype(g, array);
 
 	if (answer)
 		return answer;

@@ -233,8 +233,8 @@ out:
 
 /* ---- shapes ---- */
 
-int tensor_wrap(struct pyext_values *v, struct weir_array *items, const int64_t *sizes, int dims, int64_t rows,
-		struct column_out *out)
+static int tensor_wrap(struct pyext_values *v, struct weir_array *items, const int64_t *sizes, int dims, int64_t rows,
+		       struct column_out *out)
 {
 	struct weir_field item = {.name = "item", .type = items->type, .nullable = true};
 	struct weir_error err = {0};
@@ -322,7 +322,8 @@ static int64_t read_sizes(struct pyext_values *v, PyObject *array, int64_t *size
 	return dims;
 }
 
-int column_from_ndarray(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
+/* Any array: put in order first, or taken value by value. */
+static int column_of_any(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
 {
 	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *whole = NULL;
 	int64_t sizes[TENSOR_DIMS_MAX + 1], dims;
@@ -372,4 +373,52 @@ out:
 	Py_XDECREF(whole);
 	Py_XDECREF(dtype);
 	return answer;
+}
+
+/* What most arrays are: numbers in C order and in this machine's. One look at the buffer tells; 1: it is not so. */
+static int column_in_order(struct pyext_values *v, PyObject *array, struct column_out *out)
+{
+	struct weir_buffer values = {0};
+	struct weir_array *items;
+	enum weir_type_id id;
+	int64_t sizes[TENSOR_DIMS_MAX], count = 1;
+	int dims, failed;
+	Py_buffer view;
+
+	if (PyObject_GetBuffer(array, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT)) {
+		PyErr_Clear();
+		return 1;
+	}
+	id = buffer_id(&view);
+	dims = view.ndim;
+	if (id == WEIR_NULL || id == WEIR_BOOL || dims < 1 || dims > TENSOR_DIMS_MAX || !view.len ||
+	    (uintptr_t)view.buf % (uintptr_t)view.itemsize) {
+		PyBuffer_Release(&view);
+		return 1;
+	}
+	for (int i = 0; i < dims; i++) {
+		sizes[i] = view.shape[i];
+		count *= sizes[i];
+	}
+	values = (struct weir_buffer){.data = view.buf, .size = (uint64_t)view.len};
+	values.owner = python_owner_buffer(v, &view);
+	if (!values.owner)
+		return -1;
+	items = flat_array(v, weir_type_of(id), count, &values);
+	if (!items)
+		return -1;
+	if (dims == 1) {
+		out->array = items;
+		return 0;
+	}
+	failed = tensor_wrap(v, items, sizes + 1, dims - 1, sizes[0], out);
+	weir_array_unref(items);
+	return failed;
+}
+
+int column_from_ndarray(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
+{
+	int answer = (PyObject *)Py_TYPE(array) == v->numpy.ndarray ? column_in_order(v, array, out) : 1;
+
+	return answer > 0 ? column_of_any(v, name, array, out) : answer;
 }

@@ -72,6 +72,18 @@ struct weir_batch *pyext_batch_from_columns(PyObject *module, PyObject *columns)
 	return batch_from_columns(values_of_module(module), columns, -1);
 }
 
+static PyObject *memory(PyObject *module, PyObject *unused)
+{
+	struct pyext_values *v = values_of_module(module);
+
+	(void)unused;
+	values_drain(v);
+	return PyLong_FromLongLong(weir_account_used(v->account));
+}
+
+PyDoc_STRVAR(
+	memory_doc,
+	"batch_memory($module, /)\n--\n\nBytes of the batches that were made of Python values; borrowed memory is not in it.");
 PyDoc_STRVAR(from_rows_doc,
 	     "batch_from_rows($module, rows, /)\n--\n\nA Batch of a list of mappings: columns in the order in which their "
 	     "names appear, missing ones null.");
@@ -96,6 +108,7 @@ static PyMethodDef functions[] = {
 	 from_arrow_doc},
 	{"batch_concat", values_concat, METH_O, concat_doc},
 	{"batch_stream", values_stream, METH_VARARGS, stream_doc},
+	{"batch_memory", memory, METH_NOARGS, memory_doc},
 	{NULL, NULL, 0, NULL},
 };
 
