@@ -24,6 +24,7 @@ MAGIC = b"wzyg"
 FORK, FORKED, ENDED = 1, 2, 3
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NAME = 15
+F_SETSIG = 10
 
 
 def _message(*numbers: int) -> bytes:
@@ -228,6 +229,18 @@ def _kill(pid: int) -> None:
         return
 
 
+def _die_with_driver(is_on: bool) -> None:
+    """While modules are imported nobody listens to the driver, and there are no workers yet to be taken along: the kernel
+    ends this process when the driver's end of the lifeline hangs up."""
+    import fcntl
+
+    flags = fcntl.fcntl(LIFELINE, fcntl.F_GETFL)
+    if is_on:
+        fcntl.fcntl(LIFELINE, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(LIFELINE, F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(LIFELINE, fcntl.F_SETFL, flags | os.O_ASYNC if is_on else flags & ~os.O_ASYNC)
+
+
 def _begin(words: list[str]) -> None:
     # Opened until 4 is taken: nothing that is received may have the number of a place that it is to go to.
     while (null := os.open(os.devnull, os.O_RDWR)) <= LIFELINE:
@@ -236,6 +249,7 @@ def _begin(words: list[str]) -> None:
     os.close(null)
     os.set_inheritable(CONTROL, False)
     os.set_inheritable(LIFELINE, False)
+    _die_with_driver(True)
     signal.signal(signal.SIGINT, _ignore)
     paths, preload = _options(words)
     for path in paths:
@@ -252,6 +266,7 @@ def _begin(words: list[str]) -> None:
     libc.prctl(PR_SET_NAME, b"weir-zygote", 0, 0, 0)
     _tune_malloc(libc)
     _load(preload)
+    _die_with_driver(False)
 
 
 def _begin_worker() -> None:

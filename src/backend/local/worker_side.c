@@ -722,7 +722,7 @@ static void fill_failure(struct weir_worker_side *side, struct weir_side_task *t
 			 const void *payload, uint64_t size, struct worker_message *message)
 {
 	struct weir_error err = {0};
-	uint8_t *room;
+	uint8_t *room = NULL;
 
 	message->code = (uint32_t)code;
 	snprintf(message->text, sizeof(message->text), "%s", text);
