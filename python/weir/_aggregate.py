@@ -1,26 +1,238 @@
-"""sum, min, max, mean and std over a whole Dataset."""
+"""Aggregates over a whole Dataset: sum, min, max, mean, std, absmax, count.
+
+The engine's step ``summarise`` gives a row for each part of the input: how many rows, nulls and NaN a column has there,
+the least and the greatest value, and the sums as bytes that lose nothing (src/ops/summary.h). Here they are put
+together. Parts may have a column in different types (a function gave int64 in one block, double or only null in
+another): whole numbers are added as Python's, floats as fractions, so the result is the same whatever the parts were.
+"""
 
 from __future__ import annotations
 
+import datetime
+import decimal
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from weir._plan import quoted
+from weir._expr_literals import quote_name
+from weir._plan import Op, Step
 
 if TYPE_CHECKING:
+    from weir.aggregate import AggregateFn
     from weir.dataset import Dataset
+
+_DIGITS, _SQUARE_DIGITS = 68, 136  # of base 2 ** 32, the lowest standing for 2 ** -1074, of squares 2 ** -2148
+_INTEGER, _REAL, _DECIMAL = 1, 2, 3
+
+
+class Summarise(Step):
+    """What is known of each part."""
+
+    __slots__ = ()
+    kind = "Aggregate"
+
+    def __init__(self, input: Op, words: Sequence[str]) -> None:
+        super().__init__(input, "summarise", words, "Aggregate")
+
+    @property
+    def keeps_rows(self) -> bool:
+        return False
 
 
 def whole(ds: Dataset, function: str, columns: list[str] | None, ignore_nulls: bool, ddof: int) -> Any:
     """A value, or a dict of them for several columns; None for a Dataset without rows."""
-    schema = ds.schema()
-    if schema is None:
-        return None
+    from weir import aggregate
+
+    kinds: dict[str, type[AggregateFn]] = {
+        "sum": aggregate.Sum, "min": aggregate.Min, "max": aggregate.Max, "mean": aggregate.Mean, "std": aggregate.Std,
+    }
     if columns is None:
-        columns = schema.names
-    for name in columns:
-        if name not in schema.names:
-            raise ValueError(
-                f"You specified the column '{name}', but there's no such column in the dataset. The dataset has columns: "
-                f"{schema.names}"
-            )
-    raise NotImplementedError(quoted(function))
+        schema = ds.schema()
+        if schema is None:
+            return None
+        columns = list(schema.names)
+    made = [kinds[function](name, ignore_nulls=ignore_nulls) for name in columns]
+    for item in made:
+        item.ddof = ddof
+    result = aggregated(ds, made)
+    return next(iter(result.values())) if result is not None and len(result) == 1 else result
+
+
+def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | None:
+    """The results by name; None for a Dataset without rows."""
+    names = [item.name for item in items]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise ValueError(f"two aggregations have the name {sorted(twice)[0]!r}: give one of them an alias_name")
+    if not items:
+        raise ValueError("aggregate needs at least one aggregation")
+    columns = list(dict.fromkeys(item.on for item in items if item.on is not None))
+    # count() alone still needs a row for each part.
+    words = [
+        f'"{i}" = {item._function}({"" if item.on is None else quote_name(item.on)})' for i, item in enumerate(items)
+    ]
+    parts: list[dict[str, Any]] = []
+    run = ds._new_run(Summarise(ds._op, words))
+    try:
+        for batch in run:
+            parts.extend(batch.rows())
+    except KeyError as error:
+        raise ValueError(
+            f"You specified the column {_missing(error, columns)!r}, but there's no such column in the dataset."
+        ) from error
+    if not parts:
+        return None
+    rows = sum(part["rows"] for part in parts)
+    merged = {name: Merged(parts, i) for i, name in enumerate(columns)}
+    return {item.name: _result(item, merged[item.on] if item.on is not None else None, rows) for item in items}
+
+
+def _missing(error: KeyError, columns: list[str]) -> str:
+    named = getattr(error, "column", None)
+    return str(named) if named else next((c for c in columns if c in str(error)), str(error))
+
+
+def _result(item: AggregateFn, column: Merged | None, rows: int) -> Any:
+    if column is None:
+        return rows
+    if item._function == "count":
+        return column.count if item.ignore_nulls else rows
+    if not column.count or (column.nulls and not item.ignore_nulls):
+        return None
+    if item._function == "sum":
+        return column.sum()
+    if item._function == "mean":
+        return column.mean()
+    if item._function == "std":
+        return column.std(item.ddof)
+    bounds = column.bounds()
+    if bounds is None:
+        return math.nan  # there are values, and all are NaN
+    if item._function == "absmax":
+        return max(map(abs, bounds))
+    return bounds[0] if item._function == "min" else bounds[1]
+
+
+class Merged:
+    """One column's summaries of all parts."""
+
+    def __init__(self, parts: Iterable[dict[str, Any]], number: int) -> None:
+        self.count = self.nulls = 0
+        self._bounds: list[Any] = []
+        self.integers = self.integer_squares = 0
+        self.reals = self.real_squares = self.decimal_reals = Fraction(0)
+        self.decimals: decimal.Decimal | None = None
+        self.special = {"nan": False, "plus": False, "minus": False}
+        self.has_reals = False
+        self.scale: int | None = None  # of durations: digits of a second
+        self.durations = 0
+        for part in parts:
+            nulls = part[f"{number}:nulls"]
+            self.nulls += nulls
+            self.count += part["rows"] - nulls
+            if part["rows"] == nulls:
+                continue
+            self._bounds += [value for side in ("least", "greatest")
+                             if (value := part.get(f"{number}:{side}")) is not None]
+            sums = part.get(f"{number}:sums")
+            if sums is not None:
+                self._add(bytes(sums))
+
+    def _add(self, data: bytes) -> None:
+        kind, scale = struct.unpack_from("<Ii", data)
+        if kind == _INTEGER:
+            total = int.from_bytes(data[8:24], "little", signed=True)
+            if scale >= 0:
+                self.durations += total * 10 ** (9 - scale)
+                self.scale = max(scale, self.scale or 0)
+                return
+            self.integers += total
+            self.integer_squares += int.from_bytes(data[24:48], "little")
+        elif kind == _DECIMAL:
+            total = int.from_bytes(data[8:40], "little", signed=True)
+            with decimal.localcontext(prec=200):
+                self.decimals = (self.decimals or decimal.Decimal(0)) + decimal.Decimal(total).scaleb(-scale)
+            if len(data) > 40:  # the floats nearest to the decimals, for std
+                self.decimal_reals += _fraction(data, 48)
+                self.real_squares += _fraction(data, 48 + _DIGITS * 8, squares=True)
+        elif kind == _REAL:
+            self.has_reals = True
+            nan, plus, minus, has_squares = data[8:12]
+            self.special = {key: self.special[key] or bool(flag)
+                            for key, flag in zip(self.special, (nan, plus, minus), strict=True)}
+            self.reals += _fraction(data, 16)
+            if has_squares:
+                self.real_squares += _fraction(data, 16 + _DIGITS * 8, squares=True)
+
+    def _special(self) -> float | None:
+        """What NaN and infinities make of a sum; None: there are none."""
+        if self.special["nan"] or (self.special["plus"] and self.special["minus"]):
+            return math.nan
+        return math.inf if self.special["plus"] else -math.inf if self.special["minus"] else None
+
+    def _exact(self) -> Fraction:
+        return self.reals + self.integers + (Fraction(self.decimals) if self.decimals is not None else 0)
+
+    def sum(self) -> Any:
+        if self.scale is not None:
+            return datetime.timedelta(microseconds=self.durations // 1000)
+        if self.has_reals:
+            special = self._special()
+            return _float(self._exact()) if special is None else special
+        if self.decimals is not None:
+            with decimal.localcontext(prec=200):
+                return self.decimals + self.integers
+        return self.integers
+
+    def mean(self) -> Any:
+        if self.scale is not None:
+            return datetime.timedelta(microseconds=self.durations // 1000) / self.count
+        special = self._special()
+        if special is not None:
+            return special
+        if self.decimals is not None and not self.has_reals:
+            with decimal.localcontext(prec=38):
+                return (self.decimals + self.integers) / self.count
+        return _float(self._exact() / self.count)
+
+    def std(self, ddof: int) -> float:
+        if self.count <= ddof or self._special() is not None:
+            return math.nan
+        total = self.reals + self.integers + self.decimal_reals
+        squares = self.real_squares + self.integer_squares
+        variance = (squares - total * total / self.count) / (self.count - ddof)
+        return _root(variance) if variance > 0 else 0.0
+
+    def bounds(self) -> tuple[Any, Any] | None:
+        if not self._bounds:
+            return None
+        try:
+            return min(self._bounds), max(self._bounds)
+        except TypeError as error:
+            kinds = sorted({type(value).__name__ for value in self._bounds})
+            raise TypeError(f"a column with values of {' and '.join(kinds)} has no least and no greatest") from error
+
+
+def _fraction(data: bytes, at: int, squares: bool = False) -> Fraction:
+    digits = struct.unpack_from(f"<{_SQUARE_DIGITS}Q" if squares else f"<{_DIGITS}q", data, at)
+    return Fraction(sum(digit << (32 * i) for i, digit in enumerate(digits) if digit), 1 << (2148 if squares else 1074))
+
+
+def _float(value: Fraction) -> float:
+    """The nearest float, infinite past the largest."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _root(value: Fraction) -> float:
+    """The square root of a fraction, which itself may be too large or too small for a float."""
+    shift = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
+    scaled = value / (Fraction(4) ** shift)
+    try:
+        return math.ldexp(math.sqrt(scaled.numerator / scaled.denominator), shift)
+    except OverflowError:
+        return math.inf

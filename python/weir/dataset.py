@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from weir._weir import Batch
+    from weir.aggregate import AggregateFn
     from weir.iterator import DataIterator, IterationTimes
 
 
@@ -280,6 +281,22 @@ class Dataset(Transforms):
         if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof < 0:
             raise ValueError(f"ddof is an integer of at least 0, not {ddof!r}")
         return self._aggregate("std", on, ignore_nulls, ddof)
+
+    def aggregate(self, *aggs: AggregateFn) -> dict[str, Any] | None:
+        """Several aggregations in one pass, by their names; None when there are no rows.
+
+        >>> import weir
+        >>> from weir.aggregate import Max, Sum
+        >>> weir.range(10).aggregate(Sum("id"), Max("id"))
+        {'sum(id)': 45, 'max(id)': 9}
+        """
+        from weir import _aggregate
+        from weir.aggregate import AggregateFn
+
+        for agg in aggs:
+            if not isinstance(agg, AggregateFn):
+                raise TypeError(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
+        return _aggregate.aggregated(self, aggs)
 
     def _aggregate(self, function: str, on: Any, ignore_nulls: bool, ddof: int = 1) -> Any:
         from weir import _aggregate

@@ -384,6 +384,11 @@ static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *t
 			err, WEIR_E_INVALID,
 			"nothing becomes of the rows: end the flow with weir_flow_write, or take them with "
 			"weir_flow_rows, weir_flow_stream or weir_flow_count");
+	/* A sink may have a result, which is handed out as rows are. */
+	if ((end == API_END_COLLECT || end == API_END_EITHER) && ends && weir_result_set(weir_plan_root(plan), &consumer)) {
+		task->gives_rows = true;
+		return WEIR_OK;
+	}
 	if (end == API_END_NONE || end == API_END_CHAIN || (end == API_END_EITHER && ends))
 		return WEIR_OK;
 	code = weir_plan_add(plan, end == API_END_COUNT ? "count" : "collect", &(struct weir_words){0}, err);

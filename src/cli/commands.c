@@ -71,7 +71,7 @@ static bool gives_result(const struct weir_plan *plan)
 {
 	const char *verb = weir_plan_root(plan)->op->verb;
 
-	return strcmp(verb, "sample") == 0 || strcmp(verb, "profile") == 0;
+	return strcmp(verb, "sample") == 0 || strcmp(verb, "profile") == 0 || strcmp(verb, "aggregate") == 0;
 }
 
 static void print_count(struct weir_job *job)

@@ -74,10 +74,7 @@ int cli_result(const struct cli *cli, struct weir_job *job, struct weir_error *e
 	int code;
 
 	weir_text_init(&text, account);
-	if (strcmp(root->op->verb, "sample") == 0)
-		weir_sample_set(root, &consumer);
-	else
-		weir_profile_set(root, &consumer);
+	weir_result_set(root, &consumer);
 	code = cli_run(cli, job, err);
 	if (!code)
 		schema = weir_schema_ref(weir_plan_root(job->plan)->schema);

@@ -25,6 +25,19 @@ void weir_collect_set(struct weir_node *node, const struct weir_consumer *consum
 	*(struct weir_consumer *)node->config = *consumer;
 }
 
+bool weir_result_set(struct weir_node *node, const struct weir_consumer *consumer)
+{
+	if (node->op == &weir_op_sample)
+		weir_sample_set(node, consumer);
+	else if (node->op == &weir_op_profile)
+		weir_profile_set(node, consumer);
+	else if (node->op == &weir_op_aggregate)
+		weir_aggregate_set(node, consumer);
+	else
+		return false;
+	return true;
+}
+
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
 	node->config = weir_arena_alloc_zero(env->arena, sizeof(struct weir_consumer), err);

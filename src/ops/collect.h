@@ -21,9 +21,12 @@ struct weir_consumer {
 /* On a node of the verb "collect". The consumer must outlive the run. */
 void weir_collect_set(struct weir_node *node, const struct weir_consumer *consumer);
 
-/* On a node of the verb "sample" or "profile": the result goes there when the run has ended, as one batch. */
+/* On a node of the verb "sample", "profile" or "aggregate": the result goes there when the run has ended, as one batch. */
 void weir_sample_set(struct weir_node *node, const struct weir_consumer *consumer);
 void weir_profile_set(struct weir_node *node, const struct weir_consumer *consumer);
+void weir_aggregate_set(struct weir_node *node, const struct weir_consumer *consumer);
+/* The same for whichever of them the node is; false: it is none. */
+bool weir_result_set(struct weir_node *node, const struct weir_consumer *consumer);
 
 /* On a node of the verb "batches": takes the source over; its batches must have the schema (referenced). */
 int weir_batches_set(struct weir_op_env *env, struct weir_node *node, const struct weir_schema *schema,

@@ -9,7 +9,7 @@
 extern const struct weir_op weir_op_read, weir_op_range, weir_op_filter, weir_op_select, weir_op_with, weir_op_rename,
 	weir_op_drop, weir_op_limit, weir_op_union, weir_op_count, weir_op_write, weir_op_collect, weir_op_batches,
 	weir_op_sample, weir_op_profile, weir_op_check, weir_op_transform, weir_op_source, weir_op_blocks,
-	weir_op_chunks, weir_op_keep;
+	weir_op_chunks, weir_op_keep, weir_op_aggregate, weir_op_summarise;
 
 /* words.c */
 /* Checks the number of arguments and that every option is in the NULL-terminated list `options` ("mode=" takes a value,
@@ -23,6 +23,10 @@ int weir_parse_count(const char *text, int64_t *out, struct weir_error *err);
 /* Splits "a, b,c" at commas outside quotes and brackets; each part trimmed and in the arena. */
 int weir_words_split(struct weir_op_env *env, const char *text, const char *const **out, uint32_t *count,
 		     struct weir_error *err);
+
+/* A column's name as it is written: trims blanks and one pair of quotes around the whole, in which a backslash stands before a
+ * quote or a backslash. In the arena; NULL with err set. */
+char *weir_words_name(struct weir_op_env *env, const char *begin, const char *end, struct weir_error *err);
 
 /* For operators that have nothing to save. */
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err);

@@ -13,6 +13,7 @@
 #include "arrow/print.h"
 #include "expr/scalar.h"
 #include "ops/collect.h"
+#include "ops/extremes.h"
 #include "ops/ops_impl.h"
 
 #include <math.h>
@@ -25,16 +26,9 @@ enum {
 	COLUMNS_WIDE = 128, /* from here on the smaller number */
 };
 
-struct bound {
-	bool known;
-	struct weir_scalar value;
-	uint8_t *bytes; /* owned copy of what value.bytes points to */
-	size_t capacity;
-};
-
 struct column_profile {
 	uint64_t nulls;
-	struct bound least, greatest;
+	struct weir_bound least, greatest;
 	uint8_t *registers; /* NULL: nested, not estimated */
 	/* The dictionary whose values were looked at last, and which of them. */
 	uint64_t dictionary_id;
@@ -168,8 +162,8 @@ static void profile_release(struct profile *profile)
 	for (uint32_t i = 0; profile->columns && i < profile->column_count; i++) {
 		struct column_profile *column = &profile->columns[i];
 
-		weir_free(account, column->least.bytes, column->least.capacity);
-		weir_free(account, column->greatest.bytes, column->greatest.capacity);
+		weir_bound_release(&column->least, account);
+		weir_bound_release(&column->greatest, account);
 		weir_free(account, column->registers, (size_t)1 << profile->register_bits);
 		weir_free(account, column->seen, column->seen_words * sizeof(*column->seen));
 	}
@@ -211,45 +205,15 @@ static void profile_reset(struct profile *profile)
 	}
 }
 
-static bool has_bytes(const struct weir_type *type)
-{
-	type = weir_type_values(type);
-	return type->layout == WEIR_LAYOUT_BYTES || type->id == WEIR_FIXED_BINARY;
-}
-
-static int bound_set(struct bound *bound, const struct weir_scalar *value, struct weir_account *account,
-		     struct weir_error *err)
-{
-	size_t size = has_bytes(value->type) ? value->bytes.size : 0;
-
-	if (size > bound->capacity) {
-		uint8_t *bytes = weir_realloc(account, bound->bytes, bound->capacity, size, err);
-
-		if (!bytes)
-			return err->code;
-		bound->bytes = bytes;
-		bound->capacity = size;
-	}
-	bound->value = *value;
-	bound->value.type = weir_type_values(value->type);
-	bound->known = true;
-	if (has_bytes(value->type)) {
-		if (size)
-			memcpy(bound->bytes, weir_view_bytes(&value->bytes), size);
-		bound->value.bytes = weir_view_make(bound->bytes ? bound->bytes : (const uint8_t *)"", (uint32_t)size);
-	}
-	return WEIR_OK;
-}
-
 static int bounds_take(struct column_profile *column, const struct weir_scalar *least, const struct weir_scalar *greatest,
 		       struct weir_account *account, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
 	if (!column->least.known || weir_scalar_compare(least, &column->least.value) < 0)
-		code = bound_set(&column->least, least, account, err);
+		code = weir_bound_set(&column->least, least, account, err);
 	if (!code && (!column->greatest.known || weir_scalar_compare(greatest, &column->greatest.value) > 0))
-		code = bound_set(&column->greatest, greatest, account, err);
+		code = weir_bound_set(&column->greatest, greatest, account, err);
 	return code;
 }
 
@@ -298,120 +262,6 @@ static void count_hash(uint8_t *registers, uint32_t bits, uint64_t hash)
 		*cell = rank;
 }
 
-/* Places of the least and the greatest of values[rows[…]]; a NaN is neither. */
-#define EXTREMES(name, type)                                                                                           \
-	static bool extremes_##name(const void *values, const uint32_t *rows, uint32_t count, uint32_t *least,         \
-				    uint32_t *greatest)                                                                \
-	{                                                                                                              \
-		const type *items = values;                                                                            \
-		bool found = false;                                                                                    \
-                                                                                                                       \
-		for (uint32_t i = 0; i < count; i++) {                                                                 \
-			type value = items[rows[i]];                                                                   \
-                                                                                                                       \
-			if (value != value)                                                                            \
-				continue;                                                                              \
-			if (!found || value < items[*least])                                                           \
-				*least = rows[i];                                                                      \
-			if (!found || value > items[*greatest])                                                        \
-				*greatest = rows[i];                                                                   \
-			found = true;                                                                                  \
-		}                                                                                                      \
-		return found;                                                                                          \
-	}
-EXTREMES(i8, int8_t)
-EXTREMES(i16, int16_t)
-EXTREMES(i32, int32_t)
-EXTREMES(i64, int64_t)
-EXTREMES(u8, uint8_t)
-EXTREMES(u16, uint16_t)
-EXTREMES(u32, uint32_t)
-EXTREMES(u64, uint64_t)
-EXTREMES(f32, float)
-EXTREMES(f64, double)
-
-static bool extremes_view(const void *values, const uint32_t *rows, uint32_t count, uint32_t *least, uint32_t *greatest)
-{
-	const struct weir_view *views = values;
-
-	*least = *greatest = rows[0];
-	for (uint32_t i = 1; i < count; i++) {
-		if (weir_view_compare(&views[rows[i]], &views[*least]) < 0)
-			*least = rows[i];
-		else if (weir_view_compare(&views[rows[i]], &views[*greatest]) > 0)
-			*greatest = rows[i];
-	}
-	return true;
-}
-
-/* Of types that are rarer or wider. */
-static bool extremes_any(const struct weir_column *column, const uint32_t *rows, uint32_t count, uint32_t *least,
-			 uint32_t *greatest)
-{
-	struct weir_scalar low, high, value;
-	bool found = false;
-
-	for (uint32_t i = 0; i < count; i++) {
-		weir_scalar_load(column, rows[i], &value);
-		if (weir_scalar_compare(&value, &value) != 0) /* NaN */
-			continue;
-		if (!found || weir_scalar_compare(&value, &low) < 0) {
-			low = value;
-			*least = rows[i];
-		}
-		if (!found || weir_scalar_compare(&value, &high) > 0) {
-			high = value;
-			*greatest = rows[i];
-		}
-		found = true;
-	}
-	return found;
-}
-
-static bool extremes(const struct weir_column *column, const uint32_t *rows, uint32_t count, uint32_t *least,
-		     uint32_t *greatest)
-{
-	const struct weir_type *type = weir_type_values(column->type);
-	const void *values = column->values;
-
-	switch (type->id) {
-	case WEIR_INT8:
-		return extremes_i8(values, rows, count, least, greatest);
-	case WEIR_INT16:
-		return extremes_i16(values, rows, count, least, greatest);
-	case WEIR_INT32:
-	case WEIR_DATE32:
-	case WEIR_TIME32:
-		return extremes_i32(values, rows, count, least, greatest);
-	case WEIR_INT64:
-	case WEIR_DATE64:
-	case WEIR_TIME64:
-	case WEIR_TIMESTAMP:
-	case WEIR_DURATION:
-		return extremes_i64(values, rows, count, least, greatest);
-	case WEIR_UINT8:
-		return extremes_u8(values, rows, count, least, greatest);
-	case WEIR_UINT16:
-		return extremes_u16(values, rows, count, least, greatest);
-	case WEIR_UINT32:
-		return extremes_u32(values, rows, count, least, greatest);
-	case WEIR_UINT64:
-		return extremes_u64(values, rows, count, least, greatest);
-	case WEIR_FLOAT:
-		return extremes_f32(values, rows, count, least, greatest);
-	case WEIR_DOUBLE:
-		return extremes_f64(values, rows, count, least, greatest);
-	case WEIR_INTERVAL_MONTHS:
-	case WEIR_INTERVAL_DAY_TIME:
-	case WEIR_INTERVAL_MONTH_DAY_NANO:
-	case WEIR_NULL:
-		return false; /* without an order */
-	default:
-		return type->layout == WEIR_LAYOUT_BYTES ? extremes_view(values, rows, count, least, greatest)
-							 : extremes_any(column, rows, count, least, greatest);
-	}
-}
-
 static void count_values(const struct weir_column *column, const uint32_t *rows, uint32_t count, uint8_t *registers,
 			 uint32_t bits)
 {
@@ -453,7 +303,7 @@ static int take_values(struct profile *profile, struct column_profile *column, c
 	if (count == 0)
 		return WEIR_OK;
 	count_values(values, rows, count, column->registers, profile->register_bits);
-	if (!extremes(values, rows, count, &least, &greatest))
+	if (!weir_extremes(values, rows, count, &least, &greatest))
 		return WEIR_OK;
 	weir_scalar_load(values, least, &low);
 	weir_scalar_load(values, greatest, &high);
@@ -607,7 +457,7 @@ static void split_abort(void *state)
 }
 
 /* A bound as text, through an array of one value, so that it reads as it would in a table. */
-static int put_bound(struct weir_builder *out, const struct bound *bound, struct weir_account *account,
+static int put_bound(struct weir_builder *out, const struct weir_bound *bound, struct weir_account *account,
 		     struct weir_error *err)
 {
 	struct weir_builder one = {0};
@@ -620,7 +470,7 @@ static int put_bound(struct weir_builder *out, const struct bound *bound, struct
 		return weir_builder_null(out, 1, err);
 	weir_text_init(&text, account);
 	code = weir_builder_init(&one, weir_type_values(bound->value.type), account, err);
-	if (!code && has_bytes(bound->value.type)) {
+	if (!code && weir_bound_has_bytes(bound->value.type)) {
 		code = bound->value.type->id == WEIR_FIXED_BINARY
 			       ? weir_builder_fixed(&one, weir_view_bytes(&bound->value.bytes), 1, err)
 			       : weir_builder_bytes(&one, weir_view_bytes(&bound->value.bytes), bound->value.bytes.size, err);

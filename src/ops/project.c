@@ -74,34 +74,6 @@ static const char *find_assignment(const char *text)
 	return NULL;
 }
 
-/* Trims blanks and one pair of quotes around the whole, in which a backslash stands before a quote or a backslash. */
-static char *clean_name(struct weir_op_env *env, const char *begin, const char *end, struct weir_error *err)
-{
-	char *name, *to, quote = 0;
-
-	while (begin < end && isspace((unsigned char)*begin))
-		begin++;
-	while (end > begin && isspace((unsigned char)end[-1]))
-		end--;
-	if (end - begin >= 2 && (*begin == '"' || *begin == '\'' || *begin == '`') && end[-1] == *begin) {
-		quote = *begin++;
-		end--;
-	}
-	if (begin == end) {
-		weir_error_set(err, WEIR_E_SYNTAX, "a column name is empty");
-		return NULL;
-	}
-	name = to = weir_arena_strndup(env->arena, begin, (size_t)(end - begin), err);
-	for (const char *p = name; name && quote && quote != '`' && *p; p++) {
-		if (*p == '\\' && (p[1] == '\\' || p[1] == quote))
-			p++;
-		*to++ = *p;
-	}
-	if (name && quote && quote != '`')
-		*to = '\0';
-	return name;
-}
-
 static int item_parse(struct weir_op_env *env, const struct weir_op *op, const char *text, struct item *item,
 		      struct weir_error *err)
 {
@@ -110,15 +82,15 @@ static int item_parse(struct weir_op_env *env, const struct weir_op *op, const c
 	if (!assignment) {
 		if (op == &weir_op_with || op == &weir_op_rename)
 			return weir_error_set(err, WEIR_E_SYNTAX, "'%s' has no '=' (usage: %s)", text, op->usage);
-		item->name = clean_name(env, text, text + strlen(text), err);
+		item->name = weir_words_name(env, text, text + strlen(text), err);
 		return item->name ? WEIR_OK : err->code;
 	}
 	if (op == &weir_op_rename) { /* old=new */
-		item->text = clean_name(env, text, assignment, err);
-		item->name = item->text ? clean_name(env, assignment + 1, text + strlen(text), err) : NULL;
+		item->text = weir_words_name(env, text, assignment, err);
+		item->name = item->text ? weir_words_name(env, assignment + 1, text + strlen(text), err) : NULL;
 		return item->name ? WEIR_OK : err->code;
 	}
-	item->name = clean_name(env, text, assignment, err);
+	item->name = weir_words_name(env, text, assignment, err);
 	item->text = item->name ? weir_arena_strdup(env->arena, assignment + 1, err) : NULL;
 	return item->text ? weir_op_parse_expr(env, item->text, &item->expr, err) : err->code;
 }

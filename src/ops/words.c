@@ -129,3 +129,30 @@ int weir_words_split(struct weir_op_env *env, const char *text, const char *cons
 	*count = n;
 	return WEIR_OK;
 }
+
+char *weir_words_name(struct weir_op_env *env, const char *begin, const char *end, struct weir_error *err)
+{
+	char *name, *to, quote = 0;
+
+	while (begin < end && isspace((unsigned char)*begin))
+		begin++;
+	while (end > begin && isspace((unsigned char)end[-1]))
+		end--;
+	if (end - begin >= 2 && (*begin == '"' || *begin == '\'' || *begin == '`') && end[-1] == *begin) {
+		quote = *begin++;
+		end--;
+	}
+	if (begin == end) {
+		weir_error_set(err, WEIR_E_SYNTAX, "a column name is empty");
+		return NULL;
+	}
+	name = to = weir_arena_strndup(env->arena, begin, (size_t)(end - begin), err);
+	for (const char *p = name; name && quote && quote != '`' && *p; p++) {
+		if (*p == '\\' && (p[1] == '\\' || p[1] == quote))
+			p++;
+		*to++ = *p;
+	}
+	if (name && quote && quote != '`')
+		*to = '\0';
+	return name;
+}

@@ -1,4 +1,4 @@
-/* Sinks whose result is one batch for the program (sample, profile): what they give, and that every failing allocation ends
+/* Sinks whose result is one batch for the program (sample, profile, aggregate): what they give, and that every failing allocation ends
  * the run with an error and leaves nothing (leaks are ASan's to find). */
 #include "base/fault.h"
 #include "ops/collect.h"
@@ -35,10 +35,7 @@ static int64_t run(const char *chain, struct weir_error *err)
 	if (!code) {
 		struct weir_node *root = weir_plan_root(job.plan);
 
-		if (strcmp(root->op->verb, "sample") == 0)
-			weir_sample_set(root, &consumer);
-		else
-			weir_profile_set(root, &consumer);
+		assert_true(weir_result_set(root, &consumer));
 		code = weir_job_prepare(&job, err);
 	}
 	if (!code)
@@ -59,6 +56,10 @@ static const struct {
 } chains[] = {
 	{"range 50000 then with 's = concat(\"row \", str(id)), f = id / 7' then sample 6000", 6000},
 	{"range 9000 then with 's = concat(\"a longer row \", str(id)), n = None if id % 3 == 0 else id' then profile", 3},
+	{"range 9000 then with 's = concat(\"a longer row \", str(id)), f = id / 7, n = None if id % 3 == 0 else id, "
+	 "d = literal(\"1.50\", \"decimal128(5, 2)\"), t = literal(\"2024-01-01\", \"date32\")' then aggregate "
+	 "'sum(id), mean(f), std(f), std(n, 0), min(s), max(s), sum(d), std(d), max(t), absmax(f), count(n), count()'",
+	 1},
 };
 enum { CHAIN_COUNT = sizeof(chains) / sizeof(chains[0]) };
 
@@ -71,6 +72,7 @@ static void test_results(void **state)
 		assert_int_equal(run(chains[i].chain, &err), chains[i].rows);
 	assert_int_equal(run("range 10 then sample 20", &err), 10);
 	assert_int_equal(run("range 0 then sample 20", &err), 0);
+	assert_int_equal(run("range 0 then aggregate 'sum(id)' 'count()'", &err), 1);
 }
 
 static void test_nobody_takes_the_rows(void **state)

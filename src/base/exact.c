@@ -1,0 +1,128 @@
+#include "base/exact.h"
+
+#include <math.h>
+
+void weir_exact_settle(struct weir_exact *sum)
+{
+	int64_t carry = 0;
+
+	for (uint32_t i = 0; i + 1 < WEIR_EXACT_DIGITS; i++) {
+		int64_t digit = sum->digits[i] + carry;
+
+		carry = digit >> 32;
+		sum->digits[i] = digit & 0xffffffff;
+	}
+	sum->digits[WEIR_EXACT_DIGITS - 1] += carry; /* the sign is here */
+	sum->adds = 0;
+}
+
+void weir_exact_merge(struct weir_exact *to, const struct weir_exact *from)
+{
+	struct weir_exact settled = *from;
+
+	weir_exact_settle(&settled);
+	weir_exact_settle(to);
+	for (uint32_t i = 0; i < WEIR_EXACT_DIGITS; i++)
+		to->digits[i] += settled.digits[i];
+	weir_exact_settle(to);
+	to->has_nan |= from->has_nan;
+	to->has_plus |= from->has_plus;
+	to->has_minus |= from->has_minus;
+}
+
+/* The sum without its sign, settled: no digit is negative. */
+static bool magnitude(const struct weir_exact *sum, struct weir_exact *out)
+{
+	bool is_negative;
+
+	*out = *sum;
+	weir_exact_settle(out);
+	is_negative = out->digits[WEIR_EXACT_DIGITS - 1] < 0;
+	for (uint32_t i = 0; is_negative && i < WEIR_EXACT_DIGITS; i++)
+		out->digits[i] = -out->digits[i];
+	weir_exact_settle(out);
+	return is_negative;
+}
+
+static bool is_special(const struct weir_exact *sum, double *out)
+{
+	if (!sum->has_nan && !sum->has_plus && !sum->has_minus)
+		return false;
+	*out = sum->has_nan || (sum->has_plus && sum->has_minus) ? (double)NAN
+	       : sum->has_plus                                   ? (double)INFINITY
+								 : -(double)INFINITY;
+	return true;
+}
+
+double weir_exact_value(const struct weir_exact *sum)
+{
+	struct weir_exact settled;
+	unsigned __int128 top = 0;
+	bool is_negative, rest = false;
+	int32_t at = WEIR_EXACT_DIGITS - 1;
+	double value;
+
+	if (is_special(sum, &value))
+		return value;
+	is_negative = magnitude(sum, &settled);
+	while (at > 2 && !settled.digits[at])
+		at--;
+	/* Three digits have more bits than a double; what is below them only decides halves. */
+	for (int32_t i = at; i >= at - 2; i--)
+		top = top << 32 | (uint64_t)settled.digits[i];
+	for (int32_t i = 0; i < at - 2; i++)
+		rest |= settled.digits[i] != 0;
+	value = ldexp((double)(top | rest), 32 * (at - 2) - 1074);
+	return is_negative ? -value : value;
+}
+
+weir_wide_float weir_exact_wide(const struct weir_exact *sum)
+{
+	struct weir_exact settled;
+	weir_wide_float value = 0;
+	double special;
+	bool is_negative;
+
+	if (is_special(sum, &special))
+		return special;
+	is_negative = magnitude(sum, &settled);
+	for (uint32_t i = WEIR_EXACT_DIGITS; i-- > 0;)
+		value = value * 0x1p32 + (weir_wide_float)settled.digits[i];
+	value *= 0x1p-1074;
+	return is_negative ? -value : value;
+}
+
+void weir_exact_squares_settle(struct weir_exact_squares *sum)
+{
+	uint64_t carry = 0;
+
+	for (uint32_t i = 0; i < WEIR_EXACT_SQUARE_DIGITS; i++) {
+		uint64_t digit = sum->digits[i] + carry;
+
+		carry = digit >> 32;
+		sum->digits[i] = digit & 0xffffffff;
+	}
+	sum->adds = 0; /* 2^64 of the largest squares leave the last digit empty */
+}
+
+void weir_exact_squares_merge(struct weir_exact_squares *to, const struct weir_exact_squares *from)
+{
+	struct weir_exact_squares settled = *from;
+
+	weir_exact_squares_settle(&settled);
+	weir_exact_squares_settle(to);
+	for (uint32_t i = 0; i < WEIR_EXACT_SQUARE_DIGITS; i++)
+		to->digits[i] += settled.digits[i];
+	weir_exact_squares_settle(to);
+}
+
+weir_wide_float weir_exact_squares_wide(const struct weir_exact_squares *sum)
+{
+	struct weir_exact_squares settled = *sum;
+	weir_wide_float value = 0;
+
+	weir_exact_squares_settle(&settled);
+	for (uint32_t i = WEIR_EXACT_SQUARE_DIGITS; i-- > 0;)
+		value = value * 0x1p32 + (weir_wide_float)settled.digits[i];
+	return value * 0x1p-1074 * 0x1p-1074;
+}

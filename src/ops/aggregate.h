@@ -1,0 +1,65 @@
+/* aggregate: what "total = sum(price)" says, for the operators that compute it. */
+#ifndef WEIR_OPS_AGGREGATE_H
+#define WEIR_OPS_AGGREGATE_H
+
+#include "ops/ops_impl.h"
+#include "ops/summary.h"
+
+enum weir_aggregate_function {
+	WEIR_COUNT,
+	WEIR_SUM,
+	WEIR_MIN,
+	WEIR_MAX,
+	WEIR_ABSMAX,
+	WEIR_MEAN,
+	WEIR_STD,
+};
+
+struct weir_aggregate_item {
+	const char *text; /* as written, for saving */
+	const char *name; /* of the result */
+	enum weir_aggregate_function function;
+	const char *column; /* NULL: count() */
+	int64_t ddof;
+	uint32_t summary; /* which of the summaries; UINT32_MAX: none */
+};
+
+/* Items of a verb, and the columns whose summaries they need, each once. */
+struct weir_aggregates {
+	uint32_t item_count, column_count;
+	struct weir_aggregate_item *items;
+	const char **columns;
+	uint32_t *wants; /* by column: weir_summary_wants */
+};
+
+int weir_aggregates_parse(struct weir_op_env *env, const struct weir_words *words, struct weir_aggregates *out,
+			  struct weir_error *err);
+int weir_aggregates_save(const struct weir_aggregates *aggregates, struct weir_save *save, struct weir_error *err);
+int weir_aggregates_load(struct weir_op_env *env, struct weir_load *load, struct weir_aggregates *out,
+			 struct weir_error *err);
+int weir_aggregates_describe(const struct weir_aggregates *aggregates, struct weir_text *out, struct weir_error *err);
+/* The columns are there, and of types for which the functions are defined. */
+int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			  struct weir_error *err);
+/* Rules of both operators: only the columns are needed, and what comes out stays. */
+int weir_aggregates_needs(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			  struct weir_columns *needed, struct weir_error *err);
+
+/* A lane's summaries, one a column; rows are pushed into all of them. */
+struct weir_summaries {
+	struct weir_account *account;
+	struct weir_arena arena; /* of one vector */
+	uint32_t count;
+	struct weir_summary *items;
+	uint32_t *numbers; /* of their columns in vectors */
+	uint64_t rows;
+	uint32_t rows_place[WEIR_VECTOR_ROWS];
+};
+
+int weir_summaries_init(struct weir_summaries *summaries, const struct weir_aggregates *aggregates,
+			const struct weir_schema *schema, struct weir_account *account, struct weir_error *err);
+void weir_summaries_reset(struct weir_summaries *summaries);
+void weir_summaries_release(struct weir_summaries *summaries);
+int weir_summaries_push(struct weir_summaries *summaries, struct weir_vector *vector, struct weir_error *err);
+
+#endif
