@@ -1,5 +1,6 @@
-#include "vector/kernels.h"
 #include "ops/summary.h"
+
+#include "vector/kernels.h"
 
 #include <math.h>
 
