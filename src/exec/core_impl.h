@@ -110,9 +110,10 @@ struct slot {
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
 	int64_t asked;
-	int64_t kept;    /* lanes: memory kept between tasks */
-	int64_t memory;  /* workers: private memory as booked */
-	int64_t leaving; /* of it, what is expected back when it is dead */
+	int64_t kept;     /* lanes: memory kept between tasks */
+	int64_t memory;   /* workers: private memory as booked */
+	int64_t measured; /* the last that was measured of this process; 0: nothing yet */
+	int64_t leaving;  /* of it, what is expected back when it is dead */
 	uint64_t wait_since, busy_since;
 };
 
@@ -144,12 +145,12 @@ struct weir_core {
 	bool preserve_order, has_consumer;
 	bool started, ordered, ended;
 	bool held_back; /* some stage has something to wait for */
-	bool quiet; /* bundles are not looked at: the list is being cut */
+	bool quiet;     /* bundles are not looked at: the list is being cut */
 	bool cutting, cut_all;
-	uint32_t stage_count, slot_count;
-	struct stage *stages;   /* stage_count */
-	struct heap deliveries; /* chunks that wait for the consumer */
-	struct heap spillable;  /* spill.c; kept from the first spill on */
+	uint32_t stage_count, slot_count; /* slots: tasks that can be in hands at once */
+	struct stage *stages;             /* stage_count */
+	struct heap deliveries;           /* chunks that wait for the consumer */
+	struct heap spillable;            /* spill.c; kept from the first spill on */
 	bool spills;
 	uint32_t delivered[DELIVER_AHEAD];
 	uint32_t delivered_count;

@@ -49,7 +49,7 @@
 #define WEIR_ATTEMPTS_MAX 3
 #define WEIR_KILLS_MAX 10
 #define WEIR_REBUILD_ATTEMPT (1u << 16) /* attempts from here on run a split again for the sake of one lost chunk */
-#define WEIR_WINDOW_SPLITS 2 /* finished splits per lane that may wait for an earlier one */
+#define WEIR_WINDOW_SPLITS 2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
 
 enum weir_stage_kind { WEIR_STAGE_LANES, WEIR_STAGE_WORKERS };
 

@@ -516,6 +516,7 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 		if (is_lanes(stage) || slot->state != SLOT_UP || slot->generation != event->generation)
 			return;
 		estimate(stage, slot, event->bytes);
+		slot->measured = event->bytes;
 		core->workers -= slot->memory;
 		slot->memory = event->bytes > stage->spec.slot_memory ? event->bytes : stage->spec.slot_memory;
 		core->workers += slot->memory;

@@ -40,9 +40,8 @@ static bool window_allows(const struct weir_core *core, uint32_t stage, uint32_t
 	if (stage > 0 || index != NO_ITEM || !(core->ordered || core->preserve_order))
 		return true;
 	front = weir_exec_front(core);
-	return front == NO_ITEM ||
-	       core->split_next - item_at(core, front)->path[0] <
-		       (uint64_t)WEIR_WINDOW_SPLITS * core->stages[0].spec.slots + core->parts + MUTANT(14);
+	return front == NO_ITEM || core->split_next - item_at(core, front)->path[0] <
+					   (uint64_t)WEIR_WINDOW_SPLITS * core->slot_count + core->parts + MUTANT(14);
 }
 
 static bool downstream_allows(const struct weir_core *core, uint32_t stage, uint32_t index)

@@ -38,6 +38,7 @@ void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32
 	slot->state = SLOT_STARTING;
 	slot->generation++;
 	slot->given = slot->idle = 0;
+	slot->measured = 0;
 	emit(core, (struct weir_action){.kind = WEIR_DO_START_WORKER,
 					.stage = stage_index,
 					.slot = slot_index,
@@ -94,24 +95,36 @@ static const char *how_it_died(int code, char *buffer, size_t size)
 	return buffer;
 }
 
+/* Nothing, where it was never measured: it did not live that long. */
+static const char *how_much_it_had(const struct weir_core *core, const struct slot *slot, char *buffer, size_t size)
+{
+	char has[24], limit[24];
+
+	buffer[0] = 0;
+	if (slot->measured)
+		snprintf(buffer, size, ", with %s of memory (limit %s)",
+			 weir_format_bytes(slot->measured, has, sizeof(has)),
+			 weir_format_bytes(core->limit, limit, sizeof(limit)));
+	return buffer;
+}
+
 /* A kill from outside says little about the batch that was hit, unless it is always the same one. When the others of its
  * stage were hit as often since, it is a storm, and the count begins again. */
 static void blame(struct weir_core *core, struct stage *stage, uint32_t index, const struct weir_event *event)
 {
 	struct item *item = item_at(core, index);
-	char how[48], memory[24], limit[24];
+	const struct slot *slot = &stage->slots[item->slot];
+	char how[48], memory[64];
 
 	core->stats.retries++;
 	stage->stats.retries++;
-	weir_format_bytes(stage->slots[item->slot].memory, memory, sizeof(memory));
-	weir_format_bytes(core->limit, limit, sizeof(limit));
 	if (event->death == WEIR_DEATH_OWN) {
 		if (++item->own_deaths >= WEIR_ATTEMPTS_MAX + MUTANT(11))
 			weir_exec_fail(core, index, WEIR_E_WORKER,
-				       "%s: a batch of split %" PRIu64
-				       " ended its worker %d times, last %s, with %s of memory (limit %s)",
+				       "%s: a batch of split %" PRIu64 " ended its worker %d times, last %s%s",
 				       stage->spec.name, item->path[0], WEIR_ATTEMPTS_MAX,
-				       how_it_died(event->code, how, sizeof(how)), memory, limit);
+				       how_it_died(event->code, how, sizeof(how)),
+				       how_much_it_had(core, slot, memory, sizeof(memory)));
 		return;
 	}
 	if (item->kills == 0)
@@ -125,12 +138,12 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, c
 	if (stage->kills - item->kills_before >= 2 * (uint64_t)item->kills)
 		item->kills = 0;
 	else
-		weir_exec_fail(
-			core, index, WEIR_E_WORKER,
-			"%s: the worker was killed from outside %d times while it ran a batch of split %" PRIu64
-			", last %s, with %s of memory (limit %s): the system had no memory left, or somebody's hand",
-			stage->spec.name, WEIR_KILLS_MAX, item->path[0], how_it_died(event->code, how, sizeof(how)),
-			memory, limit);
+		weir_exec_fail(core, index, WEIR_E_WORKER,
+			       "%s: the worker was killed from outside %d times while it ran a batch of split %" PRIu64
+			       ", last %s%s: the system had no memory left, or somebody's hand",
+			       stage->spec.name, WEIR_KILLS_MAX, item->path[0],
+			       how_it_died(event->code, how, sizeof(how)),
+			       how_much_it_had(core, slot, memory, sizeof(memory)));
 }
 
 void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)

@@ -479,10 +479,13 @@ void sim_check_grant(struct world *world, const struct weir_action *action)
 /* The window: what waits for an earlier split must stay few, where order is kept. */
 void sim_check_cut(struct world *world)
 {
-	uint64_t window = (uint64_t)WEIR_WINDOW_SPLITS * world->config.stages[0].slots;
+	uint64_t window = 0;
 	struct place front;
 
 	PROMISE(world, !world->winding_down, "a split asked for while everything is stopped");
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		window += (uint64_t)WEIR_WINDOW_SPLITS * world->config.stages[s].slots *
+			  (sim_is_lanes(world, s) ? 1 : world->config.stages[s].in_flight_max);
 	/* What waits to be one task waits as one. */
 	for (size_t i = 0; i < world->chunks.count; i++)
 		window += sim_bundles(world, world->chunks.items[i].place.length - 1) && !world->chunks.items[i].done;
