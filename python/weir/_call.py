@@ -185,13 +185,13 @@ def _from_concurrency(spec: CallSpec) -> dict[str, int]:
 
 # ---- at the start of a run ----
 
-def prepare(spec: CallSpec, session: Any = None) -> dict[str, Any]:
+def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[str, Any]:
     """What Flow.call takes: the fields of a call step, and setup=(fd, size). The caller closes the descriptor after
-    it. `session`: asked for num_gpus, when it has it."""
+    it. `session`: asked for num_gpus, when it has it. `gpus_before`: what steps of the same run have already."""
     if not spec.name:
         check(spec)
     context = spec.context
-    setup = _setup.write({**function_head(spec), **world(spec, session)}, function_objects(spec), spec.name)
+    setup = _setup.write({**function_head(spec), **world(spec, session, gpus_before)}, function_objects(spec), spec.name)
     is_auto = spec.batch_size == "auto"
     return {
         "name": spec.name, **pool_sizes(spec),
@@ -277,7 +277,16 @@ def _retried(context: Any) -> dict[str, Any] | None:
             "all": wanted is True}
 
 
-def world(spec: CallSpec, session: Any = None) -> dict[str, Any]:
+def gpus_of(spec: CallSpec) -> float:
+    """How many GPUs a step has when its pool is at its smallest.
+
+    >>> gpus_of(CallSpec("map", len, num_gpus=0.5)), gpus_of(CallSpec("map", len))
+    (0.5, 0.0)
+    """
+    return float(spec.num_gpus or 0) * max(1, pool_sizes(spec)["slots_min"])
+
+
+def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[str, Any]:
     """What a worker of this run sees of the world: the driver's, as it is now, and runtime_env on top."""
     env = spec.runtime_env or {}
     folder = env.get("working_dir")
@@ -295,9 +304,11 @@ def world(spec: CallSpec, session: Any = None) -> dict[str, Any]:
         if spec.num_cpus is not None or name not in environ:
             environ[name] = str(threads)
     environ.update(env.get("env_vars") or {})
+    gpus = gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []
+    first = int(gpus_before) % len(gpus) if gpus else 0
     return {"sys_path": path, "cwd": cwd, "environ": environ, "argv": list(getattr(sys, "argv", [""])),
             "threads": threads, "num_gpus": float(spec.num_gpus or 0),
-            "gpus": gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []}
+            "gpus": gpus[first:] + gpus[:first]}
 
 
 def gpu_pool(declared: float | None = None) -> list[str]:

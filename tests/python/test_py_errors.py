@@ -323,6 +323,10 @@ def test_gpu_slots(monkeypatch):
     pool = ["0", "1"]
     assert [_worker.visible_gpus(pool, 0.5, i) for i in range(4)] == [["0"], ["0"], ["1"], ["1"]]
     assert [_worker.visible_gpus(pool, 1, i) for i in range(2)] == [["0"], ["1"]]
+    class Session:
+        num_gpus = 2
+    spec = CallSpec("map", len, num_gpus=1)
+    assert [_call.world(spec, Session(), before)["gpus"] for before in (0, 1, 2)] == [["0", "1"], ["1", "0"], ["0", "1"]]
     assert _worker.visible_gpus(["0", "1", "2"], 2, 0) == ["0", "1"] and _worker.visible_gpus([], 1, 0) == []
 
 
