@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
+ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 _RUNTIME_ENV = ("env_vars", "working_dir")
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -196,7 +197,9 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
     return {
         "name": spec.name, **pool_sizes(spec),
         "batch_rows": spec.batch_size if isinstance(spec.batch_size, int) else 0,
-        "chunk_bytes": AUTO_BYTES if is_auto else 0,
+        "chunk_bytes": AUTO_BYTES if is_auto else ROWS_BYTES if spec.kind != "map_batches" else 0,
+        # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
+        "fine": int(spec.kind != "map_batches" or isinstance(spec.batch_size, int)),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "setup": setup,

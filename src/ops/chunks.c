@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 8 << 20, ROWS_MAX = 1 << 24 };
+enum { CHUNK_BYTES = 8 << 20, ROWS_MAX = 1 << 24, ROWS_FINE = 16 };
 
 struct chunks_sink {
 	struct weir_account *account;
@@ -110,8 +110,17 @@ static void choose_rows(struct chunks_lane *lane)
 	int64_t batch = sink->options.batch_rows, rows = chunk_bytes(sink) / (int64_t)(row_bytes ? row_bytes : 1);
 
 	rows = rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : rows;
-	if (batch)
+	if (sink->options.is_fine && batch) {
+		rows = batch;
+	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
+	} else if (sink->options.is_fine) {
+		/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is
+		 * soon large enough for many. */
+		int64_t fine = lane->rows_done / 4 > ROWS_FINE ? lane->rows_done / 4 : ROWS_FINE;
+
+		rows = rows < fine ? rows : fine;
+	}
 	lane->rows_wanted = rows;
 }
 
@@ -275,6 +284,12 @@ static int push_in_pieces(struct chunks_lane *lane, struct weir_vector *vector, 
 	return code;
 }
 
+/* Whether chunks end at the row that was chosen, and not with the vector that it is in. */
+static bool is_exact(const struct chunks_sink *sink)
+{
+	return sink->options.batch_rows || sink->options.is_fine;
+}
+
 static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
@@ -285,7 +300,7 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	}
 	if (lane->rows_skip == 0 &&
 	    weir_gather_rows(lane->gather) + vector->selection.count <=
-		    lane->rows_wanted + (lane->sink->options.batch_rows ? 0 : (int64_t)WEIR_VECTOR_ROWS))
+		    lane->rows_wanted + (is_exact(lane->sink) ? 0 : (int64_t)WEIR_VECTOR_ROWS))
 		return gather(lane, vector, err);
 	return push_in_pieces(lane, vector, err);
 }

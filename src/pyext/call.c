@@ -18,8 +18,8 @@ struct call_number {
 	}
 static const struct call_number numbers[] = {
 	NUMBER(slots_min),  NUMBER(slots_max),   NUMBER(slots_first),  NUMBER(in_flight),
-	NUMBER(batch_rows), NUMBER(chunk_bytes), NUMBER(milli_cpus),   NUMBER(milli_gpus),
-	NUMBER(memory),     NUMBER(errored_max), NUMBER(user_retries),
+	NUMBER(batch_rows), NUMBER(chunk_bytes), NUMBER(fine),         NUMBER(milli_cpus),
+	NUMBER(milli_gpus), NUMBER(memory),      NUMBER(errored_max),  NUMBER(user_retries),
 };
 #undef NUMBER
 

@@ -152,6 +152,36 @@ static void test_calls_in_a_row(void **state)
 	weir_session_close(session);
 }
 
+/* How many tasks `call` makes of so many rows. */
+static int64_t tasks_of(const char *range, int64_t rows, struct weir_call call)
+{
+	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_stage_stats stats;
+	struct weir_task *task;
+
+	chain(flow, range);
+	call_with(flow, "add 1", call);
+	task = start(flow, API_END_COLLECT);
+	expect_rows(task, 0, rows, 1);
+	assert_string_equal(api_task_stage_stats(task, 1, &stats), "add 1");
+	finish(task);
+	weir_flow_free(flow);
+	weir_session_close(session);
+	return (int64_t)stats.tasks_done;
+}
+
+static void test_tasks_may_be_fine(void **state)
+{
+	(void)state;
+	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.batch_rows = 10}), 1);
+	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.batch_rows = 10, .fine = 1}), 10);
+	/* 16, 16, 16, 16, 16, 20; then a quarter more each time, until chunk_bytes. */
+	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.fine = 1}), 6);
+	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 1}), 30, 60);
+	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 1, .chunk_bytes = 8000}), 100, 400);
+}
+
 static void test_counting(void **state)
 {
 	struct weir_session *session = open_session(256 << 20, 2);
@@ -777,6 +807,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_call_between_native_steps),
 		cmocka_unit_test(test_calls_in_a_row),
+		cmocka_unit_test(test_tasks_may_be_fine),
 		cmocka_unit_test(test_counting),
 		cmocka_unit_test(test_limit_stops_everything),
 		cmocka_unit_test(test_leaving_early),

@@ -1,0 +1,78 @@
+"""Programs that use weir, run as processes of their own, and what is left of their processes."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+
+def tree_of(pid):
+    """Every process below this one."""
+    parents = {}
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+    found, more = set(), {pid}
+    while more:
+        more = {child for child, parent in parents.items() if parent in more} - found
+        found |= more
+    return found
+
+
+def is_alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def wait_for(condition, seconds=20, what="it"):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come about in {seconds} s"
+        time.sleep(0.005)
+
+
+def all_gone(pids, seconds=5):
+    wait_for(lambda: not any(is_alive(pid) for pid in pids), seconds, f"the end of {sorted(pids)}")
+
+
+class Program:
+    """A script in a folder of its own."""
+
+    def __init__(self, folder, text, *arguments, options=(), env=None, name="script.py"):
+        path = Path(folder) / name
+        path.write_text(textwrap.dedent(text))
+        self.process = subprocess.Popen([sys.executable, *options, str(path), *map(str, arguments)], cwd=folder,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        env={**os.environ, **(env or {})}, start_new_session=True)
+        self.pid = self.process.pid
+
+    def line(self):
+        """The next line that it prints."""
+        text = self.process.stdout.readline()
+        assert text, self.process.stderr.read()
+        return text.strip()
+
+    def wait(self, seconds=60):
+        """Its output, errors and exit code."""
+        out, err = self.process.communicate(timeout=seconds)
+        return out, err, self.process.returncode
+
+    def interrupt(self):
+        os.killpg(self.pid, signal.SIGINT)  # as a terminal does: the whole group
+
+    def tree(self):
+        return tree_of(self.pid) | {self.pid}
+
+
+def output(folder, text, *arguments, **options):
+    """What a script prints; it must succeed."""
+    out, err, code = Program(folder, text, *arguments, **options).wait(120)
+    assert code == 0, f"exit code {code}\n{out}\n{err}"
+    return out
