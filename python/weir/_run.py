@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _session
-from weir._errors import translated
 from weir._plan import (
     Blocks,
     Call,
@@ -49,6 +48,26 @@ if TYPE_CHECKING:
     from weir.context import DataContext
 
 _executions = itertools.count()
+
+
+class translated:
+    """Around what waits for a run: weir._errors.translated, which is imported when there is an error."""
+
+    __slots__ = ("context",)
+
+    def __init__(self, context: DataContext) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if error is not None:
+            from weir._errors import translate
+
+            made = translate(error, self.context)
+            if made is not error:
+                raise made from None
 
 
 class Build:

@@ -223,7 +223,12 @@ def shutdown() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether there is a session, or init() has said how to make one."""
+    """Whether there is a session, or init() has said how to make one.
+
+    >>> import weir
+    >>> weir.range(1).count(), weir.is_initialized()
+    (1, True)
+    """
     return _initialized or _state is not None
 
 

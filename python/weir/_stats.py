@@ -44,7 +44,7 @@ def _physical(op: Op) -> str:
 def _physical_tree(op: Op, fused: bool) -> list[str]:
     group = [op]
     if fused:
-        while _fuses(group[-1]):
+        while _fuses(group):
             group.append(group[-1].input)  # type: ignore[arg-type]
     name = "->".join(o.name for o in reversed(group))
     label = _physical(op)
@@ -67,16 +67,17 @@ def _resources_of(op: Op) -> tuple[Any, ...]:
     return (spec.num_cpus, spec.num_gpus, spec.memory)
 
 
-def _fuses(op: Op) -> bool:
-    """Whether an operator and the one before it run as one."""
-    before = op.input
+def _fuses(group: list[Op]) -> bool:
+    """Whether the last of the group, the last operator first, runs as one with what is before it."""
+    op, before = group[-1], group[-1].input
     if before is None or not isinstance(op, (Call, Step)) or isinstance(before, Blocks):
         return False
     if not isinstance(before, (Call, Step, Source)):
         return False
-    if isinstance(before, Call) and before.spec.is_class:
-        return False
-    return _resources_of(op) == _resources_of(before) or not isinstance(before, Call)
+    if isinstance(before, Call):
+        calls = [o for o in group if isinstance(o, Call)]
+        return not before.spec.is_class and all(_resources_of(o) == _resources_of(before) for o in calls)
+    return True
 
 
 def groups(op: Op) -> list[list[Op]]:
@@ -85,7 +86,7 @@ def groups(op: Op) -> list[list[Op]]:
     at: Op | None = op
     while at is not None:
         group = [at]
-        while _fuses(group[-1]):
+        while _fuses(group):
             group.append(group[-1].input)  # type: ignore[arg-type]
         out.append(group[::-1])
         at = group[-1].input
@@ -157,29 +158,71 @@ def text(ds: Dataset) -> str:
 
 
 def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]]) -> list[dict[str, Any]]:
-    """Figures of each group of operators: of its last one, summed over the parts of the run."""
-    out: list[dict[str, Any]] = [{} for _ in names]
+    """Figures of each group of operators, summed over the parts of the run."""
+    out: list[dict[str, Any]] = [{"waits": {}} for _ in names]
     for part in stats:
-        listed = list(part.get("stages") or [])
-        operators = list(part.get("operators") or [])
-        for i in range(len(names)):
-            figures = listed[i] if len(listed) == len(names) else {}
-            rows = figures.get("rows", part.get("rows_out", 0) if i == len(names) - 1 else part.get("rows_in", 0))
-            if not listed and i < len(names) - 1 and len(operators) > i:
-                rows = operators[i].get("rows_out", rows)
-            tasks = figures.get("tasks", part.get("splits_done", 0) or 1)
-            into = out[i]
-            into["rows"] = into.get("rows", 0) + rows
-            into["tasks"] = into.get("tasks", 0) + tasks
-            into["blocks"] = into.get("blocks", 0) + figures.get("outputs", tasks)
-            into["bytes"] = into.get("bytes", 0) + figures.get("bytes", part.get("bytes_done", 0))
-            into["ns"] = into.get("ns", 0) + figures.get("time_ns", sum(o.get("time_ns", 0) for o in operators))
-            into["rows_in"] = into.get("rows_in", 0) + (0 if i == 0 else out[i - 1].get("rows", 0))
-            into.setdefault("waits", {}).update(figures.get("waits") or {})
-            for key in ("memory_peak", "memory_planned", "workers_peak"):
-                if key in figures:
-                    into[key] = max(into.get(key, 0), figures[key])
+        stages = list(part.get("stages") or [])
+        numbers = _stage_numbers(names, stages)
+        for i, into in enumerate(out):
+            mine = [stages[n] for n in numbers[i]] if numbers else []
+            _add_stage(into, mine, part, is_first=i == 0, is_last=i == len(out) - 1)
     return out
+
+
+def _stage_numbers(names: list[list[Op]], stages: list[dict[str, Any]]) -> list[list[int]] | None:
+    """Which of the engine's stages each group ran in. A call has one of its own; what is native between two shares one. None:
+    the engine ran something else (parts of a union)."""
+    out: list[list[int]] = []
+    at = -1
+    native = False
+    for group in names:
+        mine: list[int] = []
+        for op in group:
+            if isinstance(op, Call):
+                at += 1
+                native = False
+            elif not native:
+                at += 1
+                native = True
+            if at >= len(stages) or (stages[at]["name"] == "native") == isinstance(op, Call):
+                return None
+            if at not in mine:
+                mine.append(at)
+        out.append(mine)
+    return out
+
+
+def _add_stage(
+    into: dict[str, Any], mine: list[dict[str, Any]], part: dict[str, Any], is_first: bool, is_last: bool
+) -> None:
+    def add(key: str, value: int) -> None:
+        into[key] = into.get(key, 0) + value
+
+    if mine:
+        last, first = mine[-1], mine[0]
+        tasks = last["tasks_done"]
+        add("rows", part.get("rows_out", 0) if is_last else last["rows_out"])
+        add("bytes", last["bytes_out"] or part.get("bytes_done", 0))
+        add("rows_in", 0 if is_first else first["rows_in"])
+    else:
+        tasks = part.get("splits_done", 0)
+        add("rows", part.get("rows_out", 0) if is_last else part.get("rows_in", 0))
+        add("bytes", part.get("bytes_done", 0))
+        add("rows_in", 0 if is_first else part.get("rows_in", 0))
+    add("tasks", tasks or 1)
+    add("blocks", tasks or 1)
+    calls = [stage for stage in mine if stage["name"] != "native"]
+    native = sum(o.get("time_ns", 0) for o in part.get("operators") or [])
+    add("ns", part.get("elapsed_ns", 0) if calls else native)
+    for stage in mine:
+        for policy, waited in stage["wait_ns"].items():
+            into["waits"][policy] = into["waits"].get(policy, 0) + waited
+    for stage in calls:
+        into["memory_peak"] = max(into.get("memory_peak", 0), stage["memory_peak"])
+        into["memory_planned"] = max(into.get("memory_planned", 0), stage["memory_assumed"])
+        into["workers_peak"] = max(into.get("workers_peak", 0), stage["slots_peak"])
+        for key in ("retries", "deaths", "tasks_errored"):
+            add(key, stage[key])
 
 
 def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> list[str]:
@@ -198,22 +241,27 @@ def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> 
     task_mean = rows // per
     lines.append(f"* Output rows per task: {task_mean} min, {task_mean} max, {task_mean} mean, {tasks} tasks used")
     lines.append(f"* Tasks per node: {tasks} min, {tasks} max, {tasks} mean; 1 nodes used")
-    for policy, waited in (stage.get("waits") or {}).items():
-        if waited:
-            lines.append(f"* Backpressure ({policy}): {_seconds(waited / 1e9)}")
+    waits = [f"{policy} {_seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= SHOWN_NS]
+    if waits:
+        lines.append(f"* Backpressure: {', '.join(waits)}")
     if "memory_peak" in stage:
-        planned = stage.get("memory_planned")
         lines.append(
-            f"* Memory of workers: {stage['memory_peak']} bytes measured"
-            + (f", {planned} bytes planned" if planned is not None else "")
-            + (f", {stage['workers_peak']} workers at most" if "workers_peak" in stage else "")
+            f"* Memory of a worker: {stage['memory_peak']} bytes measured, {stage['memory_planned']} bytes planned; "
+            f"{stage['workers_peak']} workers at most"
         )
+    troubles = [f"{stage[key]} {what}" for key, what in _TROUBLES.items() if stage.get(key)]
+    if troubles:
+        lines.append(f"* Troubles: {', '.join(troubles)}")
     lines.append("* Operator throughput:")
     lines.append(f"\t* Total input num rows: {stage.get('rows_in', 0)} rows")
     lines.append(f"\t* Total output num rows: {rows} rows")
     lines.append(f"\t* Ray Data throughput: {rows / seconds if seconds else 0.0} rows/s")
     lines.append(f"\t* Estimated single task throughput: {rows / spent if spent else 0.0} rows/s")
     return lines
+
+
+SHOWN_NS = 1_000_000  # waits shorter than this are not worth a line
+_TROUBLES = {"deaths": "workers died", "retries": "tasks ran again", "tasks_errored": "tasks failed and were left out"}
 
 
 def _memory(figures: dict[str, Any]) -> list[str]:

@@ -214,7 +214,14 @@ class Dataset(Transforms):
         return sum(int(batch.nbytes) for batch in run)
 
     def num_blocks(self) -> int:
-        """Of a MaterializedDataset, how many blocks it has; others do not know."""
+        """Of a MaterializedDataset, how many blocks it has; others do not know.
+
+        >>> import weir
+        >>> weir.range(4).num_blocks()
+        Traceback (most recent call last):
+        ...
+        NotImplementedError: Number of blocks is only available for `MaterializedDataset`, because the number of blocks may dynamically change during execution. Call `ds.materialize()` to get a `MaterializedDataset`.
+        """
         raise NotImplementedError(
             "Number of blocks is only available for `MaterializedDataset`, because the number of blocks may dynamically "
             "change during execution. Call `ds.materialize()` to get a `MaterializedDataset`."
@@ -371,7 +378,12 @@ class Dataset(Transforms):
         local_shuffle_seed: int | None = None,
         pin_memory: bool = False,
     ) -> Iterable[Any]:
-        """Batches as dicts of torch tensors. See DataIterator.iter_torch_batches."""
+        """Batches as dicts of torch tensors. See DataIterator.iter_torch_batches.
+
+        >>> import torch, weir
+        >>> [batch["id"].sum().item() for batch in weir.range(4).iter_torch_batches(batch_size=2)]
+        [1, 5]
+        """
         return self.iterator().iter_torch_batches(
             prefetch_batches=prefetch_batches,
             batch_size=batch_size,
@@ -400,7 +412,12 @@ class Dataset(Transforms):
         return made
 
     def to_pandas(self, limit: int | None = None) -> pandas.DataFrame:
-        """All rows as one DataFrame; ValueError if there are more than `limit`."""
+        """All rows as one DataFrame; ValueError if there are more than `limit`.
+
+        >>> import weir
+        >>> weir.range(3).to_pandas()["id"].tolist()
+        [0, 1, 2]
+        """
         from weir import _formats
 
         pd = _formats._need("pandas", "to_pandas")
@@ -413,7 +430,12 @@ class Dataset(Transforms):
         return _formats.to_pandas(_run.joined(batches), bool(self._context.enable_arrow_backed_pandas_conversion))
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
-        """All rows as one pyarrow.Table; ValueError if there are more than `limit`."""
+        """All rows as one pyarrow.Table; ValueError if there are more than `limit`.
+
+        >>> import weir
+        >>> weir.range(3).to_arrow().num_rows
+        3
+        """
         from weir import _formats
 
         pa = _formats._need("pyarrow", "to_arrow")
@@ -537,24 +559,51 @@ class Dataset(Transforms):
 
     @property
     def context(self) -> DataContext:
-        """The settings with which it was made."""
+        """The settings with which it was made.
+
+        >>> import weir
+        >>> weir.range(3).context.max_errored_blocks
+        0
+        """
         return self._context
 
     @property
     def name(self) -> str | None:
-        """What set_name() has called it."""
+        """What set_name() has called it.
+
+        >>> import weir
+        >>> weir.range(3).name is None
+        True
+        """
         return self._name
 
     def set_name(self, name: str | None) -> None:
-        """Gives it a name, which repr and stats show."""
+        """Gives it a name, which repr and stats show.
+
+        >>> import weir
+        >>> ds = weir.range(3)
+        >>> ds.set_name("numbers")
+        >>> ds.name
+        'numbers'
+        """
         self._name = name
 
     def get_dataset_id(self) -> str:
-        """A text that no other Dataset has."""
+        """A text that no other Dataset has.
+
+        >>> import weir
+        >>> weir.range(3).get_dataset_id().startswith("dataset_")
+        True
+        """
         return f"{self._name or 'dataset'}_{self._uuid}"
 
     def copy(self, _deep_copy: bool = False, _as: type | None = None) -> Dataset:
-        """The same plan."""
+        """The same plan.
+
+        >>> import weir
+        >>> weir.range(3).copy().count()
+        3
+        """
         return copy_module.copy(self)
 
     def stats(self) -> str:
@@ -585,17 +634,32 @@ class Dataset(Transforms):
         print(_stats.explained(self))
 
     def execution_plan(self) -> str:
-        """What explain() prints, as a text."""
+        """What explain() prints, as a text.
+
+        >>> import weir
+        >>> "Read[ReadRange]" in weir.range(3).execution_plan()
+        True
+        """
         from weir import _stats
 
         return _stats.explained(self)
 
     def has_serializable_lineage(self) -> bool:
-        """Whether it can be pickled anywhere: not if its rows are only here."""
+        """Whether it can be pickled anywhere: not if its rows are only here.
+
+        >>> import weir
+        >>> weir.range(3).has_serializable_lineage(), weir.from_items([1]).has_serializable_lineage()
+        (True, False)
+        """
         return not any(isinstance(op, Blocks) for op in _plan.walk(self._op))
 
     def serialize_lineage(self) -> bytes:
-        """The plan as bytes."""
+        """The plan as bytes.
+
+        >>> import weir
+        >>> weir.Dataset.deserialize_lineage(weir.range(3).serialize_lineage()).count()
+        3
+        """
         if not self.has_serializable_lineage():
             raise ValueError("a Dataset whose rows are in memory has no plan to make it anew: write it to files")
         import cloudpickle
@@ -604,7 +668,12 @@ class Dataset(Transforms):
 
     @staticmethod
     def deserialize_lineage(serialized_ds: bytes) -> Dataset:
-        """The Dataset of serialize_lineage(). Like pickle, it runs what the bytes say: only for bytes of one's own."""
+        """The Dataset of serialize_lineage(). Like pickle, it runs what the bytes say: only for bytes of one's own.
+
+        >>> import weir
+        >>> weir.Dataset.deserialize_lineage(weir.range(2).serialize_lineage()).take()
+        [{'id': 0}, {'id': 1}]
+        """
         import pickle
 
         found = pickle.loads(serialized_ds)
@@ -613,7 +682,12 @@ class Dataset(Transforms):
         return found
 
     def get_internal_block_refs(self) -> list[Any]:
-        """The blocks; waits until all data is there."""
+        """The blocks; waits until all data is there.
+
+        >>> import weir
+        >>> len(weir.range(4).repartition(2).get_internal_block_refs())
+        2
+        """
         return list(self.materialize()._blocks())
 
     def __repr__(self) -> str:
@@ -657,7 +731,13 @@ class MaterializedDataset(Dataset):
         return len(self._blocks())
 
     def materialize(self) -> MaterializedDataset:
-        """Itself, since it is."""
+        """Itself, since it is.
+
+        >>> import weir
+        >>> kept = weir.from_items([1])
+        >>> kept.materialize() is kept
+        True
+        """
         return self
 
 

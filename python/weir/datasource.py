@@ -6,7 +6,6 @@ import enum
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 
 class PartitionStyle(str, enum.Enum):
@@ -90,6 +89,8 @@ class PathPartitionParser:
         folder = os.path.dirname(_below(path, scheme.base_dir))
         parts = [p for p in folder.split("/") if p]
         if scheme.style is PartitionStyle.HIVE:
+            from urllib.parse import unquote
+
             pairs = [p.split("=", 1) for p in parts if "=" in p]
             values = {unquote(key): unquote(value) for key, value in pairs}
             if scheme.field_names is not None and values and list(values) != scheme.field_names:
