@@ -185,6 +185,41 @@ static int append_buffer(struct pyext_values *v, struct weir_builder *items, PyO
 	return failed;
 }
 
+/* Plain ints or floats from a list, many at a time. Returns how many were taken before something else came, or −1. */
+static Py_ssize_t append_plain_items(struct pyext_values *v, struct weir_builder *items, PyObject *list,
+				     Py_ssize_t from)
+{
+	enum { PIECE = 128 };
+	bool real = items->type->id == WEIR_DOUBLE;
+	struct weir_error err = {0};
+	Py_ssize_t count = PyList_Size(list), at = from;
+	int overflow;
+	union {
+		int64_t whole;
+		double real;
+	} piece[PIECE];
+
+	while (at < count) {
+		int64_t filled = 0;
+
+		for (; filled < PIECE && at < count; filled++, at++) {
+			PyObject *item = PyList_GetItem(list, at);
+
+			if (real && PyFloat_CheckExact(item))
+				piece[filled].real = PyFloat_AsDouble(item);
+			else if (!real && PyLong_CheckExact(item))
+				piece[filled].whole = PyLong_AsLongLongAndOverflow(item, &overflow);
+			else
+				break;
+		}
+		if (filled && weir_builder_fixed(items, piece, filled, &err))
+			return refuse(v, &err);
+		if (filled < PIECE)
+			break;
+	}
+	return at - from;
+}
+
 static int append_list(struct pyext_values *v, struct weir_builder *builder, PyObject *value)
 {
 	struct weir_error err = {0};
@@ -194,11 +229,22 @@ static int append_list(struct pyext_values *v, struct weir_builder *builder, PyO
 	if (v->numpy.ndarray && PyType_IsSubtype(Py_TYPE(value), (PyTypeObject *)v->numpy.ndarray)) {
 		failed = append_buffer(v, &builder->children[0], value);
 	} else {
+		const struct weir_type *type = builder->type->fields[0].type;
+		bool plain = PyList_CheckExact(value) && (type->id == WEIR_INT64 || type->id == WEIR_DOUBLE);
+
 		items = PySequence_Fast(value, "a sequence is wanted");
 		if (!items)
 			return -1;
 		for (Py_ssize_t i = 0; !failed && i < PySequence_Size(items); i++) {
-			PyObject *item = PySequence_GetItem(items, i);
+			Py_ssize_t taken = plain ? append_plain_items(v, &builder->children[0], value, i) : 0;
+			PyObject *item;
+
+			i += taken > 0 ? taken : 0;
+			if (taken < 0 || i >= PySequence_Size(items)) {
+				failed = taken < 0 ? -1 : 0;
+				break;
+			}
+			item = PySequence_GetItem(items, i);
 
 			failed = item ? build_append(v, &builder->children[0], item) : -1;
 			Py_XDECREF(item);

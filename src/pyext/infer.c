@@ -265,9 +265,10 @@ static enum infer_answer visit_list(struct pyext_values *v, struct infer *node, 
 	count = PySequence_Size(items);
 	node->bytes += count;
 	for (Py_ssize_t i = 0; !answer && i < PySequence_Size(items); i++) {
-		/* Held: reading a value may run code that changes the list. */
-		PyObject *item = PySequence_GetItem(items, i);
+		PyObject *item = PyList_Check(items) ? PyList_GetItem(items, i) : PyTuple_GetItem(items, i);
 
+		/* Held: reading a value may run code that changes the list. */
+		Py_XINCREF(item);
 		answer = item ? infer_visit(v, node->item, item, depth + 1) : INFER_FAILED;
 		Py_XDECREF(item);
 	}

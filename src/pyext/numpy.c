@@ -212,16 +212,24 @@ static PyObject *fixed(const struct numpy_request *request, const struct weir_ar
 static PyObject *objects(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count)
 {
 	enum { PIECE = 512 };
-	PyObject *made[PIECE];
+	PyObject *made[PIECE], **shared = NULL;
 	Py_buffer view;
-	PyObject *result = numpy_objects_new(v, count, &view);
+	PyObject *result;
 
+	if (dictionary_shares(array, count)) {
+		shared = dictionary_made(v, array);
+		if (!shared)
+			return NULL;
+	}
+	result = numpy_objects_new(v, count, &view);
 	if (!result)
-		return NULL;
+		goto out;
 	for (int64_t done = 0; done < count; done += PIECE) {
 		int64_t piece = count - done < PIECE ? count - done : PIECE;
 
-		if (values_objects(v, array, at + done, piece, made)) {
+		if (shared) {
+			dictionary_pick(array, at + done, piece, shared, made);
+		} else if (values_objects(v, array, at + done, piece, made)) {
 			Py_CLEAR(result);
 			break;
 		}
@@ -229,6 +237,10 @@ static PyObject *objects(struct pyext_values *v, const struct weir_array *array,
 			put(view.buf, done + i, made[i]);
 	}
 	PyBuffer_Release(&view);
+out:
+	if (shared)
+		objects_release(shared, array->dictionary->length);
+	PyMem_Free(shared);
 	return result;
 }
 

@@ -1,4 +1,4 @@
-/* Columns of plain floats, ints, bools or strs with nulls between them: read once, straight into the buffers. The first
+/* Columns of plain floats, ints, bools, strs or datetimes with nulls between them: read once, straight into the buffers. The first
  * value that is anything else ends it, and the column is inferred as any other. */
 #include "base/checked.h"
 #include "pyext/infer.h"
@@ -180,6 +180,56 @@ static int strs(struct plain *plain, const char *name, PyObject *const *values, 
 	return answer;
 }
 
+/* Naive datetimes, read once as microseconds, and brought to the coarsest unit that is exact for all of them. */
+static int datetimes(struct plain *plain, const char *name, PyObject *const *values, struct column_out *out)
+{
+	struct pyext_values *v = plain->v;
+	enum weir_time_unit unit = WEIR_SECOND;
+	const struct weir_type *type;
+	struct time_value time;
+	int64_t *data, per;
+	int answer = 1;
+
+	if (begin(plain, (uint64_t)plain->count * sizeof(int64_t)))
+		return -1;
+	data = (int64_t *)plain->data;
+	for (int64_t i = 0; i < plain->count; i++) {
+		PyObject *value = values[i], *zone;
+
+		data[i] = 0;
+		if (!value || value == Py_None) {
+			if (set_null(plain, i))
+				return -1;
+			continue;
+		}
+		if ((PyObject *)Py_TYPE(value) != v->datetime.datetime)
+			return 1;
+		zone = PyObject_GetAttr(value, v->names.tzinfo);
+		Py_XDECREF(zone);
+		if (zone != Py_None)
+			return zone ? 1 : build_failed_at(name, i, value);
+		if (time_read(v, value, KIND_DATETIME, &time))
+			return build_failed_at(name, i, value);
+		/* A datetime has microseconds, and those of its years fit. */
+		time_in_unit(&time, WEIR_MICRO, &data[i]);
+		unit = time.unit > unit ? time.unit : unit;
+	}
+	per = unit == WEIR_SECOND ? 1000000 : unit == WEIR_MILLI ? 1000 : 1;
+	for (int64_t i = 0; per > 1 && i < plain->count; i++)
+		data[i] /= per;
+	type = weir_type_temporal(v->account, WEIR_TIMESTAMP, unit, NULL, &plain->err);
+	if (!type)
+		return refuse(plain);
+	answer = finish(plain, WEIR_INT64, NULL, out);
+	if (answer) {
+		weir_type_unref(type);
+	} else {
+		weir_type_unref(out->array->type);
+		out->array->type = type;
+	}
+	return answer;
+}
+
 int column_plain(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
 		 struct column_out *out)
 {
@@ -199,6 +249,8 @@ int column_plain(struct pyext_values *v, const char *name, PyObject *const *valu
 		answer = bools(&plain, values, out);
 	else if (PyUnicode_CheckExact(first))
 		answer = strs(&plain, name, values, out);
+	else if (v->datetime.datetime && (PyObject *)Py_TYPE(first) == v->datetime.datetime)
+		answer = datetimes(&plain, name, values, out);
 	plain_release(&plain);
 	return answer;
 }

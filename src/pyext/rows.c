@@ -4,13 +4,20 @@
 
 enum { PIECE_ROWS = 256, COLLECT_ROWS = 512 };
 
-static PyObject *template_new(const struct weir_schema *schema, PyObject **keys)
+struct row_column {
+	PyObject *key;
+	PyObject *whole;   /* tensors and objects: the column as NumPy has it */
+	PyObject **shared; /* dictionaries: the values, made once */
+	int64_t shared_count;
+};
+
+static PyObject *template_new(const struct weir_schema *schema, struct row_column *columns)
 {
 	PyObject *template = PyDict_New();
 
 	for (uint32_t i = 0; template && i < schema->field_count; i++) {
-		keys[i] = PyUnicode_InternFromString(schema->fields[i].name);
-		if (!keys[i] || PyDict_SetItem(template, keys[i], Py_None)) {
+		columns[i].key = PyUnicode_InternFromString(schema->fields[i].name);
+		if (!columns[i].key || PyDict_SetItem(template, columns[i].key, Py_None)) {
 			Py_CLEAR(template);
 		} else if (PyDict_Size(template) != (Py_ssize_t)i + 1) {
 			PyErr_Format(PyExc_ValueError, "two columns are named '%s', so rows cannot be dicts",
@@ -21,13 +28,13 @@ static PyObject *template_new(const struct weir_schema *schema, PyObject **keys)
 	return template;
 }
 
-static int put_piece(PyObject *rows, int64_t at, int64_t count, PyObject *key, PyObject **values)
+static int put_piece(PyObject *const *rows, int64_t count, PyObject *key, PyObject **values)
 {
 	int failed = 0;
 
 	for (int64_t i = 0; i < count; i++) {
 		if (!failed)
-			failed = PyDict_SetItem(PyList_GetItem(rows, at + i), key, values[i]);
+			failed = PyDict_SetItem(rows[i], key, values[i]);
 		Py_DECREF(values[i]);
 	}
 	return failed;
@@ -71,80 +78,90 @@ static bool is_extension(const struct weir_field *field)
 	return field->metadata.count && (tensor_fixed(field, &shape) || tensor_ragged(field) || field_is_object(field));
 }
 
-static int fill(struct pyext_values *v, const struct batch_object *self, int64_t from, PyObject *rows, PyObject **keys,
-		PyObject **wholes, PyObject *template)
+static int fill(struct pyext_values *v, const struct batch_object *self, int64_t from, PyObject *rows,
+		const struct row_column *columns, PyObject *template)
 {
 	const struct weir_batch *batch = self->batch;
 	int64_t count = PyList_Size(rows);
-	PyObject *made[PIECE_ROWS];
+	PyObject *made[PIECE_ROWS], *dicts[PIECE_ROWS];
 
 	for (int64_t done = 0; done < count; done += PIECE_ROWS) {
 		int64_t piece = count - done < PIECE_ROWS ? count - done : PIECE_ROWS;
 
 		for (int64_t i = 0; i < piece; i++) {
-			PyObject *row = PyDict_Copy(template);
-
-			if (!row)
+			dicts[i] = PyDict_Copy(template);
+			if (!dicts[i])
 				return -1;
-			PyList_SetItem(rows, done + i, row);
+			PyList_SetItem(rows, done + i, dicts[i]);
 		}
 		for (uint32_t c = 0; c < batch->column_count; c++) {
-			int failed = wholes[c] ? items_of(wholes[c], done, piece, made)
-					       : values_objects(v, batch->columns[c], from + done, piece, made);
+			const struct row_column *column = &columns[c];
+			const struct weir_array *array = batch->columns[c];
+			int failed = 0;
 
+			if (column->shared)
+				dictionary_pick(array, from + done, piece, column->shared, made);
+			else
+				failed = column->whole ? items_of(column->whole, done, piece, made)
+						       : values_objects(v, array, from + done, piece, made);
 			if (failed) {
 				name_column(batch->schema->fields[c].name);
 				return -1;
 			}
-			if (put_piece(rows, done, piece, keys[c], made))
+			if (put_piece(dicts, piece, column->key, made))
 				return -1;
 		}
 	}
 	return 0;
 }
 
+/* What is made of a column as a whole, before its rows are gone through. */
+static int begin_column(const struct numpy_request *request, const struct weir_field *field,
+			const struct weir_array *array, int64_t from, int64_t count, struct row_column *column)
+{
+	if (dictionary_shares(array, count)) {
+		column->shared = dictionary_made(request->v, array);
+		column->shared_count = array->dictionary->length;
+		return column->shared ? 0 : -1;
+	}
+	if (!is_extension(field))
+		return 0;
+	if (!values_need_numpy(request->v))
+		column->whole = numpy_column(request, field, array, from, count);
+	return column->whole ? 0 : -1;
+}
+
 PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to)
 {
 	const struct weir_batch *batch = self->batch;
 	struct numpy_request request = {.v = v, .keeper = self->keeper};
-	size_t columns = batch->column_count ? batch->column_count : 1;
-	PyObject **keys = PyMem_Calloc(columns, sizeof(*keys)), **wholes = PyMem_Calloc(columns, sizeof(*wholes));
-	PyObject *template = NULL, *rows = NULL;
+	struct row_column *columns = PyMem_Calloc(batch->column_count + 1, sizeof(*columns));
+	PyObject *template, *rows = NULL;
 	bool paused = false;
-	int failed = -1;
+	int failed = 0;
 
-	if (!keys || !wholes) {
-		PyErr_NoMemory();
-		goto out;
-	}
-	template = template_new(batch->schema, keys);
+	if (!columns)
+		return PyErr_NoMemory();
+	template = template_new(batch->schema, columns);
 	rows = template ? PyList_New(to - from) : NULL;
-	if (!rows)
-		goto out;
-	for (uint32_t c = 0; c < batch->column_count; c++) {
-		const struct weir_field *field = &batch->schema->fields[c];
-
-		if (!is_extension(field))
-			continue;
-		if (!values_need_numpy(v))
-			wholes[c] = numpy_column(&request, field, batch->columns[c], from, to - from);
-		if (!wholes[c])
-			goto out;
-	}
+	failed = rows ? 0 : -1;
+	for (uint32_t c = 0; !failed && c < batch->column_count; c++)
+		failed = begin_column(&request, &batch->schema->fields[c], batch->columns[c], from, to - from,
+				      &columns[c]);
 	/* Nothing here can become garbage; looking for it costs as much as making the rows. */
-	paused = to - from >= COLLECT_ROWS && PyGC_Disable();
-	failed = fill(v, self, from, rows, keys, wholes, template);
+	paused = !failed && to - from >= COLLECT_ROWS && PyGC_Disable();
+	if (!failed)
+		failed = fill(v, self, from, rows, columns, template);
 	if (paused)
 		PyGC_Enable();
-out:
 	for (uint32_t c = 0; c < batch->column_count; c++) {
-		if (keys)
-			Py_XDECREF(keys[c]);
-		if (wholes)
-			Py_XDECREF(wholes[c]);
+		Py_XDECREF(columns[c].key);
+		Py_XDECREF(columns[c].whole);
+		if (columns[c].shared)
+			objects_release(columns[c].shared, columns[c].shared_count);
+		PyMem_Free(columns[c].shared);
 	}
-	PyMem_Free(keys);
-	PyMem_Free(wholes);
+	PyMem_Free(columns);
 	Py_XDECREF(template);
 	if (failed)
 		Py_CLEAR(rows);

@@ -300,37 +300,60 @@ static int64_t code_at(const struct weir_array *array, int64_t row)
 	}
 }
 
-/* Values are made once and shared, where they cannot be changed and are not many more than rows. */
+bool dictionary_shares(const struct weir_array *array, int64_t count)
+{
+	return array->type->id == WEIR_DICTIONARY_TYPE && !weir_type_is_nested(array->dictionary->type) &&
+	       array->dictionary->length <= 4 * count;
+}
+
+PyObject **dictionary_made(struct pyext_values *v, const struct weir_array *array)
+{
+	PyObject **made = objects_new(array->dictionary->length);
+
+	if (made && values_objects(v, array->dictionary, 0, array->dictionary->length, made)) {
+		PyMem_Free(made);
+		made = NULL;
+	}
+	return made;
+}
+
+void dictionary_pick(const struct weir_array *array, int64_t at, int64_t count, PyObject **made, PyObject **out)
+{
+	const uint8_t *validity = array->buffers[0].data;
+	int64_t first = array->offset + at;
+
+	for (int64_t i = 0; i < count; i++) {
+		out[i] = validity && !weir_bit_get(validity, first + i) ? Py_None : made[code_at(array, first + i)];
+		Py_INCREF(out[i]);
+	}
+}
+
 static int dictionary_objects(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count,
 			      PyObject **out)
 {
 	const uint8_t *validity = array->buffers[0].data;
-	const struct weir_array *values = array->dictionary;
 	int64_t first = array->offset + at;
-	bool shared = !weir_type_is_nested(values->type) && values->length <= 4 * count;
-	PyObject **made = NULL;
-	int failed = 0;
+	PyObject **made;
 
-	if (shared) {
-		made = objects_new(values->length);
-		failed = !made || values_objects(v, values, 0, values->length, made) ? -1 : 0;
+	if (dictionary_shares(array, count)) {
+		made = dictionary_made(v, array);
+		if (!made)
+			return -1;
+		dictionary_pick(array, at, count, made, out);
+		objects_release(made, array->dictionary->length);
+		PyMem_Free(made);
+		return 0;
 	}
-	for (int64_t i = 0; !failed && i < count; i++) {
+	for (int64_t i = 0; i < count; i++) {
 		if (validity && !weir_bit_get(validity, first + i)) {
 			Py_INCREF(Py_None);
 			out[i] = Py_None;
-		} else if (shared) {
-			out[i] = made[code_at(array, first + i)];
-			Py_INCREF(out[i]);
-		} else if (values_objects(v, values, code_at(array, first + i), 1, &out[i])) {
+		} else if (values_objects(v, array->dictionary, code_at(array, first + i), 1, &out[i])) {
 			objects_release(out, i);
-			failed = -1;
+			return -1;
 		}
 	}
-	if (made)
-		objects_release(made, values->length);
-	PyMem_Free(made);
-	return failed;
+	return 0;
 }
 
 int values_objects(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count, PyObject **out)

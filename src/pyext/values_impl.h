@@ -109,6 +109,11 @@ void values_clear(struct pyext_values *v);
  * none of them is left. `at` counts from the array's own first row. */
 int values_objects(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count, PyObject **out);
 void objects_release(PyObject **objects, int64_t count);
+/* A dictionary's values made once (PyMem_Free, after objects_release) and shared by `count` rows, where they cannot be
+ * changed and are not many more than rows. */
+bool dictionary_shares(const struct weir_array *array, int64_t count);
+PyObject **dictionary_made(struct pyext_values *v, const struct weir_array *array);
+void dictionary_pick(const struct weir_array *array, int64_t at, int64_t count, PyObject **made, PyObject **out);
 /* time.c: the same for temporal types, one value each; `value` is what lies in the array. */
 PyObject *time_object(struct pyext_values *v, const struct weir_type *type, int64_t value);
 /* tzinfo of a zone's text, borrowed from the cache. */
