@@ -139,10 +139,17 @@ static void add_place(struct weir_error *err, const struct weir_error *place)
 static void on_end(struct weir_local_run *run, const struct weir_action *action)
 {
 	if (action->code && !run->error.code) {
-		weir_error_set(&run->error, action->code, "%s",
-			       action->reason ? action->reason : weir_code_text(action->code));
-		if (action->run.attempt && action->run.stage < run->stage_count)
-			weir_error_at_operator(&run->error, run->stages[action->run.stage].name);
+		const char *reason = action->reason ? action->reason : weir_code_text(action->code);
+		const char *name = action->run.attempt && action->run.stage < run->stage_count
+					   ? run->stages[action->run.stage].name
+					   : NULL;
+		size_t size = name ? strlen(name) : 0;
+
+		/* The reason begins with the stage's name; the error has a place of its own for it. */
+		if (name && !strncmp(reason, name, size) && !strncmp(reason + size, ": ", 2))
+			reason += size + 2;
+		weir_error_set(&run->error, action->code, "%s", reason);
+		weir_error_at_operator(&run->error, name);
 	}
 	if (action->code == WEIR_E_LIMIT && run->error.code == WEIR_E_LIMIT)
 		add_place(&run->error, &run->refused);
