@@ -81,6 +81,7 @@ class Build:
         self.block_rows: int | list[int] | None = None
         self.read_blocks: int | None = None  # how many pieces a read is cut into
         self.calls: list[str] = []
+        self.gpus = 0.0  # that the calls so far have
 
     def check_session(self, session: str) -> None:
         if session != self.state.id:
@@ -112,10 +113,12 @@ class Build:
     def add_call(self, flow: Flow, spec: Any) -> None:
         from weir import _call
 
-        prepared = _call.prepare(spec, self.state)
+        zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
+        prepared = _call.prepare(spec, self.state, self.gpus)
+        self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
         try:
-            flow.call(prepared, setup=(fd, size), launcher=_zygote(self.state))
+            flow.call(prepared, setup=(fd, size), launcher=zygote)
         finally:
             os.close(fd)
         self.calls.append(spec.name)

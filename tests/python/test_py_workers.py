@@ -562,7 +562,6 @@ def test_many_workers_with_few_descriptors(tmp_path):
     assert output(tmp_path, text) == "5000\n"
 
 
-@pytest.mark.skip(reason="functions still go to workers")
 def test_local_mode(tmp_path):
     text = """
         import os, threading
