@@ -17,8 +17,11 @@
 #include <unistd.h>
 
 #define LOOK_NS 1000000u
-#define ROOM_SLACK 4096 /* an output may need a little more than its input: buffers begin at whole cache lines */
-#define LAUNCHES_MAX 16 /* of one worker, because the launcher's process was killed */
+#define ROOM_SLACK 4096      /* an output may need a little more than its input: buffers begin at whole cache lines */
+#define ROOM_LOOK_NS 2000000 /* while somebody waits for room: what frees memory rings no bell */
+#define ROOM_PATIENCE_NS 1000000000u /* then it is given whoever says no: it might be what all wait for */
+#define ROOM_REFUSE_NS 10000000000u  /* there is none in the machine */
+#define LAUNCHES_MAX 16              /* of one worker, because the launcher's process was killed */
 
 struct slot {
 	struct weir_worker *worker; /* NULL: none */
@@ -37,6 +40,7 @@ struct weir_pool {
 	/* The waiting thread's. */
 	struct weir_worker **watched; /* as the slots were when it last looked */
 	uint64_t looked_ns;
+	uint64_t room_given_ns; /* when a worker that waited for room last got some */
 };
 
 int weir_pool_new(struct weir_account *account, const struct weir_pool_options *options, struct weir_pool **out,
@@ -157,6 +161,7 @@ static int start_worker(struct weir_pool *pool, uint32_t number, uint32_t genera
 		.generation = generation,
 		.doorbell = pool->doorbell,
 		.has_prints = pool->options.prints != NULL,
+		.rooms_wait = pool->options.may_have_room != NULL,
 	};
 	struct weir_worker *worker;
 	int code;
@@ -354,6 +359,44 @@ static int collect(struct weir_pool *pool, struct weir_pool_events *out, struct 
 	return WEIR_OK;
 }
 
+/* For the one that has waited longest. True: it has some now; *waits: there is one that has not. */
+static bool give_room(struct weir_pool *pool, bool *waits)
+{
+	uint64_t oldest_ns = UINT64_MAX, bytes = 0, now = weir_clock_ns(), waited;
+	uint32_t oldest = 0;
+	bool any = false, given = false;
+
+	*waits = false;
+	if (!pool->options.may_have_room)
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	for (uint32_t slot = 0; slot < pool->options.slots; slot++) {
+		struct weir_worker *worker = pool->watched[slot];
+		uint64_t since_ns, wants = worker ? weir_worker_wants_room(worker, &since_ns) : 0;
+
+		if (!wants || (any && since_ns >= oldest_ns))
+			continue;
+		any = true;
+		oldest = slot;
+		oldest_ns = since_ns;
+		bytes = wants;
+	}
+	pthread_mutex_unlock(&pool->lock);
+	if (!any)
+		return false;
+	*waits = true;
+	waited = now - (oldest_ns > pool->room_given_ns ? oldest_ns : pool->room_given_ns);
+	if (waited < ROOM_PATIENCE_NS && !pool->options.may_have_room(pool->options.self, (int64_t)bytes))
+		return false;
+	pthread_mutex_lock(&pool->lock);
+	if (weir_worker_wants_room(pool->watched[oldest], &oldest_ns))
+		given = weir_worker_give_room(pool->watched[oldest], waited >= ROOM_REFUSE_NS);
+	pthread_mutex_unlock(&pool->lock);
+	if (given)
+		pool->room_given_ns = now;
+	return given;
+}
+
 static void look(struct weir_pool *pool)
 {
 	weir_workers_look(pool->watched, pool->options.slots);
@@ -364,6 +407,7 @@ static void look(struct weir_pool *pool)
 int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_events *out, struct weir_error *err)
 {
 	size_t before = out->count;
+	bool waits;
 
 	free_dead(pool); /* first: what is replaced from here on may be among the watched */
 	pthread_mutex_lock(&pool->lock);
@@ -374,8 +418,12 @@ int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_
 		look(pool);
 	if (collect(pool, out, err))
 		return err->code;
+	while (give_room(pool, &waits))
+		;
 	if (out->count > before)
 		return WEIR_OK;
+	if (waits && (timeout_ns < 0 || timeout_ns > ROOM_LOOK_NS))
+		timeout_ns = ROOM_LOOK_NS;
 	weir_workers_wait(pool->watched, pool->options.slots, pool->doorbell, timeout_ns);
 	attend(pool);
 	return collect(pool, out, err);

@@ -19,8 +19,15 @@ struct weir_pool_options {
 	const struct weir_launcher *launcher; /* borrowed */
 	int setup; /* a memfd of setup_size bytes that each worker maps; borrowed, any when size 0 */
 	uint64_t setup_size;
-	uint64_t region_size;       /* of a worker's memory for outputs: as large as the memory limit. 0: 1 GiB */
+	uint64_t
+		region_size; /* of a worker's memory for outputs, which is sparse: at least what can ever lie there at once,
+				     * as much as the machine has. 0: 1 GiB */
 	struct weir_prints *prints; /* where their lines go, borrowed; NULL: they write where this process does */
+	/* May a worker have `bytes` for outputs beyond what it was given with its task? Asked by the waiting thread, without
+	 * the pool's lock, and again every few milliseconds while the worker waits; after ROOM_PATIENCE in which no worker of
+	 * the pool was given any, it is given all the same. NULL: always. */
+	bool (*may_have_room)(void *self, int64_t bytes);
+	void *self;
 };
 
 struct weir_pool_event {

@@ -139,6 +139,7 @@ int weir_worker_spawn(struct weir_account *account, const struct weir_worker_opt
 	worker->region_size = (worker->region_size + REGION_ALIGN - 1) / REGION_ALIGN * REGION_ALIGN;
 	worker->setup_size = options->setup_size;
 	worker->bound = options->bound;
+	worker->rooms_wait = options->rooms_wait;
 	worker->pidfd = worker->socket = worker->lifeline = worker->bell = worker->statm = -1;
 	worker->prints[0].fd = worker->prints[1].fd = -1;
 	hello = (struct worker_hello){.magic = WORKER_MAGIC,

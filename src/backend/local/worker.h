@@ -34,6 +34,7 @@ struct weir_worker_options {
 	int doorbell;    /* an eventfd that the worker rings when the driver sleeps; borrowed */
 	bool has_prints; /* its stdout and stderr are pipes to be read here (weir_worker_read_prints) */
 	int64_t bound;   /* of its private memory, as weir_worker_bound */
+	bool rooms_wait; /* more room is given by weir_worker_give_room, not at once */
 };
 
 /* Asks for the process and greets it; does not wait for the answer. */
@@ -79,6 +80,11 @@ struct weir_worker_event {
 /* The next thing that it has said; NONE: nothing. What it said before it died comes before DIED. `look` also asks the
  * system whether it has died or greets; without it only the ring is read. */
 int weir_worker_receive(struct weir_worker *worker, bool look, struct weir_worker_event *out, struct weir_error *err);
+
+/* It waits for more room, since `since_ns`: so many bytes; 0: it does not. */
+uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *since_ns);
+/* Gives it. False: there is none; with `refuse` it is told so, and its batch fails. */
+bool weir_worker_give_room(struct weir_worker *worker, bool refuse);
 
 /* What it has written since the last call, as whole lines, is given to `line`. */
 void weir_worker_read_prints(struct weir_worker *worker,

@@ -312,24 +312,70 @@ static struct flight *find_flight(struct weir_worker *worker, const struct worke
 	return NULL;
 }
 
-/* Another room instead of the old one, whose rest is given back. Where there is none the worker is told so: it is the
- * batch's failure, not the run's. */
-static void more_room(struct weir_worker *worker, const struct worker_message *message, struct weir_chunk **room)
+/* Another room instead of the old one, whose rest is given back. Where there is none the worker is told so, if that is
+ * wanted: it is the batch's failure, not the run's. */
+static bool more_room(struct weir_worker *worker, uint64_t task, uint32_t attempt, uint64_t size, bool refuse,
+		      struct weir_chunk **room)
 {
-	struct worker_message answer = {.kind = WORKER_ROOM, .task = message->task, .attempt = message->attempt};
+	struct worker_message answer = {.kind = WORKER_ROOM, .task = task, .attempt = attempt};
 	struct weir_error err = {0};
 	uint32_t own;
 	int memfd;
 
 	weir_chunk_unref(*room);
 	*room = NULL;
-	if (weir_region_reserve(worker->region, message->size ? message->size : 1, room, &err)) {
+	if (weir_region_reserve(worker->region, size ? size : 1, room, &err)) {
+		if (!refuse)
+			return false;
 		answer.code = (uint32_t)err.code;
 	} else {
 		weir_chunk_place(*room, &own, &memfd, &answer.room_offset);
 		answer.room_size = weir_chunk_size(*room);
 	}
 	put(worker, answer);
+	return true;
+}
+
+/* Of several batches in its hands it runs one. */
+static struct flight *find_waiting(const struct weir_worker *worker)
+{
+	for (int i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++)
+		if (worker->flights[i].used && worker->flights[i].more)
+			return (struct flight *)&worker->flights[i];
+	return NULL;
+}
+
+uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *since_ns)
+{
+	const struct flight *flight = worker->is_dead || worker->is_distrusted ? NULL : find_waiting(worker);
+
+	if (!flight)
+		return 0;
+	*since_ns = flight->more_ns;
+	return flight->more;
+}
+
+bool weir_worker_give_room(struct weir_worker *worker, bool refuse)
+{
+	struct flight *flight = find_waiting(worker);
+	bool given = more_room(worker, flight->run.task, flight->run.attempt, flight->more, refuse, &flight->room);
+
+	if (given)
+		flight->more = 0;
+	return given;
+}
+
+static void take_more(struct weir_worker *worker, struct flight *flight, uint64_t size)
+{
+	/* It is given back before it is asked whether there may be more. */
+	weir_chunk_unref(flight->room);
+	flight->room = NULL;
+	if (worker->rooms_wait && size <= worker->region_size) {
+		flight->more = size ? size : 1;
+		flight->more_ns = weir_clock_ns();
+	} else {
+		more_room(worker, flight->run.task, flight->run.attempt, size, true, &flight->room);
+	}
 }
 
 /* A chunk that the worker says it has written. False: it cannot be, or there is an error. */
@@ -377,7 +423,10 @@ static int take_answer(struct weir_worker *worker, struct flight *flight, const 
 		flight->rows += message->row_count;
 		return WEIR_OK;
 	case WORKER_MORE:
-		more_room(worker, message, &flight->room);
+		if (flight->more) /* it was not answered yet */
+			weir_worker_distrust(worker);
+		else
+			take_more(worker, flight, message->size);
 		return WEIR_OK;
 	case WORKER_DONE:
 		if (message->count != flight->outputs) {
@@ -438,7 +487,7 @@ static int take_message(struct weir_worker *worker, const struct worker_message 
 		return WEIR_OK;
 	case WORKER_MORE:
 		if (message->task == WORKER_NO_TASK) {
-			more_room(worker, message, &worker->broken_room);
+			more_room(worker, message->task, message->attempt, message->size, true, &worker->broken_room);
 			return WEIR_OK;
 		}
 		break;

@@ -33,6 +33,7 @@ struct flight {
 	struct weir_chunk *room;
 	uint32_t outputs;
 	uint64_t rows;
+	uint64_t more, more_ns; /* bytes of room that it waits for, and since when */
 };
 
 struct known { /* a region that it was sent */
@@ -64,7 +65,7 @@ struct weir_worker {
 	uint64_t region_size, setup_size;
 	struct weir_region *region; /* NULL until it has greeted */
 	struct weir_chunk *broken_room;
-	bool is_ready, is_stopping;
+	bool is_ready, is_stopping, rooms_wait;
 	uint64_t stopping_ns; /* since when */
 	bool is_dead;
 	bool is_distrusted;     /* it said what cannot be: not listened to any more */

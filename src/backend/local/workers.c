@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #define MEASURE_NS 25000000
 #define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
@@ -282,8 +283,23 @@ static void *workers_main(void *argument)
 
 /* ---- starting and ending ---- */
 
+/* Outputs beyond what a task was allowed: not while they would pass the budget. What is in memory is spilled meanwhile. */
+static bool may_have_room(void *self, int64_t bytes)
+{
+	struct weir_local_run *run = self;
+	struct weir_core_stats stats;
+
+	pthread_mutex_lock(&run->lock);
+	weir_core_stats(run->core, &stats);
+	pthread_mutex_unlock(&run->lock);
+	return stats.granted + stats.resident + stats.workers <= stats.budget - bytes;
+}
+
 int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
 {
+	/* What lies there at once, also in the user's hands, is in the machine's memory. */
+	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+
 	for (uint32_t s = 0; s < run->stage_count; s++) {
 		struct stage *stage = &run->stages[s];
 		const struct weir_pool_options options = {
@@ -293,8 +309,10 @@ int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
 			.launcher = stage->call ? stage->call->launcher : NULL,
 			.setup = stage->call ? stage->call->setup : -1,
 			.setup_size = stage->call ? stage->call->setup_size : 0,
-			.region_size = (uint64_t)run->session->memory_limit,
+			.region_size = machine,
 			.prints = &run->prints,
+			.may_have_room = may_have_room,
+			.self = run,
 		};
 
 		if (stage->kind == WEIR_STAGE_WORKERS && weir_pool_new(run->account, &options, &stage->pool, err))

@@ -18,24 +18,26 @@ struct crew {
 	uint32_t generations[CREW_SLOTS];
 };
 
-static inline void crew_begin(struct crew *crew, struct fixture *f, const char *setup,
-			      const struct weir_launcher *launcher, struct weir_prints *prints)
+static inline void crew_begin_with(struct crew *crew, struct fixture *f, const char *setup,
+				   struct weir_pool_options options)
 {
 	*crew = (struct crew){.f = f};
 	fixture_store(f, (struct weir_store_options){0});
 	source_init(&crew->source, f->account, &f->err);
 	crew->setup = setup_of(setup);
-	assert_int_equal(weir_pool_new(f->account,
-				       &(struct weir_pool_options){.store = f->store,
-								   .stage = CREW_STAGE,
-								   .slots = CREW_SLOTS,
-								   .launcher = launcher,
-								   .setup = crew->setup,
-								   .setup_size = strlen(setup),
-								   .region_size = 64000001, /* a memory limit is any number */
-								   .prints = prints},
-				       &crew->pool, &f->err),
-			 0);
+	options.store = f->store;
+	options.stage = CREW_STAGE;
+	options.slots = CREW_SLOTS;
+	options.setup = crew->setup;
+	options.setup_size = strlen(setup);
+	options.region_size = 64000001; /* any number */
+	assert_int_equal(weir_pool_new(f->account, &options, &crew->pool, &f->err), 0);
+}
+
+static inline void crew_begin(struct crew *crew, struct fixture *f, const char *setup,
+			      const struct weir_launcher *launcher, struct weir_prints *prints)
+{
+	crew_begin_with(crew, f, setup, (struct weir_pool_options){.launcher = launcher, .prints = prints});
 }
 
 static inline void crew_end(struct crew *crew)

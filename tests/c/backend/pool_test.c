@@ -292,6 +292,66 @@ static void test_last_words(void **state)
 
 /* --- memory --- */
 
+struct keeper {
+	bool is_open;
+	int asked;
+};
+
+static bool may_have_room(void *self, int64_t bytes)
+{
+	struct keeper *keeper = self;
+
+	assert_true(bytes > 0);
+	keeper->asked++;
+	return keeper->is_open;
+}
+
+/* Results beyond what was expected wait until there is memory for them, and are not made again. */
+static void test_room_is_waited_for(void **state)
+{
+	struct keeper keeper = {0};
+	struct weir_pool_event said;
+	uint32_t outputs = 0;
+	uint64_t begun;
+	struct crew crew;
+
+	crew_begin_with(&crew, *state, "repeat 40",
+			(struct weir_pool_options){
+				.launcher = test_launcher(), .may_have_room = may_have_room, .self = &keeper});
+	crew_start(&crew, 0);
+	crew_give(&crew, 0, 1, 3000);
+	while ((said = crew_hear_for(&crew, 300)).event.kind == WEIR_EV_OUTPUT) {
+		weir_chunk_unref(said.chunk);
+		outputs++;
+	}
+	assert_int_equal(said.event.kind, WEIR_EV_START); /* nothing more */
+	assert_int_equal(outputs, 1);
+	assert_true(keeper.asked > 3);
+	keeper.is_open = true;
+	while ((said = crew_hear(&crew)).event.kind == WEIR_EV_OUTPUT) {
+		assert_int_equal(said.event.chunk, outputs);
+		weir_chunk_unref(said.chunk);
+		outputs++;
+	}
+	assert_int_equal(said.event.kind, WEIR_EV_TASK_DONE);
+	assert_int_equal(outputs, 40);
+
+	/* It might be what all others wait for: after a while it has some, whoever says no. */
+	keeper.is_open = false;
+	begun = weir_clock_ns();
+	crew_give(&crew, 0, 2, 3000);
+	for (int i = 0; i < 3; i++) {
+		said = crew_expect(&crew, WEIR_EV_OUTPUT, 0);
+		weir_chunk_unref(said.chunk);
+	}
+	assert_true(weir_clock_ns() - begun > 1500000000u);
+	crew_do(&crew, WEIR_DO_KILL_WORKER, 0);
+	while ((said = crew_hear(&crew)).event.kind == WEIR_EV_OUTPUT)
+		weir_chunk_unref(said.chunk);
+	assert_int_equal(said.event.kind, WEIR_EV_SLOT_DIED);
+	crew_end(&crew);
+}
+
 static int64_t measured(struct crew *crew, uint32_t slot)
 {
 	int64_t bytes = 0;
@@ -448,6 +508,7 @@ int main(void)
 		store_test(test_lines_arrive),
 		store_test(test_too_many_lines),
 		store_test(test_last_words),
+		store_test(test_room_is_waited_for),
 		store_test(test_memory_is_measured),
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		store_test(test_memory_is_bounded),
