@@ -211,6 +211,13 @@ def _temporal(arrow: str, text: Text | None = None) -> Function:
     return Function(text, call)
 
 
+def _strftime_text(args: list[str], options: Options) -> str | None:
+    # The codes that the engine knows; others, zones among them, are pyarrow's.
+    if not re.fullmatch(r"(?:[^%]|%[YyCGmbhBdejVaAuwHIMSpFDTRnt%])*", options["format"], re.DOTALL):
+        return None
+    return f"strftime({args[0]}, {text_literal(options['format'])})"
+
+
 FUNCTIONS: dict[str, Function] = {
     # numbers
     "ceil": _both("arrow_ceil", "ceil"),
@@ -306,7 +313,7 @@ FUNCTIONS: dict[str, Function] = {
     "dt.hour": _both("hour", "hour"),
     "dt.minute": _both("minute", "minute"),
     "dt.second": _both("second", "second"),
-    "dt.strftime": Function(None, lambda pc, args, o: pc.strftime(args[0], format=o["format"])),
+    "dt.strftime": Function(_strftime_text, lambda pc, args, o: pc.strftime(args[0], format=o["format"])),
     "dt.floor": _temporal("floor_temporal", _temporal_floor_text),
     "dt.ceil": _temporal("ceil_temporal"),
     "dt.round": _temporal("round_temporal"),

@@ -630,7 +630,7 @@ class _DatetimeNamespace(_Namespace):
         return self._call("dt.second")
 
     def strftime(self, fmt: str) -> Expr:
-        """As text, by a pattern of strftime. Runs in workers.
+        """As text, by a pattern of strftime; seconds with the fraction that the type has. Zones (%z) run in workers.
 
         >>> from weir.expressions import col
         >>> print(col("t").dt.strftime("%Y"))

@@ -1,12 +1,14 @@
-/* Parts of dates and timestamps, and truncation to a unit. Parts are int64, as Arrow gives them: weekday counts from
+/* Parts of dates and timestamps, truncation to a unit, and text by a pattern. Parts are int64, as Arrow gives them: weekday counts from
  * Monday, 0; week is ISO's; millisecond, microsecond and nanosecond are the three digits each.
  *
  * A timestamp with a zone counts from UTC; its parts are those of the wall clock there, so zones other than UTC need the
  * zone's rules (timezone.h).
  */
 #include "expr/program.h"
+#include "expr/text_writer.h"
 #include "expr/timezone.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -304,6 +306,214 @@ static int bind_truncate(struct weir_program *program, struct weir_node *node, s
 	return WEIR_OK;
 }
 
+/* ---- strftime ---- */
+
+struct pattern {
+	const struct clock *clock;
+	uint32_t digits; /* of a second's fraction, which %S shows, as Arrow does */
+	uint32_t size;
+	const uint8_t *text;
+};
+
+struct moment {
+	struct weir_calendar_day day;
+	int64_t days, hour, minute, second, fraction;
+};
+
+static uint8_t *put_number(uint8_t *out, int64_t value, uint32_t width)
+{
+	char text[24];
+	uint32_t size = 0;
+
+	if (value < 0)
+		*out++ = '-';
+	do {
+		text[size++] = (char)('0' + llabs(value % 10));
+		value /= 10;
+	} while (value);
+	for (uint32_t i = size; i < width; i++)
+		*out++ = '0';
+	while (size)
+		*out++ = (uint8_t)text[--size];
+	return out;
+}
+
+static uint8_t *put_text(uint8_t *out, const char *text, size_t size)
+{
+	memcpy(out, text, size);
+	return out + size;
+}
+
+/* NULL: there is no such code. At most CODE_BYTES_MAX bytes. */
+enum { CODE_BYTES_MAX = 48 };
+static uint8_t *put_code(uint8_t *out, uint8_t code, const struct moment *at, uint32_t digits)
+{
+	static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
+					     "July",    "August",   "September", "October", "November", "December"};
+	static const char *const weekdays[] = {"Monday", "Tuesday",  "Wednesday", "Thursday",
+					       "Friday", "Saturday", "Sunday"};
+	const char *month = months[at->day.month - 1], *weekday = weekdays[weekday_of(at->days)];
+
+	switch (code) {
+	case 'Y':
+		return put_number(out, at->day.year, 4);
+	case 'y':
+		return put_number(out, weir_floor_mod(at->day.year, 100), 2);
+	case 'C':
+		return put_number(out, weir_floor_div(at->day.year, 100), 2);
+	case 'm':
+		return put_number(out, at->day.month, 2);
+	case 'd':
+		return put_number(out, at->day.day, 2);
+	case 'e':
+		if (at->day.day < 10)
+			*out++ = ' ';
+		return put_number(out, at->day.day, 1);
+	case 'j':
+		return put_number(out, at->days - weir_calendar_number(at->day.year, 1, 1) + 1, 3);
+	case 'H':
+		return put_number(out, at->hour, 2);
+	case 'I':
+		return put_number(out, (at->hour + 11) % 12 + 1, 2);
+	case 'M':
+		return put_number(out, at->minute, 2);
+	case 'S':
+		out = put_number(out, at->second, 2);
+		if (digits) {
+			*out++ = '.';
+			out = put_number(out, at->fraction, digits);
+		}
+		return out;
+	case 'p':
+		return put_text(out, at->hour < 12 ? "AM" : "PM", 2);
+	case 'b':
+	case 'h':
+		return put_text(out, month, 3);
+	case 'B':
+		return put_text(out, month, strlen(month));
+	case 'a':
+		return put_text(out, weekday, 3);
+	case 'A':
+		return put_text(out, weekday, strlen(weekday));
+	case 'u':
+		return put_number(out, weekday_of(at->days) + 1, 1);
+	case 'w':
+		return put_number(out, (weekday_of(at->days) + 1) % 7, 1);
+	case 'V':
+		return put_number(out, iso_week(at->days), 2);
+	case 'G':
+		return put_number(out, weir_calendar_day(at->days - weekday_of(at->days) + 3).year, 4);
+	case 'F':
+		out = put_code(out, 'Y', at, 0);
+		*out++ = '-';
+		out = put_code(out, 'm', at, 0);
+		*out++ = '-';
+		return put_code(out, 'd', at, 0);
+	case 'D':
+		out = put_code(out, 'm', at, 0);
+		*out++ = '/';
+		out = put_code(out, 'd', at, 0);
+		*out++ = '/';
+		return put_code(out, 'y', at, 0);
+	case 'R':
+	case 'T':
+		out = put_code(out, 'H', at, 0);
+		*out++ = ':';
+		out = put_code(out, 'M', at, 0);
+		if (code == 'R')
+			return out;
+		*out++ = ':';
+		return put_code(out, 'S', at, digits);
+	case 'n':
+		*out = '\n';
+		return out + 1;
+	case 't':
+		*out = '\t';
+		return out + 1;
+	case '%':
+		*out = '%';
+		return out + 1;
+	default:
+		return NULL;
+	}
+}
+
+static int kernel_strftime(struct weir_call *call, struct weir_error *err)
+{
+	const struct pattern *pattern = call->node->data;
+	const struct clock *clock = pattern->clock;
+	struct weir_text_writer writer = {.arena = call->arena};
+
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		int64_t units = local_at(&call->arguments[0], row & weir_call_mask(call, 0), clock), rest;
+		struct moment at = {.days = weir_floor_div(units, clock->units_per_day)};
+		uint8_t *begin = weir_text_room(&writer, (size_t)pattern->size * (CODE_BYTES_MAX / 2), err),
+			*out = begin;
+
+		if (!begin)
+			return err->code;
+		rest = weir_floor_mod(units, clock->units_per_day);
+		at.day = weir_calendar_day(at.days);
+		if (clock->units_per_day > 1) {
+			at.fraction = rest % clock->per_second;
+			rest /= clock->per_second;
+			at.hour = rest / 3600;
+			at.minute = rest / 60 % 60;
+			at.second = rest % 60;
+		}
+		/* Binding has seen that every code is known. */
+		for (uint32_t i = 0; i < pattern->size; i++) {
+			if (pattern->text[i] == '%')
+				out = put_code(out, pattern->text[++i], &at, pattern->digits);
+			else
+				*out++ = pattern->text[i];
+		}
+		((struct weir_view *)call->values)[row] = weir_text_done(&writer, (size_t)(out - begin));
+	}
+	return WEIR_OK;
+}
+
+static int bind_strftime(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_type *type = node->arguments[0]->type;
+	const struct weir_node *text = node->arguments[1];
+	struct pattern *pattern = weir_arena_alloc_zero(&program->arena, sizeof(*pattern), err);
+	struct moment any = {.day = {.year = 2024, .month = 1, .day = 1}};
+	uint8_t room[CODE_BYTES_MAX];
+	int code;
+
+	if (!pattern)
+		return err->code;
+	if (!weir_node_is_constant(text) || !weir_type_is_text(text->type) || text->value.is_null)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE,
+				      "the pattern is a text literal: strftime(x, '%%Y-%%m-%%d')");
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, weir_type_of(WEIR_STRING), NULL, err);
+	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP)
+		return refuse(program, node, err);
+	pattern->size = text->value.bytes.size;
+	pattern->text = weir_view_bytes(&text->value.bytes);
+	pattern->digits = type->id == WEIR_DATE32 ? 0 : type->id == WEIR_DATE64 ? 3 : 3 * (uint32_t)type->unit;
+	for (uint32_t i = 0; i < pattern->size; i++) {
+		if (pattern->text[i] != '%')
+			continue;
+		if (++i == pattern->size || !put_code(room, pattern->text[i], &any, 9))
+			return weir_bind_fail(
+				program, node, err, WEIR_E_VALUE,
+				"strftime knows %%Y %%y %%C %%G %%m %%b %%B %%d %%e %%j %%V %%a %%A %%u %%w %%H %%I %%M "
+				"%%S %%p %%F %%D %%T %%R %%n %%t %%%%");
+	}
+	code = clock_new(program, node, type, &pattern->clock, err);
+	if (code)
+		return code;
+	node->data = pattern;
+	node->count = 1;
+	weir_bind_kernel(node, weir_type_of(WEIR_STRING), kernel_strftime);
+	node->needs_rows = true;
+	return WEIR_OK;
+}
+
 const struct weir_function weir_functions_time[] = {
 	{"year", 1, 1, bind_part, PART_YEAR},
 	{"quarter", 1, 1, bind_part, PART_QUARTER},
@@ -319,6 +529,7 @@ const struct weir_function weir_functions_time[] = {
 	{"weekday", 1, 1, bind_part, PART_WEEKDAY},
 	{"isoweekday", 1, 1, bind_part, PART_ISOWEEKDAY},
 	{"dayofyear", 1, 1, bind_part, PART_DAYOFYEAR},
+	{"strftime", 2, 2, bind_strftime, 0},
 	{"truncate", 2, 2, bind_truncate, 0},
 	{0},
 };
