@@ -87,13 +87,15 @@ __all__ = sorted(_WHERE)
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from weir._weir import __version__ as value
+        from weir._weir import __version__ as version
+
+        value: Any = version
     elif name in _WHERE or name in _MODULES:
         from importlib import import_module
 
         where = _WHERE.get(name, "")
         module = import_module(f"weir.{where or name}")
-        value: Any = getattr(module, name) if where else module
+        value = getattr(module, name) if where else module
     else:
         raise AttributeError(f"module 'weir' has no attribute {name!r}")
     globals()[name] = value

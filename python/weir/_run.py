@@ -20,10 +20,8 @@ import copy
 import itertools
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _session
 from weir._plan import (
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
     from weir.context import DataContext
 
+End = Literal["collect", "count", "sink", "blocks"]
 _executions = itertools.count()
 
 
@@ -298,8 +297,7 @@ def one_row_in(op: Op) -> Op:
 
 def as_batch(block: Block | Batch) -> Batch:
     """A block's rows: it comes back from disk if it was there."""
-    take = getattr(block, "batch", None)
-    return take() if take is not None else block
+    return block.batch() if hasattr(block, "batch") else block
 
 
 def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
@@ -402,7 +400,6 @@ class Run:
         self.context = context
         self.build = Build(context)
         self.stats: list[dict[str, Any]] = []
-        self.begun = time.monotonic()
         self.finished = False
 
     def parts(self) -> list[Op]:
@@ -444,7 +441,6 @@ class Run:
             while True:
                 with translated(self.context):
                     batch = task.next()
-                _show_prints(task)
                 if batch is None:
                     break
                 count = batch.num_rows
@@ -460,22 +456,23 @@ class Run:
         finally:
             self._end(task)
 
-    def _start(self, part: Op, end: str, batch_rows: int = 0) -> Task:
+    def _start(self, part: Op, end: End, batch_rows: int = 0) -> Task:
         with translated(self.context):
             self.build.block_rows = None
             flow = self.build.flow(part)
-            return flow.start(end=end, batch_rows=batch_rows) if batch_rows else flow.start(end=end)
+            task = flow.start(end=end, batch_rows=batch_rows)
+            task.show(_show)
+            return task
 
     def _end(self, task: Task) -> None:
         if os.getpid() != self.build.state.pid:
             return  # a forked child leaves alone what its parent runs
         try:
             task.close()
-            _show_prints(task)
         finally:
             self.stats.append(task.stats())
 
-    def wait(self, part: Op, end: str, flow_end: Callable[[Flow], None] | None = None) -> Task:
+    def wait(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None = None) -> Task:
         """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow."""
         with translated(self.context):
             self.build.block_rows = None
@@ -483,14 +480,11 @@ class Run:
             if flow_end is not None:
                 flow_end(flow)
             task = flow.start(end=end)
-        printer = _Printer(task) if self.build.calls else None
+            task.show(_show)
         try:
             with translated(self.context):
                 task.wait()
         finally:
-            if printer is not None:
-                printer.close()
-            _show_prints(task)
             self.stats.append(task.stats())
         return task
 
@@ -528,16 +522,10 @@ class Run:
         return int(self.wait(part, "count").stats()["rows_out"])
 
 
-def _show_prints(task: Task) -> None:
-    """What user code printed, through the driver's own sys.stdout and sys.stderr."""
-    prints = getattr(task, "prints", None)
-    if prints is None:
-        return
-    lines = prints()
-    if not lines:
-        return
+def _show(lines: list[tuple[str, Literal["stdout", "stderr"], str]]) -> None:
+    """What user code printed, through the driver's own sys.stdout and sys.stderr; called by whoever waits for the task."""
     for label, stream, text in lines:
-        out = sys.stderr if stream in ("stderr", 2, True) else sys.stdout
+        out = sys.stderr if stream == "stderr" else sys.stdout
         if out is not None:
             out.write(f"{label} {text}" if label else text)
             if not text.endswith("\n"):
@@ -545,21 +533,3 @@ def _show_prints(task: Task) -> None:
     for out in (sys.stdout, sys.stderr):
         if out is not None:
             out.flush()
-
-
-class _Printer:
-    """Shows prints while somebody waits for the end of a run."""
-
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._loop, name="weir-prints", daemon=True)
-        self._thread.start()
-
-    def _loop(self) -> None:
-        while not self._ended.wait(0.1):
-            _show_prints(self._task)
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join()

@@ -20,6 +20,7 @@ struct task_object {
 	int64_t pid;
 	bool gives_rows;
 	PyObject *prints;                 /* a list: what was printed and not asked for yet */
+	PyObject *show;                   /* called with such lists by whoever waits; NULL: they are kept for prints() */
 	struct task_object *next, **link; /* of the module's list; link NULL: not in it */
 };
 
@@ -105,6 +106,7 @@ PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *
 	self->pid = (int64_t)getpid();
 	self->gives_rows = gives_rows;
 	self->prints = NULL;
+	self->show = NULL;
 	self->next = NULL;
 	self->link = NULL;
 	if (link_task(module, self)) {
@@ -123,6 +125,7 @@ static void task_dealloc(PyObject *object)
 	if (pyext_here(self->pid))
 		stop_and_unref(self->task);
 	Py_XDECREF(self->prints);
+	Py_XDECREF(self->show);
 	Py_XDECREF(self->session);
 	PyObject_Free(self);
 	Py_DECREF(type);
@@ -139,6 +142,16 @@ static int hand_out(struct task_object *self)
 		return -1;
 	if (pyext_prints_take(self->task, self->prints))
 		return -1;
+	if (self->show && PyList_Size(self->prints) > 0) {
+		PyObject *lines = self->prints, *done;
+
+		self->prints = NULL;
+		done = PyObject_CallFunctionObjArgs(self->show, lines, NULL);
+		Py_DECREF(lines);
+		if (!done)
+			return -1;
+		Py_DECREF(done);
+	}
 	return pyext_log_drain(pyext_log_here(module));
 }
 
@@ -297,6 +310,16 @@ static PyObject *task_prints(PyObject *object, PyObject *Py_UNUSED(unused))
 	return prints ? prints : PyList_New(0);
 }
 
+static PyObject *task_show(PyObject *object, PyObject *show)
+{
+	struct task_object *self = (struct task_object *)object;
+	PyObject *before = self->show;
+
+	self->show = show == Py_None ? NULL : Py_NewRef(show);
+	Py_XDECREF(before);
+	Py_RETURN_NONE;
+}
+
 static PyObject *task_blocks(PyObject *object, PyObject *Py_UNUSED(unused))
 {
 	struct task_object *self = (struct task_object *)object;
@@ -425,6 +448,8 @@ static PyMethodDef task_methods[] = {
 	 "close($self)\n--\n\nStops the run and waits for that; frees what nobody took."},
 	{"prints", task_prints, METH_NOARGS,
 	 "prints($self)\n--\n\nWhat user code printed since the last call: (label, 'stdout' or 'stderr', line) each."},
+	{"show", task_show, METH_O,
+	 "show($self, function, /)\n--\n\nWhoever waits for the task calls this with lists of what prints() would give, as it comes."},
 	{"blocks", task_blocks, METH_NOARGS,
 	 "blocks($self)\n--\n\nThe Blocks of a Task that keeps its rows and has ended."},
 	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},
