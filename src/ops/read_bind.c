@@ -328,8 +328,13 @@ static int add_partitions(struct weir_op_env *env, struct read_config *config, c
 						      "the files have a column '%s' themselves: give --path-column another name",
 						      config->path_column);
 		}
-		if (!is_partition)
-			fields[n++] = file->fields[i];
+		if (is_partition)
+			continue;
+		fields[n] = file->fields[i];
+		/* Bytes of a file are bytes: only what this run pickled is ever unpickled. */
+		if (weir_op_is_object(&fields[n]))
+			fields[n].metadata = (struct weir_metadata){0};
+		n++;
 	}
 	for (uint32_t p = 0; p < config->partition_count; p++)
 		fields[n++] = (struct weir_field){

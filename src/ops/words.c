@@ -156,3 +156,12 @@ char *weir_words_name(struct weir_op_env *env, const char *begin, const char *en
 		*to = '\0';
 	return name;
 }
+
+bool weir_op_is_object(const struct weir_field *field)
+{
+	static const char object[] = "weir.python_object";
+	uint32_t size = 0;
+	const char *name = weir_metadata_get(&field->metadata, "ARROW:extension:name", &size);
+
+	return name && size == sizeof(object) - 1 && memcmp(name, object, size) == 0;
+}

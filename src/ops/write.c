@@ -261,13 +261,8 @@ static int choose_writer(const struct write_config *config, const struct weir_wr
 /* Whoever reads them back would have to unpickle what is in a file. */
 static int refuse_objects(const struct weir_schema *schema, struct weir_error *err)
 {
-	static const char object[] = "weir.python_object";
-
 	for (uint32_t i = 0; i < schema->field_count; i++) {
-		uint32_t size = 0;
-		const char *name = weir_metadata_get(&schema->fields[i].metadata, "ARROW:extension:name", &size);
-
-		if (!name || size != sizeof(object) - 1 || memcmp(name, object, size) != 0)
+		if (!weir_op_is_object(&schema->fields[i]))
 			continue;
 		weir_error_set(err, WEIR_E_UNSUPPORTED,
 			       "the column '%s' holds Python objects, which are not written: make text, numbers or bytes of it, or "

@@ -396,6 +396,33 @@ def test_pickled_objects_stay_bytes_when_they_come_from_elsewhere():
     assert isinstance(column.rows()[0]["o"], bytes) and not extension(column)
 
 
+@pytest.mark.parametrize("end", ["parquet", "arrow"])
+def test_no_file_is_ever_unpickled(tmp_path, end):
+    pa = pytest.importorskip("pyarrow")
+    import pickle
+
+    import pyarrow.parquet as pq
+
+    class Trap:
+        def __reduce__(self):
+            return open, (str(tmp_path / "sprung"), "w")
+
+    field = pa.field("o", pa.binary(), metadata={"ARROW:extension:name": OBJECT, "other": "x"})
+    table = pa.table([pa.array([pickle.dumps(Trap())])], schema=pa.schema([field]))
+    path = str(tmp_path / f"a.{end}")
+    if end == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    flow = _weir.Flow(_weir.Session())
+    flow.step("read", [path])
+    task = flow.start()
+    batch = task.next()
+    assert isinstance(batch.rows()[0]["o"], bytes) and isinstance(batch.numpy()["o"][0], bytes)
+    assert not (tmp_path / "sprung").exists()
+
+
 # ---- several batches ----
 
 def test_concat_unifies():
