@@ -394,6 +394,8 @@ static void measure(struct weir_local_run *run)
 		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
+		/* Warm pages save time, and are nobody's: a few. */
+		weir_store_trim(run->store, session->memory_limit / 16);
 		weir_store_stats(run->store, &store);
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
 		store.resident -= store.held_by_user +
