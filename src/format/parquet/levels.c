@@ -128,6 +128,20 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 
 	if (count == 0 || info->convert == PARQUET_ALL_NULL)
 		return WEIR_OK;
+	/* As they are in the page, straight to their place. */
+	if (info->convert == PARQUET_KEEP && info->type->layout == WEIR_LAYOUT_FIXED && !leaf->values.is_codes) {
+		size_t room = ((size_t)levels->value_count + count + PARQUET_SLACK) * width;
+
+		if (!levels->values.data && levels->values_before > room)
+			room = levels->values_before - PARQUET_PAD;
+		if (grow(leaf, &levels->values, room, err) ||
+		    parquet_values_read(leaf, count, levels->values.data + (size_t)levels->value_count * width, err))
+			return err->code;
+		levels->value_count += count;
+		leaf->handed = handed;
+		leaf->handed_window = handed_window;
+		return WEIR_OK;
+	}
 	if (parquet_memory_reserve(reader->account, &leaf->scratch, parquet_values_size(leaf, BLOCK + PARQUET_SLACK),
 				   err) ||
 	    parquet_values_read(leaf, count, leaf->scratch.data, err))
@@ -201,6 +215,7 @@ static int entries_use(struct parquet_leaf *leaf, struct parquet_levels *levels,
 	for (uint32_t i = 0; i < count; i++)
 		present += def[i] == leaf->info->def_max;
 	if (keep) {
+		levels->all_present &= present == count;
 		if (entries_append(leaf, levels, def, rep, count, err) || values_append(leaf, levels, present, err))
 			return err->code;
 	} else if (leaf->info->convert != PARQUET_ALL_NULL && parquet_values_skip(leaf, present, err)) {
@@ -316,16 +331,14 @@ static int rows_use(struct parquet_leaf *leaf, struct parquet_levels *levels, in
 		there = levels->end - levels->next;
 		if (!levels->is_open && rep[0] != 0)
 			return parquet_leaf_damaged(leaf, err, "A row begins in the middle.");
-		for (; count < there; count++) {
-			if (rep[count] == 0) {
-				levels->row += levels->is_open;
-				levels->is_open = false;
-				if (levels->row == row_end) {
-					is_past = true;
-					break;
-				}
-				levels->is_open = true;
+		for (; (count = parquet_find_zero(rep, count, there)) < there; count++) {
+			levels->row += levels->is_open;
+			levels->is_open = false;
+			if (levels->row == row_end) {
+				is_past = true;
+				break;
 			}
+			levels->is_open = true;
 		}
 		if (count > 0 && entries_use(leaf, levels, count, keep, err))
 			return err->code;
@@ -342,6 +355,7 @@ static int rows_blank(struct parquet_leaf *leaf, struct parquet_levels *levels, 
 	while (count > 0) {
 		uint32_t some = count < 256 ? count : 256;
 
+		levels->all_present = false;
 		if (entries_append(leaf, levels, zero, zero, some, err))
 			return err->code;
 		count -= some;
@@ -356,6 +370,7 @@ int parquet_levels_read(struct parquet_leaf *leaf, struct parquet_levels *levels
 
 	levels->count = levels->value_count = 0;
 	levels->bytes_size = 0;
+	levels->all_present = true;
 	if (pages_skip(leaf, levels, row, err))
 		return err->code;
 	if (levels->row < row && rows_use(leaf, levels, row, false, err))

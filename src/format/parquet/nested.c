@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-enum { SPARSE = 4, PAGE_LARGE = 16 << 20 };
+enum { SPARSE = 4, PAGE_LARGE = 16 << 20, LARGE = 64 << 10 };
 
 struct make {
 	struct parquet_column *column;
@@ -31,13 +31,18 @@ struct slots {
 	uint16_t rep, def;
 };
 
-static int damaged(const struct make *make, const struct parquet_shape *shape)
+static struct parquet_leaf *first_leaf(const struct make *make, const struct parquet_shape *shape)
 {
-	return parquet_leaf_damaged(&make->column->leaves[shape->leaf_begin - make->column->shape->leaf_begin],
-				    make->err, "The columns of a nested type have different numbers of elements.");
+	return &make->column->leaves[shape->leaf_begin - make->column->shape->leaf_begin];
 }
 
-static const struct parquet_levels *levels_of(const struct make *make, const struct parquet_shape *shape)
+static int damaged(const struct make *make, const struct parquet_shape *shape)
+{
+	return parquet_leaf_damaged(first_leaf(make, shape), make->err,
+				    "The columns of a nested type have different numbers of elements.");
+}
+
+static struct parquet_levels *levels_of(const struct make *make, const struct parquet_shape *shape)
 {
 	return &make->column->levels[shape->leaf_begin - make->column->shape->leaf_begin];
 }
@@ -53,6 +58,13 @@ static int validity(const struct make *make, const struct parquet_shape *shape, 
 	int64_t at = 0, set = 0;
 
 	*out = (struct weir_buffer){0};
+	if (levels->all_present) {
+		for (uint32_t i = 0; i < levels->count; i++)
+			at += rep[i] <= slots.rep;
+		*count = at;
+		*nulls = 0;
+		return WEIR_OK;
+	}
 	if (weir_buffer_new(make->account, (uint64_t)levels->count / 64 * 8 + 16, out, &writable, make->err))
 		return make->err->code;
 	bits = (uint64_t *)writable;
@@ -116,12 +128,21 @@ static void spread_wide(const uint8_t *bits, int64_t count, uint32_t width, cons
 	}
 }
 
-static int leaf_fixed(const struct make *make, const struct parquet_levels *levels, struct weir_array *array,
+static int leaf_fixed(const struct make *make, struct parquet_levels *levels, struct weir_array *array,
 		      const uint8_t *bits)
 {
 	uint32_t width = array->type->byte_width;
+	uint64_t size = (uint64_t)array->length * width;
 	uint8_t *out;
 
+	/* Nothing is missing, and the memory is not much larger than what lies in it: the array takes it as it is. */
+	if (!bits && size >= levels->values.capacity / 2 && size >= LARGE && levels->values.capacity % 64 == 0) {
+		struct parquet_memory memory = levels->values;
+
+		levels->values = (struct parquet_memory){0};
+		levels->values_before = memory.capacity;
+		return weir_buffer_adopt(make->account, memory.data, memory.capacity, size, &array->buffers[1], make->err);
+	}
 	if (weir_buffer_new(make->account, (uint64_t)array->length * width, &array->buffers[1], &out, make->err))
 		return make->err->code;
 	if (!bits) {
@@ -155,7 +176,7 @@ static int leaf_bits(const struct make *make, const struct parquet_levels *level
 static int make_values(const struct make *make, const struct parquet_shape *shape, struct slots slots,
 		       struct weir_array *array)
 {
-	const struct parquet_levels *levels = levels_of(make, shape);
+	struct parquet_levels *levels = levels_of(make, shape);
 	const uint8_t *bits;
 	int64_t nulls;
 
@@ -226,6 +247,14 @@ static int64_t list_offsets(const struct make *make, const struct parquet_shape 
 	const uint16_t *def = (const uint16_t *)levels->def.data, *rep = (const uint16_t *)levels->rep.data;
 	int64_t slot = 0, elements = 0;
 
+	/* Lists of values, none of them in another list, nothing missing: an entry is an element. */
+	if (levels->all_present && slots.rep == 0 && !is_large &&
+	    shape->rep_element >= first_leaf(make, shape)->info->rep_max) {
+		for (uint32_t i = 0; (i = parquet_find_zero(rep, i, levels->count)) < levels->count; i++)
+			((int32_t *)out)[slot++] = (int32_t)i;
+		((int32_t *)out)[slot] = (int32_t)levels->count;
+		return levels->count;
+	}
 	for (uint32_t i = 0; i < levels->count; i++) {
 		if (rep[i] <= slots.rep && def[i] >= slots.def) {
 			if (is_large)

@@ -11,9 +11,11 @@ struct parquet_levels {
 	struct parquet_memory def, rep; /* uint16_t each */
 	uint32_t count;
 	struct parquet_memory values; /* FIXED: width_arrow each; BITS; BYTES: uint32_t sizes */
+	size_t values_before;         /* the room that the last vector's took, which an array has now; 0: none */
 	struct parquet_memory bytes;  /* BYTES: the texts */
 	size_t bytes_size;
 	uint32_t value_count;
+	bool all_present; /* every entry is a value: nothing is null or empty at any level */
 
 	/* Of the page: levels decoded and not yet used are places [next, end). */
 	uint16_t next_def[WEIR_VECTOR_ROWS + PARQUET_SLACK], next_rep[WEIR_VECTOR_ROWS + PARQUET_SLACK];
@@ -23,6 +25,22 @@ struct parquet_levels {
 	int64_t row;  /* of the row group: rows that have ended before place `next`, or the one that is open there */
 	bool is_open; /* an entry of row `row` has been used: it goes on until the next repetition level 0 */
 };
+
+/* Where the next level 0 stands in [at, count), or `count`: most stretches of long lists have none. */
+static inline uint32_t parquet_find_zero(const uint16_t *levels, uint32_t at, uint32_t count)
+{
+	for (; at + 32 <= count; at += 32) {
+		uint16_t zeros = 0;
+
+		for (uint32_t i = 0; i < 32; i++)
+			zeros |= levels[at + i] == 0;
+		if (zeros)
+			break;
+	}
+	while (at < count && levels[at])
+		at++;
+	return at;
+}
 
 /* Fills the vector's part with rows [row, row + count) of the row group. Rows that are not in `selection` may come as one
  * entry without value. */
