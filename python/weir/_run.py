@@ -112,15 +112,35 @@ class Build:
     def add_call(self, flow: Flow, spec: Any) -> None:
         from weir import _call
 
+        most = _gpu_slots(spec, self.state)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus)
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
+        if most:
+            prepared["slots_max"] = min(prepared["slots_max"] or most, most)
+            for name in ("slots_min", "slots_first"):
+                prepared[name] = min(prepared[name], most)
         try:
             flow.call(prepared, setup=(fd, size), launcher=zygote)
         finally:
             os.close(fd)
         self.calls.append(spec.name)
+
+
+def _gpu_slots(spec: Any, state: _session.State) -> int:
+    """How many workers of this function the GPUs are enough for; 0: it wants none."""
+    from weir import _call
+
+    if not spec.num_gpus:
+        return 0
+    total = state.num_gpus if state.num_gpus is not None else float(len(_call.gpu_pool()))
+    if spec.num_gpus > total:
+        raise ValueError(
+            f"{spec.name} wants {spec.num_gpus:g} GPUs a worker, and there {'is' if total == 1 else 'are'} {total:g}: "
+            "weir.init(num_gpus=…) declares GPUs that are not found"
+        )
+    return max(1, int(total / spec.num_gpus))
 
 
 def _zygote(state: _session.State) -> Any:

@@ -278,6 +278,28 @@ def test_local_mode_runs_functions_here():
     assert done.stdout.strip() == "done", done.stderr
 
 
+def test_gpus_are_handed_out():
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent("""
+        import os, time, weir
+        weir.init(num_gpus=2)
+        def where(batch):
+            time.sleep(0.02)
+            return {"gpu": [os.environ["CUDA_VISIBLE_DEVICES"]], "pid": [os.getpid()]}
+        rows = weir.range(100, override_num_blocks=20).map_batches(where, num_gpus=1, concurrency=4).take_all()
+        assert len({r["pid"] for r in rows}) <= 2 and {r["gpu"] for r in rows} <= {"0", "1"}
+        rows = weir.range(100).map_batches(where, num_gpus=0.5).take_all()
+        assert {r["gpu"] for r in rows} <= {"0", "1"}
+        weir.shutdown()
+        weir.init(num_gpus=0)
+        try:
+            weir.range(3).map_batches(where, num_gpus=1, batch_size=2).take()
+        except ValueError as error:
+            assert "num_gpus" in str(error)
+            print("done")
+    """)], capture_output=True, text=True, timeout=120, env=os.environ)
+    assert done.stdout.strip() == "done", done.stderr
+
+
 def test_random_chains_of_native_steps():
     rng = random.Random(SEED)
     for _ in range(60):
