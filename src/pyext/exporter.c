@@ -2,8 +2,8 @@
  *
  *     Arrow for Python                                     Python for Arrow
  *
- *     ndarray ─▶ memoryview ─▶ Buffer ─▶ array ─▶ owner    array ─▶ python_owner ─▶ Py_buffer ─▶ bytes, ndarray, …
- *                                 └────▶ keeper                          └────────▶ struct pyext_values
+ *     ndarray ─▶ Buffer ─▶ array ─▶ owner                  array ─▶ python_owner ─▶ Py_buffer ─▶ bytes, ndarray, …
+ *                   └────▶ keeper                                        └────────▶ struct pyext_values
  *
  * A Buffer is read-only and keeps one array alive, and with it the owner of the chunk; when the last of them goes, the
  * owner's release runs, whatever else was accepted or freed meanwhile.
