@@ -33,6 +33,7 @@ PyObject *batch_wrap(struct pyext_values *v, struct weir_batch *batch, struct ap
 	self->batch = batch;
 	self->keeper = keeper ? keeper : &v->keeper;
 	api_keeper_ref(self->keeper);
+	self->pid = values_pid(v, self->keeper);
 	return (PyObject *)self;
 }
 
@@ -42,8 +43,10 @@ static void batch_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 	struct pyext_values *v = values_of_object(object);
 
-	weir_batch_unref(self->batch);
-	api_keeper_unref(self->keeper);
+	if (values_may_free(self->pid)) {
+		weir_batch_unref(self->batch);
+		api_keeper_unref(self->keeper);
+	}
 	PyObject_Free(self);
 	if (v)
 		values_drain(v);

@@ -14,13 +14,26 @@
  */
 #include "pyext/values_impl.h"
 
+#include <unistd.h>
+
 struct buffer_object {
 	PyObject_HEAD
 	struct weir_array *array;
 	struct api_keeper *keeper;
 	const void *data;
 	Py_ssize_t size;
+	int64_t pid; /* values_pid */
 };
+
+int64_t values_pid(const struct pyext_values *v, const struct api_keeper *keeper)
+{
+	return keeper == &v->keeper ? 0 : (int64_t)getpid();
+}
+
+bool values_may_free(int64_t pid)
+{
+	return !pid || pyext_here(pid);
+}
 
 PyObject *exporter_new(struct pyext_values *v, const struct weir_array *array, struct api_keeper *keeper,
 		       const void *data, Py_ssize_t size)
@@ -34,6 +47,7 @@ PyObject *exporter_new(struct pyext_values *v, const struct weir_array *array, s
 	api_keeper_ref(keeper);
 	self->data = data;
 	self->size = size;
+	self->pid = values_pid(v, keeper);
 	return (PyObject *)self;
 }
 
@@ -43,8 +57,10 @@ static void buffer_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 	struct pyext_values *v = values_of_object(object);
 
-	weir_array_unref(self->array);
-	api_keeper_unref(self->keeper);
+	if (values_may_free(self->pid)) {
+		weir_array_unref(self->array);
+		api_keeper_unref(self->keeper);
+	}
 	PyObject_Free(self);
 	if (v)
 		values_drain(v);

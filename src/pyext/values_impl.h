@@ -78,7 +78,12 @@ struct batch_object {
 	PyObject_HEAD
 	struct weir_batch *batch;
 	struct api_keeper *keeper;
+	int64_t pid; /* values_pid */
 };
+/* The process to which memory of the keeper belongs; 0: to any that has it, for values are made without threads. What an engine
+ * made is not freed in a forked child: a lock of the parent's threads may be held there for ever. */
+int64_t values_pid(const struct pyext_values *v, const struct api_keeper *keeper);
+bool values_may_free(int64_t pid);
 struct pyext_values *values_of_module(PyObject *module);
 struct pyext_values *values_of_object(PyObject *self); /* Batch, Buffer */
 PyObject *batch_wrap(struct pyext_values *v, struct weir_batch *batch, struct api_keeper *keeper);

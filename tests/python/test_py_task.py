@@ -441,7 +441,7 @@ def test_a_forked_child_leaves_the_parents_objects_alone():
     session = _weir.Session(memory_limit=LIMIT)
     flow = flow_of(("range", ENDLESS), session=session)
     task = flow.start()
-    assert task.next() is not None
+    batch = task.next()
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -456,7 +456,9 @@ def test_a_forked_child_leaves_the_parents_objects_alone():
                 except RuntimeError as error:
                     assert "fork" in str(error)
             task.close()
-            del task, flow, session, use
+            # What was handed out can be looked at, and is left where it is.
+            assert batch.rows(0, 2) == [{"id": 0}, {"id": 1}]
+            del task, flow, session, use, batch
             gc.collect()
             # What it makes itself works.
             assert sum(batch.num_rows for batch in flow_of(("range", "1000")).start()) == 1000
@@ -469,6 +471,7 @@ def test_a_forked_child_leaves_the_parents_objects_alone():
         assert pipe.read() == "[]"
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert task.next() is not None
+    assert batch.rows(1, 2) == [{"id": 1}]
 
 
 # ---- log lines ----
