@@ -285,39 +285,58 @@ static void give_cold(struct weir_store *store, struct weir_range *range, bool w
 		region_free(region);
 }
 
-/* Takes out a free range that has warm pages, of one region or (NULL) of any; under the lock. */
-static struct weir_range *take_warm(struct weir_store *store, struct weir_region *only)
+/* Takes out free ranges that have warm pages, of one region or (NULL) of any, until they hold `wanted` bytes; under the
+ * lock. They come chained by `next`: all in one pass, since a region of many small chunks has as many gaps. */
+static struct weir_range *take_warm(struct weir_store *store, struct weir_region *only, int64_t wanted)
 {
+	struct weir_range *taken = NULL;
+
 	for (struct weir_region *region = only ? only : store->regions; region; region = only ? NULL : region->next) {
-		for (struct weir_range *range = region->first; range; range = range->after) {
-			if (range->is_free && backed_bytes(region, range)) {
-				weir_space_take_range(region->space, range);
-				region->in_use++;
-				return range;
-			}
+		for (struct weir_range *range = region->first; range && wanted > 0; range = range->after) {
+			int64_t bytes = range->is_free ? (int64_t)backed_bytes(region, range) : 0;
+
+			if (bytes == 0)
+				continue;
+			weir_space_take_range(region->space, range);
+			region->in_use++;
+			range->next = taken;
+			taken = range;
+			wanted -= bytes;
 		}
 	}
-	return NULL;
+	return taken;
+}
+
+/* What take_warm took. Giving one may join it with others that were given, never with one that is still in the chain. */
+static void give_warm_cold(struct weir_store *store, struct weir_range *taken)
+{
+	while (taken) {
+		struct weir_range *range = taken;
+
+		taken = range->next;
+		range->next = NULL;
+		give_cold(store, range, true);
+	}
 }
 
 void weir_store_trim(struct weir_store *store, int64_t keep_warm)
 {
 	for (;;) {
-		struct weir_range *range = NULL;
+		struct weir_range *taken = NULL;
 
 		pthread_mutex_lock(&store->lock);
 		if (store->warm > keep_warm)
-			range = take_warm(store, NULL);
+			taken = take_warm(store, NULL, store->warm - keep_warm);
 		pthread_mutex_unlock(&store->lock);
-		if (!range)
+		if (!taken)
 			return;
-		give_cold(store, range, true);
+		give_warm_cold(store, taken);
 	}
 }
 
 void weir_region_release(struct weir_store *store, struct weir_region *region)
 {
-	struct weir_range *range;
+	struct weir_range *taken;
 	bool over;
 
 	if (!region)
@@ -325,11 +344,11 @@ void weir_region_release(struct weir_store *store, struct weir_region *region)
 	WEIR_ASSERT(region->is_worker);
 	for (;;) {
 		pthread_mutex_lock(&store->lock);
-		range = take_warm(store, region);
-		if (!range)
+		taken = take_warm(store, region, INT64_MAX);
+		if (!taken)
 			break;
 		pthread_mutex_unlock(&store->lock);
-		give_cold(store, range, true);
+		give_warm_cold(store, taken);
 	}
 	WEIR_ASSERT(!region->is_released);
 	region->is_released = true;

@@ -1,4 +1,5 @@
 /* What the store promises: bytes come back or an error does, figures agree with the kernel's, places are recycled. */
+#include "base/clock.h"
 #include "store/support.h"
 
 #include <errno.h>
@@ -223,6 +224,38 @@ static void test_a_workers_region(void **state)
 	weir_chunk_unref(a);
 }
 
+/* As many gaps as chunks: neither giving warm pages back nor the end of the worker looks at all of them for each. */
+static void test_many_gaps(void **state)
+{
+	enum { CHUNKS = 40000 };
+	struct fixture *f = *state;
+	struct weir_chunk **chunks = calloc(CHUNKS, sizeof(*chunks));
+	struct weir_region *region;
+	uint64_t begun;
+
+	fixture_store(f, (struct weir_store_options){0});
+	assert_int_equal(weir_region_adopt(f->store, worker_memfd((uint64_t)CHUNKS * 8192, F_SEAL_SHRINK),
+					   (uint64_t)CHUNKS * 8192, &region, &f->err),
+			 0);
+	for (int i = 0; i < CHUNKS; i++)
+		assert_int_equal(weir_region_reserve(region, 4096, &chunks[i], &f->err), 0);
+	for (int i = 0; i < CHUNKS; i += 2)
+		weir_chunk_unref(chunks[i]);
+	check_figures(f, CHUNKS / 2 * 4096, 0, CHUNKS / 2 * 4096, 0);
+	begun = weir_clock_ns();
+	weir_store_trim(f->store, 1000 * 4096);
+	check_figures(f, CHUNKS / 2 * 4096, 0, CHUNKS / 2 * 4096, 0);
+	assert_int_equal(f->store->warm, 1000 * 4096);
+	weir_region_release(f->store, region);
+	check_figures(f, CHUNKS / 2 * 4096, 0, CHUNKS / 2 * 4096, 0);
+	print_message("%.2f s\n", (double)(weir_clock_ns() - begun) / 1e9);
+	assert_true(weir_clock_ns() - begun < 2000000000u);
+	for (int i = 1; i < CHUNKS; i += 2)
+		weir_chunk_unref(chunks[i]);
+	check_figures(f, 0, 0, 0, 0);
+	free(chunks);
+}
+
 static void test_a_bad_memfd_is_refused(void **state)
 {
 	struct fixture *f = *state;
@@ -420,6 +453,7 @@ int main(void)
 		store_test(test_the_backstop_holds),
 		store_test(test_a_scribbling_owner_changes_nothing),
 		store_test(test_a_workers_region),
+		store_test(test_many_gaps),
 		store_test(test_a_bad_memfd_is_refused),
 		store_test(test_figures_add_up_after_every_operation),
 	};
