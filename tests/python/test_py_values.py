@@ -456,3 +456,62 @@ def test_concat_of_tensors_and_objects():
         _weir.batch_concat([_weir.batch_from_rows([{"t": 1}]), _weir.batch_from_rows([{"t": "x"}])])
     with pytest.raises(TypeError, match="a Batch is wanted"):
         _weir.batch_concat([parts[0], 5])
+
+
+# ---- times that Python's own types do not hold ----
+
+NANOS = """
+import sys
+sys.modules["pandas"] = None
+import datetime as dt
+import numpy as np
+from weir import _weir
+batch = _weir.batch_from_columns({"t": np.array([1_000, 1_001], "M8[ns]"), "d": np.array([2_000, 2_001], "m8[ns]")})
+one, two = batch.rows()
+assert one == {"t": dt.datetime(1970, 1, 1, 0, 0, 0, 1), "d": dt.timedelta(microseconds=2)}, one
+assert type(one["t"]) is dt.datetime and type(one["d"]) is dt.timedelta
+assert two["t"] == np.datetime64(1_001, "ns") and two["d"] == np.timedelta64(2_001, "ns"), two
+assert "pyarrow" not in sys.modules
+"""
+
+
+def test_nanoseconds_without_pandas():
+    import subprocess
+    import sys
+    subprocess.run([sys.executable, "-c", NANOS], check=True)
+
+
+def test_nanoseconds_with_pandas():
+    pd = pytest.importorskip("pandas")
+    stamp = pd.Timestamp("2020-02-03 04:05:06.123456789", tz="Europe/Berlin")
+    type, got = column([stamp, None])
+    assert type == "timestamp[ns, tz=Europe/Berlin]" and got == [stamp, None] and isinstance(got[0], pd.Timestamp)
+    type, got = column([pd.Timedelta(5, "ns"), pd.NaT])
+    assert type == "duration[ns]" and got == [pd.Timedelta(5, "ns"), None]
+    assert column([pd.NaT, pd.Timestamp("2020-01-01")]) == ("timestamp[s]", [None, dt.datetime(2020, 1, 1)])
+
+
+def test_years_that_python_has_not():
+    batch = _weir.batch_from_columns({"t": np.array([2 ** 60]).astype("M8[s]")})
+    with pytest.raises(ValueError, match="column 't': .* outside the years 1 to 9999"):
+        batch.rows()
+    assert batch.numpy()["t"].astype("i8")[0] == 2 ** 60
+    with pytest.raises(ValueError, match="column 'd'"):
+        _weir.batch_from_columns({"d": np.array([2 ** 30]).astype("M8[D]")}).rows()
+
+
+LAZY = """
+import sys
+from weir import _weir
+batch = _weir.batch_from_rows([{"a": 1, "b": "x", "c": [1.5], "d": {"e": None}}])
+assert batch.rows() == [{"a": 1, "b": "x", "c": [1.5], "d": {"e": None}}]
+assert _weir.batch_concat([batch, batch]).num_rows == 2 and repr(batch) and batch.nbytes
+for name in ("numpy", "pandas", "pyarrow", "torch", "cloudpickle"):
+    assert name not in sys.modules, name
+"""
+
+
+def test_nothing_is_imported_before_it_is_needed():
+    import subprocess
+    import sys
+    subprocess.run([sys.executable, "-c", LAZY], check=True)
