@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -295,11 +296,25 @@ static bool may_have_room(void *self, int64_t bytes)
 	return stats.granted + stats.resident + stats.workers <= stats.budget - bytes;
 }
 
+/* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the system
+ * counts what is mapped, as much as the run may have must do, or a part of what this process may map. */
+static uint64_t region_size(const struct weir_local_run *run)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+	struct rlimit limit;
+	FILE *file = fopen("/proc/sys/vm/overcommit_memory", "re");
+
+	if (file && fgetc(file) == '2')
+		size = (uint64_t)run->session->memory_limit;
+	if (file)
+		fclose(file);
+	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 16 < size)
+		size = limit.rlim_cur / 16;
+	return size;
+}
+
 int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
 {
-	/* What lies there at once, also in the user's hands, is in the machine's memory. */
-	uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-
 	for (uint32_t s = 0; s < run->stage_count; s++) {
 		struct stage *stage = &run->stages[s];
 		const struct weir_pool_options options = {
@@ -309,7 +324,7 @@ int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
 			.launcher = stage->call ? stage->call->launcher : NULL,
 			.setup = stage->call ? stage->call->setup : -1,
 			.setup_size = stage->call ? stage->call->setup_size : 0,
-			.region_size = machine,
+			.region_size = region_size(run),
 			.prints = &run->prints,
 			.may_have_room = may_have_room,
 			.self = run,
