@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sys
 from types import TracebackType
 from typing import Any, Literal
 
-Kind = Literal["error", "returned", "constructor", "setup"]
+Kind = Literal["error", "returned", "constructor", "setup", "input"]
 
 # Frames of these lie between a worker's loop and the user's function, and are not shown.
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep,
@@ -151,8 +152,8 @@ def _name_of(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None) -> bytes:
-    """An exception as the bytes that go to the driver. `rows`: first and last row of the task's input, when known."""
+def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0) -> bytes:
+    """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known."""
     advise(error)
     try:
         text = str(error)
@@ -163,7 +164,7 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None) 
     except Exception:
         trace = f"{_name_of(type(error))}: {text}"
     return pickle.dumps({"kind": kind, "type": _name_of(type(error)), "text": text, "traceback": trace, "rows": rows,
-                         "pid": os.getpid(), "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
+                         "count": count, "pid": os.getpid(), "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
 
 
 def _pickled(error: BaseException) -> bytes | None:
@@ -198,6 +199,8 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
         died = ActorDiedError(text)
         died.cause, died.operator = cause, operator
         return died
+    if kind == "input":
+        return ArrowConversionError(text)
     if kind == "returned":
         error: RayTaskError = _make((RayTaskError, ValueError), ValueError, None, text)
     elif kind == "setup":
@@ -223,16 +226,24 @@ def _rebuilt(data: bytes | None) -> BaseException | None:
 
 
 def _describe(report: dict[str, Any], operator: str, origin: str) -> str:
-    rows = report["rows"]
-    place = origin
-    if rows and not origin:
-        place = f"row {rows[0]}" if rows[0] == rows[1] else f"rows {rows[0]}–{rows[1]}"
-        place += " of its input"
-    elif rows:
-        place += f", row {rows[0]} there" if rows[0] == rows[1] else f", rows {rows[0]}–{rows[1]} there"
+    place = _place(report["rows"], report["count"], origin)
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
-            "returned": "returned what cannot be used"}.get(report["kind"], "failed")
+            "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch"}.get(report["kind"], "failed")
     return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']})\n{report['traceback']}"
+
+
+def _place(rows: tuple[int, int] | None, count: int, origin: str) -> str:
+    """Where in the input it was. `rows` count from the task's first row; origin says where all of them were read."""
+    if rows is None:
+        return origin
+    first, last = rows
+    known = re.fullmatch(r"rows? (\d+)(?:–(\d+))? of (.*)", origin, re.DOTALL)
+    if known and int(known[2] or known[1]) - int(known[1]) + 1 == count:  # no step in front has left rows out
+        first, last, origin, tail = int(known[1]) + first, int(known[1]) + last, "", f" of {known[3]}"
+    else:
+        tail = " of its input" if not origin else " there"
+    text = (f"row {first}" if first == last else f"rows {first}–{last}") + tail
+    return f"{origin}, {text}" if origin else text
 
 
 def _mixes(cls: type[BaseException]) -> bool:

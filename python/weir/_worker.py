@@ -449,7 +449,11 @@ def main() -> None:
         return
     is_trimmed = False
     while True:
-        task = worker.next(-1 if is_trimmed else IDLE_MS)
+        try:
+            task = worker.next(-1 if is_trimmed else IDLE_MS)
+        except (ValueError, TypeError) as error:  # blocks that cannot be one batch
+            worker.failed(_errors.pack(_errors.ArrowConversionError(str(error)), "input"))
+            continue
         if task is None:
             break
         is_trimmed = task == "idle"
@@ -467,7 +471,8 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     """One task, from its rows to its answer."""
     batch = task.batch
     del task
-    function.rows = (0, max(0, batch.num_rows - 1))
+    count = batch.num_rows
+    function.rows = (0, max(0, count - 1))
     try:
         for result in apply(function, batch):
             worker.output(result)
@@ -478,7 +483,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
         if isinstance(error, Stopped) and error.__cause__ is not None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
-        worker.failed(_errors.pack(error, kind, function.rows), memory=is_governors(error))
+        worker.failed(_errors.pack(error, kind, function.rows, count), memory=is_governors(error))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

@@ -296,9 +296,9 @@ static PyObject *worker_next(PyObject *object, PyObject *args, PyObject *kwargs)
 			Py_RETURN_NONE;
 		return PyUnicode_FromString("idle");
 	}
+	/* Also when its rows cannot be looked at, as one batch of blocks that do not go together: that is its answer then. */
+	self->task = task;
 	made = task_new(self, task);
-	if (made)
-		self->task = task;
 	return made;
 }
 

@@ -86,8 +86,10 @@ def test_row_ranges():
     assert "row 5000 of its input" in error_of(CallSpec("map", f), arange(9000))
     assert "row 5000 of its input" in error_of(CallSpec("filter", f), arange(9000))
     made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511 of a.parquet")
-    assert "on rows 512–9511 of a.parquet, row 5000 there" in str(made)
+    assert str(made).startswith("Map(f) failed on row 5512 of a.parquet (pid=")
     assert made.origin == "rows 512–9511 of a.parquet" and made.operator == "Map(f)"
+    made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–20000 of a.parquet")
+    assert "on rows 512–20000 of a.parquet, row 5000 there" in str(made)
 
 
 def test_chained_errors_are_shown():

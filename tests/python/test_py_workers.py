@@ -12,7 +12,7 @@ import pytest
 
 import weir
 from driver_scripts import Program, all_gone, is_alive, output, tree_of, wait_for
-from weir.exceptions import ActorDiedError, RayTaskError, UserCodeException, WorkerCrashedError
+from weir.exceptions import ActorDiedError, ArrowConversionError, RayTaskError, UserCodeException, WorkerCrashedError
 
 
 def own_tree():
@@ -297,6 +297,15 @@ def test_a_wrong_result():
     with pytest.raises(ValueError, match="returned None") as caught:
         weir.range(3).map_batches(lambda b: None).take_all()
     assert isinstance(caught.value, RayTaskError) and not isinstance(caught.value, UserCodeException)
+
+
+def test_blocks_that_do_not_go_together():
+    def mixed(batch):
+        return {"x": ["a"] * len(batch["id"]) if batch["id"][0] % 20 else batch["id"]}
+    ds = weir.range(100).map_batches(mixed, batch_size=10)
+    assert sorted({type(row["x"]) for row in ds.take_all()}, key=str) == [int, str]
+    with pytest.raises(ArrowConversionError, match="int64 and string"):
+        ds.map_batches(lambda b: b, batch_size=40).take_all()
 
 
 def test_a_function_that_kills_its_worker():
