@@ -120,6 +120,8 @@ def type_name(target: Any) -> str:
                     datetime.datetime: "timestamp[us]", datetime.date: "date32"}
     if isinstance(target, str):
         return target
+    if type(target).__module__ == "weir.datatype":
+        return str(target.name)
     if hasattr(target, "to_arrow_dtype"):
         target = target.to_arrow_dtype()
     if isinstance(target, type) and target in python_types:

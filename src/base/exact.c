@@ -16,6 +16,64 @@ void weir_exact_settle(struct weir_exact *sum)
 	sum->adds = 0;
 }
 
+/* total × 2^(place − 1074) */
+static void add_wide(struct weir_exact *sum, __int128 total, uint32_t place)
+{
+	unsigned __int128 rest = (unsigned __int128)(total < 0 ? -total : total);
+	int64_t *digit = &sum->digits[place >> 5], sign = total < 0 ? -1 : 1;
+	uint32_t shift = place & 31;
+
+	*digit++ += sign * (int64_t)(uint32_t)((uint64_t)(uint32_t)rest << shift);
+	for (rest >>= 32 - shift; rest; rest >>= 32)
+		*digit++ += sign * (int64_t)(uint32_t)rest;
+	if (++sum->adds == WEIR_EXACT_ADDS_MAX)
+		weir_exact_settle(sum);
+}
+
+/* 53 bits of a value, EXPONENTS_MAX to shift it by, 12 for 4,096 of them, and the sign. */
+enum { MANY_MAX = 4096, EXPONENTS_MAX = 61 };
+
+static void add_some(struct weir_exact *sum, const double *values, uint32_t count)
+{
+	uint64_t low = 0x7ff, high = 0;
+	__int128 total = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bits, exponent;
+
+		memcpy(&bits, &values[i], sizeof(bits));
+		exponent = bits >> 52 & 0x7ff;
+		high = exponent > high ? exponent : high;
+		exponent = bits << 1 ? exponent : 0x7ff; /* zeros are of any size */
+		low = exponent < low ? exponent : low;
+	}
+	if (high == 0x7ff || high > low + EXPONENTS_MAX) {
+		for (uint32_t i = 0; i < count; i++)
+			weir_exact_add(sum, values[i]);
+		return;
+	}
+	low = low ? low : 1; /* those without a leading bit have the exponent of the least that have one */
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t bits, exponent, mantissa;
+		__int128 value;
+
+		memcpy(&bits, &values[i], sizeof(bits));
+		exponent = bits >> 52 & 0x7ff;
+		mantissa = bits & (((uint64_t)1 << 52) - 1);
+		mantissa |= (uint64_t)(exponent != 0) << 52;
+		value = (__int128)mantissa << (exponent > low ? exponent - low : 0);
+		total += bits >> 63 ? -value : value;
+	}
+	if (total)
+		add_wide(sum, total, (uint32_t)low - 1);
+}
+
+void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t count)
+{
+	for (uint32_t at = 0; at < count; at += MANY_MAX)
+		add_some(sum, values + at, count - at < MANY_MAX ? count - at : MANY_MAX);
+}
+
 void weir_exact_merge(struct weir_exact *to, const struct weir_exact *from)
 {
 	struct weir_exact settled = *from;

@@ -80,13 +80,17 @@ static void (*const integers[])(struct weir_summary *, const void *, const uint3
 	integers_i8, integers_i16, integers_i32, integers_i64, integers_u8, integers_u16, integers_u32, integers_u64,
 };
 
-static void add_real(struct weir_summary *summary, double value)
+static void add_reals(struct weir_summary *summary, const double *values, uint32_t count)
 {
-	summary->nans += value != value;
+	uint32_t nans = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		nans += values[i] != values[i];
+	summary->nans += nans;
 	if (summary->wants & WEIR_WANTS_SUM)
-		weir_exact_add(&summary->real_sum, value);
-	if (summary->wants & WEIR_WANTS_SQUARES)
-		weir_exact_squares_add(&summary->real_squares, value);
+		weir_exact_add_many(&summary->real_sum, values, count);
+	for (uint32_t i = 0; summary->wants & WEIR_WANTS_SQUARES && i < count; i++)
+		weir_exact_squares_add(&summary->real_squares, values[i]);
 }
 
 static int add_decimals(struct weir_summary *summary, const uint8_t *values, const uint32_t *rows, uint32_t count,
@@ -99,8 +103,11 @@ static int add_decimals(struct weir_summary *summary, const uint8_t *values, con
 
 		if (weir_int256_add(&summary->decimal_sum, &value, &summary->decimal_sum))
 			return weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits");
-		if (summary->wants & WEIR_WANTS_SQUARES)
-			add_real(summary, weir_decimal_to_double(&value, summary->type->scale));
+		if (summary->wants & WEIR_WANTS_SQUARES) {
+			double real = weir_decimal_to_double(&value, summary->type->scale);
+
+			add_reals(summary, &real, 1);
+		}
 	}
 	return WEIR_OK;
 }
@@ -116,17 +123,28 @@ static int add_values(struct weir_summary *summary, const struct weir_column *co
 	case WEIR_SUMMARY_DECIMAL:
 		return add_decimals(summary, column->values, rows, count, err);
 	case WEIR_SUMMARY_REAL:
-		for (uint32_t i = 0; i < count; i++) {
-			struct weir_scalar value;
+		/* Doubles of all rows lie as they are wanted. */
+		if (type->id == WEIR_DOUBLE && rows[count - 1] == count - 1) {
+			add_reals(summary, column->values, count);
+			return WEIR_OK;
+		}
+		for (uint32_t i = 0; i < count;) {
+			double values[512];
+			uint32_t n;
 
-			if (type->id == WEIR_DOUBLE) {
-				add_real(summary, ((const double *)column->values)[rows[i]]);
-			} else if (type->id == WEIR_FLOAT) {
-				add_real(summary, (double)((const float *)column->values)[rows[i]]);
-			} else {
-				weir_scalar_load(column, rows[i], &value);
-				add_real(summary, value.real);
+			for (n = 0; n < sizeof(values) / sizeof(*values) && i < count; n++, i++) {
+				struct weir_scalar value;
+
+				if (type->id == WEIR_DOUBLE) {
+					values[n] = ((const double *)column->values)[rows[i]];
+				} else if (type->id == WEIR_FLOAT) {
+					values[n] = (double)((const float *)column->values)[rows[i]];
+				} else {
+					weir_scalar_load(column, rows[i], &value);
+					values[n] = value.real;
+				}
 			}
+			add_reals(summary, values, n);
 		}
 		return WEIR_OK;
 	case WEIR_SUMMARY_INTEGER:
@@ -165,6 +183,7 @@ int weir_summary_push(struct weir_summary *summary, const struct weir_vector *ve
 	struct weir_column values = vector->columns[column];
 	const struct weir_selection *selection = &vector->selection;
 	struct weir_scalar low, high;
+	bool is_whole = !selection->rows && !values.validity && !values.nested;
 	uint32_t count = 0, least, greatest;
 	int code;
 
@@ -173,7 +192,9 @@ int weir_summary_push(struct weir_summary *summary, const struct weir_vector *ve
 		summary->nulls += selection->count;
 		return WEIR_OK;
 	}
-	for (uint32_t i = 0; i < selection->count; i++) {
+	for (uint32_t i = 0; i < selection->count && is_whole; i++)
+		rows[count++] = i;
+	for (uint32_t i = 0; i < selection->count && !is_whole; i++) {
 		uint32_t row = selection->rows ? selection->rows[i] : i;
 		bool valid = weir_column_valid(&values, row);
 

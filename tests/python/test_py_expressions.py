@@ -20,7 +20,7 @@ from weir._expr_python import Projector, Selector, evaluate  # noqa: E402
 from weir.expressions import Expr, Operation, col, download, lit, star, udf, when  # noqa: E402
 
 MODULES = ["expressions", "_expr_functions", "_expr_literals", "_expr_namespaces", "_expr_parse", "_expr_pyarrow",
-           "_expr_python", "_expr_tree"]
+           "_expr_python", "_expr_tree", "datatype"]
 
 
 @pytest.fixture(scope="module")
@@ -448,6 +448,12 @@ def test_casts(probe):
     same(probe, col("a").cast("int8"), table)  # an error of both
     same(probe, col("t").cast("int64"), table)
     assert col("a").cast("int8", safe=False).needs_python()
+    from weir.datatype import DataType
+
+    for kind in [DataType.int16(), DataType.float32(), DataType.string(), DataType.decimal128(21, 2), DataType.from_arrow(pa.int32())]:
+        same(probe, col("a").cast(kind), table)
+    for kind in [DataType.list(DataType.int8()), DataType.timestamp("ns", "UTC"), DataType.duration("s")]:
+        assert DataType.from_arrow(kind.to_arrow_dtype()) == kind and pickle.loads(pickle.dumps(kind)) == kind
     with pytest.raises(TypeError):
         col("a").cast(object())
 
@@ -531,3 +537,37 @@ def test_long_chains(probe):
     for i in range(1, 500):
         expr = expr | (col("a") == i)
     assert probe.filter(expr._compile_filter(), {"a": pa.array([1, 499, 500])}) == [0, 1]
+
+
+# ---- through Dataset
+
+
+def test_through_datasets(tmp_path):
+    weir = pytest.importorskip("weir")
+    import pyarrow.parquet
+
+    table = pa.table({"a": pa.array([None if i % 7 == 0 else i for i in range(200)]), "b": [i * 1.5 for i in range(200)],
+                      "s": [f"Name {i % 11}" for i in range(200)], 'odd "name", (x) = \\': list(range(200))})
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet", row_group_size=37)
+
+    @udf(return_dtype="int64")
+    def add_one(x):
+        return pc.add(x, 1)
+
+    read = weir.read_parquet(str(tmp_path))
+    for expr in [(col("a") % 3 == 1.0) & (col("s") != "Name 3"), col("a").is_null() | (col("b") / 2 > 100), col("a").is_in([5, None]),
+                 col("s").str.ends_with("10"), add_one(col("a")) > 150, col("s").str.find_regex("1$") > 0, col('odd "name", (x) = \\') < 3]:
+        wanted = Selector(expr)(table).to_pylist()
+        assert read.filter(expr=expr).take_all() == wanted, str(expr)
+    assert read.filter(expr="a > 190 and s in ['Name 3', 'Name 4']").take_all() == Selector(
+        (col("a") > 190) & col("s").is_in(["Name 3", "Name 4"]))(table).to_pylist()
+    kept = weir.read_parquet(str(tmp_path), filter=(pc.field("a") > 190) & pc.field("b").is_valid()).take_all()
+    assert kept == table.filter((pc.field("a") > 190) & pc.field("b").is_valid()).to_pylist()
+    for expr in [col("a") // 4, col("a") / 4, col("s").str.upper(), when(col("a") > 5, "x").otherwise(col("s")), add_one(col("a")) * 2,
+                 col("s").str.split_regex(" "), lit(7), col("b").cast("string")]:
+        for name in ["new", "b", 'odd "name", (x) = \\']:
+            got = read.with_column(name, expr).take_all()
+            wanted = Projector({name: expr})(table).to_pylist()
+            if str(expr) == "col('b').cast('string')":  # 1.0 is written 1 by pyarrow, 1.0 here as by Python
+                wanted = [{**row, name: str(b)} for row, b in zip(wanted, table["b"].to_pylist(), strict=True)]
+            assert got == wanted and list(got[0]) == list(wanted[0]), str(expr)

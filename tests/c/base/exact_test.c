@@ -83,6 +83,37 @@ static void parts(void **state)
 	assert_true(weir_exact_value(&whole) == 0);
 }
 
+/* Many at once are as many one by one: of one size, of all, and with what is no number. */
+static void many(void **state)
+{
+	struct random random = random_seeded(22);
+
+	(void)state;
+	for (uint32_t round = 0; round < 300; round++) {
+		static double values[5000];
+		struct weir_exact one_by_one = {0}, together = {0};
+		uint32_t count = (uint32_t)random_below(&random, round % 10 ? 40 : 5000);
+		int spread = (int)random_below(&random, 80) + 1, base = (int)random_below(&random, 2000) - 1050;
+
+		for (uint32_t i = 0; i < count; i++) {
+			values[i] = round % 3 ? ldexp((double)(int64_t)random_next(&random),
+						      base + (int)random_below(&random, (size_t)spread))
+					      : random_double(&random);
+			if (random_below(&random, 9) == 0)
+				values[i] = random_below(&random, 2) ? 0.0 : -0.0;
+			if (round % 50 == 49 && random_below(&random, 20) == 0)
+				values[i] = (double)NAN;
+			weir_exact_add(&one_by_one, values[i]);
+		}
+		weir_exact_add_many(&together, values, count);
+		weir_exact_settle(&one_by_one);
+		weir_exact_settle(&together);
+		assert_memory_equal(one_by_one.digits, together.digits, sizeof(together.digits));
+		assert_int_equal(one_by_one.has_nan, together.has_nan);
+		assert_int_equal(one_by_one.has_plus, together.has_plus);
+	}
+}
+
 /* Of few bits a double holds the square itself. */
 static void squares(void **state)
 {
@@ -114,6 +145,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_sums),
 		cmocka_unit_test(parts),
+		cmocka_unit_test(many),
 		cmocka_unit_test(squares),
 	};
 
