@@ -147,6 +147,7 @@ int decimal_read(struct pyext_values *v, PyObject *value, struct decimal_value *
 	size_t used = 0;
 	int64_t after = 0;
 	bool pointed = false;
+	int result;
 
 	(void)v;
 	if (!text)
@@ -177,9 +178,8 @@ int decimal_read(struct pyext_values *v, PyObject *value, struct decimal_value *
 		out->exponent += strtoll(at + 1, NULL, 10);
 		at = "";
 	}
-	Py_DECREF(text);
-	if (!at)
-		return -1;
 	/* NaN, Infinity, or more digits than any type has. */
-	return *at == '\0' && out->digits && out->exponent >= -76 && out->exponent <= 76;
+	result = !at ? -1 : *at == '\0' && out->digits && out->exponent >= -76 && out->exponent <= 76;
+	Py_DECREF(text);
+	return result;
 }
