@@ -106,7 +106,10 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->has_consumer = options->consumer;
 	core->milli_cpus = options->milli_cpus;
 	core->milli_gpus = options->milli_gpus;
-	core->held_bytes_max = options->held_bytes_max > 0 ? options->held_bytes_max : HELD_BYTES_MAX;
+	core->held_bytes_max = options->held_bytes_max;
+	if (core->held_bytes_max <= 0)
+		core->held_bytes_max = options->budget / HELD_SHARE < HELD_BYTES_MAX ? options->budget / HELD_SHARE
+										     : HELD_BYTES_MAX;
 	core->free_head = core->resident_head = core->asker = core->first = core->last = NO_ITEM;
 	core->item_size = sizeof(struct item) + path_size;
 	core->stats.budget = options->budget;
@@ -420,6 +423,11 @@ int weir_core_step(struct weir_core *core, const struct weir_event *event, uint6
 bool weir_core_ended(const struct weir_core *core)
 {
 	return core->ended;
+}
+
+int64_t weir_core_room(const struct weir_core *core)
+{
+	return weir_exec_room(core);
 }
 
 void weir_core_stage_stats(const struct weir_core *core, uint32_t index, struct weir_stage_stats *out)

@@ -44,8 +44,9 @@
 #define ALONE_FROM 2                  /* kills after which a batch is given to a fresh worker, alone */
 
 #define HELD_BYTES_MAX ((int64_t)64 << 20)
-#define IDLE_MEASURES 20  /* measurements in a row that find a worker idle, after which it is let go */
-#define ESTIMATE_FALLS 64 /* a measurement below the estimate takes this part of the difference off */
+#define HELD_SHARE 16      /* of the budget, where that is less */
+#define IDLE_MEASURES 200  /* measurements in a row that find a worker idle, after which it is let go */
+#define ESTIMATE_FALLS 256 /* a measurement below the estimate takes this part of the difference off */
 
 enum item_state {
 	ITEM_FREE,
@@ -288,6 +289,7 @@ void weir_exec_enough(struct weir_core *core, const struct weir_event *event);
 /* The item that runs in the slot with this run; NO_ITEM: the message is stale. */
 uint32_t weir_exec_running(const struct weir_core *core, const struct weir_event *event);
 void weir_exec_task_lost(struct weir_core *core, uint32_t index); /* its worker died: it waits again */
+void weir_exec_worker_resume(struct weir_core *core, uint32_t stage, uint32_t slot); /* if it was paused */
 void weir_exec_flight_remove(struct weir_core *core, uint32_t index);
 
 /* pool.c */

@@ -81,7 +81,7 @@ struct weir_core_options {
 	bool consumer;              /* the last stage's chunks go to a consumer (else the last stage is a sink) */
 	uint64_t milli_cpus, milli_gpus; /* thousandths that busy slots may take together; 0: no bound */
 	int64_t held_bytes_max;     /* outputs of a running worker task held until it is done; beyond that they are accepted by
-	                             * number as they come. 0: 64 MiB */
+	                             * number as they come. 0: 64 MiB, or a sixteenth of the budget if that is less */
 };
 
 struct weir_run { /* one attempt of one task */
@@ -149,7 +149,7 @@ enum weir_action_kind {
 	WEIR_DO_KILL_WORKER,  /* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
 	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
 	WEIR_DO_OUTPUT_DROP,  /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
-	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told) */
+	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told); a worker after PAUSE */
 	WEIR_DO_SPILL, WEIR_DO_RESTORE, WEIR_DO_FREE, /* chunk */
 	WEIR_DO_DELIVER,      /* chunk: to the consumer */
 	WEIR_DO_TRIM,         /* give warm pages back: bytes are wanted */
@@ -158,6 +158,8 @@ enum weir_action_kind {
 	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
 	                       * still finish what they hold; wait for their threads before the commit. After an error of a task: run
 	                       * = that attempt (attempt 0: it was none), chunk = the number of the split it came of */
+	WEIR_DO_PAUSE,        /* slot, run: a worker whose task makes outputs faster than they are used begins no further one before
+	                       * RESUME; one or two that are on their way do no harm */
 	WEIR_DO_TASK_PART,    /* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
 };
 
@@ -213,6 +215,7 @@ struct weir_stage_stats {
 	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
 };
+int64_t weir_core_room(const struct weir_core *core); /* bytes that may still be given out; below 0 under pressure */
 const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
 

@@ -103,6 +103,40 @@ static bool resume_lanes(struct weir_core *core)
 	return resumed;
 }
 
+/* Whether something will be heard of the front without anybody's doing. */
+static bool front_moves(const struct weir_core *core)
+{
+	uint32_t front = weir_exec_front(core);
+	const struct item *item;
+
+	if (front == NO_ITEM || MUTANT(41))
+		return true;
+	item = item_at(core, front);
+	if (item->state == ITEM_RUNNING)
+		return core->stages[item->stage].slots[item->slot].wait == WAITS_NOT;
+	return item->state == ITEM_DELIVERED || (item->absent > 0 && item->spilled == 0);
+}
+
+/* Workers that were paused, when there is place again; and all of them when the front stands still, which may be for want
+ * of their rows, their slot or their memory. */
+static bool resume_workers(struct weir_core *core)
+{
+	bool moves = front_moves(core), resumed = false;
+
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		const struct stage *stage = &core->stages[s];
+		bool room = weir_exec_waiting(core, s + 1) < weir_exec_capacity(core, s + 1);
+
+		for (uint32_t w = 0; !is_lanes(stage) && w < stage->spec.slots; w++) {
+			if (stage->slots[w].wait != WAITS_RESUME || (!room && moves))
+				continue;
+			weir_exec_worker_resume(core, s, w);
+			resumed = true;
+		}
+	}
+	return resumed;
+}
+
 static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 {
 	struct item *item = item_at(core, index);
@@ -282,6 +316,8 @@ void weir_exec_settle(struct weir_core *core)
 			while (start_next(core, s))
 				moved = true;
 		moved |= deliver_next(core);
+		if (!moved && core->pausing > 0)
+			moved = resume_workers(core);
 		if (!moved) {
 			cut_next(core);
 			moved = core->opens > 0 && weir_exec_bundle_force(core);

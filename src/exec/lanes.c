@@ -80,6 +80,8 @@ void weir_exec_give_up(struct weir_core *core, uint32_t index)
 void weir_exec_stop_task(struct weir_core *core, uint32_t index)
 {
 	struct item *item = item_at(core, index);
+	struct stage *stage = &core->stages[item->stage];
+	struct slot *slot = &stage->slots[item->slot];
 
 	if (item->stopping)
 		return;
@@ -88,7 +90,10 @@ void weir_exec_stop_task(struct weir_core *core, uint32_t index)
 	item->giving_up = false;
 	item->stopping = true;
 	weir_exec_unlist(core, index);
-	weir_exec_wait_end(core, &core->stages[item->stage], &core->stages[item->stage].slots[item->slot]);
+	if (is_lanes(stage))
+		weir_exec_wait_end(core, stage, slot);
+	else if (slot_flight(stage, item->slot)[0] == index)
+		weir_exec_worker_resume(core, item->stage, item->slot);
 	tell(core, index, WEIR_DO_STOP_TASK);
 }
 
@@ -141,7 +146,7 @@ void weir_exec_flight_remove(struct weir_core *core, uint32_t index)
 		weir_exec_slot_left(core, stage, slot);
 	stage->flying--;
 	core->lanes_running -= is_lanes(stage);
-	if (is_lanes(stage))
+	if (is_lanes(stage) || at == 0)
 		weir_exec_wait_end(core, stage, slot);
 	slot->alone = false;
 	if (item->exclusive) /* while such a one runs, nothing runs beside it */
@@ -280,6 +285,30 @@ static void held_end(struct weir_core *core, uint32_t index, bool accept)
 	}
 }
 
+/* What is accepted by number fills the next stage's queue; its maker goes on when there is place, or when the front stands
+ * still (flow.c). */
+static void pause_worker(struct weir_core *core, uint32_t index)
+{
+	const struct item *item = item_at(core, index);
+	struct slot *slot = &core->stages[item->stage].slots[item->slot];
+
+	if (slot->wait != WAITS_NOT || slot->state != SLOT_UP ||
+	    weir_exec_waiting(core, item->stage + 1) < weir_exec_capacity(core, item->stage + 1))
+		return;
+	weir_exec_wait_begin(core, slot, WAITS_RESUME);
+	tell(core, index, WEIR_DO_PAUSE);
+}
+
+void weir_exec_worker_resume(struct weir_core *core, uint32_t stage, uint32_t slot_index)
+{
+	struct slot *slot = &core->stages[stage].slots[slot_index];
+
+	if (slot->wait != WAITS_RESUME)
+		return;
+	weir_exec_wait_end(core, &core->stages[stage], slot);
+	tell(core, slot_flight(&core->stages[stage], slot_index)[0], WEIR_DO_RESUME);
+}
+
 void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 {
 	uint32_t index = weir_exec_running(core, event), child;
@@ -343,6 +372,7 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 		if (!MUTANT(10) && !MUTANT(30))
 			item->path[item->stage + 1] = ordinal + 1;
 		held_end(core, index, true);
+		pause_worker(core, index);
 	}
 }
 

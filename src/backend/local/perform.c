@@ -250,6 +250,7 @@ static void perform(struct weir_local_run *run, const struct weir_action *action
 	case WEIR_DO_GRANT:
 	case WEIR_DO_GIVE_UP:
 	case WEIR_DO_TURN:
+	case WEIR_DO_PAUSE:
 	case WEIR_DO_RESUME:
 	case WEIR_DO_STOP_TASK:
 	case WEIR_DO_STOP_SLOT:

@@ -218,6 +218,13 @@ int weir_pool_perform(struct weir_pool *pool, const struct weir_action *action, 
 	case WEIR_DO_STOP_SLOT:
 		weir_worker_stop(slot->worker);
 		break;
+	case WEIR_DO_PAUSE:
+		weir_worker_pause(slot->worker, action->run, true);
+		break;
+	case WEIR_DO_RESUME:
+		weir_worker_pause(slot->worker, action->run, false);
+		weir_pool_wake(pool); /* it may wait for room since */
+		break;
 	case WEIR_DO_START_TASK:
 		code = weir_worker_give(slot->worker, action->run, parts, part_count,
 					input_size(parts, part_count) + ROOM_SLACK, err);

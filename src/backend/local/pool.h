@@ -1,6 +1,6 @@
 /* pool: the worker processes of one stage, between the executor and worker.c.
  *
- * Performs what the executor says of its stage (START_WORKER, KILL_WORKER, START_TASK, STOP_SLOT) and reports what
+ * Performs what the executor says of its stage (START_WORKER, KILL_WORKER, START_TASK, PAUSE, RESUME, STOP_SLOT) and reports what
  * happened (SLOT_READY, OUTPUT, TASK_DONE, TASK_FAILED, SLOT_DIED, and CANCEL when a worker says that none can work).
  * Decides nothing.
  *

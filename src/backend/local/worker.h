@@ -86,6 +86,9 @@ uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *sinc
 /* Gives it. False: there is none; with `refuse` it is told so, and its batch fails. */
 bool weir_worker_give_room(struct weir_worker *worker, bool refuse);
 
+/* Whether the batch is given more room when it asks; until it is over. */
+void weir_worker_pause(struct weir_worker *worker, struct weir_run run, bool pause);
+
 /* What it has written since the last call, as whole lines, is given to `line`. */
 void weir_worker_read_prints(struct weir_worker *worker,
 			     void (*line)(void *self, bool is_stderr, const char *text, size_t size), void *self);

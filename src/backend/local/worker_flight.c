@@ -340,9 +340,21 @@ static bool more_room(struct weir_worker *worker, uint64_t task, uint32_t attemp
 static struct flight *find_waiting(const struct weir_worker *worker)
 {
 	for (int i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++)
-		if (worker->flights[i].used && worker->flights[i].more)
+		if (worker->flights[i].used && worker->flights[i].more && !worker->flights[i].paused)
 			return (struct flight *)&worker->flights[i];
 	return NULL;
+}
+
+void weir_worker_pause(struct weir_worker *worker, struct weir_run run, bool pause)
+{
+	for (int i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++) {
+		struct flight *flight = &worker->flights[i];
+
+		if (!flight->used || flight->run.task != run.task || flight->run.attempt != run.attempt)
+			continue;
+		flight->paused = pause;
+		flight->more_ns = weir_clock_ns(); /* patience begins anew */
+	}
 }
 
 uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *since_ns)

@@ -34,6 +34,7 @@ struct flight {
 	uint32_t outputs;
 	uint64_t rows;
 	uint64_t more, more_ns; /* bytes of room that it waits for, and since when */
+	bool paused;            /* and is not to have for now */
 };
 
 struct known { /* a region that it was sent */

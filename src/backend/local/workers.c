@@ -288,12 +288,12 @@ static void *workers_main(void *argument)
 static bool may_have_room(void *self, int64_t bytes)
 {
 	struct weir_local_run *run = self;
-	struct weir_core_stats stats;
+	int64_t room;
 
 	pthread_mutex_lock(&run->lock);
-	weir_core_stats(run->core, &stats);
+	room = weir_core_room(run->core);
 	pthread_mutex_unlock(&run->lock);
-	return stats.granted + stats.resident + stats.workers <= stats.budget - bytes;
+	return room >= bytes;
 }
 
 /* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the system

@@ -621,6 +621,15 @@ static bool brings_back(struct world *world, struct lane *lane, const struct wei
 	return true;
 }
 
+static int64_t held_max(const struct world *world)
+{
+	int64_t most = (int64_t)64 << 20, share = world->config.options.budget / 16;
+
+	return world->config.options.held_bytes_max ? world->config.options.held_bytes_max
+	       : share < most                       ? share
+						    : most;
+}
+
 /* More is held than may be: what there is so far is accepted by number. */
 static void by_number(struct world *world, struct batch *batch, uint32_t kept)
 {
@@ -689,10 +698,28 @@ void sim_check_output(struct world *world, const struct weir_action *action, con
 		batch->allowance -= moved;
 		world->granted -= moved;
 		batch->held += event->bytes;
-		if (batch->held >
-		    (world->config.options.held_bytes_max ? world->config.options.held_bytes_max : (int64_t)64 << 20))
+		if (batch->held > held_max(world))
 			by_number(world, batch, (uint32_t)event->chunk + 1);
 	}
+}
+
+/* Only what is accepted by number piles up, and only its maker is paused. */
+void sim_check_pause(struct world *world, const struct weir_action *action)
+{
+	struct worker *worker = &world->workers[action->stage][action->slot];
+	struct chunk *chunk = worker->count > 0 ? sim_chunk(world, worker->batches[0].chunk) : NULL;
+	bool paused = action->kind == WEIR_DO_PAUSE;
+
+	world->result->seen |= WEIR_SIM_PAUSE;
+	PROMISE(world,
+		chunk && worker->batches[0].run.task == action->run.task &&
+			worker->batches[0].run.attempt == action->run.attempt && worker->batches[0].paused != paused,
+		"a pause for a batch that does not run");
+	PROMISE(world, !paused || !chunk || chunk->kept > 0, "a pause for a batch of which nothing was accepted");
+	if (worker->count > 0)
+		worker->batches[0].paused = paused;
+	if (!paused)
+		sim_worker_goes_on(world, action->stage, action->slot);
 }
 
 void sim_check_spill(struct world *world, const struct weir_action *action)

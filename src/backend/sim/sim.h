@@ -46,6 +46,7 @@ enum weir_sim_seen {
 	WEIR_SIM_IDLE = 1 << 19,
 	WEIR_SIM_BUDGET = 1 << 20,
 	WEIR_SIM_RESOURCES = 1 << 21,
+	WEIR_SIM_PAUSE = 1 << 22,
 };
 
 /* Returns 0 when every promise was kept. `trace`, where given, receives one line for each event and action. */

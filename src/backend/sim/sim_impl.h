@@ -99,7 +99,7 @@ struct batch { /* one in a worker's hands */
 	uint64_t chunk;
 	int64_t allowance, held;
 	uint32_t outputs_done;
-	bool stop;
+	bool stop, paused;
 };
 
 struct worker {
@@ -233,6 +233,7 @@ void sim_check_busy(struct world *world);
 void sim_check_turn(struct world *world, const struct weir_action *action);
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event);
 void sim_check_restore(struct world *world, const struct weir_action *action);
+void sim_check_pause(struct world *world, const struct weir_action *action);
 void sim_check_spill(struct world *world, const struct weir_action *action);
 void sim_check_free(struct world *world, const struct weir_action *action);
 void sim_check_deliver(struct world *world, const struct weir_action *action);

@@ -349,6 +349,8 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 		return;
 	chunk = sim_chunk(world, batch->chunk);
 	sim_task_script(world, chunk, &script);
+	if (batch->paused)
+		return; /* RESUME makes it go on */
 	if (batch->stop && sim_chance(world, 70)) {
 		batch_ends(world, stage, slot, WEIR_E_CANCELLED);
 	} else if (script.poison || sim_fault(world, world->config.own_percent)) {

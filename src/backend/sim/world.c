@@ -77,10 +77,10 @@ static const char *const event_names[] = {"start",     "slot ready", "slot died"
 					  "output",    "done",       "failed",    "ask",       "return",
 					  "wait turn", "enough",     "spilled",   "restored",  "taken",
 					  "measured",  "cancel",     "tick",      "budget"};
-static const char *const action_names[] = {"cut split", "start task",   "grant",       "give up",     "turn",
-					   "stop task", "start worker", "kill worker", "output kept", "drop",
-					   "resume",    "spill",        "restore",     "free",        "deliver",
-					   "trim",      "stop slot",    "set timer",   "end",         "task part"};
+static const char *const action_names[] = {
+	"cut split",   "start task",  "grant",     "give up",   "turn",  "stop task", "start worker",
+	"kill worker", "output kept", "drop",      "resume",    "spill", "restore",   "free",
+	"deliver",     "trim",        "stop slot", "set timer", "end",   "pause",     "task part"};
 
 static void note(struct world *world, uint64_t value)
 {
@@ -227,7 +227,7 @@ static void estimate(struct world *world, uint32_t stage, const struct worker *w
 	if (worker->memory > world->estimate[stage])
 		world->estimate[stage] = worker->memory;
 	else if (worker->count > 0)
-		world->estimate[stage] -= (world->estimate[stage] - worker->memory) / 64;
+		world->estimate[stage] -= (world->estimate[stage] - worker->memory) / 256;
 }
 
 static void measures(struct world *world)
@@ -301,7 +301,8 @@ static void measures_long(struct world *world)
 	uint32_t stage = (uint32_t)random_below(&world->random, options->stage_count);
 	uint32_t slot = (uint32_t)random_below(&world->random, world->config.stages[stage].slots);
 
-	for (uint32_t i = 0; i < 25 && !sim_is_lanes(world, stage) && !world->ended && !world->result->broken[0]; i++) {
+	for (uint32_t i = 0; i < 220 && !sim_is_lanes(world, stage) && !world->ended && !world->result->broken[0];
+	     i++) {
 		struct worker *worker = &world->workers[stage][slot];
 		struct weir_event event = {.kind = WEIR_EV_MEASURED, .stage = stage, .slot = slot};
 
@@ -518,8 +519,21 @@ static void perform(struct world *world, const struct weir_action *action, const
 		dropped(world, action, event, stale);
 		break;
 	case WEIR_DO_RESUME:
+		if (!sim_is_lanes(world, action->stage)) {
+			sim_check_pause(world, action);
+			break;
+		}
 		sim_check_resume(world, action);
 		sim_lane_goes_on(world, action->stage, action->slot);
+		break;
+	case WEIR_DO_PAUSE:
+		sim_check_pause(world, action);
+		if (sim_fault(world, world->config.death_percent))
+			sim_will_happen(world, sim_soon(world),
+					(struct moment){.kind = WORKER_DIES,
+							.stage = action->stage,
+							.slot = action->slot,
+							.generation = action->generation});
 		break;
 	case WEIR_DO_SPILL:
 		sim_check_spill(world, action);

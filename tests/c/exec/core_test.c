@@ -486,6 +486,37 @@ static void a_generator_is_accepted_by_number(void **state)
 	assert_non_null(find(WEIR_DO_OUTPUT_KEPT, 0));
 }
 
+static void a_generator_pauses_for_a_slow_consumer(void **state)
+{
+	struct weir_run split, batch;
+	uint64_t number = 0, first;
+
+	(void)state;
+	held_max = 1;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	batch = started(0);
+	output(worker_0, batch, number++, MIB);
+	first = find(WEIR_DO_DELIVER, 0)->chunk;
+	do {
+		output(worker_0, batch, number++, MIB);
+		assert_true(number < 20);
+	} while (!find(WEIR_DO_PAUSE, 0));
+	assert_null(find(WEIR_DO_RESUME, 0));
+	output(worker_0, batch, number++, MIB); /* that one was on its way */
+	assert_int_equal(count(WEIR_DO_PAUSE), 0);
+	step((struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = first});
+	assert_null(find(WEIR_DO_RESUME, 0));
+	while (!find(WEIR_DO_RESUME, 0)) { /* the consumer has the oldest; it moves */
+		const struct weir_action *delivered = find(WEIR_DO_DELIVER, 0);
+
+		assert_non_null(delivered);
+		step((struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = delivered->chunk});
+	}
+	worker_done(batch);
+	assert_null(find(WEIR_DO_END, 0));
+}
+
 static void a_worker_past_the_limit_is_stopped(void **state)
 {
 	struct weir_run split, batch;
@@ -579,6 +610,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_front_goes_with_what_there_is, setup, teardown),
 		cmocka_unit_test_setup_teardown(user_errors_are_tried_again_and_left_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_generator_is_accepted_by_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pool_grows_by_what_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(logical_resources_bound_the_busy, setup, teardown),

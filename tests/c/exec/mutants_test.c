@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 40, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 41, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -67,6 +67,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"one more failing batch is left out than allowed",
 	"a pool shrinks below its least size",
 	"a pool begins with one worker, whatever was asked",
+	"workers stay paused though the front stands still",
 };
 
 static int find(struct weir_account *account)

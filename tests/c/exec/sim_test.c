@@ -37,7 +37,8 @@ static const char *const seen_names[] = {"an overdraft",
 					 "a batch with all memory",
 					 "an idle worker let go",
 					 "a new budget",
-					 "a task beyond the logical resources"};
+					 "a task beyond the logical resources",
+					 "a worker paused"};
 
 static int replay(struct weir_account *account, uint64_t seed)
 {
