@@ -357,5 +357,7 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
         return WorkerCrashedError(str(error))
     if not isinstance(error, _weir.CallFailed):
         return error
-    return from_failure(error.payload, error.operator, error.origin or "",
+    if error.payload is None:  # there was no room for more than a line
+        return _make((RayTaskError, RayDataUserCodeException), None, None, str(error))
+    return from_failure(error.payload, error.operator or "", error.origin or "",
                         bool(getattr(context, "raise_original_map_exception", False)))

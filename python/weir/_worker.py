@@ -129,10 +129,8 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
 
 
 def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
-    from weir import _weir
-
     kept: list[Batch] = []
-    kept_schema: object = None
+    kept_schema: Any = None  # known once there are two to compare
     size = 0
     empty: Batch | None = None
     written = False
@@ -140,25 +138,31 @@ def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
         if result.num_rows == 0:
             empty = result
             continue
-        bytes_ = result.nbytes
-        schema = result.schema() if bytes_ < MERGED_MIN else None
-        if kept and schema != kept_schema:
-            yield kept[0] if len(kept) == 1 else _weir.batch_concat(kept)
-            kept, size = [], 0
         written = True
-        if schema is None:
+        bytes_ = result.nbytes
+        if kept:
+            kept_schema = kept_schema or kept[0].schema()
+            if bytes_ >= MERGED_MIN or kept_schema != result.schema():
+                yield _joined(kept)
+                kept, kept_schema, size = [], None, 0
+        if bytes_ >= MERGED_MIN:
             yield result
             continue
-        kept_schema = schema
         kept.append(result)
         size += bytes_
         if size >= MERGED_MIN:
-            yield _weir.batch_concat(kept)
-            kept, size = [], 0
+            yield _joined(kept)
+            kept, kept_schema, size = [], None, 0
     if kept:
-        yield kept[0] if len(kept) == 1 else _weir.batch_concat(kept)
+        yield _joined(kept)
     elif empty is not None and not written:
         yield empty
+
+
+def _joined(batches: list[Batch]) -> Batch:
+    from weir import _weir
+
+    return batches[0] if len(batches) == 1 else _weir.batch_concat(batches)
 
 
 def _rows_of_batch(function: Function, batch: Batch) -> int:

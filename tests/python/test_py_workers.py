@@ -193,6 +193,20 @@ def test_gpu_slots(tmp_path):
     assert output(tmp_path, text, env=env) == "7\n"
 
 
+def test_preloaded_modules(tmp_path):
+    (tmp_path / "heavy.py").write_text("import os\nPID = os.getpid()\n")
+    text = """
+        import os, weir
+        weir.init(preload=["heavy"])
+        def f(row):
+            import heavy
+            return {"where": heavy.PID, "zygote": os.getppid(), "worker": os.getpid()}
+        row = weir.range(1).map(f).take_all()[0]
+        print(row["where"] == row["zygote"] != row["worker"])
+    """
+    assert output(tmp_path, text) == "True\n"
+
+
 def test_main_is_never_run_again(tmp_path):
     (tmp_path / "beside.py").write_text("def add(x):\n    return x + 100\n")
     text = """
