@@ -47,6 +47,7 @@ def test_import_is_lean():
 
 
 def test_native_plans_load_nothing_heavy(tmp_path):
+    """The handles, then the package: take, show, count, schema, limit, filters, reading and writing."""
     modules = modules_after("""
         import sys
         from weir import _weir
@@ -66,6 +67,21 @@ def test_native_plans_load_nothing_heavy(tmp_path):
         """, tmp_path / "out.parquet")
     assert not heavy(modules)
     assert (tmp_path / "out.parquet").exists()
+    modules = modules_after("""
+        import sys
+        import weir
+        dataset = weir.range(1000).filter(expr="id % 2 == 0")
+        assert dataset.take(2) == [{"id": 0}, {"id": 2}]
+        assert dataset.count() == 500
+        dataset.limit(3).show()
+        dataset.write_parquet(sys.argv[1])
+        again = weir.read_parquet(sys.argv[1])
+        assert again.schema().names == ["id"]
+        assert again.take_all() == dataset.take_all()
+        again.write_csv(sys.argv[1] + "-csv")
+        """, tmp_path / "folder")
+    assert not heavy(modules)
+    assert list((tmp_path / "folder").iterdir()) and list((tmp_path / "folder-csv").iterdir())
 
 
 def test_import_starts_nothing():

@@ -102,3 +102,34 @@ assert "numpy" not in sys.modules
     ended = subprocess.run([python, "-c", program, site, tmp_path / "out.parquet"], capture_output=True, text=True, env=env,
                            cwd=tmp_path, timeout=60)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_functions_work_in_an_empty_environment(empty_environment, tmp_path):
+    """With the two packages that it requires, and no other."""
+    python, env, site = empty_environment
+    for name in ("numpy", "cloudpickle"):
+        package = Path(__import__(name).__file__).parent
+        for found in (package, package.parent / f"{name}.libs"):
+            if found.exists() and not (site / found.name).exists():
+                (site / found.name).symlink_to(found)
+    (tmp_path / "script.py").write_text("""
+import sys
+import weir
+
+def double(batch):
+    return {"x": batch["id"] * 2}
+
+class Add:
+    def __init__(self, more):
+        self.more = more
+    def __call__(self, row):
+        return {"y": row["x"] + self.more}
+
+if __name__ == "__main__":
+    dataset = weir.range(10000).map_batches(double).map(Add, fn_constructor_args=(1,), concurrency=2)
+    assert dataset.take(2) == [{"y": 1}, {"y": 3}]
+    assert dataset.sum("y") == sum(2 * i + 1 for i in range(10000))
+    assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
+""")
+    ended = subprocess.run([python, tmp_path / "script.py"], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=60)
+    assert ended.returncode == 0, ended.stderr
