@@ -97,6 +97,42 @@ def test_views_that_a_class_keeps_stay_as_they_were(tmp_path):
     assert [row["wrong"] for row in rows] == [0] * len(rows) and max(row["kept"] for row in rows) == 100
 
 
+def test_views_that_are_kept_at_a_limit_that_recycles(tmp_path):
+    """800 MB at 400 MB: pages are used again and again, but never those that a worker or the driver still looks at."""
+    text = """
+        import numpy as np, weir
+        weir.init(memory_limit="400MB")
+
+        class Keeper:
+            def __init__(self):
+                self.kept = []
+
+            def __call__(self, batch):
+                x = batch["x"]
+                if x[0, 0] % 20000 == 0:
+                    self.kept.append((x[::7], x[0, 0]))
+                wrong = sum(1 for view, first in self.kept if (view != first + 7 * np.arange(len(view))[:, None]).any())
+                return {"x": x[:, :1], "wrong": np.full(len(x), wrong)}
+
+        def wide(batch):
+            return {"x": np.repeat(batch["id"].astype(np.float64)[:, None], 500, axis=1)}
+
+        ds = weir.range(200_000).map_batches(wide, batch_size=1000)
+        kept, rows, wrong = [], 0, 0
+        for batch in ds.map_batches(Keeper, batch_size=1000, concurrency=1).iter_batches(batch_size=1000):
+            rows += len(batch["x"])
+            wrong += int(batch["wrong"].sum())
+            kept.append((batch["x"], rows))
+        print(rows, wrong, all((view[:, 0] == np.arange(end - len(view), end)).all() for view, end in kept))
+        kept = []
+        for i, batch in enumerate(ds.iter_batches(batch_size=1000)):
+            if i % 20 == 0:
+                kept.append((batch["x"][::3], i * 1000))
+        print(all((view == first + 3 * np.arange(len(view))[:, None]).all() for view, first in kept), len(kept))
+    """
+    assert output(tmp_path, text).splitlines() == ["200000 0 True", "True 10"]
+
+
 def test_what_ignores_the_flag_changes_nothing():
     torch = pytest.importorskip("torch")
     ds = weir.range(1000).map_batches(lambda b: {"x": b["id"].astype(np.float32)}).materialize()
@@ -348,6 +384,29 @@ def test_errored_blocks_may_be_left_out():
         assert sorted(r["id"] for r in ds.take_all()) == [i for i in range(50) if not 20 <= i < 30]
 
 
+def test_a_large_report_and_a_large_result():
+    def fails(batch):
+        raise ValueError("x" * 20_000_000)
+    with pytest.raises(ValueError) as caught:
+        weir.range(3).map_batches(fails).take_all()
+    assert len(caught.value.args[0]) == 20_000_000
+    ds = weir.range(3).map_batches(lambda b: {"x": np.arange(10_000_000)})
+    assert sum(len(batch["x"]) for batch in ds.iter_batches(batch_size=None)) == 10_000_000
+
+
+def test_a_class_is_ended_with_its_worker(tmp_path):
+    mark = str(tmp_path / "ended")
+
+    class Model:
+        def __call__(self, batch):
+            return batch
+
+        def __del__(self):
+            open(mark, "a").close()
+    assert weir.range(3).map_batches(Model, concurrency=1).count() == 3
+    wait_for(lambda: os.path.exists(mark), 5, "its __del__")
+
+
 # ---- prints ----
 
 def test_prints_are_labelled(capsys):
@@ -479,6 +538,25 @@ def test_an_interrupt(tmp_path):
     assert program.line() == "3"
     out, err, code = program.wait()
     assert code == 0 and err == ""
+    all_gone(tree)
+
+
+@pytest.mark.parametrize("waits", ["ds.count()", "ds.write_parquet('out')", "ds.materialize()"])
+def test_an_interrupt_while_waiting_for_the_end(tmp_path, waits):
+    text = LONG + f"""
+    try:
+        {waits}
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    """
+    program = Program(tmp_path, text)
+    assert program.line() == "going"
+    wait_for(lambda: len(workers_of(program.pid)) >= 3, 20, "a second run")
+    tree = program.tree()
+    program.interrupt()
+    assert program.line() == "interrupted"
+    out, err, code = program.wait()
+    assert (code, err) == (0, "") and not (tmp_path / "out").exists()
     all_gone(tree)
 
 
