@@ -22,6 +22,7 @@
  *                        output, 6 after a request for room
  *     lie WHAT           0 a chunk outside its room, 1 another's task, 2 an output twice, 3 a wrong count, 4 a message that is
  *                        none, 5 a release of what it does not hold, 6 too large a chunk, 7 a second READY
+ *     chaos SEED         says anything, some of it almost right, and ends
  *     deaf               does not quit
  *
  * With value=V only batches whose first column has V misbehave, with once=PATH only the first that makes this file.
@@ -354,6 +355,70 @@ static void lie(struct worker *w, struct weir_side_task *task)
 		pause();
 }
 
+static uint64_t chaos_next(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+/* Right, nearly right, or anything. */
+static uint64_t chaos_figure(uint64_t *state, uint64_t right)
+{
+	switch (chaos_next(state) % 60) {
+	case 0:
+		return chaos_next(state);
+	case 1:
+		return UINT64_MAX - chaos_next(state) % 3;
+	case 2:
+		return right + chaos_next(state) % 3 - 1;
+	case 3:
+		return right + 4096 * (chaos_next(state) % 5);
+	case 4:
+		return chaos_next(state) % 3;
+	default:
+		return right;
+	}
+}
+
+static _Noreturn void chaos(struct worker *w, struct weir_side_task *task)
+{
+	uint64_t state = (uint64_t)w->number, room = (uint64_t)(task->room - w->side.own);
+	struct worker_message m = {0};
+	uint32_t outputs = 0;
+
+	for (int i = 0; i < 200; i++) {
+		m.kind = WORKER_OUTPUT;
+		if (chaos_next(&state) % 8 == 0)
+			m.kind = chaos_next(&state) % 2 ? WORKER_DONE : WORKER_FAILED;
+		else if (chaos_next(&state) % 16 == 0)
+			m.kind = (uint32_t)(chaos_next(&state) % 14);
+		m.task = chaos_next(&state) % 20 ? task->task : chaos_figure(&state, task->task);
+		m.attempt = (uint32_t)(chaos_next(&state) % 20 ? task->attempt : chaos_figure(&state, task->attempt));
+		m.part = chaos_figure(&state, task->parts[0]->number);
+		m.region = (uint32_t)chaos_figure(&state, 0);
+		m.code = (uint32_t)chaos_figure(&state, 1);
+		m.count = (uint32_t)(chaos_next(&state) % 10 ? outputs : chaos_figure(&state, outputs));
+		m.offset = chaos_figure(&state, room);
+		m.size = chaos_figure(&state, 100);
+		m.row_first = chaos_next(&state);
+		m.row_count = chaos_figure(&state, 1);
+		memset(m.text, (int)chaos_next(&state), sizeof(m.text));
+		if (m.kind == WORKER_OUTPUT) {
+			outputs++;
+			room += 4096;
+		}
+		say(w, m);
+		if (chaos_next(&state) % 200 == 0) /* a count that cannot be */
+			atomic_fetch_add(&w->side.rings->to_driver.written, (uint32_t)chaos_next(&state));
+		if (chaos_next(&state) % 50 == 0)
+			atomic_store(&w->side.rings->to_worker.taken, (uint32_t)chaos_next(&state));
+	}
+	_exit(0);
+}
+
 /* MemoryError, as far as the kernel gives it. */
 static bool grow(struct worker *w)
 {
@@ -382,6 +447,8 @@ static bool misbehave(struct worker *w, struct weir_side_task *task)
 			pause();
 	} else if (is(w, "lie")) {
 		lie(w, task);
+	} else if (is(w, "chaos")) {
+		chaos(w, task);
 	} else if (is_step(w, 6)) {
 		say(w, (struct worker_message){
 			       .kind = WORKER_MORE, .task = task->task, .attempt = task->attempt, .size = 1 << 20});

@@ -402,6 +402,40 @@ static void test_liars_are_ended(void **state)
 	ends_as(*state, "lie 1", WEIR_DEATH_OUTSIDE, true);
 }
 
+/* Whatever it says, nothing is lost, nothing breaks, and its end is seen. */
+static void test_chaos(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t outputs = 0, answers = 0;
+
+	for (int seed = 1; seed <= 150; seed++) {
+		struct weir_worker_event event;
+		struct weir_chunk *chunk;
+		struct setting s;
+		char setup[32];
+
+		snprintf(setup, sizeof(setup), "chaos %d", seed);
+		begin(&s, f, setup);
+		assert_int_equal(receive(&s).kind, WEIR_WORKER_READY);
+		chunk = chunk_of_key(&s, 1, 1000);
+		give(&s, chunk, 1, 0, 1000, 100000);
+		give(&s, chunk, 2, 0, 1000, 100000);
+		while ((event = receive(&s)).kind != WEIR_WORKER_DIED) {
+			outputs += event.kind == WEIR_WORKER_OUTPUT;
+			answers += event.kind != WEIR_WORKER_OUTPUT;
+			weir_chunk_unref(event.chunk);
+		}
+		assert_true(chunk_is(&s.source, chunk, 1, 1000, 0, 1000, &f->err));
+		weir_chunk_unref(chunk);
+		end(&s);
+		weir_store_free(f->store);
+		f->store = NULL;
+	}
+	print_message("%llu outputs and %llu other answers believed\n", (unsigned long long)outputs,
+		      (unsigned long long)answers);
+	assert_true(outputs > 50 && answers > 10);
+}
+
 /* Before it is up there is no batch to blame. */
 static void test_deaths_before_it_is_up(void **state)
 {
@@ -593,6 +627,7 @@ int main(void)
 		store_test(test_crashes_are_the_batchs_own),
 		store_test(test_kills_come_from_outside),
 		store_test(test_liars_are_ended),
+		store_test(test_chaos),
 		store_test(test_deaths_before_it_is_up),
 		store_test(test_one_that_does_not_quit),
 		store_test(test_chunks_outlive_their_worker),
