@@ -1,5 +1,5 @@
-/* blocks: rows that were kept are read again. Each block is a split; a chunk that was spilled is restored by the lane that
- * reads it, which pays for it meanwhile. A block whose schema differs from the node's is made to fit: columns by name, missing
+/* blocks: rows that were kept are read again. Each block is a split; a chunk that was spilled is read by the lane into memory
+ * of its own, and stays on disk. A block whose schema differs from the node's is made to fit: columns by name, missing
  * ones null, types that unification has widened. */
 #include "ops/blocks.h"
 #include "ops/ops_impl.h"
@@ -83,8 +83,10 @@ int weir_block_batch(struct weir_account *account, struct weir_block *block, str
 		     struct weir_error *err)
 {
 	struct weir_block_cache cache = {0};
-	struct weir_owner *owner;
+	struct weir_buffer copy = {0};
+	struct weir_owner *owner = NULL;
 	const uint8_t *bytes;
+	uint8_t *writable;
 	int code;
 
 	if (block->batch) {
@@ -92,9 +94,19 @@ int weir_block_batch(struct weir_account *account, struct weir_block *block, str
 		return WEIR_OK;
 	}
 	*out = NULL;
-	code = weir_chunk_owner(block->chunk, &owner, &bytes, err);
-	if (code)
+	if (weir_chunk_is_resident(block->chunk)) {
+		code = weir_chunk_owner(block->chunk, &owner, &bytes, err);
+	} else {
+		code = weir_buffer_new(account, weir_chunk_size(block->chunk), &copy, &writable, err);
+		if (!code)
+			code = weir_chunk_read(block->chunk, writable, err);
+		bytes = copy.data;
+		owner = copy.owner;
+	}
+	if (code) {
+		weir_buffer_release(&copy);
 		return code;
+	}
 	/* Whoever made the block has looked at its contents. */
 	code = weir_block_open(account, &cache, bytes, weir_chunk_size(block->chunk), owner, false, out, err);
 	weir_owner_unref(owner);
@@ -205,7 +217,8 @@ struct blocks_lane {
 	struct weir_batch *batch;
 	struct weir_block_cache cache;
 	struct weir_chunk *pinned;
-	int64_t charged;
+	uint8_t *copy; /* of one that is not in memory */
+	size_t copy_size;
 	const char *origin;
 	int64_t row, row_first;
 };
@@ -259,8 +272,9 @@ static void split_close(struct blocks_lane *lane)
 	if (lane->pinned)
 		weir_chunk_unpin(lane->pinned);
 	lane->pinned = NULL;
-	weir_account_discharge(&lane->account, lane->charged);
-	lane->charged = 0;
+	weir_free(&lane->account, lane->copy, lane->copy_size);
+	lane->copy = NULL;
+	lane->copy_size = 0;
 }
 
 static void lane_free(void *state)
@@ -334,16 +348,23 @@ static int open_block(struct blocks_lane *lane, struct weir_block *block, struct
 		lane->batch = weir_batch_ref(block->batch);
 		return fit(lane, err);
 	}
-	if (!weir_chunk_is_resident(block->chunk)) {
-		code = weir_account_charge(&lane->account, (int64_t)weir_chunk_footprint(block->chunk), err);
+	if (weir_chunk_is_resident(block->chunk)) {
+		code = weir_chunk_pin(block->chunk, &bytes, err);
 		if (code)
 			return code;
-		lane->charged = (int64_t)weir_chunk_footprint(block->chunk);
+		lane->pinned = block->chunk;
+	} else {
+		size_t size = weir_chunk_size(block->chunk);
+
+		lane->copy = weir_alloc(&lane->account, size, err);
+		if (!lane->copy)
+			return err->code;
+		lane->copy_size = size;
+		bytes = lane->copy;
+		code = weir_chunk_read(block->chunk, lane->copy, err);
+		if (code)
+			return code;
 	}
-	code = weir_chunk_pin(block->chunk, &bytes, err);
-	if (code)
-		return code;
-	lane->pinned = block->chunk;
 	code = weir_block_open(&lane->account, &lane->cache, bytes, weir_chunk_size(block->chunk), NULL, false,
 			       &lane->batch, err);
 	return code ? code : fit(lane, err);

@@ -276,6 +276,37 @@ int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err)
 	return code;
 }
 
+int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err)
+{
+	struct weir_store *store = chunk->store;
+	const uint8_t *bytes;
+	int code;
+
+	pthread_mutex_lock(&store->lock);
+	WEIR_ASSERT(chunk->state != CHUNK_RESERVED);
+	while (chunk->state == CHUNK_RESTORING)
+		pthread_cond_wait(&store->settled, &store->lock);
+	if (chunk->state == CHUNK_SPILLED) {
+		chunk->state = CHUNK_RESTORING; /* others wait meanwhile: the extent must stay */
+		pthread_mutex_unlock(&store->lock);
+		code = weir_spill_file_read(chunk->extent, to, chunk->size, err);
+		pthread_mutex_lock(&store->lock);
+		chunk->state = CHUNK_SPILLED;
+		store->spill_reads += !code;
+		store->spill_bytes_read += code ? 0 : chunk->size;
+		pthread_cond_broadcast(&store->settled);
+		pthread_mutex_unlock(&store->lock);
+		return code;
+	}
+	pthread_mutex_unlock(&store->lock);
+	code = weir_chunk_pin(chunk, &bytes, err);
+	if (code)
+		return code;
+	memcpy(to, bytes, chunk->size);
+	weir_chunk_unpin(chunk);
+	return WEIR_OK;
+}
+
 int weir_chunk_pin(struct weir_chunk *chunk, const uint8_t **bytes, struct weir_error *err)
 {
 	struct weir_store *store = chunk->store;

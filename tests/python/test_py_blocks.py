@@ -79,7 +79,6 @@ def test_blocks_of_different_columns_are_unified():
     assert [row for batch in flow.start() for row in batch.rows()] == [{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}]
 
 
-@pytest.mark.xfail(strict=True, reason="blocks that came back from disk stay in memory after their run")
 def test_more_blocks_than_memory_are_spilled(tmp_path):
     session = _weir.Session(memory_limit=128 << 20, spill_dir=tmp_path)
     blocks = kept(flow_of(("range", "40000000"), session=session))

@@ -575,7 +575,7 @@ static void test_kept_and_read_again(void **state)
 		struct weir_block *const *blocks;
 		struct weir_task *task;
 		size_t count;
-		int64_t rows = 0;
+		int64_t rows = 0, spilled;
 
 		chain(flow, "range " TIGHT_ROWS);
 		if (with_call)
@@ -595,7 +595,11 @@ static void test_kept_and_read_again(void **state)
 		assert_int_equal(weir_session_store(session, &store, &err), 0);
 		weir_store_stats(store, &stats);
 		assert_true(stats.spilled > 0 || !SPILLS);
+		spilled = stats.spilled;
 		expect_blocks(session, kept, count, TIGHT_COUNT, with_call ? 3 : 0);
+		/* Reading them brings none of them back. */
+		weir_store_stats(store, &stats);
+		assert_true(stats.spilled >= spilled);
 		for (size_t i = 0; i < count; i++)
 			weir_block_unref(kept[i]);
 		weir_store_stats(store, &stats);
