@@ -196,7 +196,7 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
     is_auto = spec.batch_size == "auto"
     return {
         "name": spec.name, **pool_sizes(spec),
-        "batch_rows": spec.batch_size if isinstance(spec.batch_size, int) else 0,
+        "batch_rows": spec.batch_size * batches_of_task(spec) if isinstance(spec.batch_size, int) else 0,
         "chunk_bytes": AUTO_BYTES if is_auto else ROWS_BYTES if spec.kind != "map_batches" else 0,
         # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
         "fine": int(spec.kind != "map_batches" or isinstance(spec.batch_size, int)),
@@ -204,6 +204,13 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "setup": setup,
     }
+
+
+def batches_of_task(spec: CallSpec) -> int:
+    """One; an async function has several going at once."""
+    from weir import _worker
+
+    return (spec.max_concurrency or _worker.ASYNC_BATCHES) if _worker.is_async(spec.fn) else 1
 
 
 def function_head(spec: CallSpec) -> dict[str, Any]:

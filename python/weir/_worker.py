@@ -24,8 +24,9 @@ MERGED_MIN = 1 << 20       # results smaller than this are put together before t
 ROWS_AT_ONCE = 4096        # Python rows made in one go
 ROWS_KEPT = 1 << 16        # results of map and flat_map are made into a batch at the latest after so many
 IDLE_MS = 200              # without work for so long, a worker gives free memory back
-ASYNC_BATCHES = 4          # calls of an async function that go on at once
+ASYNC_BATCHES = 16         # calls of an async function that go on at once
 ASYNC_ROWS = 64
+CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200  # as in inspect, which is slow to import
 
 _inside: str | None = None
 
@@ -57,7 +58,7 @@ class Function:
         self.zero_copy: bool = head["zero_copy"]
         self.arrow_backed: bool = head["arrow_backed"]
         self.retried: Mapping[str, Any] | None = head["retried"]
-        self.is_async = _is_async(fn)
+        self.is_async = is_async(fn)
         limit = head["max_concurrency"]
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
         self.loop: Any = None
@@ -88,15 +89,18 @@ def make(head: Mapping[str, Any], objects: Mapping[str, Any]) -> Function:
     return Function(head, fn, tuple(objects["fn_args"]), dict(objects["fn_kwargs"]))
 
 
-def _is_async(fn: Any) -> bool:
-    import inspect
+def is_async(fn: Any) -> bool:
+    """Whether calling it, or an object of it when it is a class, gives a coroutine or an async generator.
 
+    >>> async def f(batch): return batch
+    >>> is_async(f), is_async(len)
+    (True, False)
+    """
     while hasattr(fn, "func") and hasattr(fn, "keywords"):  # functools.partial
         fn = fn.func
-    for candidate in (fn, getattr(type(fn), "__call__", None)):
-        if inspect.iscoroutinefunction(candidate) or inspect.isasyncgenfunction(candidate):
-            return True
-    return False
+    called = fn.__call__ if isinstance(fn, type) else fn
+    codes = [getattr(candidate, "__code__", None) for candidate in (called, getattr(type(fn), "__call__", None))]
+    return any(code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) for code in codes if code is not None)
 
 
 def _retrying(call: Callable[[Any], Any], retried: Mapping[str, Any]) -> Callable[[Any], Any]:

@@ -256,6 +256,19 @@ def test_what_the_engine_is_told():
     assert (call["batch_rows"], call["chunk_bytes"], call["fine"]) == (0, 64 << 10, 1)
 
 
+def test_async_functions_get_several_batches_at_once():
+    class Model:
+        async def __call__(self, batch):
+            return batch
+
+    async def generator(batch):
+        yield batch
+    for fn, options, rows in ((Model, {}, 160), (generator, {"max_concurrency": 3}, 30), (len, {}, 10)):
+        call = _call.prepare(CallSpec("map_batches", fn, batch_size=10, **options))
+        os.close(call.pop("setup")[0])
+        assert call["batch_rows"] == rows
+
+
 def test_interpreter_flags():
     program = "from weir import _call; print(_call.interpreter_flags())"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -78,6 +78,32 @@ def test_generators_and_async():
     assert weir.range(100).map_batches(later, batch_size=10).count() == 100
 
 
+def test_async_batches_wait_at_the_same_time():
+    class Waits:
+        async def __call__(self, batch):
+            import asyncio
+            await asyncio.sleep(0.2)
+            return batch
+    begun = time.monotonic()
+    ds = weir.range(128).map_batches(Waits, batch_size=4, concurrency=1)
+    assert [row["id"] for row in ds.take_all()] == list(range(128))
+    assert time.monotonic() - begun < 0.2 * 32 / 2  # one after another would take 6.4 s
+
+
+def test_several_runs_at_once():
+    results = {}
+
+    def run(number):
+        ds = weir.range(300).map_batches(lambda b: {"x": b["id"] * number}, batch_size=50)
+        results[number] = [row["x"] for row in ds.take_all()]
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert results == {number: [number * i for i in range(300)] for number in range(4)}
+
+
 # ---- what functions hold on to ----
 
 def test_views_that_a_class_keeps_stay_as_they_were(tmp_path):
