@@ -210,10 +210,10 @@ def _add_stage(
         add("bytes", part.get("bytes_done", 0))
         add("rows_in", 0 if is_first else part.get("rows_in", 0))
     add("tasks", tasks or 1)
-    add("blocks", tasks or 1)
+    add("blocks", (mine[-1]["outputs"] if mine else 0) or tasks or 1)
     calls = [stage for stage in mine if stage["name"] != "native"]
     native = sum(o.get("time_ns", 0) for o in part.get("operators") or [])
-    add("ns", part.get("elapsed_ns", 0) if calls else native)
+    add("ns", sum(stage["busy_ns"] for stage in calls) if calls else native)
     for stage in mine:
         for policy, waited in stage["wait_ns"].items():
             into["waits"][policy] = into["waits"].get(policy, 0) + waited

@@ -388,7 +388,7 @@ static PyObject *stage_of(const char *name, const struct weir_stage_stats *stats
 	failed = failed || NUMBER(tasks_done) || NUMBER(tasks_errored) || NUMBER(retries) || NUMBER(deaths) ||
 		 NUMBER(rows_in) || NUMBER(rows_out) || NUMBER(bytes_in) || NUMBER(bytes_out) || NUMBER(slots_up) ||
 		 NUMBER(slots_busy) || NUMBER(slots_peak) || NUMBER(queued) || NUMBER(memory_assumed) ||
-		 NUMBER(memory_peak);
+		 NUMBER(memory_peak) || NUMBER(outputs) || NUMBER(busy_ns);
 #undef NUMBER
 	for (int i = 0; !failed && i < WEIR_WAIT_COUNT; i++)
 		failed = put(wait, waits[i], PyLong_FromUnsignedLongLong(stats->wait_ns[i]));
