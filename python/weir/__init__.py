@@ -82,7 +82,45 @@ _WHERE = {
 
 _MODULES = ("compute", "context", "data", "dataset", "datasource", "iterator", "read_api", "schema")
 
-__all__ = sorted(_WHERE)
+__all__ = [
+    "ActorPoolStrategy",
+    "ComputeStrategy",
+    "DataContext",
+    "DataIterator",
+    "Dataset",
+    "DatasetContext",
+    "DatasetIterator",
+    "ExecutionOptions",
+    "ExecutionResources",
+    "FileShuffleConfig",
+    "MaterializedDataset",
+    "Partitioning",
+    "PathPartitionFilter",
+    "SaveMode",
+    "Schema",
+    "TaskPoolStrategy",
+    "available_resources",
+    "cluster_resources",
+    "col",
+    "exceptions",
+    "expressions",
+    "from_arrow",
+    "from_blocks",
+    "from_items",
+    "from_numpy",
+    "from_pandas",
+    "init",
+    "is_initialized",
+    "lit",
+    "range",
+    "range_tensor",
+    "read_binary_files",
+    "read_csv",
+    "read_json",
+    "read_parquet",
+    "read_text",
+    "shutdown",
+]
 
 
 def __getattr__(name: str) -> Any:

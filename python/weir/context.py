@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 DEFAULT_BATCH_SIZE = 1024
 DEFAULT_TARGET_MAX_BLOCK_SIZE = 128 << 20
@@ -430,6 +430,10 @@ class DataContext:
     def copy(self) -> DataContext:
         """A copy that shares nothing with this one."""
         return copy.deepcopy(self)
+
+    if TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"DataContext has no field {name!r}")
