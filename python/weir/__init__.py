@@ -80,7 +80,7 @@ _WHERE = {
     "shutdown": "_session",
 }
 
-_MODULES = ("compute", "context", "data", "dataset", "datasource", "iterator", "read_api", "schema")
+_MODULES = ("aggregate", "compute", "context", "data", "dataset", "datasource", "datatype", "iterator", "read_api", "schema")
 
 __all__ = [
     "ActorPoolStrategy",

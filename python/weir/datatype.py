@@ -26,7 +26,7 @@ class DataType:
     __slots__ = ("name",)
 
     def __init__(self, type: Any) -> None:
-        self.name = type.name if isinstance(type, DataType) else type_name(type)
+        self.name: str = type.name if isinstance(type, DataType) else type_name(type)
 
     def __repr__(self) -> str:
         return f"DataType({self.name})"
