@@ -19,7 +19,8 @@ const struct cli_option cli_option_list[] = {
 
 bool cli_is_internal(const struct weir_op *op)
 {
-	static const char *const internal[] = {"collect", "batches", "check", "transform", "source", "blocks", "chunks"};
+	static const char *const internal[] = {"collect", "batches", "check",  "transform",
+					       "source",  "blocks",  "chunks", "summarise"};
 
 	for (size_t i = 0; i < sizeof(internal) / sizeof(*internal); i++) {
 		if (strcmp(op->verb, internal[i]) == 0)
