@@ -579,6 +579,10 @@ int api_task_claim(struct weir_task *task, struct weir_error *err)
 	if (!task->gives_rows)
 		return weir_error_set(err, WEIR_E_INVALID, "the flow ends in '%s', so it gives no rows",
 				      weir_plan_root(task->job.plan)->op->verb);
+	/* A stream has one schema, and says it first. */
+	if (task->job.stages)
+		return weir_error_set(err, WEIR_E_UNSUPPORTED,
+				      "the columns of a flow with functions in worker processes are known batch by batch only");
 	if (atomic_exchange_explicit(&task->claimed, true, memory_order_relaxed))
 		return weir_error_set(err, WEIR_E_INVALID, "the rows of the task are taken already");
 	api_keeper_ref(&task->keeper);
