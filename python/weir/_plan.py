@@ -231,7 +231,9 @@ class Blocks(Source):
 
     def add(self, flow: Flow, build: Build) -> None:
         build.check_session(self.session)
-        flow.read_blocks([b for b in self.blocks if b.num_rows])
+        from weir import _run
+
+        flow.read_blocks(_run.chunks_of(self.blocks))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _find_blocks, (self.session, id(self))

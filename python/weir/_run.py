@@ -20,7 +20,7 @@ import copy
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _session
@@ -315,6 +315,52 @@ def one_row_in(op: Op) -> Op:
     return Limit(made, 1)
 
 
+def _has_fixed_blocks(part: Op) -> bool:
+    """Whether the user said how many blocks there are, or how large: then what functions make of one is one, too."""
+    source, *steps = chain(part)
+    if (isinstance(source, Range) and source.blocks) or (isinstance(source, Blocks) and source.fixed):
+        return True
+    return any(isinstance(step, ReadBlocks) for step in steps)
+
+
+def keeps_fixed_blocks(op: Op) -> bool:
+    """The same of a plan that is not taken apart yet."""
+    return any(isinstance(step, (Repartition, RepartitionRows)) for step in chain(op)) or _has_fixed_blocks(op)
+
+
+class Group:
+    """Neighbouring chunks of one schema as one block."""
+
+    def __init__(self, chunks: list[Block]) -> None:
+        self.chunks = chunks
+        self.num_rows = sum(chunk.num_rows for chunk in chunks)
+        self.nbytes = sum(chunk.nbytes for chunk in chunks)
+
+    def schema(self) -> Any:
+        return self.chunks[0].schema()
+
+    def batch(self) -> Batch:
+        return joined([chunk.batch() for chunk in self.chunks])
+
+
+def grouped(blocks: list[Block], size: int) -> list[Any]:
+    """Chunks that are smaller than a block should be go together, up to that size."""
+    out: list[Any] = []
+    held: list[Block] = []
+    for block in [*blocks, None]:
+        if held and (block is None or sum(b.nbytes for b in held) >= size or block.schema() != held[0].schema()):
+            out.append(held[0] if len(held) == 1 else Group(held))
+            held = []
+        if block is not None:
+            held.append(block)
+    return out
+
+
+def chunks_of(blocks: Iterable[Any]) -> list[Any]:
+    """What the engine reads: groups taken apart."""
+    return [chunk for block in blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))]
+
+
 def as_batch(block: Block | Batch) -> Batch:
     """A block's rows: it comes back from disk if it was there."""
     return block.batch() if hasattr(block, "batch") else block
@@ -518,8 +564,8 @@ class Run:
         if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
-        blocks = task.blocks()
-        return [b for b in blocks if b.num_rows]
+        blocks = [b for b in task.blocks() if b.num_rows]
+        return blocks if _has_fixed_blocks(part) else grouped(blocks, self.context.target_min_block_size)
 
     def blocks(self) -> list[Block | Batch]:
         """Everything, kept."""

@@ -406,7 +406,7 @@ class Dataset(Transforms):
         """
         run = self._new_run()
         blocks = run.blocks()
-        made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=True), self._context)
+        made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=_run.keeps_fixed_blocks(self._op)), self._context)
         made._history = self._op
         made._last_run = self._last_run = run
         return made

@@ -197,7 +197,7 @@ def _from_batches(name: str, batches: list[Any], num_blocks: int | None) -> Mate
         total = sum(b.num_rows for b in batches)
         batches = _run.cut_blocks(batches, min(num_blocks, total)) if total else batches
     state = _session.current()
-    return MaterializedDataset(Blocks(name, batches, state.id, fixed=True))
+    return MaterializedDataset(Blocks(name, batches, state.id, fixed=num_blocks is not None))
 
 
 def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None:

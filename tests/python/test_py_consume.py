@@ -246,6 +246,15 @@ def test_materialize_keeps(tmp_path):
     assert len(kept.get_internal_block_refs()) == kept.num_blocks() == 1
 
 
+def test_small_chunks_are_one_block_unless_the_user_said_how_many():
+    kept = weir.range(10_000).map_batches(lambda b: b, batch_size=100).materialize()
+    assert kept.num_blocks() == 1 and kept.count() == 10_000
+    assert [len(b["id"]) for b in kept.iter_batches(batch_size=None)] == [10_000]
+    assert kept.filter(expr="id >= 9_998").take_all() == [{"id": 9998}, {"id": 9999}]
+    assert kept.repartition(7).materialize().num_blocks() == 7
+    assert weir.range(1000, override_num_blocks=10).map_batches(lambda b: b).materialize().num_blocks() == 10
+
+
 def test_everything_as_pandas(mixed):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
