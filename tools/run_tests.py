@@ -181,10 +181,11 @@ def step_python(tally, options):
 def step_pyasan(tally, _options):
     """The interpreter knows nothing of ASan, so its runtime is loaded before all else. Python keeps much until its end:
     leaks are not looked for. PYTHONMALLOC lets ASan see each object of Python."""
-    runtime = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=libasan.so"], capture_output=True,
-                             text=True).stdout.strip()
-    if not os.path.isabs(runtime):
-        print("the compiler has no libasan.so")
+    # libstdc++ too: ASan looks for what throws C++ exceptions before anybody else has loaded it.
+    runtimes = [subprocess.run([os.environ.get("CC", "cc"), f"-print-file-name={name}"], capture_output=True,
+                               text=True).stdout.strip() for name in ("libasan.so", "libstdc++.so")]
+    if not all(map(os.path.isabs, runtimes)):
+        print("the compiler has no libasan.so, or no libstdc++.so")
         tally.add(0, 1)
         return
     if not configure("build-asan", *ASAN_SETUP) or run([VENV / "bin/ninja", "-C", "build-asan", "--quiet", "product"]).returncode:
@@ -193,7 +194,7 @@ def step_pyasan(tally, _options):
     files = sorted(path for path in (ROOT / "tests/python").glob("test_*.py")
                    if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
     env = {
-        "LD_PRELOAD": os.path.realpath(runtime),
+        "LD_PRELOAD": " ".join(map(os.path.realpath, runtimes)),
         "ASAN_OPTIONS": ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1",
         "UBSAN_OPTIONS": ASAN_ENV["UBSAN_OPTIONS"],
         "PYTHONMALLOC": "malloc",

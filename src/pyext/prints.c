@@ -69,21 +69,25 @@ static int append_line(PyObject *list, const struct line *line)
 	return append(list, line->label, stream, PyUnicode_DecodeUTF8(line->text, (Py_ssize_t)line->size, "replace"));
 }
 
-int pyext_prints_take(struct weir_task *task, PyObject *list)
+PyObject *pyext_prints_take(struct weir_task *task)
 {
 	struct lines lines = {.last = &lines.first};
+	PyObject *list;
 	struct line *line;
-	int failed = 0;
 
 	Py_BEGIN_ALLOW_THREADS;
 	api_task_prints(task, copy_line, &lines);
 	Py_END_ALLOW_THREADS;
+	list = PyList_New(0);
+	if (list && lines.lost) {
+		Py_CLEAR(list);
+		PyErr_NoMemory();
+	}
 	while ((line = lines.first)) {
 		lines.first = line->next;
-		failed = failed || append_line(list, line);
+		if (list && append_line(list, line))
+			Py_CLEAR(list);
 		weir_plain_free(line);
 	}
-	if (!failed && lines.lost)
-		PyErr_NoMemory();
-	return failed || lines.lost ? -1 : 0;
+	return list;
 }

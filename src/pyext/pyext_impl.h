@@ -150,8 +150,8 @@ int pyext_path_converter(PyObject *object, void *out);
 
 /* ---- prints.c ---- */
 
-/* Appends what user code printed since the last call to the list: (label, stream, line) each. 0 or −1. */
-int pyext_prints_take(struct weir_task *task, PyObject *list);
+/* What user code printed since the last call: a new list of (label, stream, line). */
+PyObject *pyext_prints_take(struct weir_task *task);
 
 /* A type from its spec, as an attribute of the module; the reference in *out is the state's. */
 int pyext_add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **out);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Where another thread of the process got the signal, nothing interrupts this one: it looks by itself. */
-enum { LOOK_MS = 100 };
+enum { LOOK_MS = 100, PRINTS_MAX = 65536 };
 
 struct task_object {
 	PyObject_HEAD
@@ -19,8 +19,8 @@ struct task_object {
 	struct weir_task *task;
 	int64_t pid;
 	bool gives_rows;
-	PyObject *prints;                 /* a list: what was printed and not asked for yet */
-	PyObject *show;                   /* called with such lists by whoever waits; NULL: they are kept for prints() */
+	PyObject *prints; /* a list: what was printed and not asked for yet */
+	PyObject *show;   /* called with such lists by whoever waits; NULL: they are kept for prints() */
 	struct task_object *next, **link; /* of the module's list; link NULL: not in it */
 };
 
@@ -133,26 +133,61 @@ static void task_dealloc(PyObject *object)
 
 /* ---- waiting ---- */
 
+/* Nobody asks for what is printed: half of it goes, and a line says so. */
+static int drop_oldest(PyObject *lines)
+{
+	Py_ssize_t dropped = PyList_Size(lines) - PRINTS_MAX / 2;
+	PyObject *text, *line;
+	int failed;
+
+	if (PyList_SetSlice(lines, 0, dropped, NULL))
+		return -1;
+	text = PyUnicode_FromFormat("… %zd lines were printed before these, and are lost", dropped);
+	line = text ? Py_BuildValue("(ssN)", "(weir)", "stderr", text) : NULL;
+	failed = !line || PyList_Insert(lines, 0, line);
+	Py_XDECREF(line);
+	return failed ? -1 : 0;
+}
+
+/* Keeps lines for whoever asks; takes the list over. Another thread may have asked meanwhile: what it got stays as it is. */
+static int keep_lines(struct task_object *self, PyObject *lines)
+{
+	PyObject *before = self->prints;
+
+	self->prints = before ? PySequence_Concat(before, lines) : Py_NewRef(lines);
+	Py_XDECREF(before);
+	Py_DECREF(lines);
+	if (self->prints && PyList_Size(self->prints) > PRINTS_MAX)
+		return drop_oldest(self->prints);
+	return self->prints ? 0 : -1;
+}
+
+/* Calls the function that shows lines; takes the list over. */
+static int show_lines(PyObject *show, PyObject *lines)
+{
+	PyObject *done;
+
+	Py_INCREF(show);
+	done = PyObject_CallFunctionObjArgs(show, lines, NULL);
+	Py_DECREF(show);
+	Py_DECREF(lines);
+	Py_XDECREF(done);
+	return done ? 0 : -1;
+}
+
 /* Log lines and what user code printed, as far as they have come. */
 static int hand_out(struct task_object *self)
 {
-	PyObject *module = pyext_module_of((PyObject *)self);
+	PyObject *lines = pyext_prints_take(self->task);
+	int failed = 0;
 
-	if (!self->prints && !(self->prints = PyList_New(0)))
+	if (!lines)
 		return -1;
-	if (pyext_prints_take(self->task, self->prints))
-		return -1;
-	if (self->show && PyList_Size(self->prints) > 0) {
-		PyObject *lines = self->prints, *done;
-
-		self->prints = NULL;
-		done = PyObject_CallFunctionObjArgs(self->show, lines, NULL);
+	if (PyList_Size(lines) == 0)
 		Py_DECREF(lines);
-		if (!done)
-			return -1;
-		Py_DECREF(done);
-	}
-	return pyext_log_drain(pyext_log_here(module));
+	else
+		failed = self->show ? show_lines(self->show, lines) : keep_lines(self, lines);
+	return failed ? -1 : pyext_log_drain(pyext_log_here(pyext_module_of((PyObject *)self)));
 }
 
 /* What ended the task: user code's own error, or the engine's. */
