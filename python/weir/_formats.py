@@ -4,7 +4,8 @@
     from_result(value)                    →  batches, from what a function returned
 
 A Batch is a view of shared memory; what is made here keeps it alive. NumPy views are read-only unless copies are asked
-for. torch tensors may be written to: the pages are mapped privately, so the writer gets its own copy of them.
+for. torch tensors may be written to: in a worker the pages are mapped privately, so the writer gets its own copy of them;
+in the driver they are copied, unless nobody else reads them.
 pandas, pyarrow and torch are imported only when they are asked for, and named in the error when they are absent.
 """
 from __future__ import annotations
@@ -51,14 +52,16 @@ def _need(module: str, purpose: str) -> Any:
                           f"({error})", name=module) from None
 
 
-def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_backed: bool = True) -> Any:
-    """The batch in a batch_format. `arrow_backed`: pandas columns with pd.ArrowDtype."""
+def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_backed: bool = True,
+              is_private: bool = False) -> Any:
+    """The batch in a batch_format. `arrow_backed`: pandas columns with pd.ArrowDtype. `is_private`: this process is a
+    worker, whose maps of the batch are private: torch tensors may lie over them."""
     if name in ("default", "numpy"):
         return batch.numpy(writable=not zero_copy)
     if name == "pandas":
         return to_pandas(batch, arrow_backed, zero_copy)
     if name == "torch":
-        return to_torch(batch)
+        return to_torch(batch, owned=is_private)
     if name is None or name == "pyarrow":
         return to_arrow(batch)
     check_format(name)
@@ -182,15 +185,17 @@ def _ragged_rows(storage: Any) -> list[Any]:
 
 # ---- torch ----
 
-def to_torch(batch: Batch, dtypes: Any = None, device: Any = None) -> dict[str, torch.Tensor]:
-    """The batch as a dict of tensors over the same memory. `dtypes`: one torch dtype, or a dict by column."""
+def to_torch(batch: Batch, dtypes: Any = None, device: Any = None, owned: bool = False) -> dict[str, torch.Tensor]:
+    """The batch as a dict of tensors, which may be written to. `dtypes`: one torch dtype, or a dict by column. `owned`:
+    nobody else will read the batch, or not these pages of it, so that the tensors may lie over its memory."""
     torch_module = _need("torch", "a torch batch")
     tensors = {}
     for name, array in batch.numpy().items():
-        tensor = array_to_tensor(array, name, torch_module)
+        made = array_to_tensor(array, name, torch_module)
         wanted = dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes
-        if wanted is not None or device is not None:
-            tensor = tensor.to(device=device, dtype=wanted)
+        tensor = made if wanted is None and device is None else made.to(device=device, dtype=wanted)
+        if not owned and not array.flags.writeable and tensor.data_ptr() == made.data_ptr():
+            tensor = tensor.clone()
         tensors[name] = tensor
     return tensors
 

@@ -184,14 +184,15 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
     ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
     if function.is_async:
         values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
-                                     function.arrow_backed) for a, b in ranges)
+                                     function.arrow_backed, _inside is not None) for a, b in ranges)
         for result in _run_async(function, values, ranges):
             yield from _formats.from_result(result, copy=True)
         return
     for a, b in ranges:
         function.rows = (a, b - 1)
         part = batch if b - a == count else batch.slice(a, b)
-        value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed)
+        value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed,
+                                   _inside is not None)
         try:
             result = function.call(value)
         except StopIteration as error:

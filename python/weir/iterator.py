@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir import _run, _session
+from weir._plan import Blocks, walk
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -319,7 +320,9 @@ class DataIterator:
             raise ValueError("pin_memory cannot be used with collate_fn: pin the tensors inside of collate_fn")
         check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
         target = None if device == "auto" else device
-        finish = _collated(collate_fn, target) if collate_fn is not None else _tensors(dtypes, target, pin_memory)
+        # What is kept and read again must not change when a tensor is written to.
+        owned = not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
+        finish = _collated(collate_fn, target) if collate_fn is not None else _tensors(dtypes, target, pin_memory, owned)
         costly = collate_fn is not None or target not in (None, "cpu") or pin_memory
         return self._looped(
             lambda: self._batches(batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed),
@@ -365,13 +368,13 @@ def _mapped(items: Iterator[Batch], finish: Callable[[Batch], T]) -> Iterator[T]
         items.close()  # type: ignore[attr-defined]
 
 
-def _tensors(dtypes: Any, device: Any, pin_memory: bool) -> Callable[[Batch], Any]:
+def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callable[[Batch], Any]:
     def finish(batch: Batch) -> Any:
         from weir import _formats
 
         if not pin_memory:
-            return _formats.to_torch(batch, dtypes, device)
-        pinned = {name: tensor.pin_memory() for name, tensor in _formats.to_torch(batch, dtypes, None).items()}
+            return _formats.to_torch(batch, dtypes, device, owned)
+        pinned = {name: tensor.pin_memory() for name, tensor in _formats.to_torch(batch, dtypes, None, True).items()}
         if device is None:
             return pinned
         return {name: tensor.to(device, non_blocking=True) for name, tensor in pinned.items()}

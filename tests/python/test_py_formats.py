@@ -120,6 +120,19 @@ def test_tensors_may_be_written_to_without_a_warning(torch, recwarn):
     tensors = _formats.to_torch(batch)
     tensors["x"] += 1
     assert tensors["x"].tolist() == [1, 2, 3, 4] and not recwarn.list
+    assert batch.numpy()["x"].tolist() == [0, 1, 2, 3]
+    assert _formats.to_torch(batch, owned=True)["x"].data_ptr() == batch.numpy()["x"].ctypes.data
+
+
+def test_what_is_kept_does_not_change_with_its_tensors(torch):
+    import weir
+    for ds in (weir.range(100).materialize(), weir.from_numpy(np.arange(100)), weir.from_items([{"id": 5}]).limit(1),
+               weir.range(100).map_batches(lambda b: b).materialize(), weir.range(100)):
+        before = ds.take_all()
+        for batch in ds.iter_torch_batches(batch_size=10):
+            for tensor in batch.values():
+                tensor.add_(1)
+        assert ds.take_all() == before
 
 
 def test_dtypes_are_kept(torch):
