@@ -571,3 +571,17 @@ def test_through_datasets(tmp_path):
             if str(expr) == "col('b').cast('string')":  # 1.0 is written 1 by pyarrow, 1.0 here as by Python
                 wanted = [{**row, name: str(b)} for row, b in zip(wanted, table["b"].to_pylist(), strict=True)]
             assert got == wanted and list(got[0]) == list(wanted[0]), str(expr)
+
+
+def test_modules_under_the_other_name():
+    """weir.data.x is weir.x, not a copy: what a script imports there is known everywhere."""
+    pytest.importorskip("weir._weir")
+    import weir.aggregate
+    import weir.data.aggregate
+    import weir.data.expressions
+    import weir.expressions
+
+    assert weir.data.aggregate is weir.aggregate and weir.data.expressions is weir.expressions
+    assert weir.aggregate.__name__ == weir.aggregate.__spec__.name == "weir.aggregate"
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("weir.data.nosuch")

@@ -18,6 +18,8 @@ static const char *const texts[] = {
 	"coalesce(s.split(',')[1:], s.split('x')) if n > 3 else s.split()",
 	"s[:1] in s.split(',')",
 	"hour(cast(n, \"timestamp[s, tz=Europe/Berlin]\")) + d.year",
+	"arrow_mod(arrow_add(arrow_multiply(n, 3), 1), 7.5) > arrow_divide(n, 2) or arrow_ln(n) < arrow_sign(n)",
+	"lpad(title(s), 20, '*') + center(swapcase(s), arrow_length(s) + 30) if is_ascii(s) else strftime(d, '%A, %d %B %Y')",
 };
 
 static int run(struct fixture *f, const char *text, const struct weir_schema *schema, struct weir_vector *vector)
