@@ -110,6 +110,11 @@ int column_from_object(struct pyext_values *v, const char *name, PyObject *value
 	return failed;
 }
 
+bool is_mapping(PyObject *object)
+{
+	return PyDict_Check(object) || (PyMapping_Check(object) && PyObject_HasAttrString(object, "keys"));
+}
+
 /* A column's name as UTF-8, which lives as long as the str. */
 const char *column_name_text(PyObject *key)
 {
@@ -199,16 +204,13 @@ static int read_columns(struct pyext_values *v, PyObject *items, uint32_t count,
 
 struct weir_batch *batch_from_columns(struct pyext_values *v, PyObject *mapping, int64_t row_count)
 {
-	PyObject *items = PyMapping_Check(mapping) && PyObject_HasAttrString(mapping, "keys") ? PyMapping_Items(mapping)
-											      : NULL;
-	PyObject *type;
+	PyObject *items, *type;
 	Py_ssize_t count;
 	struct column_out *columns;
 	const char **names;
 	struct weir_batch *batch = NULL;
 
-	if (!items) {
-		PyErr_Clear();
+	if (!is_mapping(mapping)) {
 		type = PyType_GetName(Py_TYPE(mapping));
 		if (type)
 			PyErr_Format(PyExc_ValueError,
@@ -216,6 +218,9 @@ struct weir_batch *batch_from_columns(struct pyext_values *v, PyObject *mapping,
 		Py_XDECREF(type);
 		return NULL;
 	}
+	items = PyMapping_Items(mapping);
+	if (!items)
+		return NULL;
 	count = PyList_Size(items);
 	columns = PyMem_Calloc((size_t)count + 1, sizeof(*columns));
 	names = PyMem_Calloc((size_t)count + 1, sizeof(*names));

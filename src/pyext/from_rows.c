@@ -83,13 +83,10 @@ static int put_dict(struct row_columns *columns, int64_t row, PyObject *dict)
 
 static int put_mapping(struct row_columns *columns, int64_t row, PyObject *mapping)
 {
-	PyObject *items = NULL, *type, *dict;
+	PyObject *items, *type, *dict;
 	int failed;
 
-	if (PyMapping_Check(mapping) && PyObject_HasAttrString(mapping, "keys"))
-		items = PyMapping_Items(mapping);
-	if (!items) {
-		PyErr_Clear();
+	if (!is_mapping(mapping)) {
 		type = PyType_GetName(Py_TYPE(mapping));
 		if (type)
 			PyErr_Format(
@@ -99,6 +96,9 @@ static int put_mapping(struct row_columns *columns, int64_t row, PyObject *mappi
 		Py_XDECREF(type);
 		return -1;
 	}
+	items = PyMapping_Items(mapping);
+	if (!items)
+		return -1;
 	dict = PyDict_New();
 	failed = !dict || PyDict_MergeFromSeq2(dict, items, 1) || put_dict(columns, row, dict) ? -1 : 0;
 	Py_XDECREF(dict);

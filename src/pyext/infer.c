@@ -21,12 +21,17 @@ static bool is_a(PyObject *value, PyObject *type)
 }
 
 /* pandas.NaT derives from datetime and is no time. */
-static bool is_nat(PyObject *value)
+static bool is_nat(const struct pyext_values *v, PyObject *value)
 {
-	PyObject *name = PyType_GetName(Py_TYPE(value));
-	bool nat = name && PyUnicode_CompareWithASCIIString(name, "NaTType") == 0;
+	PyObject *type = (PyObject *)Py_TYPE(value), *name;
+	bool nat;
 
+	if (type == v->datetime.datetime || type == v->datetime.timedelta)
+		return false;
+	name = PyType_GetName(Py_TYPE(value));
+	nat = name && PyUnicode_CompareWithASCIIString(name, "NaTType") == 0;
 	Py_XDECREF(name);
+	PyErr_Clear();
 	return nat;
 }
 
@@ -80,13 +85,13 @@ static uint32_t other_kind(struct pyext_values *v, PyObject *value)
 		return KIND_OTHER;
 	}
 	if (is_a(value, v->datetime.datetime))
-		return is_nat(value) ? 0 : KIND_DATETIME;
+		return is_nat(v, value) ? 0 : KIND_DATETIME;
 	if (is_a(value, v->datetime.date))
 		return KIND_DATE;
 	if (is_a(value, v->datetime.time))
 		return KIND_TIME;
 	if (is_a(value, v->datetime.timedelta))
-		return is_nat(value) ? 0 : KIND_DELTA;
+		return is_nat(v, value) ? 0 : KIND_DELTA;
 	if (is_a(value, v->decimal))
 		return KIND_DECIMAL;
 	return KIND_OTHER;

@@ -179,6 +179,7 @@ int column_from_object(struct pyext_values *v, const char *name, PyObject *value
 int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out);
 /* A tensor of torch as NumPy's; NULL with or without an exception for anything else. */
 PyObject *torch_array(struct pyext_values *v, PyObject *value);
+bool is_mapping(PyObject *object); /* a dict, or what has keys */
 /* A column's name as UTF-8 without NULs, alive as long as the str; NULL with an exception. */
 const char *column_name_text(PyObject *key);
 /* ndarray.c */

@@ -515,3 +515,14 @@ def test_nothing_is_imported_before_it_is_needed():
     import subprocess
     import sys
     subprocess.run([sys.executable, "-c", LAZY], check=True)
+
+
+def test_every_allocation_may_fail():
+    import subprocess
+    import sys
+    from pathlib import Path
+    pytest.importorskip("_testcapi")
+    ran = subprocess.run([sys.executable, str(Path(__file__).with_name("no_memory.py"))], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    said = ran.stdout.splitlines()
+    assert len(said) == 1 and int(said[0].split()[0]) > 300, ran.stdout
