@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
+ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
 _RUNTIME_ENV = ("env_vars", "working_dir")
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -219,7 +220,8 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
         "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
-        "retried": _retried(spec.context), "max_concurrency": spec.max_concurrency,
+        "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
+        "max_concurrency": spec.max_concurrency,
     }
 
 
@@ -273,18 +275,28 @@ def cpus_of(spec: CallSpec) -> float:
 def _user_retries(spec: CallSpec) -> int:
     # A list of errors is the worker's to look at (head["retried"]): only it has the exception.
     wanted = getattr(spec.context, "actor_task_retry_on_errors", False) if spec.is_class else False
-    return 0xFFFF if wanted is True else 0
+    return ACTOR_RETRIES if wanted is True else 0
 
 
-def _retried(context: Any) -> dict[str, Any] | None:
-    wanted: Any = getattr(context, "retried_map_errors", False)
-    times = int(getattr(context, "max_map_retries", 0) or 0)
+def _retried(spec: CallSpec) -> dict[str, Any] | None:
+    """Which errors of a call are tried again in the worker, and how often."""
+    wanted: Any = getattr(spec.context, "retried_map_errors", False)
+    times = int(getattr(spec.context, "max_map_retries", 0) or 0)
+    of_actors = getattr(spec.context, "actor_task_retry_on_errors", False)
+    if spec.is_class and of_actors and of_actors is not True:
+        wanted, times = of_actors, ACTOR_RETRIES
     if not wanted or times < 1:
         return None
     items = [wanted] if isinstance(wanted, (str, type)) else ([] if wanted is True else list(wanted))
     return {"times": times, "texts": [item for item in items if isinstance(item, str)],
             "names": [f"{item.__module__}.{item.__qualname__}" for item in items if isinstance(item, type)],
             "all": wanted is True}
+
+
+def _constructor_retries(context: Any) -> int:
+    if not getattr(context, "actor_init_retry_on_errors", False):
+        return 0
+    return max(0, int(getattr(context, "actor_init_max_retries", 3)))
 
 
 def gpus_of(spec: CallSpec) -> float:

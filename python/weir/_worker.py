@@ -82,11 +82,18 @@ def make(head: Mapping[str, Any], objects: Mapping[str, Any]) -> Function:
     """The function ready to be called; a class is made into its one object. Constructing: its constructor raised."""
     fn = objects["fn"]
     if head["is_class"]:
-        try:
-            fn = fn(*objects["fn_constructor_args"], **objects["fn_constructor_kwargs"])
-        except BaseException as error:
-            raise Constructing from error
+        fn = _constructed(fn, objects, head["constructor_retries"])
     return Function(head, fn, tuple(objects["fn_args"]), dict(objects["fn_kwargs"]))
+
+
+def _constructed(cls: Any, objects: Mapping[str, Any], retries: int) -> Any:
+    for attempt in range(retries + 1):
+        try:
+            return cls(*objects["fn_constructor_args"], **objects["fn_constructor_kwargs"])
+        except BaseException as error:
+            if attempt == retries or not isinstance(error, Exception):
+                raise Constructing from error
+    raise AssertionError("unreachable")
 
 
 def is_async(fn: Any) -> bool:

@@ -281,6 +281,33 @@ def test_retried_map_errors():
     assert calls["g"] == 2
 
 
+def test_errors_that_actors_try_again():
+    class Context:
+        actor_task_retry_on_errors = [ValueError]
+        actor_init_retry_on_errors = True
+        actor_init_max_retries = 3
+
+    counts = collections.Counter()
+
+    class Model:
+        def __init__(self):
+            counts["made"] += 1
+            if counts["made"] < 4:
+                raise OSError("not yet")
+
+        def __call__(self, batch):
+            counts["called"] += 1
+            if counts["called"] < 10:
+                raise ValueError("not yet")
+            if len(batch["id"]) == 1:
+                raise KeyError("never")
+            return batch
+    spec = CallSpec("map_batches", Model, context=Context())
+    assert len(rows_of(run(spec, batch_of(id=np.arange(2))))) == 2 and counts == {"made": 4, "called": 10}
+    error_of(spec, batch_of(id=np.arange(1)))
+    assert counts["called"] == 11
+
+
 def test_partials_and_methods():
     def f(batch, n):
         return {"x": batch["id"] + n}

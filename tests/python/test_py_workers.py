@@ -159,6 +159,28 @@ def test_views_that_are_kept_at_a_limit_that_recycles(tmp_path):
     assert output(tmp_path, text).splitlines() == ["200000 0 True", "True 10"]
 
 
+def test_views_of_every_kind_that_the_driver_keeps(tmp_path):
+    for module in ("torch", "pandas", "pyarrow"):
+        pytest.importorskip(module)
+    text = """
+        import numpy as np, torch, weir
+        weir.init(memory_limit="300MB")
+        ds = weir.range(2_000_000).map_batches(lambda b: {"x": b["id"], "y": b["id"] * 2}, batch_size=20_000)
+        kept = []
+        for frame in ds.iter_batches(batch_size=20_000, batch_format="pandas"):
+            kept.append(np.asarray(frame["x"])[::3])
+        for table in ds.iter_batches(batch_size=20_000, batch_format="pyarrow"):
+            kept.append(table["x"].chunk(0).to_numpy()[::3])
+        for batch in ds.iter_batches(batch_size=20_000):
+            tensor = torch.from_numpy(batch["x"].copy() if len(kept) % 2 else batch["x"])
+            kept.append(np.from_dlpack(tensor)[::3])
+        for batch in ds.iter_torch_batches(batch_size=20_000):
+            kept.append(batch["x"].numpy()[::3])
+        print(len(kept), all((view == 20_000 * (i % 100) + 3 * np.arange(len(view))).all() for i, view in enumerate(kept)))
+    """
+    assert output(tmp_path, text, options=["-W", "ignore"]) == "400 True\n"
+
+
 def test_what_ignores_the_flag_changes_nothing():
     torch = pytest.importorskip("torch")
     ds = weir.range(1000).map_batches(lambda b: {"x": b["id"].astype(np.float32)}).materialize()

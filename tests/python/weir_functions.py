@@ -1,9 +1,9 @@
-"""Runs functions in this process as a worker would: spec → setup memfd → worker's function → batches."""
+"""Runs functions in this process as a worker would: spec → worker's function → batches."""
 import os
 
 import numpy as np
 
-from weir import _call, _errors, _setup, _weir, _worker
+from weir import _call, _errors, _weir, _worker
 from weir._call import CallSpec  # noqa: F401
 
 
@@ -14,12 +14,7 @@ def batch_of(**columns):
 def function_of(spec):
     """What a worker makes of a spec; objects are not pickled, so that a test sees what its function did."""
     _call.check(spec)
-    call = _call.prepare(CallSpec(spec.kind, len, name=spec.name, batch_size=spec.batch_size,
-                                  batch_format=spec.batch_format, zero_copy_batch=spec.zero_copy_batch,
-                                  context=spec.context, max_concurrency=spec.max_concurrency))
-    head = _setup.read(memoryview(mapped(*call["setup"])))
-    head["is_class"] = spec.is_class
-    return _worker.make(head, _call.function_objects(spec))
+    return _worker.make(_call.function_head(spec), _call.function_objects(spec))
 
 
 def mapped(fd, size):
