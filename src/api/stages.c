@@ -11,7 +11,8 @@ struct built {
 	struct weir_fragment fragment;
 };
 
-struct template {
+struct template
+{
 	struct api_stages *stages;
 	size_t first, last;                /* its steps */
 	bool is_sink, counts;              /* ends in the last step; in `count`; else in `chunks` */
@@ -76,7 +77,8 @@ static int add_end(const struct template *template, struct weir_plan *plan, stru
 	return code;
 }
 
-static int build(struct template *template, const struct weir_schema *schema, struct built **out, struct weir_error *err)
+static int build(struct template *template, const struct weir_schema *schema, struct built **out,
+		 struct weir_error *err)
 {
 	struct api_stages *stages = template->stages;
 	struct built *built = weir_alloc_zero(stages->account, sizeof(*built), err);
@@ -172,8 +174,8 @@ static int make_sink(struct template *template, struct weir_error *err)
 		return err->code;
 	code = plan_begin(template, none, &template->shared_plan, err);
 	if (!code)
-		code = stages->steps.build(stages->steps.state, template->last - 1, template->last, template->shared_plan,
-					   err);
+		code = stages->steps.build(stages->steps.state, template->last - 1, template->last,
+					   template->shared_plan, err);
 	root = code ? NULL : weir_plan_root(template->shared_plan);
 	if (root && root->op->early && !root->inputs[0]->inputs[0])
 		code = plan_end(template->shared_plan, &fragment, err);
@@ -195,7 +197,8 @@ static struct weir_chunks_options chunks_for(const struct api_stages *stages, co
 static struct weir_run_stage *stage_new(struct api_stages *stages, struct weir_error *err)
 {
 	if (stages->tail.stage_count == sizeof(stages->stages) / sizeof(*stages->stages)) {
-		weir_error_set(err, WEIR_E_UNSUPPORTED, "the flow has too many calls for one run; materialize in between");
+		weir_error_set(err, WEIR_E_UNSUPPORTED,
+			       "the flow has too many calls for one run; materialize in between");
 		return NULL;
 	}
 	return &stages->stages[stages->tail.stage_count++];
@@ -231,8 +234,9 @@ static int add_template(struct api_stages *stages, size_t first, size_t last, en
 	return template->is_sink ? make_sink(template, err) : WEIR_OK;
 }
 
-int api_stages_new(struct weir_session *session, const struct api_steps *steps, size_t first_call, enum api_tail_end end,
-		   const struct weir_run_consumer *consumer, struct api_stages **out, struct weir_error *err)
+int api_stages_new(struct weir_session *session, const struct api_steps *steps, size_t first_call,
+		   enum api_tail_end end, const struct weir_run_consumer *consumer, struct api_stages **out,
+		   struct weir_error *err)
 {
 	struct weir_account *account = weir_session_account(session);
 	struct api_stages *stages = weir_alloc_zero(account, sizeof(*stages), err);

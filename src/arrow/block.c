@@ -35,7 +35,8 @@ static int walk_dictionaries(struct dictionary_walk *walk, const struct weir_arr
 		if (!code)
 			code = weir_dictionary_measure(array->dictionary, &plan, err);
 		if (!code && walk->out)
-			code = weir_dictionary_write(number, false, array->dictionary, &plan, walk->out + walk->size, err);
+			code = weir_dictionary_write(number, false, array->dictionary, &plan, walk->out + walk->size,
+						     err);
 		if (!code)
 			walk->size += plan.size;
 		return code;
@@ -130,8 +131,8 @@ static int parse_schema(struct weir_account *account, const uint8_t *bytes, uint
 }
 
 /* The schema at the block's beginning, of the cache if it is the same as the last. */
-static int find_schema(struct weir_account *account, struct weir_block_cache *cache, const uint8_t *bytes, uint64_t size,
-		       struct weir_error *err)
+static int find_schema(struct weir_account *account, struct weir_block_cache *cache, const uint8_t *bytes,
+		       uint64_t size, struct weir_error *err)
 {
 	struct weir_block_schema *schema = cache->last;
 	uint8_t prefix[IPC_PREFIX_SIZE];
@@ -141,7 +142,8 @@ static int find_schema(struct weir_account *account, struct weir_block_cache *ca
 	if (schema && schema->size <= size && memcmp(schema->bytes, bytes, schema->size) == 0)
 		return WEIR_OK;
 	if (size < sizeof(prefix))
-		return weir_error_set(err, WEIR_E_DATA, "a block of %llu bytes has no schema", (unsigned long long)size);
+		return weir_error_set(err, WEIR_E_DATA, "a block of %llu bytes has no schema",
+				      (unsigned long long)size);
 	memcpy(prefix, bytes, sizeof(prefix));
 	code = weir_ipc_metadata_size(prefix, &schema_size, err);
 	if (code)

@@ -133,7 +133,8 @@ static void config_release(void *object)
 	weir_schema_unref(config->schema);
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct blocks_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, "blocks", 0, 0, NULL, err) : err->code;
@@ -431,7 +432,8 @@ static const struct weir_source_ops source_ops = {
 	.free = source_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	struct blocks_source *source = weir_alloc_zero(env->account, sizeof(*source), err);
 

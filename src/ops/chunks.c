@@ -28,8 +28,8 @@ struct chunks_lane {
 	struct weir_lane_context *context;
 	struct chunks_sink *sink;
 	struct weir_gather *gather;
-	int64_t rows_skip;   /* handed over by an earlier attempt, and not met again yet */
-	int64_t rows_done;   /* of this split, in chunks */
+	int64_t rows_skip; /* handed over by an earlier attempt, and not met again yet */
+	int64_t rows_done; /* of this split, in chunks */
 	uint64_t bytes_done;
 	int64_t rows_wanted; /* of the chunk at hand */
 	struct weir_origin origin;
@@ -41,7 +41,8 @@ void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *o
 	*(struct weir_chunks_options *)node->config = *options;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	node->config = weir_arena_alloc_zero(env->arena, sizeof(struct weir_chunks_options), err);
 	return node->config ? weir_words_expect(words, "chunks", 0, 0, NULL, err) : err->code;
@@ -298,9 +299,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		lane->rows_skip -= vector->selection.count;
 		return WEIR_OK;
 	}
-	if (lane->rows_skip == 0 &&
-	    weir_gather_rows(lane->gather) + vector->selection.count <=
-		    lane->rows_wanted + (is_exact(lane->sink) ? 0 : (int64_t)WEIR_VECTOR_ROWS))
+	if (lane->rows_skip == 0 && weir_gather_rows(lane->gather) + vector->selection.count <=
+					    lane->rows_wanted + (is_exact(lane->sink) ? 0 : (int64_t)WEIR_VECTOR_ROWS))
 		return gather(lane, vector, err);
 	return push_in_pieces(lane, vector, err);
 }
@@ -339,7 +339,8 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct weir_chunks_options *options = node->config;
 	struct chunks_sink *sink;

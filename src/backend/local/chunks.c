@@ -46,8 +46,9 @@ int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *
 
 		WEIR_ASSERT(lost->number == action->chunk);
 		if (lost->rows != made->event.rows)
-			return weir_error_set(err, WEIR_E_SPILL_CORRUPT,
-					      "a chunk came back changed from disk, and its split did not make it again");
+			return weir_error_set(
+				err, WEIR_E_SPILL_CORRUPT,
+				"a chunk came back changed from disk, and its split did not make it again");
 		weir_chunk_unref(lost->chunk);
 		lost->chunk = made->chunk;
 		made->chunk = NULL;

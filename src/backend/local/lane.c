@@ -484,8 +484,7 @@ static void run_task(struct lane *lane)
 static bool keeps_much(const struct lane *lane)
 {
 	return (lane->chain || lane->sink_lane) &&
-	       (lane->stage->index == 0 ||
-		atomic_load_explicit(&lane->account.used, memory_order_relaxed) > IDLE_KEEP);
+	       (lane->stage->index == 0 || atomic_load_explicit(&lane->account.used, memory_order_relaxed) > IDLE_KEEP);
 }
 
 void *weir_lane_main(void *argument)

@@ -76,7 +76,8 @@ static void cut_split(struct weir_local_run *run)
 		code = weir_list_push(&run->tasks, run->account, &err, task);
 		if (!code) {
 			run->bytes_est_known += task.info.bytes_est;
-			answer(run, (struct weir_event){.kind = WEIR_EV_SPLIT_CUT, .bytes = (int64_t)task.info.memory_est});
+			answer(run,
+			       (struct weir_event){.kind = WEIR_EV_SPLIT_CUT, .bytes = (int64_t)task.info.memory_est});
 			return;
 		}
 		fragment->source_ops->split_free(fragment->source, task.split);

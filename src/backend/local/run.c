@@ -125,7 +125,8 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 }
 
 /* What the executor is told of each stage; lanes' first grants come later. */
-static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t *count, struct weir_error *err)
+static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t *count,
+		       struct weir_error *err)
 {
 	const struct weir_run_tail *tail = run->tail;
 	uint32_t threads = run->session->threads, lanes_max = run->fragment->lanes_max;
