@@ -251,7 +251,7 @@ def _resolve_union(op: Union, run: Run) -> list[Op]:
 
 def _same_schema(sides: list[Op], run: Run) -> bool:
     """Whether the engine can take them as one: else each keeps its own columns and types."""
-    schemas = [run.build.flow(side).schema().schema() for side in sides]
+    schemas = [columns_of(run.build.flow(side).schema()) for side in sides]
     return all(schema == schemas[0] for schema in schemas[1:])
 
 
@@ -267,7 +267,11 @@ def _by_schema(op: Blocks) -> list[Op]:
     for block in op.blocks:
         if not block.num_rows:
             continue
-        schema = block.schema()
+        schema = columns_of(block)
+        if isinstance(block, Group) and not _is_uniform(block.chunks):
+            groups.extend([chunk] for chunk in block.chunks)
+            last = None
+            continue
         if groups and schema == last:
             groups[-1].append(block)
         else:
@@ -278,6 +282,7 @@ def _by_schema(op: Blocks) -> list[Op]:
     return [Blocks(op.name, group, op.session, op.fixed) for group in groups]
 
 
+JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
 SMALL_BYTES = 64 << 20  # files up to this size are read first where an exact number of blocks was asked for
 
 
@@ -315,6 +320,11 @@ def one_row_in(op: Op) -> Op:
     return Limit(made, 1)
 
 
+def columns_of(block: Any) -> list[tuple[str, str, Any]]:
+    """Names, types and metadata: whether a column may hold nulls makes no difference."""
+    return [(name, type_text, metadata) for name, type_text, _, metadata in block.schema()]
+
+
 def _has_fixed_blocks(part: Op) -> bool:
     """Whether the user said how many blocks there are, or how large: then what functions make of one is one, too."""
     source, *steps = chain(part)
@@ -329,9 +339,9 @@ def keeps_fixed_blocks(op: Op) -> bool:
 
 
 class Group:
-    """Neighbouring chunks of one schema as one block."""
+    """Neighbouring chunks as one block; they are joined only for who wants them as one batch."""
 
-    def __init__(self, chunks: list[Block]) -> None:
+    def __init__(self, chunks: list[Any]) -> None:
         self.chunks = chunks
         self.num_rows = sum(chunk.num_rows for chunk in chunks)
         self.nbytes = sum(chunk.nbytes for chunk in chunks)
@@ -340,7 +350,7 @@ class Group:
         return self.chunks[0].schema()
 
     def batch(self) -> Batch:
-        return joined([chunk.batch() for chunk in self.chunks])
+        return joined([as_batch(chunk) for chunk in self.chunks])
 
 
 def grouped(blocks: list[Block], size: int) -> list[Any]:
@@ -348,7 +358,7 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
     out: list[Any] = []
     held: list[Block] = []
     for block in [*blocks, None]:
-        if held and (block is None or sum(b.nbytes for b in held) >= size or block.schema() != held[0].schema()):
+        if held and (block is None or sum(b.nbytes for b in held) >= size or columns_of(block) != columns_of(held[0])):
             out.append(held[0] if len(held) == 1 else Group(held))
             held = []
         if block is not None:
@@ -367,10 +377,10 @@ def as_batch(block: Block | Batch) -> Batch:
 
 
 def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
-    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody."""
-    from weir._weir import batch_concat
-
+    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody. Of much data a block
+    stays the chunks that it has, which may lie on disk; a function that takes blocks as they are gets those."""
     total = sum(b.num_rows for b in blocks)
+    is_small = sum(b.nbytes for b in blocks) <= JOINED_BYTES
     sizes = [1] * total if count > total else cut_sizes(total, count)
     out: list[Any] = []
     pieces = iter([b for b in blocks if b.num_rows])
@@ -390,8 +400,12 @@ def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
         if len(held) == 1:
             out.append(held[0])
         elif held:
-            out.append(batch_concat([as_batch(b) for b in held]))
+            out.append(joined([as_batch(b) for b in held]) if is_small and _is_uniform(held) else Group(held))
     return out
+
+
+def _is_uniform(blocks: list[Any]) -> bool:
+    return all(columns_of(block) == columns_of(blocks[0]) for block in blocks[1:])
 
 
 def rebatched(batches: Iterator[Batch], size: int, drop_last: bool) -> Iterator[Batch]:
@@ -564,7 +578,7 @@ class Run:
         if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
-        blocks = [b for b in task.blocks() if b.num_rows]
+        blocks: list[Any] = [b for b in task.blocks() if b.num_rows]
         return blocks if _has_fixed_blocks(part) else grouped(blocks, self.context.target_min_block_size)
 
     def blocks(self) -> list[Block | Batch]:

@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def stream(ds: Dataset, requested_schema: object = None) -> object:
     """The capsule."""
-    from weir._weir import batch_from_columns, batch_stream
+    from weir._weir import batch_concat, batch_from_columns, batch_stream
 
     schema = ds.schema()
     first = schema._batch.slice(0, 0) if schema is not None and schema._batch is not None else batch_from_columns({})
+    if not ds._op.is_native:
+        first = batch_concat([first, first])  # whatever comes later, its columns may hold nulls
     return batch_stream(first, lambda: _conforming(ds, first))
 
 

@@ -745,4 +745,4 @@ def _has_one_schema(op: Op) -> bool:
     if not isinstance(op, Blocks):
         return True
     rows = [b for b in op.blocks if b.num_rows]
-    return bool(rows) and all(b.schema() == rows[0].schema() for b in rows[1:])
+    return bool(rows) and all(_run.columns_of(b) == _run.columns_of(rows[0]) for b in rows[1:])

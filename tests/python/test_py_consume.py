@@ -283,6 +283,16 @@ def test_everything_as_arrow(mixed):
     assert pa.table(twice).to_pylist() == [{"x": 0}, {"x": 2}, {"x": 4}]
 
 
+def test_streams_have_the_first_blocks_schema():
+    pa = pytest.importorskip("pyarrow")
+    late = lambda value: weir.range(10).map_batches(lambda b: {"x": [1.5] if b["id"][0] < 5 else [value]}, batch_size=5)
+    assert pa.table(late(2))["x"].to_pylist() == [1.5, 2.0] and pa.table(late(None))["x"].to_pylist() == [1.5, None]
+    with pytest.raises(Exception, match="block"):
+        pa.table(late("text"))
+    joined = weir.from_items([1]).union(weir.range(1).rename_columns({"id": "item"}))
+    assert pa.table(joined)["item"].to_pylist() == [1, 0]
+
+
 def test_streams_for_polars_and_duckdb(mixed):
     polars = pytest.importorskip("polars")
     assert polars.DataFrame(mixed.select_columns(["n", "s"])).rows() == [(i, str(i)) for i in range(10)]

@@ -105,6 +105,7 @@ def test_frames_of_polars_and_duckdb():
     polars = pytest.importorskip("polars")
     assert weir.from_arrow(polars.DataFrame({"a": [1, 2], "s": ["x", None]})).take() == [{"a": 1, "s": "x"}, {"a": 2, "s": None}]
     duckdb = pytest.importorskip("duckdb")
+    pytest.importorskip("pyarrow")
     assert weir.from_arrow(duckdb.sql("select 1 as a, 'x' as s").arrow()).take() == [{"a": 1, "s": "x"}]
 
 

@@ -168,6 +168,20 @@ def test_repartition_to_rows(rows, sizes):
     assert ds.repartition(2).materialize().num_blocks() == 2
 
 
+def test_repartition_of_blocks_of_different_schemas():
+    ds = weir.range(9).map_batches(lambda b: {"x": b["id"]} if b["id"][0] < 3 else {"x": [str(i) for i in b["id"]]}, batch_size=3)
+    assert [r["x"] for r in ds.repartition(2).take_all()] == [0, 1, 2, "3", "4", "5", "6", "7", "8"]
+
+
+def test_repartition_of_much_data_stays_in_chunks(monkeypatch):
+    from weir import _run
+
+    monkeypatch.setattr(_run, "JOINED_BYTES", 1000)
+    kept = weir.range(10_000).repartition(3).materialize()
+    assert kept.num_blocks() == 3 and [len(b["id"]) for b in kept.iter_batches(batch_size=None)] == [3333, 3333, 3334]
+    assert kept.sum("id") == 49_995_000 and kept.filter(expr="id > 9_998").take_all() == [{"id": 9999}]
+
+
 def sizes_seen(batch):
     return {"n": [len(batch["id"])]}
 
