@@ -2,6 +2,7 @@
  *
  *     batch.c    the Batch type                         infer.c    values → the type that holds them
  *     exporter.c memory that Python holds, both ways    build.c    values → an array of that type
+ *     stream.c   Arrow streams of batches that Python makes
  *     arrow.c    capsules, in and out                   columns.c  arrays of any library → columns
  *     numpy.c    columns → NumPy                        objects.c  modules and types, imported at first use
  *     rows.c     rows → dicts, mappings → columns       tensor.c   the two tensor extension types

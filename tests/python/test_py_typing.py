@@ -47,13 +47,15 @@ def main() -> int:
 """
 
 
-def run(*words):
+@pytest.fixture
+def run(weir_build):
     pytest.importorskip("mypy")
-    return subprocess.run([sys.executable, "-m", "mypy", "--strict", *map(str, words)], capture_output=True, text=True, cwd=ROOT,
-                          timeout=600)
+    return lambda *words: subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(weir_build / "mypy_cache"), *map(str, words)], capture_output=True, text=True,
+        cwd=ROOT, timeout=600)
 
 
-def test_a_program_that_uses_it(tmp_path):
+def test_a_program_that_uses_it(run, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
     done = run("--config-file", ROOT / "pyproject.toml", "--follow-imports", "silent", program)
@@ -63,6 +65,6 @@ def test_a_program_that_uses_it(tmp_path):
     assert done.returncode == 1 and "range" in done.stdout, done.stdout
 
 
-def test_the_package():
+def test_the_package(run):
     done = run("--config-file", ROOT / "pyproject.toml", "--disable-error-code", "import-untyped", "--no-warn-unused-ignores", ROOT / "python" / "weir")
     assert done.returncode == 0, done.stdout
