@@ -1,31 +1,6 @@
 /* Batches from Python: a mapping of columns, or a list of mappings, which is turned into columns of references first. */
 #include "pyext/infer.h"
 
-int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out)
-{
-	Py_ssize_t count = PySequence_Size(list);
-	PyObject **values;
-	int failed = 0;
-
-	if (count < 0)
-		return -1;
-	values = PyMem_Calloc((size_t)count + 1, sizeof(*values));
-	if (!values) {
-		PyErr_NoMemory();
-		return -1;
-	}
-	/* Held: reading values may run code that changes the list. */
-	for (Py_ssize_t i = 0; !failed && i < count; i++) {
-		values[i] = PySequence_GetItem(list, i);
-		failed = values[i] ? 0 : -1;
-	}
-	if (!failed)
-		failed = column_from_values(v, name, values, count, out);
-	objects_release(values, count);
-	PyMem_Free(values);
-	return failed;
-}
-
 /* torch.Tensor, without importing torch. */
 static bool is_torch(PyObject *value)
 {
@@ -53,9 +28,49 @@ static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 	return array;
 }
 
-PyObject *torch_array(struct pyext_values *v, PyObject *value)
+int values_without_torch(struct pyext_values *v, const char *name, PyObject **values, int64_t count)
 {
-	return is_torch(value) ? torch_to_numpy(v, value) : NULL;
+	for (int64_t i = 0; i < count; i++) {
+		PyObject *value = values[i], *array;
+
+		if (!value || value == Py_None)
+			continue;
+		if (value_kind(v, value) != KIND_OTHER || !is_torch(value))
+			return 0;
+		array = torch_to_numpy(v, value);
+		if (!array)
+			return build_failed_at(name, i, value);
+		values[i] = array;
+		Py_DECREF(value);
+	}
+	return 0;
+}
+
+int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out)
+{
+	Py_ssize_t count = PySequence_Size(list);
+	PyObject **values;
+	int failed = 0;
+
+	if (count < 0)
+		return -1;
+	values = PyMem_Calloc((size_t)count + 1, sizeof(*values));
+	if (!values) {
+		PyErr_NoMemory();
+		return -1;
+	}
+	/* Held: reading values may run code that changes the list. */
+	for (Py_ssize_t i = 0; !failed && i < count; i++) {
+		values[i] = PySequence_GetItem(list, i);
+		failed = values[i] ? 0 : -1;
+	}
+	if (!failed)
+		failed = values_without_torch(v, name, values, count);
+	if (!failed)
+		failed = column_from_values(v, name, values, count, out);
+	objects_release(values, count);
+	PyMem_Free(values);
+	return failed;
 }
 
 static int refuse_column(const char *name, PyObject *value)

@@ -106,25 +106,6 @@ static int put_mapping(struct row_columns *columns, int64_t row, PyObject *mappi
 	return failed;
 }
 
-/* Tensors of torch stand as NumPy's from here on. */
-static int replace_torch(struct pyext_values *v, struct row_column *column, const char *name, int64_t count)
-{
-	for (int64_t i = 0; i < count; i++) {
-		PyObject *value = column->values[i], *array;
-
-		if (!value || value == Py_None)
-			continue;
-		if (value_kind(v, value) != KIND_OTHER)
-			return 0;
-		array = torch_array(v, value);
-		if (!array)
-			return PyErr_Occurred() ? build_failed_at(name, i, value) : 0;
-		column->values[i] = array;
-		Py_DECREF(value);
-	}
-	return 0;
-}
-
 static struct weir_batch *build(struct pyext_values *v, struct row_columns *columns)
 {
 	struct column_out *outs = PyMem_Calloc(columns->count + 1, sizeof(*outs));
@@ -140,7 +121,7 @@ static struct weir_batch *build(struct pyext_values *v, struct row_columns *colu
 		struct row_column *column = &columns->list[i];
 
 		names[i] = column_name_text(column->key);
-		failed = !names[i] || replace_torch(v, column, names[i], columns->row_count) ||
+		failed = !names[i] || values_without_torch(v, names[i], column->values, columns->row_count) ||
 			 column_from_values(v, names[i], column->values, columns->row_count, &outs[i]);
 	}
 	if (!failed)

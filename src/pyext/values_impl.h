@@ -178,8 +178,8 @@ int column_from_values(struct pyext_values *v, const char *name, PyObject *const
 /* columns.c: one column given as a list, an array of some library … */
 int column_from_object(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
 int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out);
-/* A tensor of torch as NumPy's; NULL with or without an exception for anything else. */
-PyObject *torch_array(struct pyext_values *v, PyObject *value);
+/* Tensors of torch, where a column begins with one, stand as NumPy's from here on. The references are the caller's. */
+int values_without_torch(struct pyext_values *v, const char *name, PyObject **values, int64_t count);
 bool is_mapping(PyObject *object); /* a dict, or what has keys */
 /* A column's name as UTF-8 without NULs, alive as long as the str; NULL with an exception. */
 const char *column_name_text(PyObject *key);

@@ -259,6 +259,9 @@ def test_columns_of_other_libraries():
     assert [row["s"] for row in batch.rows()] == [1.0, None, 3.0]
     rows = _weir.batch_from_rows([{"t": torch.ones(2)}, {"t": torch.zeros(2)}])
     assert extension(rows) == FIXED and rows.numpy()["t"].dtype == np.float32
+    assert _weir.batch_from_columns({"t": [torch.ones(2), torch.zeros(2)]}) == rows
+    assert extension(_weir.batch_from_columns({"t": [None, torch.ones(2), torch.ones(3)]})) == RAGGED
+    assert column([torch.tensor(1), torch.tensor(2)]) == ("int64", [1, 2])
     assert _weir.batch_from_columns({"e": pa.chunked_array([], pa.int8())}).schema()[0][1] == "int8"
 
 
