@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
+WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
 _RUNTIME_ENV = ("env_vars", "working_dir")
 # Set to the number of threads a worker may use, unless the user has set them.
@@ -196,7 +197,7 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
     setup = _setup.write({**function_head(spec), **world(spec, session, gpus_before)}, function_objects(spec), spec.name)
     is_auto = spec.batch_size == "auto"
     return {
-        "name": spec.name, **pool_sizes(spec),
+        "name": spec.name, **fitting_sizes(spec, session),
         "batch_rows": spec.batch_size * batches_of_task(spec) if isinstance(spec.batch_size, int) else 0,
         "chunk_bytes": AUTO_BYTES if is_auto else ROWS_BYTES if spec.kind != "map_batches" else 0,
         # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
@@ -205,6 +206,23 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "setup": setup,
     }
+
+
+def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
+    """pool_sizes, as far as there are CPUs and GPUs for it. A pool without a size has as many workers as can be busy."""
+    sizes = pool_sizes(spec)
+    if spec.num_gpus:
+        gpus = gpu_pool(getattr(session, "num_gpus", None))
+        most = int(len(gpus) / spec.num_gpus + 1e-9)
+        if most < 1:
+            raise ValueError(f"{spec.name} needs num_gpus={spec.num_gpus:g}, and there {'are' if gpus else 'is'} "
+                             f"{len(gpus) or 'none'}; weir.init(num_gpus=…) says how many there are")
+        return {name: min(size or (most if name == "slots_max" else 0), most) if name != "in_flight" else size
+                for name, size in sizes.items()}
+    if not sizes["slots_max"] and spec.num_cpus and spec.num_cpus < 1:
+        cpus = float(getattr(session, "num_cpus", None) or len(os.sched_getaffinity(0)))
+        sizes["slots_max"] = max(1, min(WORKERS_MAX, int(cpus / spec.num_cpus + 1e-9)))
+    return sizes
 
 
 def batches_of_task(spec: CallSpec) -> int:

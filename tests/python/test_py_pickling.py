@@ -241,8 +241,11 @@ def test_what_the_engine_is_told():
     class Model:
         def __call__(self, batch):
             return batch
+    class Session:
+        num_gpus = 1
+        num_cpus = 2
     call = _call.prepare(CallSpec("map_batches", Model, batch_size=32, num_cpus=0.5, num_gpus=0.25, memory=1e9,
-                                  concurrency=(1, 4), context=Context()))
+                                  concurrency=(1, 4), context=Context()), Session())
     os.close(call.pop("setup")[0])
     assert call == {"name": "MapBatches(Model)", "slots_min": 1, "slots_max": 4, "slots_first": 1, "in_flight": 0,
                     "batch_rows": 32, "chunk_bytes": 0, "fine": 1, "milli_cpus": 500, "milli_gpus": 250, "memory": 10**9,
@@ -254,6 +257,26 @@ def test_what_the_engine_is_told():
     call = _call.prepare(CallSpec("map", len))
     os.close(call.pop("setup")[0])
     assert (call["batch_rows"], call["chunk_bytes"], call["fine"]) == (0, 64 << 10, 1)
+
+
+def test_pools_fit_what_there_is(monkeypatch):
+    class Session:
+        num_gpus, num_cpus = 2, 4
+
+    def sizes(**options):
+        got = _call.fitting_sizes(CallSpec("map_batches", Plain, batch_size=1, name="MapBatches(Plain)", **options), Session())
+        return got["slots_min"], got["slots_max"], got["slots_first"]
+    assert sizes() == (0, 0, 0) and sizes(num_cpus=2) == (0, 0, 0)
+    assert sizes(num_cpus=0.5) == (0, 8, 0) and sizes(num_cpus=0.001) == (0, 64, 0)
+    assert sizes(num_cpus=0.5, concurrency=3) == (3, 3, 3)
+    assert sizes(num_gpus=1) == (0, 2, 0) and sizes(num_gpus=0.5) == (0, 4, 0) and sizes(num_gpus=2) == (0, 1, 0)
+    assert sizes(num_gpus=1, concurrency=4) == (2, 2, 2) and sizes(num_gpus=0.25, concurrency=(1, 4)) == (1, 4, 1)
+    with pytest.raises(ValueError, match="num_gpus=3, and there are 2"):
+        sizes(num_gpus=3)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(Session, "num_gpus", None)
+    with pytest.raises(ValueError, match="there is none; weir.init"):
+        sizes(num_gpus=1)
 
 
 def test_async_functions_get_several_batches_at_once():
