@@ -126,11 +126,11 @@ static int end(struct weir_zygote *zygote, int wait_ms)
 	int status;
 
 	close_fd(&zygote->control);
+	close_fd(&zygote->lifeline); /* which may end it at once, while it listens to nobody */
 	if (poll(&gone, 1, wait_ms) <= 0)
 		pidfd_send_signal(zygote->pidfd, SIGKILL, NULL, 0);
 	status = weir_wait_status(zygote->pidfd);
 	close_fd(&zygote->pidfd);
-	close_fd(&zygote->lifeline);
 	zygote->pid = 0;
 	return status;
 }
@@ -388,8 +388,8 @@ void weir_zygote_free(struct weir_zygote *zygote)
 	if (!zygote)
 		return;
 	if (zygote->owner == getpid()) {
-		if (zygote->pidfd >= 0)
-			end(zygote, FREE_MS);
+		if (zygote->pidfd >= 0) /* one that was never asked has no children to end */
+			end(zygote, zygote->request_next ? FREE_MS : 0);
 		pthread_mutex_destroy(&zygote->lock);
 	}
 	close_fd(&zygote->control);
