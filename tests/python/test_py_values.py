@@ -529,3 +529,25 @@ def test_every_allocation_may_fail():
     assert ran.returncode == 0, ran.stderr
     said = ran.stdout.splitlines()
     assert len(said) == 1 and int(said[0].split()[0]) > 300, ran.stdout
+
+
+# Where the package differs from Ray Data on purpose: zones are kept, times of a day are not lost, unsigned and signed numbers
+# meet in a wider one, days are dates, a unit does not depend on a None beside it, a UUID is an object.
+OTHERWISE = ["UUID", "uint8", "uint64", "datetime64", "timedelta64", "tzinfo", "(2020, 1, 1), datetime", "5), None", "<U1", "array(["]
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore")
+def test_types_are_those_of_ray_data():
+    pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("ray")
+    from ray.data._internal.tensor_extensions.arrow import convert_to_pyarrow_array
+    compared = 0
+    for values, type, *_ in INFERRED:
+        if any(word in repr(values) for word in OTHERWISE):
+            continue
+        theirs = convert_to_pyarrow_array(values, "c").type
+        name = OBJECT if "pickled_object" in str(theirs) else str(theirs)
+        assert name == type, values
+        compared += 1
+    assert compared > 60 and pa
