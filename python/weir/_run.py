@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -112,7 +113,7 @@ class Build:
     def add_call(self, flow: Flow, spec: Any) -> None:
         from weir import _call
 
-        most = _gpu_slots(spec, self.state)
+        most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus)
         self.gpus += _call.gpus_of(spec)
@@ -128,19 +129,24 @@ class Build:
         self.calls.append(spec.name)
 
 
-def _gpu_slots(spec: Any, state: _session.State) -> int:
-    """How many workers of this function the GPUs are enough for; 0: it wants none."""
+def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> int:
+    """How many workers of this function the GPUs and execution_options.resource_limits are enough for; 0: any number."""
     from weir import _call
 
-    if not spec.num_gpus:
-        return 0
-    total = state.num_gpus if state.num_gpus is not None else float(len(_call.gpu_pool()))
-    if spec.num_gpus > total:
-        raise ValueError(
-            f"{spec.name} wants {spec.num_gpus:g} GPUs a worker, and there {'is' if total == 1 else 'are'} {total:g}: "
-            "weir.init(num_gpus=…) declares GPUs that are not found"
-        )
-    return max(1, int(total / spec.num_gpus))
+    limits = context.execution_options.resource_limits
+    most = math.inf
+    if spec.num_gpus:
+        total = state.num_gpus if state.num_gpus is not None else float(len(_call.gpu_pool()))
+        if spec.num_gpus > total:
+            raise ValueError(
+                f"{spec.name} wants {spec.num_gpus:g} GPUs a worker, and there {'is' if total == 1 else 'are'} {total:g}: "
+                "weir.init(num_gpus=…) declares GPUs that are not found"
+            )
+        most = min(total, limits.gpu) / spec.num_gpus
+    cpus = _call.cpus_of(spec)
+    if cpus:
+        most = min(most, limits.cpu / cpus)
+    return 0 if math.isinf(most) else max(1, int(most))
 
 
 def _zygote(state: _session.State) -> Any:

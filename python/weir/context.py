@@ -207,26 +207,17 @@ _AWS_TRANSIENT = (
 # What weir looks at.
 OBEYED = frozenset(
     {
-        "target_max_block_size",
         "target_min_block_size",
-        "block_splitting_enabled",
         "execution_options",
         "actor_task_retry_on_errors",
         "actor_init_retry_on_errors",
         "actor_init_max_retries",
-        "max_consecutive_actor_init_deaths",
         "retried_map_errors",
         "max_map_retries",
         "max_errored_blocks",
         "raise_original_map_exception",
-        "log_internal_stack_trace",
         "max_tasks_in_flight_per_actor",
-        "enable_tensor_extension_casting",
-        "enable_fallback_to_arrow_object_ext_type",
         "enable_arrow_backed_pandas_conversion",
-        "enable_auto_log_stats",
-        "verbose_stats_logs",
-        "enable_progress_bars",
     }
 )
 

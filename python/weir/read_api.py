@@ -94,7 +94,7 @@ def from_items(
 
     if isinstance(items, (str, bytes)) or not hasattr(items, "__len__") or not hasattr(items, "__iter__"):
         raise TypeError(f"from_items takes a list of items, not {type(items).__name__}")
-    rows = [dict(item) if isinstance(item, Mapping) else {"item": item} for item in items]
+    rows = [item if isinstance(item, Mapping) else {"item": item} for item in items]
     batches = [batch_from_rows(rows)] if rows else []
     return _from_batches("FromItems", batches, _num_blocks(parallelism, override_num_blocks))
 

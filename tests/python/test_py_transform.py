@@ -314,6 +314,15 @@ def test_gpus_are_handed_out():
     assert done.stdout.strip() == "done", done.stderr
 
 
+def test_limits_of_resources_bound_the_workers():
+    context = weir.DataContext()
+    context.execution_options.resource_limits.cpu = 1
+    with weir.DataContext.current(context):
+        ds = weir.range(1000, override_num_blocks=50).map_batches(lambda b: {"pid": [os.getpid()]}, concurrency=2)
+    assert ds.count() == 50
+    assert ds._last_run.stats[-1]["stages"][-1]["slots_peak"] == 1
+
+
 def test_random_chains_of_native_steps():
     rng = random.Random(SEED)
     for _ in range(60):
