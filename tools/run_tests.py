@@ -195,7 +195,7 @@ def step_pyasan(tally, _options):
                    if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
     env = {
         "LD_PRELOAD": " ".join(map(os.path.realpath, runtimes)),
-        "ASAN_OPTIONS": ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1",
+        "ASAN_OPTIONS": ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1:handle_segv=0",
         "UBSAN_OPTIONS": ASAN_ENV["UBSAN_OPTIONS"],
         "PYTHONMALLOC": "malloc",
         "WEIR_SANITIZED": "1",
