@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
 THREADED_SUITES = ["base", "store", "exec", "backend", "api"]
-PYTEST_TIMEOUT_S = 600
+PYTEST_TIMEOUT_S = 1200
 PYTEST_FULL_TIMEOUT_S = 3600
 
 SANITIZED_SETUP = ["-Db_lundef=false", "-Dfaults=true", "-Doptimization=1"]
