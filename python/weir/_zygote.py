@@ -263,16 +263,24 @@ def _begin(words: list[str]) -> None:
 
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    libc.prctl(PR_SET_NAME, b"weir-zygote", 0, 0, 0)
     _tune_malloc(libc)
+    _name_process(b"weir-zygote")
     _load(preload)
     _die_with_driver(False)
+
+
+def _name_process(name: bytes) -> None:
+    """As ps and top show it."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_NAME, name, 0, 0, 0)
 
 
 def _begin_worker() -> None:
     """What a fork needs before it is a worker: its own output, a fresh `__main__`."""
     from types import ModuleType
 
+    _name_process(b"weir-worker")
     # New ones: the old ones know what the zygote's descriptors were, a terminal or a file, and not the pipes there now.
     sys.stdout = sys.__stdout__ = open(1, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = open(2, "w", 1, "utf-8", "backslashreplace", closefd=False)  # type: ignore[misc]

@@ -15,10 +15,6 @@ from driver_scripts import Program, all_gone, is_alive, output, tree_of, wait_fo
 from weir.exceptions import ActorDiedError, ArrowConversionError, RayTaskError, UserCodeException, WorkerCrashedError
 
 
-def own_tree():
-    return tree_of(os.getpid())
-
-
 # ---- rows and batches, through processes ----
 
 @pytest.mark.parametrize("size", [None, 1, 7, 100, 1000, "auto"])
@@ -621,17 +617,17 @@ def test_an_unfinished_iterator_at_exit(tmp_path, ending, code):
 
 
 def test_leaving_a_loop_ends_the_workers(tmp_path):
-    before = own_tree()
+    assert workers_of(os.getpid()) == []
     for row in weir.range(100_000).map_batches(lambda b: (time.sleep(0.01), b)[1], batch_size=10).iter_rows():
+        assert workers_of(os.getpid())
         break
-    wait_for(lambda: all(name in ("weir-zygote",) for pid, name in processes_of(os.getpid()).items() if pid not in before),
-             10, "the end of the workers")
+    wait_for(lambda: not workers_of(os.getpid()), 10, "the end of the workers")
     assert weir.range(10).map(lambda r: r).count() == 10
 
 
 def workers_of(pid):
-    """Worker processes: children of the zygotes."""
-    return [child for zygote in zygotes(pid) for child in tree_of(zygote)]
+    """Worker processes, by their name."""
+    return [child for child, name in processes_of(pid).items() if name == "weir-worker"]
 
 
 @pytest.mark.parametrize("every, rows, pause", [(0.05, 600, 0.01), (0.3, 120, 0.1)])
