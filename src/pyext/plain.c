@@ -1,6 +1,5 @@
-/* Columns of plain floats, ints, bools, strs or datetimes with nulls between them: read once, straight into the buffers. The first
- * value that is anything else ends it, and the column is inferred as any other. */
-#include "base/checked.h"
+/* Columns of plain floats, ints, bools, strs, bytes or datetimes with nulls between them: read once, straight into the
+ * buffers. The first value that is anything else ends it, and the column is inferred as any other. */
 #include "pyext/infer.h"
 
 /* Memory of a column under construction; the bitmap is made at the first null. */
@@ -137,8 +136,18 @@ static int bools(struct plain *plain, PyObject *const *values, struct column_out
 	return finish(plain, WEIR_BOOL, NULL, out);
 }
 
-/* Sizes first, as offsets, then the bytes: a str keeps its UTF-8 once it was asked for it. */
-static int strs(struct plain *plain, const char *name, PyObject *const *values, struct column_out *out)
+/* The bytes of a str, which keeps its UTF-8 once it was asked for it, or of a bytes. */
+static const char *bytes_of(PyObject *value, bool text, Py_ssize_t *size)
+{
+	char *bytes = NULL;
+
+	if (text)
+		return PyUnicode_AsUTF8AndSize(value, size);
+	return PyBytes_AsStringAndSize(value, &bytes, size) ? NULL : bytes;
+}
+
+/* Sizes first, as offsets, then the bytes. */
+static int strings(struct plain *plain, const char *name, PyObject *const *values, bool text, struct column_out *out)
 {
 	struct weir_buffer bytes = {0};
 	int64_t total = 0;
@@ -151,12 +160,13 @@ static int strs(struct plain *plain, const char *name, PyObject *const *values, 
 	offsets = (int32_t *)plain->data;
 	offsets[0] = 0;
 	for (int64_t i = 0; i < plain->count; i++) {
+		PyObject *value = values[i];
 		Py_ssize_t size = 0;
 
-		if (values[i] && PyUnicode_CheckExact(values[i])) {
-			if (!PyUnicode_AsUTF8AndSize(values[i], &size))
-				return build_failed_at(name, i, values[i]);
-		} else if (!values[i] || values[i] == Py_None) {
+		if (value && (text ? PyUnicode_CheckExact(value) : PyBytes_CheckExact(value))) {
+			if (!bytes_of(value, text, &size))
+				return build_failed_at(name, i, value);
+		} else if (!value || value == Py_None) {
 			if (set_null(plain, i))
 				return -1;
 		} else {
@@ -170,12 +180,13 @@ static int strs(struct plain *plain, const char *name, PyObject *const *values, 
 	if (weir_buffer_new(plain->v->account, (uint64_t)total, &bytes, &data, &plain->err))
 		return refuse(plain);
 	for (int64_t i = 0; i < plain->count; i++) {
-		Py_ssize_t size = offsets[i + 1] - offsets[i];
+		Py_ssize_t size;
 
-		if (size)
-			memcpy(data + offsets[i], PyUnicode_AsUTF8AndSize(values[i], NULL), (size_t)size);
+		if (offsets[i + 1] > offsets[i])
+			memcpy(data + offsets[i], bytes_of(values[i], text, &size),
+			       (size_t)(offsets[i + 1] - offsets[i]));
 	}
-	answer = finish(plain, WEIR_STRING, &bytes, out);
+	answer = finish(plain, text ? WEIR_STRING : WEIR_BINARY, &bytes, out);
 	weir_buffer_release(&bytes);
 	return answer;
 }
@@ -247,8 +258,8 @@ int column_plain(struct pyext_values *v, const char *name, PyObject *const *valu
 		answer = ints(&plain, values, out);
 	else if (PyBool_Check(first))
 		answer = bools(&plain, values, out);
-	else if (PyUnicode_CheckExact(first))
-		answer = strs(&plain, name, values, out);
+	else if (PyUnicode_CheckExact(first) || PyBytes_CheckExact(first))
+		answer = strings(&plain, name, values, PyUnicode_CheckExact(first), out);
 	else if (v->datetime.datetime && (PyObject *)Py_TYPE(first) == v->datetime.datetime)
 		answer = datetimes(&plain, name, values, out);
 	plain_release(&plain);
