@@ -486,6 +486,7 @@ class Run:
         self.context = context
         self.build = Build(context)
         self.stats: list[dict[str, Any]] = []
+        self._task: Task | None = None  # the one that gives batches now
         self.finished = False
 
     def parts(self) -> list[Op]:
@@ -546,9 +547,15 @@ class Run:
         with translated(self.context):
             self.build.block_rows = None
             flow = self.build.flow(part)
-            task = flow.start(end=end, batch_rows=batch_rows)
+            task = self._task = flow.start(end=end, batch_rows=batch_rows)
             task.show(_show)
             return task
+
+    def cancel(self) -> None:
+        """From any thread: whoever waits for the run's next batch stops waiting."""
+        task = self._task
+        if task is not None:
+            task.cancel()
 
     def _end(self, task: Task) -> None:
         if os.getpid() != self.build.state.pid:

@@ -121,8 +121,9 @@ def _permuted(held: list[Batch], random: Any) -> Batch:
 class Prefetched(Generic[T]):
     """Another thread makes the next items while the program works on this one."""
 
-    def __init__(self, items: Iterator[T], ahead: int) -> None:
+    def __init__(self, items: Iterator[T], ahead: int, stop: Callable[[], None]) -> None:
         self._items = items
+        self._stop = stop  # ends a wait for the next item
         self._ahead = ahead
         self._ready: list[T] = []
         self._error: BaseException | None = None
@@ -167,7 +168,10 @@ class Prefetched(Generic[T]):
         finally:
             with self._changed:
                 self._stopped = True
+                ended = self._ended
                 self._changed.notify_all()
+            if not ended:
+                self._stop()
             self._thread.join()
 
 
@@ -210,7 +214,9 @@ class DataIterator:
             begun = time.perf_counter()
             forks = _session.forks
             source = _mapped(make(), finish)
-            items: Iterator[T] = iter(Prefetched(source, ahead)) if ahead > 0 else source
+            run = self._dataset._last_run
+            assert run is not None
+            items: Iterator[T] = iter(Prefetched(source, ahead, run.cancel)) if ahead > 0 else source
             try:
                 while True:
                     asked = time.perf_counter()

@@ -168,6 +168,21 @@ def test_prefetch_stops_with_the_loop():
         list(weir.range(10).iter_batches(batch_format="numpy", _collate_fn=lambda b: 1 / 0))
 
 
+def test_leaving_a_loop_does_not_wait_for_a_slow_function():
+    def slow(batch):
+        if batch["id"][0] > 0:
+            time.sleep(60)
+        return batch
+
+    begun = time.monotonic()
+    loop = weir.range(100, override_num_blocks=10).map_batches(slow, concurrency=1)
+    for batch in loop.iter_batches(batch_size=10, _collate_fn=lambda b: b, prefetch_batches=3):
+        break
+    for batch in loop.iter_batches(batch_size=10):
+        break
+    assert time.monotonic() - begun < 30
+
+
 def test_leaving_a_loop_stops_the_run_and_frees_its_memory():
     from weir import _session
 
