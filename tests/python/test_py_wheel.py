@@ -133,3 +133,31 @@ if __name__ == "__main__":
 """)
     ended = subprocess.run([python, tmp_path / "script.py"], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=60)
     assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("interpreter", ["python3.12", "python3.13", "python3.14"])
+def test_it_works_with_later_pythons(wheel, tmp_path, interpreter):
+    """One wheel for all: whatever other Pythons this machine has."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LD_", "WEIR", "ASAN"))}
+    try:
+        subprocess.run([interpreter, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True, env=env, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip(f"there is no {interpreter}")
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-index", "--no-deps",
+                    "--disable-pip-version-check", wheel], check=True, env=env)
+    program = """
+import weir
+dataset = weir.range(100000).filter(expr="id % 2 == 0")
+assert dataset.take(2) == [{"id": 0}, {"id": 2}] and dataset.count() == 50000
+dataset.write_parquet("out")
+assert weir.read_parquet("out").count() == 50000
+try:
+    dataset.filter(expr="nothing > 1").take(1)
+except KeyError:
+    pass
+iterator = iter(weir.range(10**9).iter_rows())
+assert next(iterator) == {"id": 0}
+"""
+    ended = subprocess.run([python, "-c", program], capture_output=True, text=True, env=env, cwd=tmp_path, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
