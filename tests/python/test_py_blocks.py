@@ -148,8 +148,9 @@ def test_zygotes_are_checked():
 
 
 FUNCTION = textwrap.dedent("""
-    import os, sys, time
+    import os, signal, sys, time
     import weir
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     def slow(batch):
         print("began", os.getpid(), flush=True)
         time.sleep(0.05)
