@@ -334,7 +334,7 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
         cwd: str | None = os.getcwd()
     except OSError:  # it was removed; a worker stays where the zygote is
         cwd = None
-    path = [entry if entry else (cwd or "") for entry in sys.path]
+    path = [entry if entry else (cwd or "") for entry in sys.path if isinstance(entry, str)]
     if folder is not None:
         cwd = os.path.abspath(folder)
         path = [cwd, *path]
@@ -386,7 +386,7 @@ def zygote_command(preload: Sequence[str] = ()) -> tuple[list[str], dict[str, st
     env = dict(os.environ) | {name: "1" for name in THREAD_VARIABLES} | {"PYTHONHASHSEED": _hash_seed}
     env.pop("PYTHONINSPECT", None)
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
-    words = [word for entry in sys.path for word in ("--path", os.path.abspath(entry))]
+    words = [word for entry in sys.path if isinstance(entry, str) for word in ("--path", os.path.abspath(entry))]
     words += [word for module in preload for word in ("--preload", module)]
     return [sys.executable, *interpreter_flags(), program, *words], env
 

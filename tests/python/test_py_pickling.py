@@ -219,6 +219,12 @@ def test_the_world_is_that_of_the_moment(tmp_path, monkeypatch):
     assert _call.world(spec)["environ"]["WEIR_TEST_X"] == "2"
 
 
+def test_odd_entries_of_the_path_are_left_out(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["", None, b"bytes", "/there"])
+    assert _call.world(CallSpec("map", len))["sys_path"] == [os.getcwd(), "/there"]
+    assert _call.zygote_command()[0][-4:] == ["--path", os.getcwd(), "--path", "/there"]
+
+
 def test_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert _call.world(CallSpec("map", len))["environ"]["OMP_NUM_THREADS"] == "3"
