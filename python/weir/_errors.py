@@ -169,7 +169,7 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
 
 def _pickled(error: BaseException) -> bytes | None:
     try:
-        import cloudpickle  # type: ignore[import-untyped]
+        import cloudpickle
         data = cloudpickle.dumps(error, protocol=5)
     except Exception:  # any exception of a user's __reduce__: the texts travel without the object
         return None

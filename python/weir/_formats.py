@@ -18,8 +18,8 @@ from weir._errors import WrongReturn
 
 if TYPE_CHECKING:
     import numpy
-    import pandas  # type: ignore[import-untyped]
-    import pyarrow  # type: ignore[import-untyped]
+    import pandas
+    import pyarrow
     import torch
     from weir._weir import Batch
 

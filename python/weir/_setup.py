@@ -103,7 +103,7 @@ def dump(objects: Any, name: str) -> tuple[bytes, list[memoryview]]:
 
 
 def _dump_into(file: io.BytesIO, objects: Any, apart: Callable[[pickle.PickleBuffer], bool] | None) -> None:
-    import cloudpickle  # type: ignore[import-untyped]
+    import cloudpickle
 
     with _lock:
         pickler = _pickler_class()(file, apart)

@@ -58,7 +58,7 @@ def _load(preload: list[str]) -> None:
     import weir._weir
     import weir._worker  # noqa: F401
     import numpy  # noqa: F401
-    import cloudpickle  # type: ignore[import-untyped]  # noqa: F401
+    import cloudpickle  # noqa: F401
 
     for name in preload:
         try:
