@@ -106,6 +106,8 @@ def dataset_job(data_module, job, folder, actors):
 def run_weir(job, folder):
     import weir
 
+    if job == "vectors-torch":
+        import torch  # noqa: F401  the others have it imported before their clock starts, too
     limit = sys.argv[4] if len(sys.argv) > 4 else None
     started = time.perf_counter()
     if limit:
@@ -118,6 +120,9 @@ def run_ray(job, folder):
 
     import ray
     import ray.data
+
+    if job == "vectors-torch":
+        import torch  # noqa: F401
 
     started = time.perf_counter()
     ray.init(num_cpus=THREADS, include_dashboard=False, logging_level=logging.ERROR, log_to_driver=False)
