@@ -29,7 +29,8 @@ struct keep_lane {
 
 static const char *const option_names[] = {"seed=", NULL};
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct keep_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, option_names, err) : err->code;
@@ -41,7 +42,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	node->config = config;
 	config->fraction = strtod(words->words[0], &end);
 	if (*end || !*words->words[0] || !(config->fraction >= 0 && config->fraction <= 1))
-		return weir_error_set(err, WEIR_E_INVALID, "keep wants a fraction between 0 and 1, not '%s'", words->words[0]);
+		return weir_error_set(err, WEIR_E_INVALID, "keep wants a fraction between 0 and 1, not '%s'",
+				      words->words[0]);
 	if (seed) {
 		config->seed = strtoull(seed, &end, 10);
 		if (*end || !*seed)
@@ -168,7 +170,8 @@ static const struct weir_step_ops step_ops = {
 	.free = step_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct keep_config *config = node->config;
 	struct keep_step *step = weir_alloc_zero(env->account, sizeof(*step), err);

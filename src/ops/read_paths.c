@@ -10,8 +10,8 @@
 
 #define HIVE_NULL "__HIVE_DEFAULT_PARTITION__"
 
-static int parse_list(struct weir_op_env *env, const struct weir_words *words, const char *name, const char *const **out,
-		      uint32_t *count, struct weir_error *err)
+static int parse_list(struct weir_op_env *env, const struct weir_words *words, const char *name,
+		      const char *const **out, uint32_t *count, struct weir_error *err)
 {
 	const char *value = weir_words_option(words, name);
 	const char **cleaned;
@@ -46,15 +46,17 @@ int weir_read_paths_parse(struct weir_op_env *env, struct read_config *config, c
 	int code = parse_list(env, words, "partition-names", &config->paths_names, &config->paths_name_count, err);
 
 	if (!code)
-		code = parse_list(env, words, "partition-integers", &config->paths_integers, &config->paths_integer_count, err);
+		code = parse_list(env, words, "partition-integers", &config->paths_integers,
+				  &config->paths_integer_count, err);
 	if (!code && base && !(config->paths_base = weir_arena_strdup(env->arena, base, err)))
 		code = err->code;
 	if (code)
 		return code;
 	if (!style) {
 		if (base || config->paths_names || config->paths_integers)
-			return weir_error_set(err, WEIR_E_INVALID,
-					      "--partition-base, --partition-names and --partition-integers need --partition-style");
+			return weir_error_set(
+				err, WEIR_E_INVALID,
+				"--partition-base, --partition-names and --partition-integers need --partition-style");
 		return WEIR_OK;
 	}
 	if (strcmp(style, "hive") == 0)

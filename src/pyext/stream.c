@@ -145,7 +145,8 @@ PyObject *values_stream(PyObject *module, PyObject *args)
 	if (!first)
 		return NULL;
 	if (!PyCallable_Check(make)) {
-		PyErr_Format(PyExc_TypeError, "batch_stream needs a function that gives batches, not %R", (PyObject *)Py_TYPE(make));
+		PyErr_Format(PyExc_TypeError, "batch_stream needs a function that gives batches, not %R",
+			     (PyObject *)Py_TYPE(make));
 		return NULL;
 	}
 	stream = weir_plain_alloc(sizeof(*stream));
