@@ -565,8 +565,8 @@ def test_no_process_survives_when_all_are_killed(tmp_path):
 
 def test_an_interrupt(tmp_path):
     text = LONG + """
-    begun = time.monotonic()
     try:
+        print("listening", flush=True)
         list(it)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
@@ -574,6 +574,7 @@ def test_an_interrupt(tmp_path):
     """
     program = Program(tmp_path, text)
     assert program.line() == "going"
+    assert program.line() == "listening"
     tree = program.tree()
     begun = time.monotonic()
     program.interrupt()
