@@ -402,6 +402,20 @@ def test_blocks_that_do_not_go_together():
         ds.map_batches(lambda b: b, batch_size=40).take_all()
 
 
+def test_a_crash_names_the_file_and_the_rows(tmp_path):
+    weir.range(10_000, override_num_blocks=4).write_parquet(str(tmp_path / "x"))
+
+    def crash(batch):
+        if 7777 in batch["id"]:
+            os.abort()
+        return batch
+
+    with pytest.raises(WorkerCrashedError) as caught:
+        weir.read_parquet(str(tmp_path / "x")).map_batches(crash, batch_size=100).take_all()
+    assert "000003" in str(caught.value) and "rows 200 to 299" in str(caught.value)
+    assert "MapBatches(crash)" in str(caught.value) and "SIGABRT" in str(caught.value)
+
+
 def test_a_function_that_kills_its_worker():
     def dies(batch):
         os._exit(9)

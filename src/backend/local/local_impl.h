@@ -79,9 +79,9 @@ struct lane {
 	struct weir_block_cache blocks;
 	struct weir_chain *chain;
 	void *sink_lane;
-	bool refused;   /* its last request for memory */
-	bool confirmed; /* the split is in turn and was read from the right place */
-	bool sink_open; /* split_begin succeeded, neither end nor abort was called */
+	bool refused;     /* its last request for memory */
+	bool confirmed;   /* the split is in turn and was read from the right place */
+	bool sink_open;   /* split_begin succeeded, neither end nor abort was called */
 	uint32_t outputs; /* of this attempt */
 	uint64_t task_rows_out;
 	_Atomic uint64_t rows_out_live;       /* relaxed: for progress only */
@@ -109,7 +109,15 @@ struct local_failure {
 };
 
 /* What is known of a worker, for the bound on its memory. Under run->lock. */
+/* What a task was given: to say so when the run ends over it. */
+struct local_given {
+	struct weir_run run;
+	struct weir_origin origin;
+};
+
 struct local_worker {
+	struct local_given given[WEIR_WORKER_FLIGHT_MAX]; /* the last ones */
+	uint32_t given_next;
 	uint32_t in_flight;
 	int64_t measured; /* 0: not yet */
 	int64_t bound;
@@ -155,7 +163,8 @@ struct weir_local_run {
 	const struct weir_run_tail *tail; /* NULL: one stage */
 	struct weir_account *account;
 	struct weir_store *store; /* NULL: one stage */
-	pthread_mutex_t lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
+	pthread_mutex_t
+		lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
 	pthread_cond_t over; /* a thread of the run has ended, or the run */
 	struct weir_core *core;
 	struct weir_actions actions;
@@ -163,12 +172,12 @@ struct weir_local_run {
 	size_t event_at;                             /* the one in the core */
 	bool stepping;
 	struct WEIR_LIST(struct local_task) tasks; /* splits first_task … */
-	uint64_t first_task, first_open; /* in the list; not done */
+	uint64_t first_task, first_open;           /* in the list; not done */
 	bool splits_end;
 	struct stage stages[RUN_STAGES_MAX];
 	uint32_t stage_count;
-	uint32_t threads_running; /* of lanes, pools and disks */
-	struct local_chunks chunks; /* by the low half of their numbers */
+	uint32_t threads_running;         /* of lanes, pools and disks */
+	struct local_chunks chunks;       /* by the low half of their numbers */
 	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
 	uint64_t rows_delivered;
 	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
@@ -184,9 +193,9 @@ struct weir_local_run {
 	bool has_failure;
 	uint32_t failure_stage;
 	int64_t told_used, told_booked; /* its part of the session's sums */
-	int64_t held; /* charged to the session before the run, and so not in the budget */
-	int64_t budget; /* of a run that has the session for itself */
-	bool listed;  /* among the session's runs */
+	int64_t held;                   /* charged to the session before the run, and so not in the budget */
+	int64_t budget;                 /* of a run that has the session for itself */
+	bool listed;                    /* among the session's runs */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;
@@ -221,6 +230,8 @@ void weir_local_disks_join(struct weir_local_run *run);
 int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err);
 void weir_local_pools_join(struct weir_local_run *run);
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action);
+/* Adds to the error what the task was given that the run ends over, where it was a worker's. */
+void weir_local_add_origin(struct weir_local_run *run, const struct weir_action *end);
 /* How much memory workers may have from now on, as the kernel enforces it. Under run->lock. */
 void weir_local_bound_workers(struct weir_local_run *run);
 void weir_local_failures_free(struct weir_local_run *run);

@@ -151,6 +151,7 @@ static void on_end(struct weir_local_run *run, const struct weir_action *action)
 			reason += size + 2;
 		weir_error_set(&run->error, action->code, "%s", reason);
 		weir_error_at_operator(&run->error, name);
+		weir_local_add_origin(run, action);
 	}
 	if (action->code == WEIR_E_LIMIT && run->error.code == WEIR_E_LIMIT)
 		add_place(&run->error, &run->refused);

@@ -168,6 +168,44 @@ static void fail(struct weir_local_run *run, const struct stage *stage, struct w
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = err->code});
 }
 
+/* The rows of all its parts, when they stand in one source; else those of the first. */
+static void note_given(struct weir_local_run *run, struct local_worker *worker, const struct weir_action *start)
+{
+	struct local_given *given = &worker->given[worker->given_next++ % WEIR_WORKER_FLIGHT_MAX];
+
+	given->run = start->run;
+	given->origin = weir_local_chunk(run, start->chunk)->origin;
+	for (size_t i = 0; i < run->parts.count; i++) {
+		const struct weir_origin *part = &weir_local_chunk(run, run->parts.items[i])->origin;
+
+		if (strcmp(part->source, given->origin.source) != 0)
+			break;
+		given->origin.row_last = part->row_last;
+	}
+}
+
+void weir_local_add_origin(struct weir_local_run *run, const struct weir_action *end)
+{
+	const struct stage *stage = end->run.attempt && end->run.stage < run->stage_count ? &run->stages[end->run.stage]
+											  : NULL;
+
+	for (uint32_t i = 0; stage && stage->kind == WEIR_STAGE_WORKERS && i < stage->slots * WEIR_WORKER_FLIGHT_MAX;
+	     i++) {
+		const struct local_given *given =
+			&stage->workers[i / WEIR_WORKER_FLIGHT_MAX].given[i % WEIR_WORKER_FLIGHT_MAX];
+		const struct weir_origin *origin = &given->origin;
+
+		if (given->run.attempt != end->run.attempt || given->run.task != end->run.task)
+			continue;
+		weir_error_at_source(&run->error, origin->source[0] ? origin->source : NULL);
+		if (origin->row_first >= 0)
+			weir_error_at_rows(
+				&run->error, origin->row_first,
+				origin->row_last >= origin->row_first ? origin->row_last - origin->row_first + 1 : 1);
+		return;
+	}
+}
+
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action)
 {
 	struct stage *stage = &run->stages[action->stage];
@@ -186,6 +224,8 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 		WEIR_ASSERT(chunk);
 		parts[i] = (struct weir_batch_range){.chunk = chunk->chunk, .row_count = (uint64_t)chunk->rows};
 	}
+	if (count && !code)
+		note_given(run, &stage->workers[action->slot], action);
 	if (count)
 		count_flight(stage, action->slot, 1);
 	if (!code)
