@@ -195,7 +195,9 @@ def step_pyasan(tally, _options):
                    if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
     env = {
         "LD_PRELOAD": " ".join(map(os.path.realpath, runtimes)),
-        "ASAN_OPTIONS": ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1:handle_segv=0",
+        # What ASan keeps of freed memory counts against weir's limit: little of it.
+        "ASAN_OPTIONS": (ASAN_ENV["ASAN_OPTIONS"] + ":detect_leaks=0:allocator_may_return_null=1:handle_segv=0"
+                         ":quarantine_size_mb=16"),
         "UBSAN_OPTIONS": ASAN_ENV["UBSAN_OPTIONS"],
         "PYTHONMALLOC": "malloc",
         "WEIR_SANITIZED": "1",
