@@ -2,6 +2,7 @@
 import datetime as dt
 import decimal
 import enum
+import re
 import uuid
 from collections import OrderedDict, UserDict, deque, namedtuple
 from zoneinfo import ZoneInfo
@@ -146,7 +147,7 @@ INFERRED = [
 ]
 
 
-@pytest.mark.parametrize("case", INFERRED, ids=lambda case: repr(case[0])[:60])
+@pytest.mark.parametrize("case", INFERRED, ids=lambda case: re.sub(" at 0x[0-9a-f]+", "", repr(case[0]))[:60])
 def test_inferred_types(case):
     values, type = case[:2]
     got_type, got = column(values)
