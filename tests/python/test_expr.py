@@ -987,7 +987,7 @@ def test_the_examples_of_the_page_run(probe):
                "labels": pa.array([[("env", "test")]], pa.map_(pa.string(), pa.string())),
                "prices": pa.array([[(1, 2.5)]], pa.map_(pa.int64(), pa.float64())), "item": pa.array([1])}
     ran = 0
-    for line in page.split("## Functions")[1].split("## Grammar")[0].splitlines():
+    for line in page.split("## Functions")[1].split("\n## ")[0].splitlines():
         cells = line.strip("|").split("|")
         if not line.startswith("|") or set(cells[0]) == {"-"} or cells[0].strip() == "function":
             continue

@@ -150,7 +150,9 @@ static void on_end(struct weir_local_run *run, const struct weir_action *action)
 		if (name && !strncmp(reason, name, size) && !strncmp(reason + size, ": ", 2))
 			reason += size + 2;
 		weir_error_set(&run->error, action->code, "%s", reason);
-		weir_error_at_operator(&run->error, name);
+		/* Lanes run many operators: which one it was, they say themselves. */
+		if (name && run->stages[action->run.stage].kind == WEIR_STAGE_WORKERS)
+			weir_error_at_operator(&run->error, name);
 		weir_local_add_origin(run, action);
 	}
 	if (action->code == WEIR_E_LIMIT && run->error.code == WEIR_E_LIMIT)
