@@ -501,6 +501,7 @@ static void *progress_main(void *argument)
 		finished = task->finished;
 		pthread_mutex_unlock(&task->lock);
 		api_task_stats(task, &stats);
+		stats.finished = finished; /* it may have ended since: the last call is still to come, and says so */
 		task->options.progress(task->options.progress_data, &stats);
 	}
 	pthread_mutex_lock(&task->lock);
