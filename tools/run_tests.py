@@ -7,6 +7,7 @@
     tsan     the C tests of what runs in several threads under TSan
     wheel    tools/wheel.py into build/wheels, where the next step finds it
     python   pytest over tests/python with the command, the library and the package of build/
+    without  the tests that import weir, where neither pyarrow nor pandas can be imported
     pyasan   (with --full) the tests that import weir, with the extension of build-asan/
     fuzz     (with --full) each target for --fuzz-seconds, from its corpus
 
@@ -89,7 +90,8 @@ def c_tests(tally, folder, suites=(), wrapper=(), env=None):
         return
     if "warning:" in build.stdout:
         print(build.stdout)
-    command = [VENV / "bin/meson", "test", "-C", folder, "--no-rebuild", "--quiet", *wrapper]
+    command = [VENV / "bin/meson", "test", "-C", folder, "--no-rebuild", "--quiet", *wrapper,
+               "--timeout-multiplier", "4"]  # sanitizers on a busy machine
     for suite in suites:
         command += ["--suite", suite]
     test = run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -178,6 +180,17 @@ def step_python(tally, options):
     pytest_run(tally, "build", full=options.full)
 
 
+def files_that_import_weir():
+    return sorted(path for path in (ROOT / "tests/python").glob("test_*.py")
+                  if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
+
+
+def step_without(tally, _options):
+    """Neither is used behind the scenes: tests that ask for one of them are skipped, all others pass."""
+    env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without")}
+    pytest_run(tally, "build", files_that_import_weir(), env=env)
+
+
 def step_pyasan(tally, _options):
     """The interpreter knows nothing of ASan, so its runtime is loaded before all else. Python keeps much until its end:
     leaks are not looked for. PYTHONMALLOC lets ASan see each object of Python."""
@@ -191,8 +204,6 @@ def step_pyasan(tally, _options):
     if not configure("build-asan", *ASAN_SETUP) or run([VENV / "bin/ninja", "-C", "build-asan", "--quiet", "product"]).returncode:
         tally.add(0, 1)
         return
-    files = sorted(path for path in (ROOT / "tests/python").glob("test_*.py")
-                   if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
     env = {
         "LD_PRELOAD": " ".join(map(os.path.realpath, runtimes)),
         # What ASan keeps of freed memory counts against weir's limit: little of it.
@@ -203,7 +214,7 @@ def step_pyasan(tally, _options):
         "WEIR_SANITIZED": "1",
     }
     wrapper = ["setarch", "-R"] if fixed_addresses() else []
-    pytest_run(tally, "build-asan", files, wrapper, env)
+    pytest_run(tally, "build-asan", files_that_import_weir(), wrapper, env)
 
 
 def step_fuzz(tally, options):
@@ -236,6 +247,7 @@ STEPS = {
     "tsan": step_tsan,
     "wheel": step_wheel,
     "python": step_python,
+    "without": step_without,
     "pyasan": step_pyasan,
     "fuzz": step_fuzz,
 }
