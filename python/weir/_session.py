@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -73,12 +73,15 @@ class State:
         self.preload: tuple[str, ...] = options.get("preload", ())
         self.local_mode: bool = options.get("local_mode", False)
         self.zygotes: dict[Any, Any] = {}
+        self.closers: list[Callable[[], None]] = []
         threads = options.get("num_cpus")
         self.native: Session = Session(
             memory_limit=self.memory_limit, threads=max(1, int(threads)) if threads else 0, spill_dir=options.get("spill_dir")
         )
 
     def close(self) -> None:
+        while self.closers:
+            self.closers.pop()()
         zygotes, self.zygotes = self.zygotes, {}
         for zygote in zygotes.values():
             zygote.close()
@@ -116,6 +119,11 @@ def current() -> State:
 def existing() -> State | None:
     """The session if there is one: for those who only look."""
     return _state
+
+
+def at_shutdown(close: Callable[[], None]) -> None:
+    """`close` is called when the session ends by shutdown(), the last one first, before its processes end."""
+    current().closers.append(close)
 
 
 def check_process(forks_then: int) -> None:
