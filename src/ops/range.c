@@ -1,4 +1,4 @@
-/* range N: rows with a column id, 0 … N − 1. For trying things out, for demonstrations and tests. Cut into splits of
+/* range N: rows with a column id, 0 … N − 1, or from --first on. For trying things out, for demonstrations and tests. Cut into splits of
  * SPLIT_ROWS, or into as many of one size, within a row, as were asked for. */
 #include "ops/ops_impl.h"
 
@@ -6,11 +6,12 @@ enum { SPLIT_ROWS = 1 << 20 };
 
 struct range_config {
 	int64_t rows, blocks; /* blocks 0: as the source likes */
+	int64_t first;        /* the first row's id */
 };
 
 struct range_source {
 	struct weir_account *account;
-	int64_t rows, blocks, next;
+	int64_t rows, blocks, first, next;
 	uint64_t splits;
 	bool wants_id;
 };
@@ -27,16 +28,19 @@ struct range_lane {
 	int64_t values[WEIR_VECTOR_ROWS];
 };
 
-static const char *const option_names[] = {"blocks=", NULL};
+static const char *const option_names[] = {"blocks=", "first=", NULL};
 
-static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t rows, int64_t blocks,
+static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t rows, int64_t blocks, int64_t first,
 		    struct weir_error *err)
 {
 	struct range_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 
 	if (!config)
 		return err->code;
+	if (first > INT64_MAX - rows)
+		return weir_error_set(err, WEIR_E_INVALID, "range ends behind the largest number");
 	config->rows = rows;
+	config->first = first;
 	config->blocks = blocks < rows ? blocks : rows;
 	node->config = config;
 	return WEIR_OK;
@@ -44,15 +48,17 @@ static int set_rows(struct weir_op_env *env, struct weir_node *node, int64_t row
 
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
-	const char *asked = weir_words_option(words, "blocks");
-	int64_t rows = 0, blocks = 0;
+	const char *asked = weir_words_option(words, "blocks"), *from = weir_words_option(words, "first");
+	int64_t rows = 0, blocks = 0, first = 0;
 	int code = weir_words_expect(words, node->op->usage, 1, 1, option_names, err);
 
 	if (!code)
 		code = weir_parse_count(words->words[0], &rows, err);
 	if (!code && asked)
 		code = weir_parse_count(asked, &blocks, err);
-	return code ? code : set_rows(env, node, rows, blocks, err);
+	if (!code && from)
+		code = weir_parse_count(from, &first, err);
+	return code ? code : set_rows(env, node, rows, blocks, first, err);
 }
 
 static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
@@ -60,19 +66,23 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	const struct range_config *config = node->config;
 	int code = weir_save_i64(save, config->rows, err);
 
-	return code ? code : weir_save_i64(save, config->blocks, err);
+	if (!code)
+		code = weir_save_i64(save, config->blocks, err);
+	return code ? code : weir_save_i64(save, config->first, err);
 }
 
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
-	int64_t rows = 0, blocks = 0;
+	int64_t rows = 0, blocks = 0, first = 0;
 	int code = weir_load_i64(load, &rows, err);
 
 	if (!code)
 		code = weir_load_i64(load, &blocks, err);
-	if (!code && (rows < 0 || blocks < 0))
+	if (!code)
+		code = weir_load_i64(load, &first, err);
+	if (!code && (rows < 0 || blocks < 0 || first < 0))
 		code = weir_error_set(err, WEIR_E_DATA, "the saved plan has a negative range");
-	return code ? code : set_rows(env, node, rows, blocks, err);
+	return code ? code : set_rows(env, node, rows, blocks, first, err);
 }
 
 static int set_schema(struct weir_op_env *env, struct weir_node *node, bool with_id, struct weir_error *err)
@@ -162,7 +172,7 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 	if (count > WEIR_VECTOR_ROWS)
 		count = WEIR_VECTOR_ROWS;
 	for (int64_t i = 0; i < count; i++)
-		lane->values[i] = lane->split.begin + i;
+		lane->values[i] = lane->source->first + lane->split.begin + i;
 	*out = (struct weir_vector){.row_count = (uint32_t)count,
 				    .selection = {.count = (uint32_t)count},
 				    .column_count = lane->source->wants_id,
@@ -215,16 +225,18 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	source->account = env->account;
 	source->rows = ((const struct range_config *)node->config)->rows;
 	source->blocks = ((const struct range_config *)node->config)->blocks;
+	source->first = ((const struct range_config *)node->config)->first;
 	source->wants_id = node->schema->field_count > 0;
 	return weir_fragment_source(fragment, &source_ops, source);
 }
 
 const struct weir_op weir_op_range = {
 	.verb = "range",
-	.usage = "range ROWS [--blocks N]",
+	.usage = "range ROWS [--blocks N] [--first N]",
 	.help = "Makes rows with a column id that counts from 0.\n"
 		"\n"
 		"  --blocks N   cut into exactly so many pieces, at most one a row\n"
+		"  --first N    count from N instead of 0\n"
 		"\n"
 		"  weir range 1M then with 'x = id * 2' then write numbers/\n",
 	.options = option_names,

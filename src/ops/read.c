@@ -3,11 +3,12 @@
  * read_match.c. */
 #include "ops/read_impl.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
 					    "include-paths", "missing=", "partition-style=", "partition-base=",
-					    "partition-names=", "partition-integers=", "blocks=", NULL};
+					    "partition-names=", "partition-integers=", "blocks=", "part=", NULL};
 
 static const char *const *format_options(uint32_t n)
 {
@@ -86,6 +87,20 @@ static int parse_missing(const char *value, bool *skip, struct weir_error *err)
 	return weir_error_set(err, WEIR_E_INVALID, "--missing is error or skip, not '%s'", value);
 }
 
+/* "2/8": the third of eight. */
+static int parse_part(const char *value, struct read_config *config, struct weir_error *err)
+{
+	char *end, *last = NULL;
+
+	config->part = strtoll(value, &end, 10);
+	if (end != value && *end == '/')
+		config->part_count = strtoll(end + 1, &last, 10);
+	if (last && last != end + 1 && !*last && config->part >= 0 && config->part < config->part_count)
+		return WEIR_OK;
+	return weir_error_set(err, WEIR_E_INVALID, "--part is a number from 0 and how many there are, such as 2/8, not '%s'",
+			      value);
+}
+
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
 {
 	struct read_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
@@ -125,6 +140,8 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		code = weir_words_split(env, value, &config->column_names, &config->column_name_count, err);
 	if (!code && (value = weir_words_option(words, "blocks")))
 		code = weir_parse_count(value, &config->blocks, err);
+	if (!code && (value = weir_words_option(words, "part")))
+		code = parse_part(value, config, err);
 	if (!code)
 		code = parse_missing(weir_words_option(words, "missing"), &config->skip_missing, err);
 	if (!code)
@@ -152,6 +169,10 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 		code = weir_save_string(save, config->path_column, err);
 	if (!code)
 		code = weir_save_i64(save, config->blocks, err);
+	if (!code)
+		code = weir_save_i64(save, config->part, err);
+	if (!code)
+		code = weir_save_i64(save, config->part_count, err);
 	if (!code)
 		code = weir_read_paths_save(config, save, err);
 	if (!code)
@@ -250,12 +271,17 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	if (!code)
 		code = weir_load_i64(load, &config->blocks, err);
 	if (!code)
+		code = weir_load_i64(load, &config->part, err);
+	if (!code)
+		code = weir_load_i64(load, &config->part_count, err);
+	if (!code)
 		code = weir_read_paths_load(env, config, load, err);
 	if (!code)
 		code = load_settings(env, load, config, err);
 	if (code)
 		return code;
-	if (config->path_count == 0 || config->blocks < 0)
+	if (config->path_count == 0 || config->blocks < 0 || config->part < 0 ||
+	    (config->part_count ? config->part >= config->part_count : config->part != 0))
 		return weir_error_set(err, WEIR_E_DATA, "the saved plan reads nothing");
 	node->config = config;
 	config->limit = -1;
@@ -371,6 +397,7 @@ const struct weir_op weir_op_read = {
 		"  --unify-schemas      look at every file first and use the common schema; else the first file's schema holds\n"
 		"  --no-hive            do not make columns of folder names\n"
 		"  --blocks N           cut into at least so many pieces, as far as the files allow\n"
+		"  --part I/N           only the part I, from 0, of N parts of each file's rows (Parquet, Arrow)\n"
 		"  --partition-style hive|dir   columns of all folders of the path, as text: key=value, or each folder a value\n"
 		"  --partition-base DIR         only of folders below this one\n"
 		"  --partition-names A,B        the columns' names (dir)\n"

@@ -55,6 +55,7 @@ struct read_config {
 	struct weir_expr *predicate; /* for pruning; in names */
 	int64_t limit;
 	int64_t blocks; /* splits that are wanted at least, if there are rows for them; 0: any number */
+	int64_t part, part_count; /* only this part of each file's rows, of so many; part_count 0: all */
 	struct weir_read_setup setup;
 };
 

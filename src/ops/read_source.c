@@ -232,19 +232,44 @@ struct cutting {
 	struct weir_error *err;
 };
 
+/* Narrows a range to the part of the file that is read; false: nothing is left. Where a part begins depends on the file's
+ * number of rows alone, so that several programs that read a part each read every row once, whatever else they do. */
+static bool in_part(const struct read_config *config, const struct weir_format_file *file, struct weir_range *range)
+{
+	uint64_t begin, end, rows = range->end - range->begin;
+
+	if (!config->part_count)
+		return true;
+	begin = (uint64_t)((__int128)file->row_count * config->part / config->part_count);
+	end = (uint64_t)((__int128)file->row_count * (config->part + 1) / config->part_count);
+	if (range->begin < begin)
+		range->begin = begin;
+	if (range->end > end)
+		range->end = end;
+	if (range->begin >= range->end)
+		return false;
+	range->bytes_decoded_est =
+		(uint64_t)((double)range->bytes_decoded_est * (double)(range->end - range->begin) / (double)rows);
+	return true;
+}
+
 static int cut_range(void *context, const struct weir_range *range)
 {
 	struct cutting *cutting = context;
 	struct read_source *source = cutting->source;
+	struct weir_range mine = *range;
 	struct piece piece;
-	int code = piece_init(source, cutting->listed, &piece, cutting->err);
+	int code;
 
+	cutting->rows += range->end - range->begin;
+	if (!in_part(source->config, cutting->file, &mine))
+		return WEIR_OK;
+	code = piece_init(source, cutting->listed, &piece, cutting->err);
 	if (code)
 		return code;
-	cutting->rows += range->end - range->begin;
 	piece.file = weir_format_file_ref(cutting->file);
-	piece.range = *range;
-	piece.bytes_est = range->bytes_decoded_est > FILE_COST_BYTES ? range->bytes_decoded_est : FILE_COST_BYTES;
+	piece.range = mine;
+	piece.bytes_est = mine.bytes_decoded_est > FILE_COST_BYTES ? mine.bytes_decoded_est : FILE_COST_BYTES;
 	code = weir_list_push(&source->cut, source->account, cutting->err, piece);
 	if (code)
 		piece_release(source, &piece);
@@ -275,6 +300,8 @@ static int cut_file(struct read_source *source, const struct weir_listed *listed
 		note_skipped(source, err);
 		return WEIR_OK;
 	}
+	if (!code && source->config->part_count && (cutting.file->row_count < 0 || cutting.file->cuts))
+		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "--part wants files that know their number of rows");
 	if (!code)
 		code = match_for(source, cutting.file, listed->path, &match, err);
 	if (!code)
@@ -306,7 +333,8 @@ static int take_file(struct read_source *source, struct weir_error *err)
 	}
 	if (!code && !partitions_may_match(source, &piece, bounds)) {
 		piece_release(source, &piece);
-	} else if (!code && (double)listed.size * source->bytes_per_byte > (double)source->target / 2) {
+	} else if (!code && (config->part_count ||
+			     (double)listed.size * source->bytes_per_byte > (double)source->target / 2)) {
 		piece_release(source, &piece);
 		code = cut_file(source, &listed, err);
 	} else if (!code) {

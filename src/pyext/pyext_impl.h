@@ -5,6 +5,7 @@
  *                                                                      prints.c   what user code printed
  *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
  *     block.c    Block: rows that are kept                             call.c     Flow.call: Python functions
+ *     share.c    Shared: rows for another process
  *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, in their process
  *
  * Rules of the folder:
@@ -44,7 +45,8 @@ struct pyext_state {
 	struct pyext_values *values;
 	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
 	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
-	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type;
+	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type,
+		*shared_type;
 	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
 	struct task_object *tasks;
 	bool at_exit;                /* the hook of the interpreter's end is set */
@@ -94,6 +96,7 @@ int pyext_add_session(PyObject *module);
 int pyext_add_flow(PyObject *module);
 int pyext_add_task(PyObject *module);
 int pyext_add_block(PyObject *module);
+int pyext_add_share(PyObject *module);
 int pyext_add_worker(PyObject *module);
 int pyext_add_zygote(PyObject *module);
 /* What starts workers, of a Zygote, which is kept until the result is given to pyext_zygote_release, by any thread, with or
