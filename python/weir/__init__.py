@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from weir.compute import ActorPoolStrategy, ComputeStrategy, TaskPoolStrategy
     from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources
     from weir.dataset import Dataset, MaterializedDataset, SaveMode
+    from weir.dataset_pipeline import DatasetPipeline
     from weir.datasource import FileShuffleConfig, Partitioning, PathPartitionFilter
     from weir.expressions import col, lit
     from weir.iterator import DataIterator, DatasetIterator
@@ -48,6 +49,7 @@ _WHERE = {
     "Dataset": "dataset",
     "DatasetContext": "context",
     "DatasetIterator": "iterator",
+    "DatasetPipeline": "dataset_pipeline",
     "ExecutionOptions": "context",
     "ExecutionResources": "context",
     "FileShuffleConfig": "datasource",
@@ -80,7 +82,7 @@ _WHERE = {
     "shutdown": "_session",
 }
 
-_MODULES = ("aggregate", "compute", "context", "data", "dataset", "datasource", "datatype", "iterator", "read_api", "schema")
+_MODULES = ("aggregate", "compute", "context", "data", "dataset", "dataset_pipeline", "datasource", "datatype", "iterator", "read_api", "schema")
 
 __all__ = [
     "ActorPoolStrategy",
@@ -90,6 +92,7 @@ __all__ = [
     "Dataset",
     "DatasetContext",
     "DatasetIterator",
+    "DatasetPipeline",
     "ExecutionOptions",
     "ExecutionResources",
     "FileShuffleConfig",

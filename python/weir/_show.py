@@ -19,6 +19,10 @@ def shown(ds: Dataset) -> str:
     """The text of repr(ds)."""
     head = f"name: {ds.name}\n" if ds.name else ""
     op = ds._op
+    if ds._old:
+        from weir import _legacy
+
+        return head + _legacy.shown(ds)
     if isinstance(op, Blocks):
         return head + _materialized(ds, op)
     if isinstance(op, Read):

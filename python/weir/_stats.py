@@ -9,6 +9,7 @@ from weir import _plan
 from weir._plan import Blocks, Call, Limit, Op, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
+    from weir.context import DataContext
     from weir.dataset import Dataset
 
 
@@ -41,10 +42,11 @@ def _physical(op: Op) -> str:
     return f"{pool}[{op.name}]"
 
 
-def _physical_tree(op: Op, fused: bool) -> list[str]:
+def _physical_tree(op: Op, context: DataContext | None) -> list[str]:
+    """`context`: of the run, where neighbours are to be fused."""
     group = [op]
-    if fused:
-        while _fuses(group):
+    if context is not None:
+        while _fuses(group, context):
             group.append(group[-1].input)  # type: ignore[arg-type]
     name = "->".join(o.name for o in reversed(group))
     label = _physical(op)
@@ -53,7 +55,7 @@ def _physical_tree(op: Op, fused: bool) -> list[str]:
     if isinstance(last, Source) and not isinstance(last, Blocks):
         inners = [["InputDataBuffer[Input]"]]
     else:
-        inners = [_physical_tree(before, fused) for before in last.inputs]
+        inners = [_physical_tree(before, context) for before in last.inputs]
     for inner in inners:
         lines.append("+- " + inner[0])
         lines += ["   " + line for line in inner[1:]]
@@ -67,10 +69,12 @@ def _resources_of(op: Op) -> tuple[Any, ...]:
     return (spec.num_cpus, spec.num_gpus, spec.memory)
 
 
-def _fuses(group: list[Op]) -> bool:
-    """Whether the last of the group, the last operator first, runs as one with what is before it."""
+def _fuses(group: list[Op], context: DataContext) -> bool:
+    """Whether the last of the group, the last operator first, counts as one with what is before it."""
     op, before = group[-1], group[-1].input
     if before is None or not isinstance(op, (Call, Step)) or isinstance(before, Blocks):
+        return False
+    if not context.optimize_fuse_stages or (isinstance(before, Source) and not context.optimize_fuse_read_stages):
         return False
     if not isinstance(before, (Call, Step, Source)):
         return False
@@ -80,13 +84,13 @@ def _fuses(group: list[Op]) -> bool:
     return True
 
 
-def groups(op: Op) -> list[list[Op]]:
+def groups(op: Op, context: DataContext) -> list[list[Op]]:
     """The operators as they run: those that are fused are together; from the source on."""
     out: list[list[Op]] = []
     at: Op | None = op
     while at is not None:
         group = [at]
-        while _fuses(group):
+        while _fuses(group, context):
             group.append(group[-1].input)  # type: ignore[arg-type]
         out.append(group[::-1])
         at = group[-1].input
@@ -100,8 +104,8 @@ def explained(ds: Dataset) -> str:
     sections = [
         ("Logical Plan", logical),
         ("Logical Plan (Optimized)", logical),
-        ("Physical Plan", "\n".join(_physical_tree(op, False))),
-        ("Physical Plan (Optimized)", "\n".join(_physical_tree(op, True))),
+        ("Physical Plan", "\n".join(_physical_tree(op, None))),
+        ("Physical Plan (Optimized)", "\n".join(_physical_tree(op, ds.context))),
     ]
     text = "\n".join(f"\n-------- {title} --------\n{body}" for title, body in sections)
     engine = _engine_plan(ds)
@@ -136,13 +140,17 @@ def _spread(low: Any, high: Any, mean: Any, total: Any) -> str:
 
 def text(ds: Dataset) -> str:
     """What stats() returns: of the last run of the Dataset, or of the run that materialised it."""
+    if ds._old:
+        from weir import _legacy
+
+        return _legacy.stats(ds)
     run = ds._last_run
     if run is None or not run.stats:
         return ""
     op = getattr(ds, "_history", None) or run.op
     figures = run.stats[-1]
     lines: list[str] = []
-    names = groups(op)
+    names = groups(op, ds.context)
     seconds = sum(s.get("elapsed_ns", 0) for s in run.stats) / 1e9
     stages = _stages(run.stats, names)
     for number, (group, stage) in enumerate(zip(names, stages), 1):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _plan, _run
+from weir._legacy import Legacy
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._transform import Transforms
 from weir.context import DataContext
@@ -43,7 +44,7 @@ class SaveMode(str, enum.Enum):
     UPSERT = "upsert"
 
 
-class Dataset(Transforms):
+class Dataset(Transforms, Legacy):
     """Rows that are read, transformed and handed out in a stream.
 
     Made by weir.range, weir.read_parquet and the like.
@@ -222,6 +223,10 @@ class Dataset(Transforms):
         ...
         NotImplementedError: Number of blocks is only available for `MaterializedDataset`, because the number of blocks may dynamically change during execution. Call `ds.materialize()` to get a `MaterializedDataset`.
         """
+        if self._old:
+            from weir import _legacy
+
+            return _legacy.block_count(self._op, self._context)
         raise NotImplementedError(
             "Number of blocks is only available for `MaterializedDataset`, because the number of blocks may dynamically "
             "change during execution. Call `ds.materialize()` to get a `MaterializedDataset`."
@@ -407,7 +412,7 @@ class Dataset(Transforms):
         run = self._new_run()
         blocks = run.blocks()
         made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=_run.keeps_fixed_blocks(self._op)), self._context)
-        made._history = self._op
+        made._history, made._old = self._op, self._old
         made._last_run = self._last_run = run
         return made
 
@@ -633,17 +638,6 @@ class Dataset(Transforms):
 
         print(_stats.explained(self))
 
-    def execution_plan(self) -> str:
-        """What explain() prints, as a text.
-
-        >>> import weir
-        >>> "Read[ReadRange]" in weir.range(3).execution_plan()
-        True
-        """
-        from weir import _stats
-
-        return _stats.explained(self)
-
     def has_serializable_lineage(self) -> bool:
         """Whether it can be pickled anywhere: not if its rows are only here.
 
@@ -680,15 +674,6 @@ class Dataset(Transforms):
         if not isinstance(found, Dataset):
             raise ValueError(f"these bytes are no Dataset, but {type(found).__name__}")
         return found
-
-    def get_internal_block_refs(self) -> list[Any]:
-        """The blocks; waits until all data is there.
-
-        >>> import weir
-        >>> len(weir.range(4).repartition(2).get_internal_block_refs())
-        2
-        """
-        return list(self.materialize()._blocks())
 
     def __repr__(self) -> str:
         from weir import _show

@@ -10,10 +10,10 @@ import pytest
 import weir
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ["weir", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset",
+MODULES = ["weir", "weir._legacy", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset", "weir.dataset_pipeline",
            "weir.datasource", "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
            "weir.aggregate"]
-NEEDS = {"weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
+NEEDS = {"weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
 
 
 @pytest.mark.parametrize("name", MODULES)
