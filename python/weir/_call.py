@@ -25,7 +25,6 @@ AUTO_BYTES = 16 << 20  # batch_size="auto"
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
-_RUNTIME_ENV = ("env_vars", "working_dir")
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -120,16 +119,10 @@ def _check_batch_size(spec: CallSpec) -> None:
 
 
 def _check_runtime_env(env: Mapping[str, Any] | None) -> None:
-    for key in env or {}:
-        if key not in _RUNTIME_ENV:
-            raise ValueError(f"runtime_env may have {' and '.join(_RUNTIME_ENV)}; {key!r} is not supported")
-    variables = (env or {}).get("env_vars") or {}
-    for name, value in variables.items():
-        if not isinstance(name, str) or not isinstance(value, str):
-            raise TypeError(f"runtime_env's env_vars are str to str, not {name!r}: {value!r}")
-    folder = (env or {}).get("working_dir")
-    if folder is not None and not os.path.isdir(folder):
-        raise ValueError(f"runtime_env's working_dir {folder!r} is no folder")
+    if env:
+        from weir.runtime_env import prepared
+
+        prepared(env)
 
 
 def pool_sizes(spec: CallSpec) -> dict[str, int]:
@@ -326,9 +319,16 @@ def gpus_of(spec: CallSpec) -> float:
     return float(spec.num_gpus or 0) * max(1, pool_sizes(spec)["slots_min"])
 
 
+def _merged_env(all: Mapping[str, Any] | None, own: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The session's runtime_env with the step's on top; variables are put together."""
+    made = {**(all or {}), **(own or {})}
+    variables = {**((all or {}).get("env_vars") or {}), **((own or {}).get("env_vars") or {})}
+    return made | ({"env_vars": variables} if variables else {})
+
+
 def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[str, Any]:
     """What a worker of this run sees of the world: the driver's, as it is now, and runtime_env on top."""
-    env = spec.runtime_env or {}
+    env = _merged_env(getattr(session, "runtime_env", None), spec.runtime_env)
     folder = env.get("working_dir")
     try:
         cwd: str | None = os.getcwd()
@@ -338,6 +338,10 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
     if folder is not None:
         cwd = os.path.abspath(folder)
         path = [cwd, *path]
+    if env.get("py_modules"):
+        from weir.runtime_env import search_path
+
+        path = [*search_path(env), *path]
     threads = max(1, int(spec.num_cpus or 1))
     environ = dict(os.environ)
     for name in THREAD_VARIABLES:

@@ -59,6 +59,10 @@ class RayTaskError(RayError):
     pid: int = 0
     origin: str = ""
 
+    def as_instanceof_cause(self) -> RayTaskError:
+        """Itself: it is one of the user's class already."""
+        return self
+
 
 class RayActorError(RayError):
     """A worker of a class function failed.
@@ -68,6 +72,13 @@ class RayActorError(RayError):
     """
     cause: BaseException | None = None
     operator: str = ""
+    actor_id: str | None = None
+    actor_init_failed: bool = False
+    preempted: bool = False
+
+    @property
+    def error_msg(self) -> str:
+        return str(self)
 
 
 class ActorDiedError(RayActorError):
@@ -136,13 +147,18 @@ _C_FIELDS = ("errno", "strerror", "filename", "filename2", "characters_written",
              "reason", "name", "path", "msg", "lineno", "offset", "text", "print_file_and_line", "obj", "code")
 
 
+def without_own_frames(trace: TracebackType | None) -> TracebackType | None:
+    """The traceback from the first frame outside weir; None where there is none."""
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_OURS):
+        trace = trace.tb_next
+    return trace
+
+
 def user_traceback(error: BaseException) -> str:
     """The traceback as text, from the first frame outside weir."""
     import traceback
 
-    tb = error.__traceback__
-    while tb is not None and tb.tb_frame.f_code.co_filename.startswith(_OURS):
-        tb = tb.tb_next
+    tb = without_own_frames(error.__traceback__)
     if tb is None:
         return "".join(traceback.format_exception_only(type(error), error)).rstrip("\n")
     return "".join(traceback.format_exception(type(error), error, tb)).rstrip("\n")
@@ -197,7 +213,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     kind = report["kind"]
     if kind == "constructor":
         died = ActorDiedError(text)
-        died.cause, died.operator = cause, operator
+        died.cause, died.operator, died.actor_init_failed = cause, operator, True
         return died
     if kind == "input":
         return ArrowConversionError(text)

@@ -617,6 +617,9 @@ class Run:
 
 def _show(lines: list[tuple[str, Literal["stdout", "stderr"], str]]) -> None:
     """What user code printed, through the driver's own sys.stdout and sys.stderr; called by whoever waits for the task."""
+    state = _session.existing()
+    if state is not None and not state.log_to_driver:
+        return
     for label, stream, text in lines:
         out = sys.stderr if stream == "stderr" else sys.stdout
         if out is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -59,6 +59,10 @@ def parse_bytes(value: int | float | str, what: str) -> int:
     return int(value)
 
 
+THREADS_MAX = 256  # num_cpus is logical and may be any number; these are real
+STORE_MIN = 512 << 20  # a smaller object_store_memory is reported as it is; the limit, which includes the workers, is this
+
+
 class State:
     """What one session is: the engine, and what init() was told."""
 
@@ -72,11 +76,17 @@ class State:
         self.num_gpus: float | None = options.get("num_gpus")
         self.preload: tuple[str, ...] = options.get("preload", ())
         self.local_mode: bool = options.get("local_mode", False)
+        self.resources: dict[str, float] = options.get("resources") or {}  # of the user's own naming
+        self.namespace: str = options.get("namespace") or ""
+        self.runtime_env: dict[str, Any] | None = options.get("runtime_env")
+        self.log_to_driver: bool = options.get("log_to_driver", True)
+        self.object_store_memory: float | None = options.get("object_store_memory")  # as it was asked for
+        self.logical_memory: float | None = options.get("memory")
         self.zygotes: dict[Any, Any] = {}
         self.closers: list[Callable[[], None]] = []
         threads = options.get("num_cpus")
         self.native: Session = Session(
-            memory_limit=self.memory_limit, threads=max(1, int(threads)) if threads else 0, spill_dir=options.get("spill_dir")
+            memory_limit=self.memory_limit, threads=max(1, min(int(threads), THREADS_MAX)) if threads else 0, spill_dir=options.get("spill_dir")
         )
 
     def close(self) -> None:
@@ -93,7 +103,7 @@ def _default_limit() -> int:
     if text:
         return parse_bytes(text, "WEIR_MEMORY_LIMIT")
     text = os.environ.get("RAY_object_store_memory")
-    return parse_bytes(text, "RAY_object_store_memory") if text else 0
+    return max(parse_bytes(text, "RAY_object_store_memory"), STORE_MIN) if text else 0
 
 
 _lock = threading.RLock()
@@ -160,6 +170,11 @@ def init(
     spill_dir: str | os.PathLike[str] | None = None,
     object_store_memory: int | float | None = None,
     ignore_reinit_error: bool = False,
+    resources: Mapping[str, float] | None = None,
+    namespace: str | None = None,
+    runtime_env: Mapping[str, Any] | None = None,
+    log_to_driver: bool = True,
+    memory: int | float | None = None,
 ) -> None:
     """Says how weir may use this machine. Nobody has to call it: the first Dataset that runs takes the defaults.
 
@@ -171,8 +186,14 @@ def init(
         preload: modules that worker processes have imported before they are needed.
         local_mode: functions run in this process, on one thread, where breakpoint() works.
         spill_dir: the folder for what does not fit into memory.
-        object_store_memory: Ray's name; the same as memory_limit when that is not given.
+        object_store_memory: Ray's name; the same as memory_limit when that is not given, but at least 512 MiB, since the limit
+            includes what Ray does not count there: the workers.
         ignore_reinit_error: a second init() changes nothing and is no error.
+        resources: further resources that tasks and actors may ask for, by name.
+        namespace: where named actors of this program are looked up.
+        runtime_env: env_vars and working_dir that hold for every worker.
+        log_to_driver: False: what functions print is not shown.
+        memory: bytes that cluster_resources() tells as "memory", which functions and actors with memory= share; default: the limit.
 
     >>> import weir
     >>> weir.init(memory_limit="1GB", ignore_reinit_error=True)
@@ -189,11 +210,19 @@ def init(
         "preload": tuple(preload),
         "local_mode": bool(local_mode),
         "spill_dir": os.fspath(spill_dir) if spill_dir is not None else None,
+        "resources": _named_resources(resources),
+        "namespace": namespace,
+        "runtime_env": dict(runtime_env) if runtime_env is not None else None,
+        "log_to_driver": bool(log_to_driver),
     }
-    if memory_limit is None:
-        memory_limit = object_store_memory
+    if object_store_memory is not None:
+        options["object_store_memory"] = float(parse_bytes(object_store_memory, "object_store_memory"))
+        if memory_limit is None:
+            memory_limit = max(options["object_store_memory"], STORE_MIN)
     if memory_limit is not None:
         options["memory_limit"] = parse_bytes(memory_limit, "memory_limit")
+    if memory is not None:
+        options["memory"] = float(parse_bytes(memory, "memory"))
     with _lock:
         if _state is not None or _initialized:
             if ignore_reinit_error:
@@ -201,6 +230,17 @@ def init(
             raise RuntimeError("weir runs already: call weir.init() before the first Dataset runs, or weir.shutdown() first")
         _options = options
         _initialized = True
+
+
+def _named_resources(resources: Mapping[str, float] | None) -> dict[str, float]:
+    made: dict[str, float] = {}
+    for name, amount in (resources or {}).items():
+        if name in ("CPU", "GPU", "memory", "object_store_memory"):
+            raise ValueError(f"resources cannot have {name!r}: use num_cpus, num_gpus, memory_limit or object_store_memory")
+        count = _count(amount, f"resources[{name!r}]", zero=True)
+        assert count is not None
+        made[name] = float(count)
+    return made
 
 
 def _count(value: float | None, what: str, zero: bool = False) -> float | None:
@@ -248,12 +288,30 @@ def cluster_resources() -> dict[str, float]:
     True
     """
     state = current()
-    memory = state.native.memory()
-    limit = float(memory.get("limit", state.memory_limit))
-    resources = {"CPU": float(state.num_cpus), "memory": limit, "object_store_memory": limit}
-    if state.num_gpus:
-        resources["GPU"] = float(state.num_gpus)
-    return resources
+    limit = float(state.native.memory().get("limit", state.memory_limit))
+    resources = {
+        "CPU": float(state.num_cpus),
+        "memory": limit if state.logical_memory is None else state.logical_memory,
+        "object_store_memory": limit if state.object_store_memory is None else state.object_store_memory,
+    }
+    gpus = float(state.num_gpus) if state.num_gpus is not None else float(_gpus_found())
+    if gpus:
+        resources["GPU"] = gpus
+    return resources | state.resources | {"node:127.0.0.1": 1.0, "node:__internal_head__": 1.0}
+
+
+def _gpus_found() -> int:
+    from weir._call import gpu_pool
+
+    return len(gpu_pool())
+
+
+def session_dir() -> str:
+    """A folder of this session's own name, below the one for temporary files. It is not made here."""
+    import tempfile
+
+    state = existing()
+    return os.path.join(tempfile.gettempdir(), f"weir-{os.getpid()}" + (f"-{state.id}" if state is not None else ""))
 
 
 def available_resources() -> dict[str, float]:

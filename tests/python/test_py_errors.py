@@ -270,7 +270,7 @@ class NotCallable:
     ({"fn_constructor_kwargs": {"a": 1}}, "fn_constructor_kwargs can only"), ({"concurrency": (1, 2)}, "needs a class"),
     ({"concurrency": 0}, "at least 1"), ({"concurrency": "two"}, "concurrency"), ({"fn": 5}, "function or a class"),
     ({"fn": NotCallable}, "no __call__"), ({"num_gpus": 1}, "needs a batch_size"), ({"num_cpus": -1}, "num_cpus"),
-    ({"runtime_env": {"pip": ["x"]}}, "'pip' is not supported"), ({"fn": Model, "concurrency": (3, 2)}, "min, max"),
+    ({"runtime_env": {"conda": "x"}}, "'conda' is not supported"), ({"fn": Model, "concurrency": (3, 2)}, "min, max"),
     ({"runtime_env": {"working_dir": "/no/such"}}, "no folder"), ({"compute": 7}, "compute is"),
 ])
 def test_checked_at_the_call(options, text):

@@ -1,0 +1,9 @@
+"""Where Ray keeps ExecutionOptions."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.context",
+    "ExecutionOptions ExecutionResources",
+)

@@ -1,0 +1,12 @@
+"""ray.data.block: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.block weir.schema",
+    "AggType BatchColumn BatchFormat Block BlockAccessor BlockColumn BlockColumnAccessor BlockExecStats "
+    "BlockMetadata BlockMetadataWithSchema BlockPartition BlockPartitionMetadata BlockStats BlockType "
+    "CustomOpStats DataBatch DataBatchColumn DEFAULT_BATCH_FORMAT KeyType Schema TaskExecWorkerStats to_stats "
+    "UserDefinedFunction",
+)

@@ -1,0 +1,10 @@
+"""ray.data.checkpoint.checkpoint_filter: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.checkpoint weir.block weir.schema",
+    "Block CHECKPOINT_RECOVERY_MAX_ATTEMPTS CHECKPOINT_RECOVERY_MAX_BACKOFF_S CheckpointFilter CheckpointManager "
+    "IdColumnCheckpointManager NumpyArrayBasedCheckpointFilter PENDING_CHECKPOINT_SUFFIX Schema",
+)

@@ -1,0 +1,9 @@
+"""ray.data.dataset_pipeline, as old versions of Ray had it."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.dataset_pipeline",
+    "DatasetPipeline",
+)

@@ -1,0 +1,9 @@
+"""ray.data.datasource.file_meta_provider: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.datasource",
+    "BaseFileMetadataProvider DefaultFileMetadataProvider FileMetadataProvider Meta Uri",
+)

@@ -1,0 +1,12 @@
+"""ray.data.expressions: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.expressions",
+    "_ArrayNamespace _DatetimeNamespace _ListNamespace _MapNamespace _StringNamespace _StructNamespace AliasExpr "
+    "BinaryExpr col ColumnExpr download DownloadExpr Expr lit LiteralExpr monotonically_increasing_id "
+    "MonotonicallyIncreasingIdExpr Operation pyarrow_udf random RandomExpr star StarExpr udf UDFExpr UnaryExpr "
+    "unnest UnnestExpr uuid UUIDExpr when",
+)

@@ -1,0 +1,10 @@
+"""ray.data.grouped_data: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.grouped_data weir.block",
+    "Block CDS_API_GROUP DataBatch EXPRESSION_API_GROUP FA_API_GROUP GroupedData GroupedDataset "
+    "UserDefinedFunction",
+)

@@ -1,0 +1,9 @@
+"""ray.runtime_context: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.core weir.core.context weir",
+    "get_runtime_context RuntimeContext",
+)
