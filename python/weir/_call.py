@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from weir import _errors
     from weir._weir import Batch
 
-KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter"}
+KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter", "read": "Read", "write": "Write"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 WORKERS_MAX = 64       # of a pool that was given no size
@@ -53,6 +53,7 @@ class CallSpec:
         self.num_cpus, self.num_gpus, self.memory = num_cpus, num_gpus, memory
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
+        self.write_bytes = 0  # of a write: what a task gets, about
 
     @property
     def is_class(self) -> bool:
@@ -192,13 +193,19 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
     return {
         "name": spec.name, **fitting_sizes(spec, session),
         "batch_rows": spec.batch_size * batches_of_task(spec) if isinstance(spec.batch_size, int) else 0,
-        "chunk_bytes": AUTO_BYTES if is_auto else ROWS_BYTES if spec.kind != "map_batches" else 0,
+        "chunk_bytes": AUTO_BYTES if is_auto else _chunk_bytes(spec),
         # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
-        "fine": int(spec.kind != "map_batches" or isinstance(spec.batch_size, int)),
+        "fine": int(spec.kind not in ("map_batches", "write") or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "setup": setup,
     }
+
+
+def _chunk_bytes(spec: CallSpec) -> int:
+    if spec.kind == "write":
+        return spec.write_bytes
+    return 0 if spec.kind == "map_batches" else ROWS_BYTES
 
 
 def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
@@ -261,7 +268,8 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
         assert error.__cause__ is not None
         raise failure(error.__cause__, "constructor", None) from error.__cause__
     try:
-        for batch in batches:
+        for number, batch in enumerate(batches):
+            function.task = number
             results = _worker.apply(function, batch)
             while True:
                 try:

@@ -206,6 +206,40 @@ def _partition_options(partitioning: Partitioning | None) -> list[tuple[str, str
     return options
 
 
+class ReadTasks(Source):
+    """A user-defined source: its tasks run in workers (`_run.resolve` makes a call of it). `spec`: that call's."""
+
+    __slots__ = ("source", "read_args", "parallelism", "spec", "row_limit")
+
+    def __init__(self, source: Any, read_args: dict[str, Any], parallelism: int | None, spec: Any) -> None:
+        super().__init__()
+        self.source = source
+        self.read_args = read_args
+        self.parallelism = parallelism
+        self.spec = spec
+        self.row_limit: int | None = None  # of each task, when a limit follows
+
+    @property
+    def name(self) -> str:
+        return self.spec.name  # type: ignore[no-any-return]
+
+    @property
+    def is_native(self) -> bool:
+        return False
+
+    def tasks(self, context: Any, cpus: float) -> list[Any]:
+        """Its pieces, asked for anew."""
+        from weir import _tasks
+
+        size = None if self.parallelism is not None else _tasks.estimated_size(self.source, self.read_args)
+        wanted = _tasks.parallelism(self.parallelism, size, cpus, context)
+        return _tasks.tasks_of(self.source, self.read_args, wanted, self.row_limit, context)
+
+    def input_files(self, context: Any) -> list[str]:
+        """The files that its tasks say they read."""
+        return [path for task in self.tasks(context, 1) for path in task.metadata.input_files or ()]
+
+
 _kept: weakref.WeakValueDictionary[tuple[str, int], Blocks] = weakref.WeakValueDictionary()
 
 

@@ -33,6 +33,7 @@ from weir._plan import (
     Range,
     Read,
     ReadBlocks,
+    ReadTasks,
     Repartition,
     RepartitionRows,
     Source,
@@ -196,6 +197,8 @@ def resolve(op: Op, run: Run) -> list[Op]:
     if isinstance(op, Blocks):
         run.build.check_session(op.session)
         return _by_schema(op)
+    if isinstance(op, ReadTasks):
+        return _resolve_tasks(op, run)
     if isinstance(op, Source):
         return [op]
     if isinstance(op, Union):
@@ -216,6 +219,21 @@ def resolve(op: Op, run: Run) -> list[Op]:
         blocks = list(rebatched(run.collect(parts), op.count, False))
         return _by_schema(Blocks("Repartition", blocks, run.build.state.id, fixed=True))
     return [with_input(op, part) for part in parts]
+
+
+def _resolve_tasks(op: ReadTasks, run: Run) -> list[Op]:
+    """Its tasks are asked for here, once a run: a source that has none is a plan without parts."""
+    from weir import _tasks
+
+    build = run.build
+    tasks = op.tasks(build.context, build.state.num_cpus)
+    if not tasks:
+        return []
+    made = Blocks(op.name, [_tasks.tasks_batch(tasks, op.name)], build.state.id, fixed=True)
+    call = Call(made, op.spec)
+    if build.state.local_mode:
+        return [LocalRows(lambda: _local(call, run.collect([made]), run))]
+    return [call]
 
 
 def _local(op: Op, batches: Iterator[Batch], run: Run) -> Iterator[Batch]:
@@ -335,6 +353,8 @@ def _has_fixed_blocks(part: Op) -> bool:
     """Whether the user said how many blocks there are, or how large: then what functions make of one is one, too."""
     source, *steps = chain(part)
     if (isinstance(source, Range) and source.blocks) or (isinstance(source, Blocks) and source.fixed):
+        return True
+    if isinstance(source, ReadTasks):
         return True
     return any(isinstance(step, ReadBlocks) for step in steps)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from weir import _plan
-from weir._plan import Blocks, Call, Limit, Op, Repartition, RepartitionRows, Source, Step, Union
+from weir._plan import Blocks, Call, Limit, Op, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
     from weir.context import DataContext
@@ -186,13 +186,13 @@ def _stage_numbers(names: list[list[Op]], stages: list[dict[str, Any]]) -> list[
     for group in names:
         mine: list[int] = []
         for op in group:
-            if isinstance(op, Call):
-                at += 1
+            if isinstance(op, (Call, ReadTasks)):
+                at += 2 if isinstance(op, ReadTasks) else 1  # what hands its tasks out is a stage, too
                 native = False
             elif not native:
                 at += 1
                 native = True
-            if at >= len(stages) or (stages[at]["name"] == "native") == isinstance(op, Call):
+            if at >= len(stages) or (stages[at]["name"] == "native") == isinstance(op, (Call, ReadTasks)):
                 return None
             if at not in mine:
                 mine.append(at)

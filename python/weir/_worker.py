@@ -63,6 +63,8 @@ class Function:
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
         self.loop: Any = None
         self.rows = (0, 0)
+        self.task = 0  # the number of the task, which a write is told
+        self.call_numbered = fn
         if args:
             self.call: Callable[[Any], Any] = lambda value: fn(value, *args, **kwargs)
         elif kwargs:
@@ -135,8 +137,20 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
     for its columns' sake."""
     if batch.num_rows == 0:
         return
-    results = _apply_batches(function, batch) if function.kind == "map_batches" else _apply_rows(function, batch)
+    if function.kind == "write":
+        yield function.call_numbered(batch, function.task)
+        return
+    if function.kind == "read":
+        results = _apply_read(function, batch)
+    else:
+        results = _apply_batches(function, batch) if function.kind == "map_batches" else _apply_rows(function, batch)
     yield from _merged(results)
+
+
+def _apply_read(function: Function, batch: Batch) -> Iterator[Batch]:
+    for number, row in enumerate(batch.rows()):
+        function.rows = (number, number)
+        yield from function.call(row["task"])
 
 
 def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
@@ -486,6 +500,7 @@ def main() -> None:
 def run_task(worker: Any, function: Function, task: Any) -> None:
     """One task, from its rows to its answer."""
     batch = task.batch
+    function.task = task.number
     del task
     count = batch.num_rows
     function.rows = (0, max(0, count - 1))

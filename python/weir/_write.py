@@ -42,6 +42,13 @@ def _count(value: Any, what: str) -> int | None:
     return int(value)
 
 
+def _rows_min(method: str, rows: Any, older: Any) -> int | None:
+    """min_rows_per_file, or what was its name before."""
+    if older is not None:
+        warnings.warn("`num_rows_per_file` is deprecated: use `min_rows_per_file`.", DeprecationWarning, stacklevel=4)
+    return _count(rows if rows is not None else older, "min_rows_per_file")
+
+
 def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     """What write_parquet, write_csv and write_json do. `arguments`: locals() of the one that was called."""
     method = f"write_{kind}"
@@ -58,9 +65,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         raise AssertionError
     target = os.path.abspath(plain_path(arguments["path"]))
     mode = _mode(method, arguments["mode"])
-    if get("num_rows_per_file") is not None:
-        warnings.warn("`num_rows_per_file` is deprecated: use `min_rows_per_file`.", DeprecationWarning, stacklevel=3)
-    rows_min = _count(get("min_rows_per_file") or get("num_rows_per_file"), "min_rows_per_file")
+    rows_min = _rows_min(method, get("min_rows_per_file"), get("num_rows_per_file"))
     rows_max = _count(get("max_rows_per_file"), "max_rows_per_file")
     if rows_min is not None and rows_max is not None and rows_min > rows_max:
         raise ValueError(f"min_rows_per_file ({rows_min}) cannot be greater than max_rows_per_file ({rows_max})")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _plan, _run
+from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._transform import Transforms
@@ -44,7 +45,7 @@ class SaveMode(str, enum.Enum):
     UPSERT = "upsert"
 
 
-class Dataset(Transforms, Legacy):
+class Dataset(Transforms, Conversions, Legacy):
     """Rows that are read, transformed and handed out in a stream.
 
     Made by weir.range, weir.read_parquet and the like.
@@ -243,6 +244,8 @@ class Dataset(Transforms, Legacy):
         for op in _plan.walk(self._op):
             if isinstance(op, Read):
                 found.update(dict.fromkeys(op.files()))
+            elif isinstance(op, _plan.ReadTasks):
+                found.update(dict.fromkeys(op.input_files(self._context)))
         return list(found)
 
     # ---- consuming: aggregates ----

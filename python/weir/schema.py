@@ -56,7 +56,8 @@ class Schema:
                 import pyarrow
             except ImportError:
                 return self
-            self._arrow = pyarrow.schema(self._batch)
+            # Whether a column may hold nulls is the engine's knowledge of these rows, not a promise about others.
+            self._arrow = pyarrow.schema([field.with_nullable(True) for field in pyarrow.schema(self._batch)])
         return self._arrow
 
     def __arrow_c_schema__(self) -> object:

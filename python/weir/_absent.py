@@ -1,0 +1,86 @@
+"""Readers, writers and conversions of Ray Data that weir does not have: each says so, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_OWN = "read the files with a FileBasedDatasource of your own (docs/extending.md), or with read_binary_files and map"
+_SINK = "write with a Datasink of your own (docs/extending.md)"
+_SERVICE = "it needs a service that weir does not talk to: read with a Datasource of your own (docs/extending.md)"
+_CLUSTER = "it hands blocks to another library's cluster: go through to_arrow, to_pandas, from_arrow or from_pandas"
+
+READERS = {
+    "from_daft": _CLUSTER,
+    "from_dask": _CLUSTER,
+    "from_mars": _CLUSTER,
+    "from_modin": _CLUSTER,
+    "from_spark": _CLUSTER,
+    "read_audio": _OWN,
+    "read_avro": _OWN,
+    "read_bigquery": _SERVICE,
+    "read_clickhouse": _SERVICE,
+    "read_databricks_tables": _SERVICE,
+    "read_delta": "the table's Parquet files can be read with read_parquet",
+    "read_delta_sharing_tables": _SERVICE,
+    "read_hudi": "the table's Parquet files can be read with read_parquet",
+    "read_iceberg": "the table's Parquet files can be read with read_parquet",
+    "read_images": _OWN,
+    "read_kafka": _SERVICE,
+    "read_lance": _OWN,
+    "read_lerobot": _OWN,
+    "read_mcap": _OWN,
+    "read_mongo": _SERVICE,
+    "read_orc": _OWN,
+    "read_snowflake": _SERVICE,
+    "read_tfrecords": _OWN,
+    "read_unity_catalog": _SERVICE,
+    "read_videos": _OWN,
+    "read_webdataset": _OWN,
+    "read_zarr": _OWN,
+}
+
+WRITERS = {
+    "to_daft": _CLUSTER,
+    "to_dask": _CLUSTER,
+    "to_mars": _CLUSTER,
+    "to_modin": _CLUSTER,
+    "to_spark": _CLUSTER,
+    "write_bigquery": _SINK,
+    "write_clickhouse": _SINK,
+    "write_delta": _SINK,
+    "write_iceberg": _SINK,
+    "write_images": _SINK,
+    "write_kafka": _SINK,
+    "write_lance": _SINK,
+    "write_mongo": _SINK,
+    "write_orc": _SINK,
+    "write_snowflake": _SINK,
+    "write_tfrecords": _SINK,
+    "write_turbopuffer": _SINK,
+    "write_webdataset": _SINK,
+}
+
+
+def refusing(name: str, advice: str, is_method: bool) -> Callable[..., Any]:
+    """A function of that name that raises.
+
+    >>> refusing("read_images", "look elsewhere", False)("in/")
+    Traceback (most recent call last):
+    ...
+    NotImplementedError: weir has no read_images: look elsewhere
+    """
+
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"weir has no {name}: {advice}")
+
+    refused.__name__ = refused.__qualname__ = name
+    refused.__doc__ = f"Not there: {advice}."
+    return refused
+
+
+def __getattr__(name: str) -> Any:
+    if name in READERS:
+        globals()[name] = refusing(name, READERS[name], False)
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

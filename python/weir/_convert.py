@@ -1,0 +1,164 @@
+"""What Dataset inherits for sinks of one's own, databases and arrays, and for handing its blocks out as objects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from weir import _absent
+
+if TYPE_CHECKING:
+    from weir._plan import Op
+    from weir._run import Run
+    from weir.context import DataContext
+    from weir.dataset import MaterializedDataset
+    from weir.datasource import Datasink, FilenameProvider
+
+
+class Conversions:
+    """write_datasink and what is made of it; to_*_refs."""
+
+    _op: Op
+    _context: DataContext
+    _uuid: str
+    _last_run: Run | None
+
+    if TYPE_CHECKING:
+
+        def _new_run(self, op: Op | None = None) -> Run: ...
+
+        def materialize(self) -> MaterializedDataset: ...
+
+    def write_datasink(
+        self, datasink: Datasink[Any], *, ray_remote_args: dict[str, Any] | None = None, concurrency: int | None = None
+    ) -> None:
+        """Writes to a sink of one's own: its write() runs in worker processes, the rest of it here.
+
+        >>> import weir
+        >>> from weir.datasource import DummyOutputDatasink
+        >>> sink = DummyOutputDatasink()
+        >>> weir.range(10).write_datasink(sink)
+        >>> sink.rows_written
+        10
+        """
+        from weir import _sinks
+
+        _sinks.write(self, datasink, ray_remote_args, concurrency)  # type: ignore[arg-type]
+
+    def write_numpy(
+        self,
+        path: str,
+        *,
+        column: str,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: FilenameProvider | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: Any = "append",
+    ) -> None:
+        """Writes one column as .npy files: an array for each block.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(4).write_numpy(folder, column="id")
+        >>> sorted(row["data"] for row in weir.read_numpy(folder).take_all())
+        [0, 1, 2, 3]
+        """
+        from weir import _write
+        from weir.datasource.arrays import NumpyDatasink
+
+        sink = NumpyDatasink(
+            path,
+            column,
+            filesystem=filesystem,
+            try_create_dir=try_create_dir,
+            open_stream_args=arrow_open_stream_args,
+            filename_provider=filename_provider,
+            dataset_uuid=self._uuid[:22],
+            min_rows_per_file=_write._rows_min("write_numpy", min_rows_per_file, num_rows_per_file),
+            mode=_write._mode("write_numpy", mode),
+        )
+        self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
+
+    def write_sql(
+        self,
+        sql: str,
+        connection_factory: Callable[[], Any],
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """Writes rows to a database with a statement, whose places take the columns in order. Each task is a transaction; a
+        database with one writer, such as SQLite, is best written with concurrency=1.
+
+        >>> import os, sqlite3, tempfile, weir
+        >>> path = os.path.join(tempfile.mkdtemp(), "a.db")
+        >>> _ = sqlite3.connect(path).execute("CREATE TABLE number (id)")
+        >>> weir.range(3).write_sql("INSERT INTO number VALUES (?)", lambda: sqlite3.connect(path), concurrency=1)
+        >>> sqlite3.connect(path).execute("SELECT sum(id) FROM number").fetchone()
+        (3,)
+        """
+        from weir.datasource.sql import SQLDatasink
+
+        self.write_datasink(SQLDatasink(sql, connection_factory), ray_remote_args=ray_remote_args, concurrency=concurrency)
+
+    # ---- blocks as objects ----
+
+    def to_arrow_refs(self) -> list[Any]:
+        """A reference to a pyarrow.Table for each block.
+
+        >>> import weir
+        >>> [weir.get(ref).num_rows for ref in weir.range(10).repartition(2).to_arrow_refs()]
+        [5, 5]
+        """
+        from weir import _formats
+
+        return self._refs(_formats.to_arrow)
+
+    def to_pandas_refs(self) -> list[Any]:
+        """A reference to a DataFrame for each block.
+
+        >>> import weir
+        >>> [len(weir.get(ref)) for ref in weir.range(10).repartition(2).to_pandas_refs()]
+        [5, 5]
+        """
+        from weir import _formats
+
+        arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
+        return self._refs(lambda batch: _formats.to_pandas(batch, arrow_backed))
+
+    def to_numpy_refs(self, *, column: str | None = None) -> list[Any]:
+        """A reference to an array, or a dict of arrays, for each block.
+
+        >>> import weir
+        >>> [weir.get(ref).tolist() for ref in weir.range(4).repartition(2).to_numpy_refs(column="id")]
+        [[0, 1], [2, 3]]
+        """
+
+        def arrays(batch: Any) -> Any:
+            if column is None:
+                return batch.numpy()
+            if column not in batch.names:
+                raise ValueError(f"Cannot find column {column}, available columns: {batch.names}")
+            return batch.select([column]).numpy()[column]
+
+        return self._refs(arrays)
+
+    def _refs(self, made: Callable[[Any], Any]) -> list[Any]:
+        import weir
+        from weir import _run
+
+        return [weir.put(made(_run.as_batch(block))) for block in self.materialize()._blocks()]
+
+
+for _name, _advice in _absent.WRITERS.items():
+    setattr(Conversions, _name, _absent.refusing(_name, _advice, True))
+
+
+def write_name() -> str:
+    """A text for the files of one write."""
+    return os.urandom(16).hex()

@@ -1,0 +1,704 @@
+"""Blocks as sources and sinks of one's own see them: pyarrow Tables or pandas DataFrames, and what can be done with either.
+
+>>> import pyarrow as pa
+>>> block = BlockAccessor.for_block(pa.table({"a": [1, 2, 3]}))
+>>> block.num_rows(), block.to_numpy("a"), list(block.iter_rows(True))[0]
+(3, array([1, 2, 3]), {'a': 1})
+
+The engine keeps batches; a block is made of one without a copy where the memory allows it.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Union
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+    from weir._weir import Batch
+
+Block = Union["pyarrow.Table", "pandas.DataFrame"]
+BlockColumn = Union["pyarrow.ChunkedArray", "pyarrow.Array", "pandas.Series"]
+DataBatch = Union["pyarrow.Table", "pandas.DataFrame", dict[str, Any]]
+BatchColumn = Any
+DataBatchColumn = Any
+CallableClass = type
+UserDefinedFunction = Any
+VALID_BATCH_FORMATS = ["pandas", "pyarrow", "numpy", None]
+DEFAULT_BATCH_FORMAT = "numpy"
+
+
+class BlockType(enum.Enum):
+    """What a block is."""
+
+    ARROW = "arrow"
+    PANDAS = "pandas"
+
+
+class BatchFormat(str, enum.Enum):
+    """What functions may be given."""
+
+    ARROW = "pyarrow"
+    PANDAS = "pandas"
+    NUMPY = "numpy"
+
+
+@dataclass(frozen=True)
+class TaskExecWorkerStats:
+    """How a task went, as its worker saw it."""
+
+    task_wall_time_s: float
+    max_uss_bytes: int | None = None
+    custom_op_stats: list[Any] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class BlockExecStats:
+    """How the making of a block went."""
+
+    task_idx: int | None = None
+    node_id: str = "local"
+    start_time_s: float | None = None
+    end_time_s: float | None = None
+    wall_time_s: float | None = None
+    block_transform_time_s: float | None = 0
+    input_prep_time_s: float | None = None
+    function_body_time_s: float | None = None
+    output_build_time_s: float | None = None
+    stage_time_s: tuple[float, ...] | None = None
+    block_ser_time_s: float | None = None
+    cpu_time_s: float | None = None
+
+    @staticmethod
+    def builder() -> _ExecStatsBuilder:
+        """Measures from now on.
+
+        >>> BlockExecStats.builder().build().wall_time_s >= 0
+        True
+        """
+        return _ExecStatsBuilder()
+
+
+class _ExecStatsBuilder:
+    def __init__(self) -> None:
+        self._start, self._start_cpu = time.perf_counter(), time.process_time()
+
+    def build(self, **fields: Any) -> BlockExecStats:
+        """The figures up to now."""
+        end = time.perf_counter()
+        return BlockExecStats(
+            start_time_s=self._start,
+            end_time_s=end,
+            wall_time_s=end - self._start,
+            cpu_time_s=time.process_time() - self._start_cpu,
+            **fields,
+        )
+
+
+@dataclass(frozen=True)
+class BlockStats:
+    """How much a block holds."""
+
+    num_rows: int | None
+    size_bytes: int | None
+    exec_stats: BlockExecStats | None
+    task_exec_stats: TaskExecWorkerStats | None = field(default=None)
+
+    def __post_init__(self) -> None:
+        if self.size_bytes is not None and not isinstance(self.size_bytes, int):
+            raise AssertionError(f"size_bytes is an int or None, not {self.size_bytes!r}")
+
+
+@dataclass(frozen=True, init=False)
+class BlockMetadata(BlockStats):
+    """What is known of a block before it is read: None where it is not.
+
+    >>> BlockMetadata(num_rows=10, size_bytes=80, input_files=["a.csv"], exec_stats=None).input_files
+    ('a.csv',)
+    """
+
+    input_files: tuple[str, ...] | None = field(default=None)
+
+    def __init__(
+        self,
+        num_rows: int | None,
+        size_bytes: int | None,
+        exec_stats: Any = None,
+        task_exec_stats: Any = None,
+        input_files: Sequence[str] | None = None,
+        schema: Any = None,
+    ) -> None:
+        # `schema`: older sources give it here; blocks say themselves what they are.
+        for name, value in (
+            ("num_rows", num_rows),
+            ("size_bytes", size_bytes),
+            ("exec_stats", exec_stats),
+            ("task_exec_stats", task_exec_stats),
+            ("input_files", tuple(input_files) if input_files is not None else None),
+        ):
+            object.__setattr__(self, name, value)
+        self.__post_init__()
+
+    def to_stats(self) -> BlockStats:
+        """Without the files."""
+        return BlockStats(**{f.name: getattr(self, f.name) for f in fields(BlockStats)})
+
+
+@dataclass(frozen=True, init=False)
+class BlockMetadataWithSchema(BlockMetadata):
+    """With the block's columns."""
+
+    schema: Any = None
+
+    def __init__(
+        self,
+        num_rows: int | None,
+        size_bytes: int | None,
+        exec_stats: Any = None,
+        task_exec_stats: Any = None,
+        input_files: Sequence[str] | None = None,
+        schema: Any = None,
+    ) -> None:
+        super().__init__(num_rows, size_bytes, exec_stats, task_exec_stats, input_files)
+        object.__setattr__(self, "schema", schema)
+
+    @staticmethod
+    def from_metadata(metadata: BlockMetadata, schema: Any = None) -> BlockMetadataWithSchema:
+        """The same with a schema."""
+        return BlockMetadataWithSchema(
+            metadata.num_rows, metadata.size_bytes, metadata.exec_stats, metadata.task_exec_stats, metadata.input_files, schema
+        )
+
+    @staticmethod
+    def from_block(block: Block, block_exec_stats: Any = None, task_exec_stats: Any = None) -> BlockMetadataWithSchema:
+        """What a block says of itself."""
+        accessor = BlockAccessor.for_block(block)
+        metadata = accessor.get_metadata(block_exec_stats=block_exec_stats, task_exec_stats=task_exec_stats)
+        return BlockMetadataWithSchema.from_metadata(metadata, accessor.schema())
+
+    @property
+    def metadata(self) -> BlockMetadata:
+        """Without the schema."""
+        return BlockMetadata(self.num_rows, self.size_bytes, self.exec_stats, self.task_exec_stats, self.input_files)
+
+
+class BlockAccessor:
+    """What can be done with a block, whichever kind it is. Made by for_block.
+
+    >>> import pandas as pd
+    >>> BlockAccessor.for_block(pd.DataFrame({"a": [1, 2]})).slice(0, 1)["a"].tolist()
+    [1]
+    """
+
+    _block: Any
+
+    def __init__(self, block: Any) -> None:
+        self._block = block
+        self._made: Batch | None = None
+
+    # ---- making ----
+
+    @staticmethod
+    def for_block(block: Any) -> BlockAccessor:
+        """For a pyarrow.Table or RecordBatch, a pandas.DataFrame, or the bytes of an Arrow IPC stream."""
+        pandas_module, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+        if pandas_module is not None and isinstance(block, pandas_module.DataFrame):
+            return PandasBlockAccessor(block)
+        if arrow is not None and isinstance(block, (arrow.Table, arrow.RecordBatch)):
+            return ArrowBlockAccessor(block if isinstance(block, arrow.Table) else arrow.Table.from_batches([block]))
+        if isinstance(block, bytes):
+            import pyarrow as pa
+
+            return ArrowBlockAccessor(pa.ipc.open_stream(pa.py_buffer(block)).read_all())
+        if isinstance(block, list):
+            raise ValueError(
+                f"Error validating {_short(block)}: Standalone Python objects are not allowed. To use Python objects in a "
+                "dataset, wrap them in a dict of numpy arrays, e.g., return `{'item': batch}` instead of just `batch`."
+            )
+        if type(block).__module__ == "weir._weir" and type(block).__name__ == "Batch":
+            return _BatchAccessor(block)
+        raise TypeError(f"Not a block type: {_short(block)} ({type(block)})")
+
+    @classmethod
+    def batch_to_block(cls, batch: Any, block_type: BlockType | None = None) -> Any:
+        """A block of what users have: a dict of arrays, a DataFrame, a Table.
+
+        >>> BlockAccessor.batch_to_block({"a": [1, 2]}).num_rows
+        2
+        """
+        if _is_array(batch):
+            raise ValueError(
+                f"Error validating {_short(batch)}: Standalone numpy arrays are not allowed. Return a dict of field -> array, "
+                "e.g., `{'data': array}` instead of `array`."
+            )
+        pandas_module = sys.modules.get("pandas")
+        if pandas_module is not None and isinstance(batch, pandas_module.DataFrame):
+            return batch if block_type is BlockType.PANDAS else cls.for_block(batch).to_arrow()
+        if isinstance(batch, Mapping):
+            return cls.batch_to_pandas_block(batch) if block_type is BlockType.PANDAS else cls.batch_to_arrow_block(batch)
+        return batch
+
+    @classmethod
+    def batch_to_arrow_block(cls, batch: Mapping[str, Any]) -> pyarrow.Table:
+        """A Table of a dict of columns."""
+        from weir import _formats
+
+        return to_table(_formats.from_result(dict(batch))) if batch else _empty_table()
+
+    @classmethod
+    def batch_to_pandas_block(cls, batch: Mapping[str, Any]) -> pandas.DataFrame:
+        """A DataFrame of a dict of columns."""
+        import pandas as pd
+
+        made = {}
+        for name, column in batch.items():
+            made[name] = pd.Series(list(column) if getattr(column, "ndim", 1) > 1 else column)
+        return pd.DataFrame(made)
+
+    @staticmethod
+    def builder() -> Any:
+        """Puts rows and blocks together to one block.
+
+        >>> made = BlockAccessor.builder()
+        >>> made.add({"a": 1}); made.add({"a": 2})
+        >>> made.build().num_rows
+        2
+        """
+        return BlockBuilder()
+
+    # ---- asking ----
+
+    def _batch(self) -> Batch:
+        from weir import _formats, _run
+
+        if self._made is None:
+            batches = _formats.from_result(self._block)
+            self._made = _run.joined(batches) if batches else None
+            if self._made is None:
+                from weir._weir import batch_from_columns
+
+                self._made = batch_from_columns({}, num_rows=self.num_rows())
+        return self._made
+
+    def num_rows(self) -> int:
+        """How many rows."""
+        raise NotImplementedError
+
+    def size_bytes(self) -> int:
+        """How many bytes, about."""
+        raise NotImplementedError
+
+    def schema(self) -> Any:
+        """The columns and their types."""
+        raise NotImplementedError
+
+    def column_names(self) -> list[str]:
+        """The columns' names."""
+        raise NotImplementedError
+
+    def block_type(self) -> BlockType:
+        """Which kind it is."""
+        raise NotImplementedError
+
+    def get_metadata(
+        self, input_files: Sequence[str] | None = None, block_exec_stats: Any = None, task_exec_stats: Any = None
+    ) -> BlockMetadata:
+        """Rows and bytes of it."""
+        return BlockMetadata(self.num_rows(), self.size_bytes(), block_exec_stats, task_exec_stats, input_files)
+
+    def iter_rows(self, public_row_format: bool = True) -> Iterator[dict[str, Any]]:
+        """The rows, as dicts."""
+        batch = self._batch()
+        for first in range(0, batch.num_rows, 4096):
+            yield from batch.rows(first, min(first + 4096, batch.num_rows))
+
+    # ---- other forms ----
+
+    def to_block(self) -> Any:
+        """The block itself."""
+        return self._block
+
+    def to_default(self) -> Any:
+        """The block itself."""
+        return self._block
+
+    def to_arrow(self) -> pyarrow.Table:
+        """As a Table."""
+        raise NotImplementedError
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """As a DataFrame."""
+        raise NotImplementedError
+
+    def to_numpy(self, columns: str | Sequence[str] | None = None) -> Any:
+        """One column as an array; several, or all, as a dict of arrays."""
+        names = self.column_names()
+        wanted = [columns] if isinstance(columns, str) else list(columns) if columns is not None else names
+        for name in wanted:
+            if name not in names:
+                raise ValueError(f"Cannot find column {name}, available columns: {names}")
+        arrays = self._batch().select(wanted).numpy()
+        return arrays[columns] if isinstance(columns, str) else arrays
+
+    def to_batch_format(self, batch_format: str | None) -> Any:
+        """As a batch_format says."""
+        if batch_format is None or batch_format in ("default", "native"):
+            return self.to_block()
+        if batch_format not in VALID_BATCH_FORMATS:
+            raise ValueError(f"The batch format must be one of {VALID_BATCH_FORMATS}, got: {batch_format}")
+        return {"pandas": self.to_pandas, "pyarrow": self.to_arrow, "numpy": self.to_numpy}[batch_format]()
+
+    # ---- parts of it ----
+
+    def slice(self, start: int, end: int, copy: bool = False) -> Any:
+        """The rows from `start` to before `end`."""
+        raise NotImplementedError
+
+    def take(self, indices: Any) -> Any:
+        """These rows, in this order."""
+        raise NotImplementedError
+
+    def select(self, columns: Sequence[str | None]) -> Any:
+        """Only these columns."""
+        raise NotImplementedError
+
+    def drop(self, columns: Sequence[str]) -> Any:
+        """Without these columns."""
+        return self.select([name for name in self.column_names() if name not in columns])
+
+    def rename_columns(self, columns_rename: dict[str, str]) -> Any:
+        """With other names."""
+        raise NotImplementedError
+
+    def upsert_column(self, column_name: str, column_data: Any) -> Any:
+        """With this column, in place of one of that name."""
+        raise NotImplementedError
+
+    def fill_column(self, name: str, value: Any) -> Any:
+        """With one value in all rows of a column."""
+        raise NotImplementedError
+
+    def random_shuffle(self, random_seed: int | None) -> Any:
+        """The rows in random order."""
+        import numpy as np
+
+        return self.take(np.random.default_rng(random_seed).permutation(self.num_rows()))
+
+    def zip(self, other: Any) -> Any:
+        """The columns of both; a name that both have gets `_1`."""
+        left, right = self.to_arrow(), BlockAccessor.for_block(other).to_arrow()
+        if left.num_rows != right.num_rows:
+            raise ValueError(f"Cannot zip blocks of {left.num_rows} and {right.num_rows} rows")
+        for name in right.column_names:
+            column, at = right.column(name), 1
+            taken = name
+            while taken in left.column_names:
+                taken, at = f"{name}_{at}", at + 1
+            left = left.append_column(taken, column)
+        return left
+
+    # ---- one column as a number ----
+
+    def _compute(self, on: str, function: str, ignore_nulls: bool, **options: Any) -> Any:
+        import pyarrow.compute as pc
+
+        names = self.column_names()
+        if on not in names:
+            raise ValueError(f"Referencing column '{on}' not present in the schema: {names}")
+        column = self.to_arrow().column(on)
+        if column.null_count and not ignore_nulls:
+            return None
+        return getattr(pc, function)(column, **options).as_py()
+
+    def count(self, on: str, ignore_nulls: bool = False) -> int | None:
+        """How many values a column has."""
+        import pyarrow.compute as pc
+
+        return int(pc.count(self.to_arrow().column(on), mode="only_valid" if ignore_nulls else "all").as_py())
+
+    def sum(self, on: str, ignore_nulls: bool) -> Any:
+        """The sum of a column."""
+        return self._compute(on, "sum", ignore_nulls)
+
+    def min(self, on: str, ignore_nulls: bool) -> Any:
+        """Its smallest value."""
+        return self._compute(on, "min", ignore_nulls)
+
+    def max(self, on: str, ignore_nulls: bool) -> Any:
+        """Its largest value."""
+        return self._compute(on, "max", ignore_nulls)
+
+    def mean(self, on: str, ignore_nulls: bool) -> Any:
+        """Its mean."""
+        return self._compute(on, "mean", ignore_nulls)
+
+    def sum_of_squared_diffs_from_mean(self, on: str, ignore_nulls: bool, mean: Any = None) -> Any:
+        """What the variance is made of."""
+        import pyarrow.compute as pc
+
+        mean = self.mean(on, ignore_nulls) if mean is None else mean
+        if mean is None:
+            return None
+        apart = pc.subtract(self.to_arrow().column(on).cast("double"), float(mean))
+        return pc.sum(pc.multiply(apart, apart)).as_py()
+
+
+class ArrowBlockAccessor(BlockAccessor):
+    """Of a pyarrow.Table."""
+
+    def num_rows(self) -> int:
+        return int(self._block.num_rows)
+
+    def size_bytes(self) -> int:
+        return int(self._block.nbytes)
+
+    def schema(self) -> Any:
+        return self._block.schema
+
+    def column_names(self) -> list[str]:
+        return list(self._block.column_names)
+
+    def block_type(self) -> BlockType:
+        return BlockType.ARROW
+
+    def to_arrow(self) -> pyarrow.Table:
+        return self._block
+
+    def to_pandas(self) -> pandas.DataFrame:
+        from weir import _formats
+
+        pd = _formats._need("pandas", "to_pandas")
+        return _formats.table_to_pandas(self._block, pd)
+
+    def slice(self, start: int, end: int, copy: bool = False) -> Any:
+        part = self._block.slice(start, end - start)
+        if not copy:
+            return part
+        import numpy as np
+
+        return part.take(np.arange(part.num_rows))
+
+    def take(self, indices: Any) -> Any:
+        import pyarrow as pa
+
+        return self._block.take(pa.array(indices, pa.int64()))
+
+    def select(self, columns: Sequence[str | None]) -> Any:
+        if not all(isinstance(c, str) for c in columns):
+            raise ValueError(f"Columns must be a list of column name strings when aggregating on Arrow blocks, but got: {columns}.")
+        return self._block.select(list(columns))
+
+    def rename_columns(self, columns_rename: dict[str, str]) -> Any:
+        return self._block.rename_columns([columns_rename.get(n, n) for n in self._block.column_names])
+
+    def upsert_column(self, column_name: str, column_data: Any) -> Any:
+        import pyarrow as pa
+
+        if not isinstance(column_data, (pa.Array, pa.ChunkedArray)):
+            column_data = self.batch_to_arrow_block({column_name: column_data}).column(0)
+        if column_name in self._block.column_names:
+            return self._block.set_column(self._block.column_names.index(column_name), column_name, column_data)
+        return self._block.append_column(column_name, column_data)
+
+    def fill_column(self, name: str, value: Any) -> Any:
+        import pyarrow as pa
+
+        scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value)
+        return self.upsert_column(name, pa.repeat(scalar, self._block.num_rows))
+
+
+class PandasBlockSchema:
+    """Names and dtypes of a DataFrame."""
+
+    def __init__(self, names: list[str], types: list[Any]) -> None:
+        self.names = names
+        self.types = types
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PandasBlockSchema) and self.names == other.names and self.types == other.types
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.names))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+class PandasBlockAccessor(BlockAccessor):
+    """Of a pandas.DataFrame."""
+
+    def num_rows(self) -> int:
+        return int(self._block.shape[0])
+
+    def size_bytes(self) -> int:
+        return int(self._block.memory_usage(index=True, deep=True).sum())
+
+    def schema(self) -> Any:
+        return PandasBlockSchema(self._block.columns.tolist(), self._block.dtypes.tolist())
+
+    def column_names(self) -> list[str]:
+        return [str(n) for n in self._block.columns]
+
+    def block_type(self) -> BlockType:
+        return BlockType.PANDAS
+
+    def to_arrow(self) -> pyarrow.Table:
+        from weir import _formats
+
+        batches = _formats.from_result(self._block)
+        return to_table(batches) if batches else _empty_table()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        return self._block
+
+    def slice(self, start: int, end: int, copy: bool = False) -> Any:
+        part = self._block[start:end].reset_index(drop=True)
+        return part.copy(deep=True) if copy else part
+
+    def take(self, indices: Any) -> Any:
+        return self._block.take(indices).reset_index(drop=True)
+
+    def select(self, columns: Sequence[str | None]) -> Any:
+        return self._block[list(columns)]
+
+    def rename_columns(self, columns_rename: dict[str, str]) -> Any:
+        return self._block.rename(columns=columns_rename, copy=False)
+
+    def upsert_column(self, column_name: str, column_data: Any) -> Any:
+        return self._block.assign(**{column_name: column_data})
+
+    def fill_column(self, name: str, value: Any) -> Any:
+        return self._block.assign(**{name: value})
+
+
+class _BatchAccessor(BlockAccessor):
+    """Of a batch of the engine: what a sink gets where pyarrow is not installed."""
+
+    def _batch(self) -> Batch:
+        return self._block  # type: ignore[no-any-return]
+
+    def num_rows(self) -> int:
+        return int(self._block.num_rows)
+
+    def size_bytes(self) -> int:
+        return int(self._block.nbytes)
+
+    def schema(self) -> Any:
+        from weir.schema import Schema
+
+        return Schema(self._block)
+
+    def column_names(self) -> list[str]:
+        return list(self._block.names)
+
+    def block_type(self) -> BlockType:
+        return BlockType.ARROW
+
+    def to_arrow(self) -> pyarrow.Table:
+        return to_table([self._block])
+
+    def to_pandas(self) -> pandas.DataFrame:
+        from weir import _formats
+
+        return _formats.to_pandas(self._block)
+
+    def slice(self, start: int, end: int, copy: bool = False) -> Any:
+        return self._block.slice(start, end)
+
+    def take(self, indices: Any) -> Any:
+        return self._block.take(list(indices))
+
+    def select(self, columns: Sequence[str | None]) -> Any:
+        return self._block.select(list(columns))
+
+    def upsert_column(self, column_name: str, column_data: Any) -> Any:
+        from weir._weir import batch_from_columns
+
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            return batch_from_columns({**self._block.numpy(), column_name: column_data}, num_rows=self._block.num_rows)
+        return ArrowBlockAccessor(self.to_arrow()).upsert_column(column_name, column_data)
+
+    def fill_column(self, name: str, value: Any) -> Any:
+        return self.upsert_column(name, [value] * self._block.num_rows)
+
+
+class BlockBuilder:
+    """Puts rows, batches and blocks together.
+
+    >>> made = BlockBuilder()
+    >>> made.add_batch({"a": [1]}); made.add_batch({"a": [2]})
+    >>> made.build().column("a").to_pylist()
+    [1, 2]
+    """
+
+    def __init__(self) -> None:
+        self._rows: list[dict[str, Any]] = []
+        self._batches: list[Batch] = []
+        self._blocks: list[Any] = []
+
+    def add(self, item: Mapping[str, Any]) -> None:
+        """One row."""
+        self._rows.append(dict(item))
+
+    def add_batch(self, batch: Any) -> None:
+        """A batch as functions return them."""
+        self.add_block(BlockAccessor.batch_to_block(batch))
+
+    def add_block(self, block: Any) -> None:
+        """A block."""
+        self._flush()
+        self._blocks.append(block)
+        self._batches.append(BlockAccessor.for_block(block)._batch())
+
+    def _flush(self) -> None:
+        if self._rows:
+            from weir._weir import batch_from_rows
+
+            self._batches.append(batch_from_rows(self._rows))
+            self._blocks.append(None)
+            self._rows = []
+
+    def num_rows(self) -> int:
+        """So far."""
+        return len(self._rows) + sum(b.num_rows for b in self._batches)
+
+    def build(self) -> Any:
+        """All of it as one block."""
+        from weir import _run
+
+        self._flush()
+        if len(self._blocks) == 1 and self._blocks[0] is not None:
+            return self._blocks[0]
+        batches = [b for b in self._batches if b.num_rows] or self._batches[:1]
+        return to_table([_run.joined(batches)]) if batches else _empty_table()
+
+
+def to_table(batches: Sequence[Batch]) -> pyarrow.Table:
+    """Batches of one schema as a Table, tensors as Ray Data's extension types."""
+    from weir import _formats, _run
+
+    return _formats.to_arrow(_run.joined(list(batches)))
+
+
+def _empty_table() -> pyarrow.Table:
+    import pyarrow as pa
+
+    return pa.table({})
+
+
+def _is_array(value: Any) -> bool:
+    np = sys.modules.get("numpy")
+    return np is not None and isinstance(value, np.ndarray)
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else text[:197] + "..."

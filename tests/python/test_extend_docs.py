@@ -1,0 +1,22 @@
+"""The examples of what extends weir run."""
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULES = ["weir._absent", "weir._tasks", "weir.block", "weir.datasink",
+           "weir.datasource._retry", "weir.datasource.arrays", "weir.datasource.datasink", "weir.datasource.datasource",
+           "weir.datasource.file_based_datasource", "weir.datasource.file_datasink", "weir.datasource.file_meta_provider",
+           "weir.datasource.listing", "weir.datasource.partitioning", "weir.datasource.sql"]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings(name):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.failed == 0
