@@ -5,6 +5,10 @@
  * rows after run of rows. A column of DICTIONARY_TYPE grows codes and the distinct values met so far; codes of a vector's
  * dictionary are mapped through a table kept as long as its id stays the same.
  *
+ * Lists of one length of fixed-width values grow as if each list were one wide value, and move into a builder when the first
+ * null comes. For them and for fixed-width columns a reader may write straight into the growing memory (decode_to), which may
+ * be that of a chunk (place): then a value is copied once on its way from the file to where it stays.
+ *
  * Threads: one at a time.
  */
 #include "base/checked.h"
@@ -16,6 +20,7 @@
 struct growing {
 	uint8_t *data;
 	size_t size, capacity;
+	bool is_placed; /* somebody else's memory */
 };
 
 /* The distinct values of one DICTIONARY_TYPE column. */
@@ -36,15 +41,20 @@ struct gather_column {
 	int64_t null_count;
 	bool has_validity;
 	struct weir_builder nested;
+	bool in_builder; /* lists of one length: a null came */
+	uint64_t row_bytes;
 	struct distinct distinct;
 };
 
 struct weir_gather {
 	struct weir_account *account;
 	struct weir_schema *schema;
-	int64_t row_count;
+	int64_t row_count, rows_expected;
 	struct gather_column *columns;
 };
+
+/* Gathered rows of this many bytes are a sign that those expected will come. */
+enum { EXPECT_BYTES = 64 << 10 };
 
 static int grow(struct weir_gather *gather, struct growing *buffer, size_t size, struct weir_error *err)
 {
@@ -55,9 +65,16 @@ static int grow(struct weir_gather *gather, struct growing *buffer, size_t size,
 		return WEIR_OK;
 	capacity = buffer->capacity * 2 > size ? buffer->capacity * 2 : size;
 	capacity = weir_round_up(capacity < 256 ? 256 : capacity, 64);
-	data = weir_realloc(gather->account, buffer->data, buffer->capacity, capacity, err);
+	if (buffer->is_placed) {
+		data = weir_alloc(gather->account, capacity, err);
+		if (data)
+			memcpy(data, buffer->data, buffer->size);
+	} else {
+		data = weir_realloc(gather->account, buffer->data, buffer->capacity, capacity, err);
+	}
 	if (!data)
 		return err->code;
+	buffer->is_placed = false;
 	buffer->data = data;
 	buffer->capacity = capacity;
 	return WEIR_OK;
@@ -65,8 +82,21 @@ static int grow(struct weir_gather *gather, struct growing *buffer, size_t size,
 
 static void growing_release(struct weir_gather *gather, struct growing *buffer)
 {
-	weir_free(gather->account, buffer->data, buffer->capacity);
+	if (!buffer->is_placed)
+		weir_free(gather->account, buffer->data, buffer->capacity);
 	*buffer = (struct growing){0};
+}
+
+/* Room for `count` more rows of a column that has row_bytes, or for all that are expected. */
+static int grow_rows(struct weir_gather *gather, struct gather_column *it, uint32_t count, struct weir_error *err)
+{
+	size_t size = it->values.size + (size_t)it->row_bytes * count, expected;
+
+	if (size > it->values.capacity && size >= EXPECT_BYTES &&
+	    !weir_mul_overflows((size_t)gather->rows_expected, (size_t)it->row_bytes, &expected) && expected > size &&
+	    expected <= PTRDIFF_MAX / 2)
+		size = expected;
+	return grow(gather, &it->values, size, err);
 }
 
 /* Puts `count` bits at bit position `at` of the buffer, whose bits past `at` are then unspecified but in its capacity. */
@@ -132,8 +162,8 @@ static bool validity_of(const struct weir_column *column, const struct weir_sele
 	return bits_count(scratch, selection->count) != selection->count;
 }
 
-static int validity_append(struct weir_gather *gather, struct gather_column *it, const uint64_t *valid, uint32_t count,
-			   struct weir_error *err)
+static int validity_append(struct weir_gather *gather, struct gather_column *it, int64_t at, const uint64_t *valid,
+			   uint32_t count, struct weir_error *err)
 {
 	uint64_t ones[WEIR_VECTOR_ROWS / 64];
 	int code = WEIR_OK;
@@ -141,7 +171,7 @@ static int validity_append(struct weir_gather *gather, struct gather_column *it,
 	if (!valid && !it->has_validity)
 		return WEIR_OK;
 	if (!it->has_validity) {
-		size_t size = ((size_t)gather->row_count + 63) / 64 * 8;
+		size_t size = ((size_t)at + 63) / 64 * 8;
 
 		code = grow(gather, &it->validity, size + 8, err);
 		if (code)
@@ -155,7 +185,7 @@ static int validity_append(struct weir_gather *gather, struct gather_column *it,
 	} else {
 		it->null_count += count - bits_count(valid, count);
 	}
-	return bits_append(gather, &it->validity, gather->row_count, valid, count, err);
+	return bits_append(gather, &it->validity, at, valid, count, err);
 }
 
 static int push_fixed(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
@@ -168,7 +198,7 @@ static int push_fixed(struct weir_gather *gather, struct gather_column *it, cons
 	const uint8_t *values = column->values;
 	const uint32_t *codes = column->values;
 	uint8_t *out;
-	int code = grow(gather, &it->values, it->values.size + size, err);
+	int code = grow_rows(gather, it, selection->count, err);
 
 	if (code)
 		return code;
@@ -204,7 +234,7 @@ static int push_fixed(struct weir_gather *gather, struct gather_column *it, cons
 	return WEIR_OK;
 }
 
-static int push_bits(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+static int push_bits(struct weir_gather *gather, struct gather_column *it, int64_t at, const struct weir_column *column,
 		     const struct weir_selection *selection, struct weir_error *err)
 {
 	uint64_t scratch[WEIR_VECTOR_ROWS / 64];
@@ -229,7 +259,7 @@ static int push_bits(struct weir_gather *gather, struct gather_column *it, const
 		weir_vector_kernels()->gather_bits(scratch, bits, selection->rows, selection->count);
 		bits = scratch;
 	}
-	return bits_append(gather, &it->values, gather->row_count, bits, selection->count, err);
+	return bits_append(gather, &it->values, at, bits, selection->count, err);
 }
 
 static inline const struct weir_view *view_at(const struct weir_column *column, uint32_t row)
@@ -289,6 +319,59 @@ static int push_bytes(struct weir_gather *gather, struct gather_column *it, cons
 	it->values.size += count * width;
 	it->bytes.size = at;
 	return WEIR_OK;
+}
+
+static bool may_have_nulls(const struct weir_array *array)
+{
+	return array->buffers[0].data && array->null_count != 0;
+}
+
+/* Lists of one length without nulls, as wide values. *done false: a null is among them, and nothing was pushed. */
+static int push_lists(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
+		      const struct weir_selection *selection, bool *done, struct weir_error *err)
+{
+	const struct weir_array *lists = column->nested, *items = lists ? lists->children[0] : NULL;
+	int64_t size = it->type->list_size;
+	const uint8_t *values;
+	uint32_t run;
+	uint8_t *out;
+	int code;
+
+	*done = false;
+	if (column->form != WEIR_FLAT || column->validity || may_have_nulls(lists) || may_have_nulls(items))
+		return WEIR_OK;
+	code = grow_rows(gather, it, selection->count, err);
+	if (code)
+		return code;
+	values = items->buffers[1].data +
+		 (uint64_t)(items->offset + (lists->offset + column->nested_offset) * size) * items->type->byte_width;
+	out = it->values.data + it->values.size;
+	for (uint32_t k = 0; k < selection->count; k += run, out += run * it->row_bytes) {
+		uint32_t row = selection->rows ? selection->rows[k] : k;
+
+		run = selection->rows ? 1 : selection->count;
+		while (k + run < selection->count && selection->rows[k + run] == row + run)
+			run++;
+		memcpy(out, values + row * it->row_bytes, run * it->row_bytes);
+	}
+	it->values.size += selection->count * it->row_bytes;
+	*done = true;
+	return WEIR_OK;
+}
+
+/* A null has come among lists of one length. */
+static int lists_to_builder(struct weir_gather *gather, struct gather_column *it, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (size_t at = 0; !code && at < it->values.size; at += it->row_bytes) {
+		code = weir_builder_fixed(&it->nested.children[0], it->values.data + at, it->type->list_size, err);
+		if (!code)
+			code = weir_builder_list_end(&it->nested, err);
+	}
+	growing_release(gather, &it->values);
+	it->in_builder = true;
+	return code;
 }
 
 static int push_nested(struct gather_column *it, const struct weir_column *column,
@@ -484,32 +567,62 @@ static int push_dictionary(struct weir_gather *gather, struct gather_column *it,
 	return is_nested ? weir_builder_settle(&distinct->values, err) : WEIR_OK;
 }
 
-static int push_column(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
-		       const struct weir_selection *selection, struct weir_error *err)
+/* Rows from number `at` of the batch on. */
+static int push_column(struct weir_gather *gather, struct gather_column *it, int64_t at,
+		       const struct weir_column *column, const struct weir_selection *selection, struct weir_error *err)
 {
 	uint64_t scratch[WEIR_VECTOR_ROWS / 64];
 	const uint64_t *valid = NULL;
-	int code;
+	bool done = false;
+	int code = WEIR_OK;
 
 	if (it->type->layout == WEIR_LAYOUT_NULL)
 		return WEIR_OK;
-	if (it->type->id != WEIR_DICTIONARY_TYPE && it->value_type->layout == WEIR_LAYOUT_NESTED)
-		return push_nested(it, column, selection, err);
+	if (it->type->id != WEIR_DICTIONARY_TYPE && it->value_type->layout == WEIR_LAYOUT_NESTED) {
+		if (it->row_bytes && !it->in_builder)
+			code = push_lists(gather, it, column, selection, &done, err);
+		if (!code && !done && it->row_bytes && !it->in_builder)
+			code = lists_to_builder(gather, it, err);
+		return code || done ? code : push_nested(it, column, selection, err);
+	}
 	if (validity_of(column, selection, scratch))
 		valid = scratch;
-	code = validity_append(gather, it, valid, selection->count, err);
+	code = validity_append(gather, it, at, valid, selection->count, err);
 	if (code)
 		return code;
 	if (it->type->id == WEIR_DICTIONARY_TYPE)
 		return push_dictionary(gather, it, column, selection, valid, err);
 	switch (it->value_type->layout) {
 	case WEIR_LAYOUT_BITS:
-		return push_bits(gather, it, column, selection, err);
+		return push_bits(gather, it, at, column, selection, err);
 	case WEIR_LAYOUT_BYTES:
 		return push_bytes(gather, it, column, selection, valid, err);
 	default:
 		return push_fixed(gather, it, column, selection, err);
 	}
+}
+
+/* Lets the column's source write rows [first, first + count) of the vector where they stay; *done of them. */
+static int push_straight(struct weir_gather *gather, struct gather_column *it, struct weir_vector *vector,
+			 uint32_t column, uint32_t first, uint32_t count, uint32_t *done, struct weir_error *err)
+{
+	struct weir_pending *pending = vector->columns[column].pending;
+	int code;
+
+	*done = 0;
+	if (!it->row_bytes || it->in_builder || vector->columns[column].form != WEIR_UNDECODED || !pending->decode_to)
+		return WEIR_OK;
+	code = grow_rows(gather, it, count, err);
+	if (!code) {
+		code = pending->decode_to(pending, first, count, it->values.data + it->values.size, done, err);
+		weir_vector_blame(vector, code, err);
+	}
+	if (code || !*done)
+		return code;
+	WEIR_ASSERT(*done <= count);
+	it->values.size += it->row_bytes * *done;
+	return it->type->layout == WEIR_LAYOUT_FIXED ? validity_append(gather, it, gather->row_count, NULL, *done, err)
+						     : WEIR_OK;
 }
 
 int weir_gather_new(struct weir_account *account, const struct weir_schema *schema, struct weir_gather **out,
@@ -533,6 +646,7 @@ int weir_gather_new(struct weir_account *account, const struct weir_schema *sche
 
 		it->type = schema->fields[i].type;
 		it->value_type = weir_type_values(it->type);
+		it->row_bytes = weir_type_row_bytes(it->type);
 	}
 	for (uint32_t i = 0; !code && i < schema->field_count; i++) {
 		struct gather_column *it = &gather->columns[i];
@@ -553,19 +667,71 @@ fail:
 
 int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, struct weir_error *err)
 {
-	WEIR_ASSERT(vector->column_count == gather->schema->field_count);
-	for (uint32_t i = 0; i < vector->column_count; i++) {
-		int code = weir_column_decode(vector, i, err);
+	return weir_gather_push_part(gather, vector, 0, vector->selection.count, err);
+}
 
-		if (!code)
-			code = push_column(gather, &gather->columns[i], &vector->columns[i], &vector->selection, err);
+/* Selected rows [begin, begin + count) of one column. */
+static int push_part(struct weir_gather *gather, struct weir_vector *vector, uint32_t column, const uint16_t *rows,
+		     uint32_t begin, uint32_t count, struct weir_error *err)
+{
+	struct gather_column *it = &gather->columns[column];
+	struct weir_vector rest = *vector;
+	uint32_t done = 0;
+	int code = WEIR_OK;
+
+	/* Ascending, so that as many as there are rows between the first and the last are all of them. */
+	if (count && rows[begin + count - 1] - rows[begin] == (int)count - 1)
+		code = push_straight(gather, it, vector, column, rows[begin], count, &done, err);
+	if (code || done == count)
+		return code;
+	/* Decoded for all that are left, since other parts follow. */
+	rest.selection.count -= begin + done;
+	if (vector->selection.rows || begin + done)
+		rest.selection.rows = rows + begin + done;
+	code = weir_column_decode(&rest, column, err);
+	if (code)
+		return code;
+	rest.selection.count = count - done;
+	return push_column(gather, it, gather->row_count + done, &vector->columns[column], &rest.selection, err);
+}
+
+int weir_gather_push_part(struct weir_gather *gather, struct weir_vector *vector, uint32_t begin, uint32_t count,
+			  struct weir_error *err)
+{
+	uint16_t numbers[WEIR_VECTOR_ROWS];
+	const uint16_t *rows = vector->selection.rows;
+
+	WEIR_ASSERT(vector->column_count == gather->schema->field_count);
+	WEIR_ASSERT(begin + count <= vector->selection.count);
+	if (!rows) {
+		for (uint32_t i = 0; i < vector->selection.count; i++)
+			numbers[i] = (uint16_t)i;
+		rows = numbers;
+	}
+	for (uint32_t i = 0; i < vector->column_count; i++) {
+		int code = push_part(gather, vector, i, rows, begin, count, err);
+
 		if (code) {
 			weir_error_at_column(err, gather->schema->fields[i].name);
 			return code;
 		}
 	}
-	gather->row_count += vector->selection.count;
+	gather->row_count += count;
 	return WEIR_OK;
+}
+
+void weir_gather_expect(struct weir_gather *gather, int64_t rows)
+{
+	gather->rows_expected = rows > 0 ? rows : 0;
+}
+
+void weir_gather_place(struct weir_gather *gather, uint32_t column, uint8_t *memory, size_t capacity)
+{
+	struct gather_column *it = &gather->columns[column];
+
+	WEIR_ASSERT(gather->row_count == 0 && it->row_bytes && capacity % 64 == 0);
+	growing_release(gather, &it->values);
+	it->values = (struct growing){.data = memory, .capacity = capacity, .is_placed = true};
 }
 
 int64_t weir_gather_rows(const struct weir_gather *gather)
@@ -620,10 +786,15 @@ static int seal(struct weir_gather *gather, struct growing *from, struct weir_bu
 
 	if (code)
 		return code;
+	memset(from->data + from->size, 0, padded - from->size);
+	if (from->is_placed) {
+		*out = (struct weir_buffer){.data = from->data, .size = from->size};
+		*from = (struct growing){0};
+		return WEIR_OK;
+	}
 	grown = weir_alloc(gather->account, sizeof(*grown), err);
 	if (!grown)
 		return err->code;
-	memset(from->data + from->size, 0, padded - from->size);
 	*grown = (struct grown){.owner = {.refs = 1, .release = grown_release},
 				.account = gather->account,
 				.data = from->data,
@@ -688,8 +859,25 @@ static void column_clear(struct weir_gather *gather, struct gather_column *it)
 	it->distinct.map = NULL;
 	it->distinct.slot_count = it->distinct.map_count = 0;
 	it->distinct.mapped_id = 0;
-	it->has_validity = false;
+	it->has_validity = it->in_builder = false;
 	it->null_count = 0;
+}
+
+/* Lists of one length without nulls, over the grown bytes. */
+static struct weir_array *lists_finish(struct weir_gather *gather, struct gather_column *it, struct weir_error *err)
+{
+	struct weir_array *lists = weir_array_new(gather->account, it->type, err), *items;
+
+	if (!lists)
+		return NULL;
+	items = lists->children[0] = weir_array_new(gather->account, it->type->fields[0].type, err);
+	if (!items || seal(gather, &it->values, &items->buffers[1], err)) {
+		weir_array_unref(lists);
+		return NULL;
+	}
+	lists->length = gather->row_count;
+	items->length = gather->row_count * it->type->list_size;
+	return lists;
 }
 
 static struct weir_array *column_finish(struct weir_gather *gather, struct gather_column *it, struct weir_error *err)
@@ -698,7 +886,8 @@ static struct weir_array *column_finish(struct weir_gather *gather, struct gathe
 	int code = WEIR_OK;
 
 	if (it->type->id != WEIR_DICTIONARY_TYPE && it->type->layout == WEIR_LAYOUT_NESTED)
-		return weir_builder_finish(&it->nested, err);
+		return it->row_bytes && !it->in_builder ? lists_finish(gather, it, err)
+							: weir_builder_finish(&it->nested, err);
 	array = weir_array_new(gather->account, it->type, err);
 	if (!array)
 		return NULL;

@@ -55,6 +55,30 @@ enum weir_number weir_type_number(const struct weir_type *type)
 	}
 }
 
+void weir_vector_blame(const struct weir_vector *vector, int code, struct weir_error *err)
+{
+	if (code && vector->source) {
+		weir_error_at_operator(err, "read");
+		weir_error_at_source(err, vector->source);
+	}
+}
+
+uint64_t weir_type_row_bytes(const struct weir_type *type)
+{
+	uint64_t bytes;
+
+	if (type->id == WEIR_DICTIONARY_TYPE)
+		return 0;
+	if (type->layout == WEIR_LAYOUT_FIXED)
+		return type->byte_width;
+	if (type->id != WEIR_FIXED_LIST || type->list_size <= 0 || type->fields[0].type->id == WEIR_DICTIONARY_TYPE ||
+	    type->fields[0].type->layout != WEIR_LAYOUT_FIXED)
+		return 0;
+	bytes = (uint64_t)type->list_size * type->fields[0].type->byte_width;
+	/* So that no vector's rows overflow anything. */
+	return bytes <= UINT32_MAX ? bytes : 0;
+}
+
 int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err)
 {
 	struct weir_column *it = &vector->columns[column];
@@ -64,11 +88,7 @@ int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_
 	if (it->form != WEIR_UNDECODED)
 		return WEIR_OK;
 	code = it->pending->decode(it->pending, &vector->selection, it, err);
-	/* Whoever asked first is not to blame for what a file holds, nor for the memory that it takes. */
-	if (code && vector->source) {
-		weir_error_at_operator(err, "read");
-		weir_error_at_source(err, vector->source);
-	}
+	weir_vector_blame(vector, code, err);
 	WEIR_ASSERT(code || it->form != WEIR_UNDECODED);
 	return code;
 }

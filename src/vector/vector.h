@@ -83,7 +83,17 @@ struct weir_pending {
 	/* Fills `column` (form, values, validity …) for the selected rows; everything else in it stays. */
 	int (*decode)(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		      struct weir_error *err);
+	/* Straight to where they stay: writes the values of rows [first, first + count), as they lie in an Arrow array, to `out`
+	 * (weir_type_row_bytes a row, no byte more). *done: how many of them, from `first` on; it stops where a row is null, or
+	 * where the usual way is as good. Rows before first + *done are gone then: later calls, of decode too, are for later
+	 * rows alone. NULL: never. */
+	int (*decode_to)(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
+			 struct weir_error *err);
 };
+
+/* Bytes of a row that is not null where every row has as many, in one buffer: FIXED layouts, and lists of one length of
+ * them. 0: others. */
+uint64_t weir_type_row_bytes(const struct weir_type *type);
 
 struct weir_column {
 	const struct weir_type *type; /* may be DICTIONARY_TYPE: then values have its value type */
@@ -108,6 +118,9 @@ struct weir_vector {
 
 /* Decodes an UNDECODED column for the vector's selection; a no-op otherwise. Later narrowing of the selection is fine. */
 int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_error *err);
+/* Whoever asked first is not to blame for what a file holds, nor for the memory that it takes: an error of decoding, if `code`
+ * says there is one, is the read's. */
+void weir_vector_blame(const struct weir_vector *vector, int code, struct weir_error *err);
 int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
 
 /* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes pieces of
@@ -141,6 +154,14 @@ struct weir_gather;
 int weir_gather_new(struct weir_account *account, const struct weir_schema *schema, struct weir_gather **out,
 		    struct weir_error *err);
 int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, struct weir_error *err);
+/* The selected rows from number `begin` on, `count` of them. Parts of a vector are pushed in order. */
+int weir_gather_push_part(struct weir_gather *gather, struct weir_vector *vector, uint32_t begin, uint32_t count,
+			  struct weir_error *err);
+/* About so many rows will come before finish: memory for fixed-width rows is taken at once when the first have come. */
+void weir_gather_expect(struct weir_gather *gather, int64_t rows);
+/* Where the values of a column with weir_type_row_bytes are to lie, `capacity` bytes (a multiple of 64): borrowed until finish
+ * or free, and what finish gives points into it if the rows fitted. Only while the gatherer is empty. */
+void weir_gather_place(struct weir_gather *gather, uint32_t column, uint8_t *memory, size_t capacity);
 int64_t weir_gather_rows(const struct weir_gather *gather);
 uint64_t weir_gather_bytes(const struct weir_gather *gather);
 int weir_gather_finish(struct weir_gather *gather, struct weir_batch **out, struct weir_error *err); /* empties it */

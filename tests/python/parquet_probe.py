@@ -8,7 +8,8 @@ class Read(ctypes.Structure):
     _fields_ = [("path", ctypes.c_char_p), ("columns", ctypes.c_void_p), ("column_count", ctypes.c_uint32),
                 ("every", ctypes.c_uint32), ("phase", ctypes.c_uint32), ("vectors", ctypes.c_uint32),
                 ("bytes_target", ctypes.c_uint64), ("row_begin", ctypes.c_uint64), ("row_end", ctypes.c_uint64),
-                ("predicate", ctypes.c_char_p), ("grant", ctypes.c_int64), ("peak", ctypes.c_void_p)]
+                ("predicate", ctypes.c_char_p), ("grant", ctypes.c_int64), ("peak", ctypes.c_void_p),
+                ("part", ctypes.c_uint32), ("mix", ctypes.c_uint32)]
 
 
 class Stats(ctypes.Structure):
@@ -41,10 +42,10 @@ class Reader:
         self.peak = 0
 
     def __call__(self, path, columns=None, every=1, phase=0, vectors=1, bytes_target=0, rows=None, limit=0,
-                 grant=0, predicate=None):
+                 grant=0, predicate=None, part=0, mix=0):
         peak = ctypes.c_int64()
         what = Read(path=str(path).encode(), every=every, phase=phase, vectors=vectors, bytes_target=bytes_target,
-                    grant=grant, peak=ctypes.addressof(peak), predicate=predicate and predicate.encode())
+                    grant=grant, peak=ctypes.addressof(peak), predicate=predicate and predicate.encode(), part=part, mix=mix)
         if columns is not None:
             numbers = (ctypes.c_uint32 * max(len(columns), 1))(*columns)
             what.columns = ctypes.addressof(numbers)

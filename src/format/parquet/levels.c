@@ -16,10 +16,17 @@
 
 enum { BLOCK = WEIR_VECTOR_ROWS };
 
+/* Another page: nothing of it is known or used. */
+static void page_forget(struct parquet_levels *levels)
+{
+	levels->next = levels->end = levels->decoded = levels->used = 0;
+	levels->is_straight = false;
+	levels->evenness = PARQUET_EVEN_UNKNOWN;
+}
+
 void parquet_levels_rewind(struct parquet_levels *levels)
 {
-	levels->next = levels->end = 0;
-	levels->decoded = levels->used = 0;
+	page_forget(levels);
 	levels->row = 0;
 	levels->is_open = false;
 }
@@ -116,14 +123,57 @@ static int bytes_append(struct parquet_leaf *leaf, struct parquet_levels *levels
 	return WEIR_OK;
 }
 
+int parquet_values_block(struct parquet_leaf *leaf, uint32_t count, const void **out, struct weir_error *err)
+{
+	const struct parquet_leaf_info *info = leaf->info;
+	struct parquet_reader *reader = leaf->reader;
+	uint32_t width = info->width_arrow ? info->width_arrow : (uint32_t)sizeof(struct weir_view);
+	bool handed = leaf->handed, handed_window = leaf->handed_window;
+
+	if (parquet_memory_reserve(reader->account, &leaf->scratch, parquet_values_size(leaf, BLOCK + PARQUET_SLACK),
+				   err) ||
+	    parquet_values_read(leaf, count, leaf->scratch.data, err))
+		return err->code;
+	/* Everything is copied: the vector will not point into the page. */
+	leaf->handed = handed;
+	leaf->handed_window = handed_window;
+	*out = leaf->scratch.data;
+	if (info->type->layout == WEIR_LAYOUT_BITS)
+		return WEIR_OK;
+	if (leaf->values.is_codes) {
+		const uint8_t *from = leaf->dictionary->values.values;
+		const uint32_t *codes = *out;
+
+		if (parquet_memory_reserve(reader->account, &leaf->packed, (BLOCK + PARQUET_SLACK) * (size_t)width,
+					   err))
+			return err->code;
+		for (uint32_t i = 0; i < count; i++)
+			memcpy(leaf->packed.data + (size_t)i * width, from + (size_t)codes[i] * width, width);
+		*out = leaf->packed.data;
+	} else if (info->convert != PARQUET_KEEP) {
+		if (parquet_memory_reserve(reader->account, &leaf->packed, (BLOCK + PARQUET_SLACK) * (size_t)width,
+					   err))
+			return err->code;
+		if (parquet_convert(info, leaf->scratch.data, count, leaf->packed.data, err)) {
+			weir_error_at_column(err, info->path);
+			weir_error_at_offset(err, leaf->page.offset);
+			return err->code;
+		}
+		*out = leaf->packed.data;
+	} else if (info->is_text && !leaf->values.is_checked &&
+		   parquet_views_check(leaf, *out, count, WEIR_NO_ROW, err)) {
+		return err->code;
+	}
+	return WEIR_OK;
+}
+
 /* `count` ≤ BLOCK values of the page, to the end of those of the vector. */
 static int values_append(struct parquet_leaf *leaf, struct parquet_levels *levels, uint32_t count,
 			 struct weir_error *err)
 {
 	const struct parquet_leaf_info *info = leaf->info;
 	struct parquet_reader *reader = leaf->reader;
-	uint32_t width = info->width_arrow ? info->width_arrow : (uint32_t)sizeof(struct weir_view);
-	bool handed = leaf->handed, handed_window = leaf->handed_window;
+	uint32_t width = info->width_arrow;
 	const void *read;
 
 	if (count == 0 || info->convert == PARQUET_ALL_NULL)
@@ -131,6 +181,7 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 	/* As they are in the page, straight to their place. */
 	if (info->convert == PARQUET_KEEP && info->type->layout == WEIR_LAYOUT_FIXED && !leaf->values.is_codes) {
 		size_t room = ((size_t)levels->value_count + count + PARQUET_SLACK) * width;
+		bool handed = leaf->handed, handed_window = leaf->handed_window;
 
 		if (!levels->values.data && levels->values_before > room)
 			room = levels->values_before - PARQUET_PAD;
@@ -142,44 +193,14 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 		leaf->handed_window = handed_window;
 		return WEIR_OK;
 	}
-	if (parquet_memory_reserve(reader->account, &leaf->scratch, parquet_values_size(leaf, BLOCK + PARQUET_SLACK),
-				   err) ||
-	    parquet_values_read(leaf, count, leaf->scratch.data, err))
+	if (parquet_values_block(leaf, count, &read, err))
 		return err->code;
-	/* Everything is copied: the vector will not point into the page. */
-	leaf->handed = handed;
-	leaf->handed_window = handed_window;
-	read = leaf->scratch.data;
 	if (info->type->layout == WEIR_LAYOUT_BITS) {
 		if (grow(leaf, &levels->values, ((size_t)levels->value_count + count) / 8 + 16, err))
 			return err->code;
 		reader->kernels->copy_bits(read, 0, count, (uint64_t *)levels->values.data, levels->value_count);
 		levels->value_count += count;
 		return WEIR_OK;
-	}
-	if (leaf->values.is_codes) {
-		const uint8_t *from = leaf->dictionary->values.values;
-
-		if (parquet_memory_reserve(reader->account, &leaf->packed, (BLOCK + PARQUET_SLACK) * (size_t)width,
-					   err))
-			return err->code;
-		for (uint32_t i = 0; i < count; i++)
-			memcpy(leaf->packed.data + (size_t)i * width,
-			       from + (size_t)((const uint32_t *)read)[i] * width, width);
-		read = leaf->packed.data;
-	} else if (info->convert != PARQUET_KEEP) {
-		if (parquet_memory_reserve(reader->account, &leaf->packed, (BLOCK + PARQUET_SLACK) * (size_t)width,
-					   err))
-			return err->code;
-		if (parquet_convert(info, read, count, leaf->packed.data, err)) {
-			weir_error_at_column(err, info->path);
-			weir_error_at_offset(err, leaf->page.offset);
-			return err->code;
-		}
-		read = leaf->packed.data;
-	} else if (info->is_text && !leaf->values.is_checked &&
-		   parquet_views_check(leaf, read, count, WEIR_NO_ROW, err)) {
-		return err->code;
 	}
 	if (info->type->layout == WEIR_LAYOUT_BYTES)
 		return bytes_append(leaf, levels, read, count, err);
@@ -233,9 +254,10 @@ static int page_open(struct parquet_leaf *leaf, struct parquet_levels *levels, s
 {
 	uint32_t used = levels->used;
 
-	if (leaf->page.bytes)
+	if (leaf->page.bytes && !levels->is_straight)
 		return WEIR_OK;
-	if (parquet_page_load(leaf, err))
+	levels->is_straight = false;
+	if (leaf->page.bytes ? parquet_page_restart(leaf, err) : parquet_page_load(leaf, err))
 		return err->code;
 	levels->next = levels->end = levels->decoded = levels->used = 0;
 	while (levels->used < used) {
@@ -251,12 +273,11 @@ static int page_open(struct parquet_leaf *leaf, struct parquet_levels *levels, s
 	return WEIR_OK;
 }
 
-/* Steps to the next page. */
-static int page_next(struct parquet_leaf *leaf, struct parquet_levels *levels, struct weir_error *err)
+int parquet_levels_page_next(struct parquet_leaf *leaf, struct parquet_levels *levels, struct weir_error *err)
 {
 	if (parquet_page_next(leaf, err))
 		return err->code;
-	levels->next = levels->end = levels->decoded = levels->used = 0;
+	page_forget(levels);
 	if (leaf->page.row_begin >= 0 && leaf->page.row_begin != levels->row + levels->is_open)
 		return parquet_leaf_damaged(leaf, err, "The pages before have other rows than the metadata says.");
 	return WEIR_OK;
@@ -266,7 +287,7 @@ static int page_next(struct parquet_leaf *leaf, struct parquet_levels *levels, s
 static int entry_ready(struct parquet_leaf *leaf, struct parquet_levels *levels, bool *ready, struct weir_error *err)
 {
 	*ready = true;
-	while (levels->next == levels->end || !leaf->page.bytes) {
+	while (levels->next == levels->end || !leaf->page.bytes || levels->is_straight) {
 		bool is_used_up = !leaf->has_page || levels->used == (uint32_t)leaf->page.header.value_count;
 
 		if (is_used_up) {
@@ -274,7 +295,7 @@ static int entry_ready(struct parquet_leaf *leaf, struct parquet_levels *levels,
 				*ready = false;
 				return WEIR_OK;
 			}
-			if (page_next(leaf, levels, err))
+			if (parquet_levels_page_next(leaf, levels, err))
 				return err->code;
 			continue;
 		}
@@ -286,24 +307,24 @@ static int entry_ready(struct parquet_leaf *leaf, struct parquet_levels *levels,
 	return WEIR_OK;
 }
 
-/* Passes over rows by whole pages, as far as their rows are known without their levels. */
-static int pages_skip(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row, struct weir_error *err)
+int parquet_levels_skip_pages(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row,
+			      struct weir_error *err)
 {
 	const struct parquet_page *page = &leaf->page;
 
-	if (!leaf->has_page && page_next(leaf, levels, err))
+	if (!leaf->has_page && parquet_levels_page_next(leaf, levels, err))
 		return err->code;
 	if (row - levels->row > BLOCK && parquet_page_index_seek(leaf, row, err))
 		return err->code;
 	if (leaf->has_page && page->row_begin > levels->row) { /* the index led further */
-		levels->next = levels->end = levels->decoded = levels->used = 0;
+		page_forget(levels);
 		levels->row = page->row_begin;
 		levels->is_open = false;
 	}
 	while (leaf->has_page && page->row_end >= 0 && page->row_end <= row && page->row_begin <= levels->row) {
 		levels->row = page->row_end;
 		levels->is_open = false;
-		if (page_next(leaf, levels, err))
+		if (parquet_levels_page_next(leaf, levels, err))
 			return err->code;
 	}
 	return WEIR_OK;
@@ -371,7 +392,7 @@ int parquet_levels_read(struct parquet_leaf *leaf, struct parquet_levels *levels
 	levels->count = levels->value_count = 0;
 	levels->bytes_size = 0;
 	levels->all_present = true;
-	if (pages_skip(leaf, levels, row, err))
+	if (parquet_levels_skip_pages(leaf, levels, row, err))
 		return err->code;
 	if (levels->row < row && rows_use(leaf, levels, row, false, err))
 		return err->code;

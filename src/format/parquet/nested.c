@@ -384,10 +384,12 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
 	/* Where many rows live, leaving out the others costs more than taking them along. */
-	bool is_sparse = selection->rows && selection->count * SPARSE < reader->vector_rows;
+	bool is_behind = self->levels[0].row > reader->vector_row; /* rows of the vector have left by straight.c */
+	bool is_sparse = selection->rows && (is_behind || selection->count * SPARSE < reader->vector_rows);
 	struct weir_selection rows = is_sparse ? *selection : (struct weir_selection){.count = reader->vector_rows};
 	struct make make = {.column = self, .account = reader->account, .err = err, .has_blanks = is_sparse};
 
+	WEIR_ASSERT(!is_behind || (is_sparse && reader->vector_row + selection->rows[0] >= self->levels[0].row));
 	for (uint32_t l = 0; l < self->leaf_count; l++) {
 		struct parquet_leaf *leaf = &self->leaves[l];
 

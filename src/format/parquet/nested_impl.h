@@ -5,6 +5,8 @@
 
 #include "format/parquet/read_impl.h"
 
+enum parquet_evenness { PARQUET_EVEN_UNKNOWN, PARQUET_EVEN, PARQUET_UNEVEN };
+
 /* What one leaf gives for the rows of one vector, and where it stands. */
 struct parquet_levels {
 	/* Of the vector: an entry per value, null or empty list, and the values that are there, packed, in Arrow's layout. */
@@ -24,6 +26,13 @@ struct parquet_levels {
 	uint32_t used;    /* of the page's entries, for finding the place again after the page was dropped */
 	int64_t row;  /* of the row group: rows that have ended before place `next`, or the one that is open there */
 	bool is_open; /* an entry of row `row` has been used: it goes on until the next repetition level 0 */
+
+	/* straight.c: whether the page is lists of the type's length and nothing else; whether its rows are being taken that way,
+	 * so that next … end are empty and the cursors of levels are at its beginning; and where its values lie in the file, if
+	 * it was not loaded. */
+	enum parquet_evenness evenness;
+	bool is_straight;
+	uint64_t values_offset;
 };
 
 /* Where the next level 0 stands in [at, count), or `count`: most stretches of long lists have none. */
@@ -46,6 +55,14 @@ static inline uint32_t parquet_find_zero(const uint16_t *levels, uint32_t at, ui
  * entry without value. */
 int parquet_levels_read(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row, uint32_t count,
 			const struct weir_selection *selection, struct weir_error *err);
+/* Steps to the next page. */
+int parquet_levels_page_next(struct parquet_leaf *leaf, struct parquet_levels *levels, struct weir_error *err);
+/* Passes over rows by whole pages, as far as their rows are known without their levels. */
+int parquet_levels_skip_pages(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row,
+			      struct weir_error *err);
+/* The next `count` ≤ WEIR_VECTOR_ROWS values of the page, in Arrow's layout (texts: views), in memory of the leaf's that the
+ * next call uses again. */
+int parquet_values_block(struct parquet_leaf *leaf, uint32_t count, const void **out, struct weir_error *err);
 void parquet_levels_rewind(struct parquet_levels *levels); /* a new chunk begins */
 void parquet_levels_release(struct weir_account *account, struct parquet_levels *levels);
 

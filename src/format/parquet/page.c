@@ -494,37 +494,52 @@ static int levels_v1(struct parquet_leaf *leaf, uint8_t encoding, uint16_t max, 
 	return WEIR_OK;
 }
 
-int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err)
+int parquet_page_levels(struct parquet_leaf *leaf, const uint8_t *bytes, size_t size, size_t *used,
+			struct weir_error *err)
 {
 	const struct parquet_page_header *header = &leaf->page.header;
 	const struct parquet_leaf_info *info = leaf->info;
-	const uint8_t *at, *end;
+	const uint8_t *at = bytes, *end = bytes + size;
 
-	if (leaf->page.bytes)
-		return WEIR_OK;
-	if (inflate(leaf, err))
-		return err->code;
-	leaf->taken = 0;
-	at = leaf->page.bytes;
-	end = at + header->size_uncompressed;
 	if (header->type == PARQUET_PAGE_DATA_V2) {
+		WEIR_ASSERT((uint64_t)header->repetition_size + (uint64_t)header->definition_size <= size);
 		parquet_rle_init(&leaf->repetition, at, at + header->repetition_size, bits_for(info->rep_max));
 		at += header->repetition_size;
 		parquet_rle_init(&leaf->definition, at, at + header->definition_size, bits_for(info->def_max));
 		at += header->definition_size;
 	} else if (levels_v1(leaf, header->repetition_encoding, info->rep_max, &at, end, &leaf->repetition, err) ||
 		   levels_v1(leaf, header->definition_encoding, info->def_max, &at, end, &leaf->definition, err)) {
-		goto fail;
+		return err->code;
 	}
-	leaf->page.values = at;
-	leaf->page.values_end = end;
-	leaf->reader->stats.pages_decoded++;
+	*used = (size_t)(at - bytes);
+	return WEIR_OK;
+}
+
+int parquet_page_restart(struct parquet_leaf *leaf, struct weir_error *err)
+{
+	size_t size = (size_t)leaf->page.header.size_uncompressed, used = 0;
+
+	leaf->taken = 0;
+	if (parquet_page_levels(leaf, leaf->page.bytes, size, &used, err))
+		goto fail;
+	leaf->page.values = leaf->page.bytes + used;
+	leaf->page.values_end = leaf->page.bytes + size;
 	if (parquet_values_open(leaf, err))
 		goto fail;
 	return WEIR_OK;
 fail:
 	leaf->page.bytes = NULL; /* so that nobody goes on with half of it */
 	return err->code;
+}
+
+int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err)
+{
+	if (leaf->page.bytes)
+		return WEIR_OK;
+	if (inflate(leaf, err) || parquet_page_restart(leaf, err))
+		return err->code;
+	leaf->reader->stats.pages_decoded++;
+	return WEIR_OK;
 }
 
 void parquet_page_drop(struct parquet_leaf *leaf)

@@ -264,6 +264,11 @@ int parquet_page_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error 
 int parquet_page_index_seek(struct parquet_leaf *leaf, int64_t row, struct weir_error *err);
 /* Reads and inflates the current page, if that was not done, and sets up levels and values at its beginning. */
 int parquet_page_load(struct parquet_leaf *leaf, struct weir_error *err);
+/* Levels and values of a loaded page at its beginning again. */
+int parquet_page_restart(struct parquet_leaf *leaf, struct weir_error *err);
+/* Sets up the cursors of the current page's levels, which are in its first `size` bytes; *used: how many of them they take. */
+int parquet_page_levels(struct parquet_leaf *leaf, const uint8_t *bytes, size_t size, size_t *used,
+			struct weir_error *err);
 /* Back to the beginning of the chunk. Not while a vector points into its page. */
 void parquet_leaf_rewind(struct parquet_leaf *leaf);
 /* Gives back the page's memory; load makes it again. Not while a vector points into it. */
@@ -318,6 +323,11 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 			struct weir_column *column, struct weir_error *err);
 int parquet_nested_decode(struct weir_pending *pending, const struct weir_selection *selection,
 			  struct weir_column *column, struct weir_error *err);
+
+/* straight.c: the decode_to of columns whose type has weir_type_row_bytes. */
+int parquet_straight_lists(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
+			   struct weir_error *err);
+bool parquet_column_is_straight(const struct parquet_column *column);
 
 /* Rows [row_first, + row_count) of the row group, at most rows_cap, from the leaf's pages. */
 int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count,

@@ -20,6 +20,8 @@ struct weir_probe_read {
 	const char *predicate;       /* for pruning; NULL: none */
 	int64_t grant;               /* of the reader's account; 0: no end */
 	int64_t *peak;               /* of that account, when the stream is released; NULL: not asked */
+	uint32_t part;               /* a vector is gathered in parts of so many rows; 0: at once */
+	uint32_t mix;                /* of one vector in so many, every other row is left out; 0: of none */
 };
 
 WEIR_API int weir_probe_parquet_read(struct weir_mem *mem, const struct weir_probe_read *what,
@@ -84,6 +86,21 @@ static int range_add(void *context, const struct weir_range *range)
 	return weir_list_push(&probe->ranges, probe->account, &err, *range);
 }
 
+static int in_parts(struct probe *probe, struct weir_vector *vector, struct weir_batch **out, struct weir_error *err)
+{
+	struct weir_gather *gather = NULL;
+	uint32_t count = vector->selection.count;
+	int code = weir_gather_new(probe->account, probe->schema, &gather, err);
+
+	for (uint32_t at = 0; !code && at < count; at += probe->what.part)
+		code = weir_gather_push_part(gather, vector, at,
+					     count - at < probe->what.part ? count - at : probe->what.part, err);
+	if (!code)
+		code = weir_gather_finish(gather, out, err);
+	weir_gather_free(gather);
+	return code;
+}
+
 static int probe_next(void *state, struct weir_batch **out, struct weir_error *err)
 {
 	struct probe *probe = state;
@@ -118,6 +135,14 @@ static int probe_next(void *state, struct weir_batch **out, struct weir_error *e
 			if (count == 0)
 				continue;
 		}
+		if (probe->what.mix && probe->vector_number++ % probe->what.mix == 0) {
+			for (uint32_t i = 0; i < vector.selection.count; i += 2)
+				probe->rows[i / 2] = vector.selection.rows ? vector.selection.rows[i] : (uint16_t)i;
+			vector.selection.count = (vector.selection.count + 1) / 2;
+			vector.selection.rows = probe->rows;
+		}
+		if (probe->what.part)
+			return in_parts(probe, &vector, out, err);
 		return weir_vector_to_batch(&vector, probe->schema, probe->account, out, err);
 	}
 }

@@ -229,3 +229,111 @@ uint32_t parquet_rle_skip_ones(struct parquet_rle *rle, const struct parquet_ker
 	}
 	return done;
 }
+
+/* ── looking ahead ── */
+
+/* The value of a packed group of 8, `at` bits in. */
+static uint32_t packed_value(const struct parquet_rle *rle, uint64_t number)
+{
+	uint64_t bit = number * rle->width;
+	uint32_t value = 0;
+
+	for (uint32_t i = 0; i < rle->width; i++, bit++)
+		value |= (uint32_t)(rle->packed[bit >> 3] >> (bit & 7) & 1) << i;
+	return value;
+}
+
+/* `count` values of the packed ones at hand, from a whole group on. */
+static bool packed_is_all(const struct parquet_rle *rle, uint32_t count, uint32_t value)
+{
+	const uint8_t *at = rle->packed + (size_t)(rle->taken >> 3) * rle->width;
+	uint8_t group[32] = {0};
+
+	for (uint32_t i = 0; i < 8 * rle->width; i++)
+		group[i >> 3] |= (uint8_t)((value >> i % rle->width & 1) << (i & 7));
+	for (uint32_t i = 0; i < count / 8; i++, at += rle->width)
+		if (memcmp(at, group, rle->width) != 0)
+			return false;
+	for (uint32_t i = count & ~7u; i < count; i++)
+		if (packed_value(rle, rle->taken + i) != value)
+			return false;
+	return true;
+}
+
+bool parquet_rle_is_all(struct parquet_rle rle, uint64_t count, uint32_t value)
+{
+	if (rle.is_constant)
+		return value == 0;
+	if (rle.msb_first || rle.width > 32 || rle.taken & 7)
+		return false;
+	while (count > 0) {
+		uint32_t some;
+
+		if (!run_next(&rle))
+			return false;
+		some = count < rle.left ? (uint32_t)count : rle.left;
+		if (rle.packed ? !packed_is_all(&rle, some, value) : rle.value != value)
+			return false;
+		rle.left = 0;
+		count -= some;
+	}
+	return true;
+}
+
+/* Packed levels of which number 0 is entry `at`; *zero is the next entry that has to be 0. */
+static bool packed_is_lists(const uint8_t *packed, uint32_t count, uint64_t at, uint64_t size, uint64_t *zero)
+{
+	while (count > 0) {
+		uint32_t some = count < 8 ? count : 8;
+		uint8_t expected = 0xff;
+
+		if (count >= 64 && *zero >= at + 64) {
+			uint64_t word;
+
+			memcpy(&word, packed, 8);
+			if (word != UINT64_MAX)
+				return false;
+			packed += 8;
+			count -= 64;
+			at += 64;
+			continue;
+		}
+		for (; *zero < at + some; *zero += size)
+			expected &= (uint8_t) ~(1u << (*zero - at));
+		if ((*packed ^ expected) & ((1u << some) - 1))
+			return false;
+		packed++;
+		count -= some;
+		at += some;
+	}
+	return true;
+}
+
+bool parquet_rle_is_lists(struct parquet_rle rle, uint64_t count, uint64_t size)
+{
+	uint64_t at = 0, zero = 0;
+
+	if (rle.width != 1 || rle.msb_first || rle.taken & 7 || size == 0)
+		return false;
+	while (at < count) {
+		uint32_t some;
+
+		if (!run_next(&rle))
+			return false;
+		some = count - at < rle.left ? (uint32_t)(count - at) : rle.left;
+		if (rle.packed) {
+			if (!packed_is_lists(rle.packed + (rle.taken >> 3), some, at, size, &zero))
+				return false;
+		} else if (rle.value) {
+			if (zero < at + some)
+				return false;
+		} else {
+			if (zero != at || (some > 1 && size > 1))
+				return false;
+			zero += size * some;
+		}
+		rle.left = 0;
+		at += some;
+	}
+	return true;
+}

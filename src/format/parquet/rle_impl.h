@@ -37,4 +37,10 @@ uint32_t parquet_rle_read_bits(struct parquet_rle *rle, const struct parquet_ker
 uint32_t parquet_rle_skip_ones(struct parquet_rle *rle, const struct parquet_kernels *kernels, uint32_t count,
 			       uint32_t *ones);
 
+/* Looking ahead, run by run; the cursor stays. False also where the bytes end or make no sense. */
+/* Are the next `count` values all `value`? */
+bool parquet_rle_is_all(struct parquet_rle rle, uint64_t count, uint32_t value);
+/* Are they repetition levels of lists of `size` values each: a 0 and size − 1 times 1? */
+bool parquet_rle_is_lists(struct parquet_rle rle, uint64_t count, uint64_t size);
+
 #endif
