@@ -25,7 +25,6 @@ READERS = {
     "read_delta_sharing_tables": _SERVICE,
     "read_hudi": "the table's Parquet files can be read with read_parquet",
     "read_iceberg": "the table's Parquet files can be read with read_parquet",
-    "read_images": _OWN,
     "read_kafka": _SERVICE,
     "read_lance": _OWN,
     "read_lerobot": _OWN,
@@ -65,10 +64,10 @@ WRITERS = {
 def refusing(name: str, advice: str, is_method: bool) -> Callable[..., Any]:
     """A function of that name that raises.
 
-    >>> refusing("read_images", "look elsewhere", False)("in/")
+    >>> refusing("read_videos", "look elsewhere", False)("in/")
     Traceback (most recent call last):
     ...
-    NotImplementedError: weir has no read_images: look elsewhere
+    NotImplementedError: weir has no read_videos: look elsewhere
     """
 
     def refused(*args: Any, **kwargs: Any) -> Any:

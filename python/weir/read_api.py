@@ -551,3 +551,59 @@ def read_binary_files(
     [{'bytes': b'abc'}]
     """
     return _read("read_binary_files", "ReadBinary", "binary", locals(), [], default_extensions=None)
+
+
+_IMAGE_EXTENSIONS = ["png", "jpg", "jpeg", "tif", "tiff", "bmp", "gif"]
+
+
+def read_images(
+    paths: str | list[str],
+    *,
+    filesystem: Any = None,
+    parallelism: int = -1,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    memory: float | None = None,
+    arrow_open_file_args: dict[str, Any] | None = None,
+    partition_filter: PathPartitionFilter | None = None,
+    partitioning: Partitioning | None = None,
+    size: tuple[int, int] | None = None,
+    mode: str | None = None,
+    include_paths: bool = False,
+    ignore_missing_paths: bool = False,
+    shuffle: str | FileShuffleConfig | None = None,
+    file_extensions: list[str] | None = _IMAGE_EXTENSIONS,
+    concurrency: int | None = None,
+    override_num_blocks: int | None = None,
+    label_selector: dict[str, str] | None = None,
+    fallback_strategy: list[dict[str, Any]] | None = None,
+    max_calls: int | None = None,
+    resources: dict[str, float] | None = None,
+    accelerator_type: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    ray_remote_args: dict[str, Any] | None = None,
+) -> Dataset:
+    """Reads images, in a column `image`: arrays of height × width × channels. Pillow decodes them, in workers.
+
+    Args:
+        size: (height, width) that all are brought to; else they keep their own.
+        mode: a Pillow mode that all are brought to, such as "RGB" or "L".
+        include_paths: adds a column `path`.
+
+    >>> import os, tempfile, weir
+    >>> from PIL import Image
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.png")
+    >>> Image.new("RGB", (4, 2)).save(path)
+    >>> weir.read_images(path, size=(8, 8), mode="L").take_batch()["image"].shape
+    (1, 8, 8)
+    """
+    from weir import _images
+
+    _images.check(size, mode)
+    if arrow_open_file_args:
+        refuse("read_images", "arrow_open_file_args", "files are opened by the engine")
+    arguments = {**locals(), "include_paths": True}
+    ds = _read("read_images", "ReadImage", "binary", arguments, [], default_extensions=_IMAGE_EXTENSIONS)
+    options = {name: arguments[name] for name in ("num_cpus", "num_gpus", "memory", "runtime_env") if arguments[name] is not None}
+    ds = ds._call("map", _images.Decode(size, mode), None, concurrency, options, ray_remote_args or {}, name="ReadImage")
+    return ds if include_paths else ds.drop_columns(["path"])

@@ -1,0 +1,52 @@
+"""Decoding of images, in workers. Pillow does it, and is needed there only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Decode:
+    """bytes → image: an array of height × width × channels, or of height × width where there is one channel."""
+
+    def __init__(self, size: tuple[int, int] | None, mode: str | None) -> None:
+        self.size = size
+        self.mode = mode
+
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        import io
+
+        import numpy as np
+
+        Image: Any = _pillow()
+        try:
+            image = Image.open(io.BytesIO(row.pop("bytes")))
+            image.load()
+        except Exception as error:
+            raise ValueError(f"{row.get('path', 'a file')} is no image that Pillow can read: {error}") from None
+        if self.size is not None:
+            height, width = self.size
+            image = image.resize((width, height), resample=Image.BILINEAR)
+        if self.mode is not None:
+            image = image.convert(self.mode)
+        path = row.pop("path", None)
+        return {"image": np.array(image), **row, **({"path": path} if path is not None else {})}
+
+
+def _pillow() -> Any:
+    try:
+        from PIL import Image
+    except ImportError:
+        raise ImportError("read_images needs Pillow to decode images: pip install pillow") from None
+    return Image
+
+
+def check(size: Any, mode: Any) -> None:
+    """What can be wrong before any file is read."""
+    _pillow()
+    if size is not None:
+        if not isinstance(size, (tuple, list)) or len(size) != 2:
+            raise ValueError(f"Expected `size` to contain two integers for height and width, but got {size!r} instead.")
+        if any(isinstance(n, bool) or not isinstance(n, int) or n < 1 for n in size):
+            raise ValueError(f"Expected `size` to contain positive integers, but got {size!r} instead.")
+    if mode is not None and not isinstance(mode, str):
+        raise ValueError(f"mode is the name of a Pillow mode such as 'RGB', not {mode!r}")
