@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from weir import exceptions, expressions
     from weir._session import available_resources, cluster_resources, init, is_initialized, shutdown
     from weir.compute import ActorPoolStrategy, ComputeStrategy, TaskPoolStrategy
-    from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources
+    from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources, configure_for
     from weir.dataset import Dataset, MaterializedDataset, SaveMode
     from weir.dataset_pipeline import DatasetPipeline
     from weir._sources import (
@@ -96,6 +96,7 @@ _WHERE = {
     "available_resources": "_session",
     "cluster_resources": "_session",
     "col": "expressions",
+    "configure_for": "context",
     "exceptions": "",
     "expressions": "",
     "from_arrow": "read_api",
@@ -187,6 +188,7 @@ __all__ = [
     "available_resources",
     "cluster_resources",
     "col",
+    "configure_for",
     "exceptions",
     "expressions",
     "from_arrow",

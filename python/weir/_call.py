@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter", "read": "Read", "write": "Write"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
+CHUNK_BYTES = 8 << 20  # the engine's, when nothing is said
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
@@ -205,7 +206,13 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
 def _chunk_bytes(spec: CallSpec) -> int:
     if spec.kind == "write":
         return spec.write_bytes
-    return 0 if spec.kind == "map_batches" else ROWS_BYTES
+    return _block_bytes(spec.context) if spec.kind == "map_batches" else ROWS_BYTES
+
+
+def _block_bytes(context: Any) -> int:
+    """Of the blocks that a function without batch_size gets; 0: as the engine thinks best."""
+    most = getattr(context, "target_max_block_size", None)
+    return max(1, int(most)) if most and most < CHUNK_BYTES and context.block_splitting_enabled else 0
 
 
 def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
@@ -247,7 +254,7 @@ def function_objects(spec: CallSpec) -> dict[str, Any]:
     """What is pickled."""
     return {"fn": spec.fn, "fn_args": tuple(spec.fn_args or ()), "fn_kwargs": dict(spec.fn_kwargs or {}),
             "fn_constructor_args": tuple(spec.fn_constructor_args or ()),
-            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {})}
+            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {}), "context": spec.context}
 
 
 def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:

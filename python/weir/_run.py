@@ -21,10 +21,11 @@ import itertools
 import math
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from weir import _session
+from weir import _session, _watch
 from weir._plan import (
     Blocks,
     Call,
@@ -54,10 +55,11 @@ _executions = itertools.count()
 class translated:
     """Around what waits for a run: weir._errors.translated, which is imported when there is an error."""
 
-    __slots__ = ("context",)
+    __slots__ = ("context", "run")
 
-    def __init__(self, context: DataContext) -> None:
+    def __init__(self, context: DataContext, run: Run | None = None) -> None:
         self.context = context
+        self.run = run
 
     def __enter__(self) -> None:
         return None
@@ -67,6 +69,8 @@ class translated:
             from weir._errors import translate
 
             made = translate(error, self.context)
+            if self.run is not None and self.run.observer is not None:
+                self.run.observer.failed(made)
             if made is not error:
                 raise made from None
 
@@ -114,6 +118,8 @@ class Build:
     def add_call(self, flow: Flow, spec: Any) -> None:
         from weir import _call
 
+        spec = copy.copy(spec)
+        spec.context = self.context  # the Dataset's that runs, which may have been changed since the step was added
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus)
@@ -135,9 +141,12 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
     from weir import _call
 
     limits = context.execution_options.resource_limits
+    others = context.execution_options.exclude_resources
+    context.execution_options.validate()
     most = math.inf
     if spec.num_gpus:
         total = state.num_gpus if state.num_gpus is not None else float(len(_call.gpu_pool()))
+        total -= others.gpu
         if spec.num_gpus > total:
             raise ValueError(
                 f"{spec.name} wants {spec.num_gpus:g} GPUs a worker, and there {'is' if total == 1 else 'are'} {total:g}: "
@@ -147,6 +156,10 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
     cpus = _call.cpus_of(spec)
     if cpus:
         most = min(most, limits.cpu / cpus)
+        if others.cpu:
+            most = min(most, (state.num_cpus - others.cpu) / cpus)
+    if spec.memory:
+        most = min(most, limits.memory / spec.memory)
     return 0 if math.isinf(most) else max(1, int(most))
 
 
@@ -392,6 +405,22 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
     return out
 
 
+CHUNK_BYTES = 8 << 20  # about what the engine's own are
+
+
+def split_large(blocks: Iterable[Any], context: DataContext) -> Iterator[Any]:
+    """Blocks of at most 1.5 × target_max_block_size, but at least a row: larger ones are cut into pieces of about that size."""
+    most = context.target_max_block_size if context.block_splitting_enabled else None
+    for block in blocks:
+        if not most or block.num_rows < 2 or block.nbytes < 1.5 * most:
+            yield block
+            continue
+        rows = max(1, -(-most * block.num_rows // block.nbytes))
+        batch = as_batch(block)
+        for first in range(0, block.num_rows, rows):
+            yield batch.slice(first, min(first + rows, block.num_rows))
+
+
 def chunks_of(blocks: Iterable[Any]) -> list[Any]:
     """What the engine reads: groups taken apart."""
     return [chunk for block in blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))]
@@ -498,6 +527,20 @@ def joined(batches: list[Batch]) -> Batch:
 # ---- running ----
 
 
+def _watched(wait: Callable[[], Any], watch: _watch.Watch) -> Any:
+    """wait(), unless nothing moves for too long."""
+    watch.since = time.monotonic()
+    try:
+        with watch:
+            return wait()
+    except Exception:
+        if watch.expired:
+            raise watch.error() from None
+        raise
+    finally:
+        watch.since = 0.0
+
+
 class Run:
     """One consumption of a plan."""
 
@@ -507,10 +550,24 @@ class Run:
         self.build = Build(context)
         self.stats: list[dict[str, Any]] = []
         self._task: Task | None = None  # the one that gives batches now
-        self.finished = False
+        self._finished = False
+        self.observer = _watch.observer(self)
+
+    @property
+    def finished(self) -> bool:
+        """Whether it came to its end."""
+        return self._finished
+
+    @finished.setter
+    def finished(self, value: bool) -> None:
+        self._finished = value
+        if value and self.observer is not None:
+            self.observer.succeeded()
 
     def parts(self) -> list[Op]:
-        with translated(self.context):
+        if self.observer is not None:
+            self.observer.begins()
+        with translated(self.context, self):
             return resolve(self.op, self)
 
     def __iter__(self) -> Iterator[Batch]:
@@ -541,13 +598,16 @@ class Run:
             batches = resized(batches, rows)
         elif rows:
             batches = rebatched(batches, rows, False)
+        elif not batch_rows and self.context.target_max_block_size and self.context.target_max_block_size < CHUNK_BYTES:
+            batches = split_large(batches, self.context)
         yield from batches
 
     def _taken(self, task: Task, limit: int | None) -> Iterator[Batch]:
+        watch = _watch.watch(task, self.context, bool(self.build.calls))
         try:
             while True:
-                with translated(self.context):
-                    batch = task.next()
+                with translated(self.context, self):
+                    batch = task.next() if watch is None else _watched(task.next, watch)
                 if batch is None:
                     break
                 count = batch.num_rows
@@ -564,7 +624,7 @@ class Run:
             self._end(task)
 
     def _start(self, part: Op, end: End, batch_rows: int = 0) -> Task:
-        with translated(self.context):
+        with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
             task = self._task = flow.start(end=end, batch_rows=batch_rows)
@@ -587,16 +647,20 @@ class Run:
 
     def wait(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None = None) -> Task:
         """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow."""
-        with translated(self.context):
+        with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
             if flow_end is not None:
                 flow_end(flow)
             task = flow.start(end=end)
             task.show(_show)
+        watch = _watch.watch(task, self.context, bool(self.build.calls))
         try:
-            with translated(self.context):
-                task.wait()
+            with translated(self.context, self):
+                if watch is None:
+                    task.wait()
+                else:
+                    _watched(task.wait, watch)
         finally:
             self.stats.append(task.stats())
         return task
@@ -612,7 +676,11 @@ class Run:
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
         blocks: list[Any] = [b for b in task.blocks() if b.num_rows]
-        return blocks if _has_fixed_blocks(part) else grouped(blocks, self.context.target_min_block_size)
+        if _has_fixed_blocks(part):
+            return blocks
+        most = self.context.target_max_block_size
+        least = self.context.target_min_block_size
+        return list(split_large(grouped(blocks, min(least, most) if most else least), self.context))
 
     def blocks(self) -> list[Block | Batch]:
         """Everything, kept."""

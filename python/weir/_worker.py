@@ -397,6 +397,14 @@ def enter(head: Mapping[str, Any], number: int = 0) -> None:
         set_threads(head["threads"])
 
 
+def _enter_context(context: Any) -> None:
+    """DataContext.get_current() is that of the Dataset which runs."""
+    if context is not None:
+        from weir.context import DataContext
+
+        DataContext._set_current(context)
+
+
 def visible_gpus(pool: list[str], share: float, number: int) -> list[str]:
     """The GPUs of worker `number` when each gets `share` of one, or so many.
 
@@ -469,7 +477,9 @@ def main() -> None:
     try:
         head = _setup.read(worker.setup)
         enter(head, worker.number)
-        function = make(head, _setup.load(worker.setup, head))
+        objects = _setup.load(worker.setup, head)
+        _enter_context(objects.get("context"))
+        function = make(head, objects)
     except BaseException as error:
         if isinstance(error, Constructing) and error.__cause__ is not None:
             worker.broken(_errors.pack(error.__cause__, "constructor"))

@@ -1,8 +1,10 @@
 """DataContext: the settings of this process, copied into each Dataset when it is made.
 
-Every field that Ray Data 2.60 has can be read and set here. `OBEYED` names those that change what weir does; the others
-tune machinery that weir does not have (a cluster's scheduler, its object store, its shuffle actors), and setting them to
-something else changes nothing.
+Every field that Ray Data 2.60 has can be read and set here, and those of older versions that scripts still set. _context_fields.py says
+of each what it does; docs/context.md tells it. Names that nobody knows are kept, too, with a warning.
+
+    get_current() ──copied when a Dataset is made──▶ Dataset.context ──copied into those made of it──▶ …
+                                                           └──pickled when it runs──▶ get_current() in its workers
 """
 
 from __future__ import annotations
@@ -10,14 +12,23 @@ from __future__ import annotations
 import copy
 import enum
 import math
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from weir._context_fields import Field
+
 DEFAULT_BATCH_SIZE = 1024
+LEGACY_DEFAULT_BATCH_SIZE = 1024
 DEFAULT_TARGET_MAX_BLOCK_SIZE = 128 << 20
 DEFAULT_TARGET_MIN_BLOCK_SIZE = 1 << 20
+DEFAULT_SHUFFLE_TARGET_MAX_BLOCK_SIZE = 1 << 30
+MAX_SAFE_BLOCK_SIZE_FACTOR = 1.5
+EXECUTION_CALLBACKS_ENV_VAR = "RAY_DATA_EXECUTION_CALLBACKS"
+OK_PREFIX, WARN_PREFIX = "✔️ ", "⚠️ "
 
 
 class ShuffleStrategy(str, enum.Enum):
@@ -29,12 +40,37 @@ class ShuffleStrategy(str, enum.Enum):
     SHUFFLE_V2 = "shuffle_v2"
     GPU_SHUFFLE = "gpu_shuffle"
 
+    @classmethod
+    def _missing_(cls, value: object) -> ShuffleStrategy | None:
+        return cls.SHUFFLE_V2 if value == "hash_shuffle_v2" else None
+
+
+class FixedShapeTensorFormat(enum.Enum):
+    """The names that Ray has for Arrow types of tensors of one shape."""
+
+    V1 = "v1"
+    V2 = "v2"
+    ARROW_NATIVE = "native"
+
 
 class _Plain:
-    """A bag of named values with a readable text."""
+    """Named values with a readable text: the class says their names and defaults."""
 
-    def __init__(self, **values: Any) -> None:
-        self.__dict__.update(values)
+    _defaults: dict[str, Any] = {}
+
+    def __init__(self, *args: Any, **values: Any) -> None:
+        given = dict(zip(self._defaults, args)) | values
+        for name in given:
+            if name not in self._defaults:
+                raise TypeError(f"{type(self).__name__} has no field {name!r}")
+        self.__dict__.update({name: copy.deepcopy(value() if isinstance(value, type) else value) for name, value in self._defaults.items()})
+        self.__dict__.update(given)
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
@@ -48,21 +84,114 @@ class _Plain:
 class AutoscalingConfig(_Plain):
     """When pools of actors grow and shrink."""
 
-    def __init__(
-        self,
-        actor_pool_util_upscaling_threshold: float = 1.75,
-        actor_pool_util_downscaling_threshold: float = 0.5,
-        actor_pool_max_upscaling_delta: int | None = None,
-    ) -> None:
-        super().__init__(
-            actor_pool_util_upscaling_threshold=actor_pool_util_upscaling_threshold,
-            actor_pool_util_downscaling_threshold=actor_pool_util_downscaling_threshold,
-            actor_pool_max_upscaling_delta=actor_pool_max_upscaling_delta,
-        )
+    _defaults = {
+        "actor_pool_util_upscaling_threshold": 1.75,
+        "actor_pool_util_downscaling_threshold": 0.5,
+        "actor_pool_max_upscaling_delta": None,
+    }
+
+
+_SERVICE_ERRORS = ["429", "503", "502", "500", "Too Many Requests", "Service Unavailable", "Internal Server Error"]
+_SERVICE_ERRORS += ["Connection reset", "Connection refused", "Connection timed out", "Read timed out", "UNAVAILABLE", "DEADLINE_EXCEEDED"]
+
+
+class LanceConfig(_Plain):
+    """How Lance is retried."""
+
+    _defaults = {
+        "read_fragments_errors_to_retry": ["LanceError(IO)"],
+        "read_fragments_max_attempts": 10,
+        "read_fragments_retry_max_backoff_s": 32,
+        "write_fragments_errors_to_retry": ["LanceError(IO)"],
+        "write_fragments_max_attempts": 10,
+        "write_fragments_retry_max_backoff_s": 32,
+    }
+
+
+class IcebergConfig(_Plain):
+    """How Iceberg is retried."""
+
+    _defaults = {
+        "write_file_max_attempts": 10,
+        "write_file_retry_max_backoff_s": 32,
+        "catalog_max_attempts": 5,
+        "catalog_retry_max_backoff_s": 16,
+        "catalog_retried_errors": _SERVICE_ERRORS,
+        "read_file_tasks_sequentially": True,
+    }
+
+
+class DeltaConfig(_Plain):
+    """How Delta Lake is retried."""
+
+    _defaults = {
+        "commit_max_attempts": 5,
+        "commit_retry_max_backoff_s": 16,
+        "commit_retried_errors": _SERVICE_ERRORS,
+        "credential_refresh_enabled": True,
+    }
+
+
+class HangingExecutionIssueDetectorConfig(_Plain):
+    """When a task counts as hanging."""
+
+    _defaults = {"op_task_stats_min_count": 10, "op_task_stats_std_factor": 10, "detection_time_interval_s": 30.0}
+
+
+class HashShuffleAggregatorIssueDetectorConfig(_Plain):
+    """When aggregators count as stuck."""
+
+    _defaults = {"detection_time_interval_s": 30, "min_wait_time_s": 300}
+
+
+class HighMemoryIssueDetectorConfig(_Plain):
+    """How often memory is looked at."""
+
+    _defaults = {"detection_time_interval_s": 30}
+
+
+class IssueDetectorsConfiguration(_Plain):
+    """What Ray looks for while it runs."""
+
+    _defaults = {
+        "hanging_detector_config": HangingExecutionIssueDetectorConfig,
+        "hash_shuffle_detector_config": HashShuffleAggregatorIssueDetectorConfig,
+        "high_memory_detector_config": HighMemoryIssueDetectorConfig,
+        "detectors": [],
+    }
+
+
+class ExecutionCallback:
+    """Is told about runs; classes of this kind go into DataContext.custom_execution_callback_classes.
+
+    >>> import weir
+    >>> from weir.context import ExecutionCallback
+    >>> class Told(ExecutionCallback):
+    ...     def before_execution_starts(self, executor): print("begins")
+    ...     def after_execution_succeeds(self, executor): print("has ended")
+    >>> with weir.DataContext.current(weir.DataContext(custom_execution_callback_classes=[Told])):
+    ...     ds = weir.range(3)
+    >>> ds.take(1)
+    begins
+    has ended
+    [{'id': 0}]
+    """
+
+    def before_execution_starts(self, executor: Any) -> None:
+        """A run begins; `executor` is weir's object for it."""
+
+    def on_execution_step(self, executor: Any) -> None:
+        """Ray calls it in its loop; weir's is in C, and does not."""
+
+    def after_execution_succeeds(self, executor: Any) -> None:
+        """It has ended."""
+
+    def after_execution_fails(self, executor: Any, error: Exception) -> None:
+        """It has failed."""
 
 
 class ExecutionResources:
-    """How much of each resource; every field may be assigned.
+    """How much of each resource; every field may be assigned. What is not given is none of it as a use, and any amount as a limit.
 
     >>> import weir
     >>> limits = weir.ExecutionResources(cpu=2)
@@ -71,6 +200,8 @@ class ExecutionResources:
     (2, 8000000000.0)
     """
 
+    _NAMES = ("cpu", "gpu", "object_store_memory", "memory")
+
     def __init__(
         self,
         cpu: float | None = None,
@@ -78,10 +209,62 @@ class ExecutionResources:
         object_store_memory: float | None = None,
         memory: float | None = None,
     ) -> None:
-        self.cpu: float = cpu if cpu is not None else 0.0
-        self.gpu: float = gpu if gpu is not None else 0.0
-        self.object_store_memory: float = object_store_memory if object_store_memory is not None else 0.0
-        self.memory: float = memory if memory is not None else 0.0
+        self._cpu = _rounded(cpu, 5)
+        self._gpu = _rounded(gpu, 5)
+        self._object_store_memory = _rounded(object_store_memory, 0)
+        self._memory = _rounded(memory, 0)
+
+    @property
+    def cpu(self) -> float:
+        """Logical CPUs."""
+        return self._cpu or 0.0
+
+    @cpu.setter
+    def cpu(self, value: float | None) -> None:
+        self._cpu = _rounded(value, 5)
+
+    @property
+    def gpu(self) -> float:
+        """Logical GPUs."""
+        return self._gpu or 0.0
+
+    @gpu.setter
+    def gpu(self, value: float | None) -> None:
+        self._gpu = _rounded(value, 5)
+
+    @property
+    def object_store_memory(self) -> float:
+        """Bytes of data between operators."""
+        return self._object_store_memory or 0
+
+    @object_store_memory.setter
+    def object_store_memory(self, value: float | None) -> None:
+        self._object_store_memory = _rounded(value, 0)
+
+    @property
+    def memory(self) -> float:
+        """Bytes that functions with memory= ask for."""
+        return self._memory or 0
+
+    @memory.setter
+    def memory(self, value: float | None) -> None:
+        self._memory = _rounded(value, 0)
+
+    @classmethod
+    def from_resource_dict(cls, resource_dict: dict[str, float]) -> ExecutionResources:
+        """Of a dict with Ray's names of resources.
+
+        >>> ExecutionResources.from_resource_dict({"CPU": 1}).cpu
+        1
+        """
+        get = resource_dict.get
+        return cls(
+            get("CPU") or get("num_cpus"), get("GPU") or get("num_gpus"), get("object_store_memory"), get("memory")
+        )
+
+    def to_resource_dict(self) -> dict[str, float]:
+        """A dict with Ray's names of resources."""
+        return {"CPU": self.cpu, "GPU": self.gpu, "object_store_memory": self.object_store_memory, "memory": self.memory}
 
     @classmethod
     def for_limits(
@@ -108,12 +291,71 @@ class ExecutionResources:
         """No limit."""
         return cls.for_limits()
 
+    @classmethod
+    def combine(cls, resources: Iterable[ExecutionResources], fn: Callable[[float, float], float]) -> ExecutionResources | None:
+        """Several put together by a function of two numbers; None of none.
+
+        >>> ExecutionResources.combine([ExecutionResources(1), ExecutionResources(3)], max).cpu
+        3
+        """
+        made: ExecutionResources | None = None
+        for each in resources:
+            made = each.copy() if made is None else made._with(each, fn)
+        return made
+
+    @classmethod
+    def combine_sum(cls, resources: Iterable[ExecutionResources]) -> ExecutionResources:
+        """Their sum."""
+        return cls.combine(resources, lambda a, b: a + b) or cls.zero()
+
+    def _with(self, other: ExecutionResources, fn: Callable[[float, float], float]) -> ExecutionResources:
+        return ExecutionResources(*(fn(getattr(self, name), getattr(other, name)) for name in self._NAMES))
+
+    def add(self, other: ExecutionResources) -> ExecutionResources:
+        """Both together."""
+        return self._with(other, lambda a, b: a + b)
+
+    def subtract(self, other: ExecutionResources) -> ExecutionResources:
+        """This without the other."""
+        return self._with(other, lambda a, b: a - b)
+
+    def max(self, other: ExecutionResources) -> ExecutionResources:
+        """The larger of each."""
+        return self._with(other, lambda a, b: a if a > b else b)
+
+    def min(self, other: ExecutionResources) -> ExecutionResources:
+        """The smaller of each."""
+        return self._with(other, lambda a, b: a if a < b else b)
+
+    def scale(self, f: float) -> ExecutionResources:
+        """Each times `f`."""
+        if f < 0:
+            raise ValueError("Scaling factor must be non-negative.")
+        return ExecutionResources(*(0.0 if not f or not (value := getattr(self, name)) else value * f for name in self._NAMES))
+
+    def floordiv(self, other: ExecutionResources) -> ExecutionResources:
+        """How often the other is in each."""
+        return self._with(other, lambda a, b: math.inf if not b or math.isinf(a) else math.floor(a / b))
+
+    def is_zero(self) -> bool:
+        """Whether there is nothing of anything."""
+        return not any(getattr(self, name) for name in self._NAMES)
+
+    def is_non_negative(self) -> bool:
+        """Whether nothing is negative."""
+        return all(getattr(self, name) >= 0 for name in self._NAMES)
+
+    def satisfies_limit(self, limit: ExecutionResources, *, ignore_object_store_memory: bool = False) -> bool:
+        """Whether this is within the limit."""
+        names = [name for name in self._NAMES if not (ignore_object_store_memory and name == "object_store_memory")]
+        return all(getattr(self, name) <= getattr(limit, name) for name in names)
+
     def copy(
         self,
         cpu: float | None = None,
         gpu: float | None = None,
-        object_store_memory: float | None = None,
         memory: float | None = None,
+        object_store_memory: float | None = None,
     ) -> ExecutionResources:
         """The same, with some fields changed."""
         return ExecutionResources(
@@ -123,16 +365,33 @@ class ExecutionResources:
             self.memory if memory is None else memory,
         )
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExecutionResources) and self.__dict__ == other.__dict__
+    def object_store_memory_str(self) -> str:
+        """Bytes as text."""
+        return _bytes_text(self.object_store_memory)
 
-    __hash__ = None  # type: ignore[assignment]
+    def memory_str(self) -> str:
+        """Bytes as text."""
+        return _bytes_text(self.memory)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionResources) and self.to_resource_dict() == other.to_resource_dict()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.to_resource_dict().values()))
 
     def __repr__(self) -> str:
         return (
-            f"ExecutionResources(cpu={self.cpu}, gpu={self.gpu}, object_store_memory={_bytes_text(self.object_store_memory)}, "
-            f"memory={_bytes_text(self.memory)})"
+            f"ExecutionResources(cpu={self.cpu}, gpu={self.gpu}, object_store_memory={self.object_store_memory_str()}, "
+            f"memory={self.memory_str()})"
         )
+
+
+def _rounded(value: float | None, digits: int) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"a resource is a number, not {type(value).__name__}")
+    return value if math.isinf(value) else round(value, digits)
 
 
 def _bytes_text(value: float) -> str:
@@ -140,7 +399,7 @@ def _bytes_text(value: float) -> str:
         return "inf"
     for unit in ("B", "KiB", "MiB"):
         if abs(value) < 1024:
-            return f"{value:.1f}{unit}"
+            return f"{float(value):.1f}{unit}"
         value /= 1024
     return f"{value:.1f}GiB"
 
@@ -149,7 +408,7 @@ class ExecutionOptions:
     """Options of a run.
 
     >>> import weir
-    >>> options = weir.DataContext.get_current().execution_options
+    >>> options = weir.DataContext.get_current().copy().execution_options
     >>> options.resource_limits.cpu = 80
     >>> options.preserve_order = True
     """
@@ -163,15 +422,43 @@ class ExecutionOptions:
         verbose_progress: bool | None = None,
         label_selector: dict[str, str] | None = None,
     ) -> None:
-        if label_selector is not None:
-            raise ValueError("label_selector chooses nodes of a cluster, and weir runs on one machine")
         self.resource_limits = ExecutionResources.inf() if resource_limits is None else resource_limits
         self.exclude_resources = ExecutionResources.zero() if exclude_resources is None else exclude_resources
         self.preserve_order = preserve_order
         self.actor_locality_enabled = actor_locality_enabled
-        self.verbose_progress = True if verbose_progress is None else verbose_progress
-        self.label_selector: dict[str, str] | None = None
+        if verbose_progress is None:
+            verbose_progress = os.environ.get("RAY_DATA_VERBOSE_PROGRESS", "1") not in ("0", "")
+        self.verbose_progress = verbose_progress
+        self.label_selector = label_selector
         self.locality_with_output: bool | list[str] = False
+
+    @property
+    def resource_limits(self) -> ExecutionResources:
+        """How much a run may use; what is not given has no limit."""
+        return self._resource_limits
+
+    @resource_limits.setter
+    def resource_limits(self, value: ExecutionResources) -> None:
+        self._resource_limits = ExecutionResources.for_limits(value._cpu, value._gpu, value._object_store_memory, value._memory)
+
+    @property
+    def exclude_resources(self) -> ExecutionResources:
+        """How much of the machine a run leaves to others."""
+        return self._exclude_resources
+
+    @exclude_resources.setter
+    def exclude_resources(self, value: ExecutionResources | None) -> None:
+        self._exclude_resources = ExecutionResources.zero() if value is None else value
+
+    @property
+    def label_selector(self) -> dict[str, str] | None:
+        """None: there are no labelled machines to choose from."""
+        return None
+
+    @label_selector.setter
+    def label_selector(self, value: dict[str, str] | None) -> None:
+        if value:
+            raise ValueError("label_selector chooses nodes of a cluster, and weir runs on one machine")
 
     def is_resource_limits_default(self) -> bool:
         """Whether nothing is limited."""
@@ -182,7 +469,7 @@ class ExecutionOptions:
         for name in ("cpu", "gpu", "object_store_memory"):
             limit = getattr(self.resource_limits, name)
             if not math.isinf(limit) and getattr(self.exclude_resources, name) > 0:
-                raise ValueError(f"resource_limits and exclude_resources cannot both be set for {name}")
+                raise ValueError(f"resource_limits and exclude_resources cannot both be set for {name} resource.")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ExecutionOptions) and self.__dict__ == other.__dict__
@@ -197,137 +484,61 @@ class ExecutionOptions:
         )
 
 
-_AWS_TRANSIENT = (
-    "AWS Error INTERNAL_FAILURE",
-    "AWS Error NETWORK_CONNECTION",
-    "AWS Error SLOW_DOWN",
-    "AWS Error UNKNOWN (HTTP status 503)",
-)
-
-# What weir looks at.
-OBEYED = frozenset(
-    {
-        "target_min_block_size",
-        "execution_options",
-        "actor_task_retry_on_errors",
-        "actor_init_retry_on_errors",
-        "actor_init_max_retries",
-        "retried_map_errors",
-        "max_map_retries",
-        "max_errored_blocks",
-        "raise_original_map_exception",
-        "max_tasks_in_flight_per_actor",
-        "enable_arrow_backed_pandas_conversion",
-    }
-)
+_tables: dict[str, Any] = {}
 
 
-def _defaults() -> dict[str, Any]:
-    return {
-        "target_max_block_size": DEFAULT_TARGET_MAX_BLOCK_SIZE,
-        "target_min_block_size": DEFAULT_TARGET_MIN_BLOCK_SIZE,
-        "streaming_read_buffer_size": 32 << 20,
-        "enable_pandas_block": True,
-        "actor_prefetcher_enabled": False,
-        "autoscaling_config": AutoscalingConfig(),
-        "use_push_based_shuffle": False,
-        "_shuffle_strategy": ShuffleStrategy.SHUFFLE_V2,
-        "pipeline_push_based_shuffle_reduce_tasks": True,
-        "default_hash_shuffle_parallelism": 200,
-        "shuffle_compression": "zstd",
-        "hash_shuffle_reduce_batch_size": 16,
-        "hash_shuffle_reduce_get_timeout_s": 1800.0,
-        "shuffle_input_batch_bytes": 1 << 30,
-        "max_hash_shuffle_aggregators": None,
-        "min_hash_shuffle_aggregator_wait_time_in_s": 300,
-        "hash_shuffle_aggregator_health_warning_interval_s": 30,
-        "max_hash_shuffle_finalization_batch_size": None,
-        "join_operator_actor_num_cpus_override": None,
-        "hash_shuffle_operator_actor_num_cpus_override": None,
-        "hash_aggregate_operator_actor_num_cpus_override": None,
-        "use_disk_based_hash_shuffle": False,
-        "gpu_shuffle_num_actors": None,
-        "gpu_shuffle_rmm_pool_size": None,
-        "gpu_shuffle_spill_memory_limit": "auto",
-        "gpu_shuffle_setup_timeout_s": 120.0,
-        "scheduling_strategy": "SPREAD",
-        "scheduling_strategy_large_args": "DEFAULT",
-        "large_args_threshold": 50 << 20,
-        "use_polars": False,
-        "use_polars_sort": False,
-        "use_legacy_dataset_ids": False,
-        "decoding_size_estimation": True,
-        "min_parallelism": 200,
-        "read_op_min_num_blocks": 200,
-        "use_datasource_v2": True,
-        "enable_tensor_extension_casting": True,
-        "arrow_fixed_shape_tensor_format": "v2",
-        "use_arrow_tensor_v2": True,
-        "enable_fallback_to_arrow_object_ext_type": None,
-        "enable_auto_log_stats": False,
-        "verbose_stats_logs": False,
-        "accurate_map_phase_timing": False,
-        "per_stage_map_timing": False,
-        "trace_allocations": False,
-        "execution_options": ExecutionOptions(),
-        "use_ray_tqdm": True,
-        "enable_progress_bars": True,
-        "enable_operator_progress_bars": True,
-        "enable_progress_bar_name_truncation": True,
-        "enable_rich_progress_bars": False,
-        "enable_get_object_locations_for_metrics": False,
-        "write_file_retry_on_errors": _AWS_TRANSIENT,
-        "warn_on_driver_memory_usage_bytes": 2 << 30,
-        "actor_task_retry_on_errors": False,
-        "actor_init_retry_on_errors": False,
-        "actor_init_max_retries": 3,
-        "max_consecutive_actor_init_deaths": 0,
-        "retried_map_errors": False,
-        "max_map_retries": 0,
-        "op_resource_reservation_enabled": True,
-        "op_resource_reservation_ratio": 0.5,
-        "output_backpressure_guard_release_interval_s": None,
-        "max_errored_blocks": 0,
-        "execution_no_progress_timeout_s": 1800,
-        "log_internal_stack_trace": False,
-        "raise_original_map_exception": False,
-        "print_on_execution_start": True,
-        "s3_try_create_dir": False,
-        "wait_for_min_actors_s": -1,
-        "max_tasks_in_flight_per_actor": None,
-        "retried_io_errors": [*_AWS_TRANSIENT, "AWS Error SERVICE_UNAVAILABLE"],
-        "lance_config": None,
-        "iceberg_config": None,
-        "delta_config": None,
-        "enable_per_node_metrics": False,
-        "enable_stats_summary_collection": False,
-        "override_object_store_memory_limit_fraction": None,
-        "memory_usage_poll_interval_s": 1,
-        "dataset_logger_id": None,
-        "issue_detectors_config": None,
-        "isolate_read_workers": False,
-        "downstream_capacity_backpressure_ratio": 2.0,
-        "enable_dynamic_output_queue_size_backpressure": False,
-        "enable_lineage_reconstruction_resource_accounting": True,
-        "enforce_schemas": False,
-        "pandas_block_ignore_metadata": False,
-        "enable_arrow_backed_pandas_conversion": True,
-        "batch_to_block_arrow_format": True,
-        "_checkpoint_config": None,
-        "custom_execution_callback_classes": [],
-        "default_map_logical_memory_enabled": False,
-        "_enable_ray_data_reconstruction": None,
-        "object_store_reservation_overshoot_ratio": None,
-        "object_store_memory_pressure_fraction": None,
-        # Names of older versions.
-        "block_splitting_enabled": True,
-        "target_shuffle_max_block_size": 1 << 30,
-        "optimize_fuse_stages": True,
-        "optimize_fuse_read_stages": True,
-        "optimize_fuse_shuffle_stages": True,
-        "optimizer_enabled": True,
-        "eager_free": False,
-    }
+def _table() -> dict[str, Field]:
+    """All fields by name."""
+    if "fields" not in _tables:
+        from weir import _context_fields
+
+        _tables["fields"] = {field.name: field for field in [*_context_fields.fields(), *_context_fields.old_fields()]}
+    return _tables["fields"]  # type: ignore[no-any-return]
+
+
+class _DataclassFields:
+    """dataclasses.fields(DataContext) has Ray's fields; dataclasses is imported for who asks."""
+
+    def __get__(self, instance: Any, owner: type) -> dict[str, Any]:
+        if "dataclass" not in _tables:
+            import dataclasses
+
+            from weir import _context_fields
+
+            made = {}
+            for known in _context_fields.fields():
+                is_made = isinstance(known.default, _context_fields.Made)
+                field = dataclasses.field(**({"default_factory": known.default} if is_made else {"default": known.default}))
+                field.name, field.type, field._field_type = known.name, Any, dataclasses._FIELD  # type: ignore[attr-defined]
+                made[known.name] = field
+            _tables["dataclass"] = made
+        return _tables["dataclass"]  # type: ignore[no-any-return]
+
+
+# Old name → the field that it is now.
+_ALIASES = {
+    "hash_shuffle_compression": "shuffle_compression",
+    "use_external_hash_shuffle": "use_disk_based_hash_shuffle",
+    "log_internal_stack_trace_to_stdout": "log_internal_stack_trace",
+}
+_ATOMS = {int, float, str, bool, type(None), bytes, ShuffleStrategy, FixedShapeTensorFormat}
+_warned: set[str] = set()
+
+
+def _copied(value: Any) -> Any:
+    """A deep copy. Every Dataset makes one of its context, so the common kinds go the short way: what cannot change is shared."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
+    if kind is list:
+        return [item if type(item) in _ATOMS else _copied(item) for item in value]
+    if kind is ExecutionOptions or kind is ExecutionResources or isinstance(value, _Plain):
+        made: Any = object.__new__(kind)
+        made.__dict__.update({name: item if type(item) in _ATOMS else _copied(item) for name, item in value.__dict__.items()})
+        return made
+    if kind is tuple and all(type(item) in _ATOMS for item in value):
+        return value
+    return copy.deepcopy(value)
 
 
 class DataContext:
@@ -343,18 +554,27 @@ class DataContext:
     >>> ctx.max_errored_blocks = 0
     """
 
+    __dataclass_fields__ = _DataclassFields()
+
     def __init__(self, **fields: Any) -> None:
-        values = _defaults()
+        table = _table()
         for name in fields:
-            if name not in values:
-                raise TypeError(f"DataContext has no field {name!r}")
-        values.update(fields)
-        self.__dict__.update(values)
+            if name not in table:
+                raise TypeError(f"DataContext has no field {name!r}{_nearest(name)}")
+        self.__dict__.update({name: field.value() for name, field in table.items()})
         self.__dict__["_kv_configs"] = {}
+        for name, value in fields.items():
+            setattr(self, name, value)
 
     @staticmethod
     def get_current() -> DataContext:
-        """The context of this process, or of the current_as() block that this thread is in."""
+        """The context of this process, or of the current() block that this thread is in. In a function it is that of the Dataset which
+        calls it.
+
+        >>> import weir
+        >>> weir.DataContext.get_current() is weir.DataContext.get_current()
+        True
+        """
         scoped: DataContext | None = getattr(_scoped, "context", None)
         if scoped is not None:
             return scoped
@@ -365,10 +585,11 @@ class DataContext:
             return _current
 
     @staticmethod
-    def _set_current(context: DataContext) -> None:
+    def _set_current(context: DataContext | None) -> DataContext | None:
         global _current
         with _lock:
-            _current = context
+            before, _current = _current, context
+        return before
 
     @classmethod
     @contextmanager
@@ -390,6 +611,8 @@ class DataContext:
     @property
     def shuffle_strategy(self) -> ShuffleStrategy:
         """Ray's choice of shuffle; weir has one."""
+        if self.__dict__.get("use_push_based_shuffle"):
+            return ShuffleStrategy.SORT_SHUFFLE_PUSH_BASED
         return self.__dict__["_shuffle_strategy"]  # type: ignore[no-any-return]
 
     @shuffle_strategy.setter
@@ -397,14 +620,54 @@ class DataContext:
         self.__dict__["_shuffle_strategy"] = ShuffleStrategy(value)
 
     @property
-    def checkpoint_config(self) -> None:
-        """There are no checkpoints yet: only None can be set."""
-        return None
+    def checkpoint_config(self) -> Any:
+        """A weir.checkpoint.CheckpointConfig, or None: whether and where a write keeps what it has done."""
+        return self.__dict__["_checkpoint_config"]
 
     @checkpoint_config.setter
     def checkpoint_config(self, value: Any) -> None:
         if value is not None:
-            raise ValueError("checkpoint_config is not supported: a run that failed is started again as a whole")
+            try:
+                from weir.checkpoint import CheckpointBackend, CheckpointConfig  # type: ignore[import-not-found,unused-ignore]
+            except ModuleNotFoundError:
+                raise ValueError("checkpoint_config is not supported: a run that failed is started again as a whole") from None
+
+            if isinstance(value, dict):
+                value = dict(value)
+                backend = value.get("override_backend")
+                if backend is not None:
+                    if not isinstance(backend, str):
+                        raise TypeError(f"Expected 'override_backend' to be a string, but got {type(backend)}.")
+                    value["override_backend"] = CheckpointBackend[backend]
+                value = CheckpointConfig(**value)
+            elif not isinstance(value, CheckpointConfig):
+                raise TypeError("checkpoint_config must be a CheckpointConfig instance, a dict, or None.")
+        self.__dict__["_checkpoint_config"] = value
+
+    @property
+    def enable_ray_data_reconstruction(self) -> bool:
+        """Whether lost data is made again by its readers. On one machine nothing is lost."""
+        return bool(self.__dict__["_enable_ray_data_reconstruction"])
+
+    @property
+    def execution_callback_classes(self) -> list[type]:
+        """Those of custom_execution_callback_classes, and those that the environment's RAY_DATA_EXECUTION_CALLBACKS names."""
+        classes: list[type] = []
+        for path in filter(None, map(str.strip, os.environ.get(EXECUTION_CALLBACKS_ENV_VAR, "").split(","))):
+            from importlib import import_module
+
+            module, _, name = path.rpartition(".")
+            try:
+                found = getattr(import_module(module), name)
+            except (ImportError, AttributeError, ValueError) as error:
+                raise ValueError(f"Failed to import callback from '{path}': {error}") from error
+            if not isinstance(found, type) or not issubclass(found, ExecutionCallback):
+                raise ValueError(
+                    f"Invalid callback class '{path}' specified in {EXECUTION_CALLBACKS_ENV_VAR}. Expected a subclass of "
+                    f"ExecutionCallback, but got {found}."
+                )
+            classes.append(found)
+        return [*classes, *self.custom_execution_callback_classes]
 
     def get_config(self, key: str, default: Any = None) -> Any:
         """A value that set_config() has put here."""
@@ -418,19 +681,65 @@ class DataContext:
         """Forgets it."""
         self._kv_configs.pop(key, None)
 
+    def set_dataset_logger_id(self, dataset_id: str) -> None:
+        """Sets dataset_logger_id."""
+        self.dataset_logger_id = dataset_id
+
     def copy(self) -> DataContext:
         """A copy that shares nothing with this one."""
         return copy.deepcopy(self)
 
-    if TYPE_CHECKING:
+    def __deepcopy__(self, memo: dict[int, Any]) -> DataContext:
+        made = DataContext.__new__(DataContext)
+        made.__dict__.update({name: _copied(value) for name, value in self.__dict__.items()})
+        return made
 
-        def __setattr__(self, name: str, value: Any) -> None: ...
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _ALIASES:
+            _warn(name, f"`{name}` is deprecated: it is `{_ALIASES[name]}` now", DeprecationWarning)
+            name = _ALIASES[name]
+        elif name == "use_polars":
+            self.__dict__["use_polars_sort"] = value
+        elif name == "use_arrow_tensor_v2":
+            self.__dict__["arrow_fixed_shape_tensor_format"] = FixedShapeTensorFormat.V2 if value else FixedShapeTensorFormat.V1
+        elif name == "custom_execution_callback_classes":
+            value = list(value)
+        elif name not in self.__dict__ and not name.startswith("_") and not isinstance(getattr(type(self), name, None), property):
+            _warn(name, f"DataContext has no field {name!r}{_nearest(name)} It is kept, and has no effect", UserWarning)
+        object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"DataContext has no field {name!r}")
+        if name in _ALIASES:
+            return self.__dict__[_ALIASES[name]]
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise AttributeError(f"DataContext has no field {name!r}{_nearest(name)}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DataContext) and self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"DataContext({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items() if not k.startswith('_'))})"
+
+
+def _nearest(name: str) -> str:
+    import difflib
+
+    known = [*_table(), *_ALIASES, "checkpoint_config", "shuffle_strategy"]
+    near = difflib.get_close_matches(name, [other for other in known if not other.startswith("_")], 1, 0.6)
+    return f"; did you mean {near[0]!r}?" if near else "."
+
+
+def _warn(name: str, text: str, kind: type[Warning]) -> None:
+    """Once for each name."""
+    if name in _warned:
+        return
+    _warned.add(name)
+    import warnings
+
+    warnings.warn(text, kind, stacklevel=3)
 
 
 DatasetContext = DataContext
@@ -438,3 +747,80 @@ DatasetContext = DataContext
 _lock = threading.Lock()
 _current: DataContext | None = None
 _scoped = threading.local()
+
+
+# Sizes of blocks for kinds of work; docs/context.md has the table.
+_WORKLOADS: dict[str, dict[str, int]] = {
+    "etl": {"target_max_block_size": 256 << 20, "target_min_block_size": 64 << 20},
+    "image": {"target_max_block_size": 128 << 20, "target_min_block_size": 32 << 20},
+    "analytics": {"target_max_block_size": 512 << 20, "target_min_block_size": 128 << 20},
+    "memory_constrained": {"target_max_block_size": 64 << 20, "target_min_block_size": 16 << 20},
+    "shuffle": {"target_shuffle_max_block_size": 1 << 30},
+    "training": {"target_max_block_size": 256 << 20, "target_min_block_size": 64 << 20},
+}
+
+
+def configure_for(workload: str) -> DataContext:
+    """Sets the sizes of blocks that suit a kind of work, in the current context, and returns it.
+
+    >>> import weir
+    >>> before = weir.DataContext.get_current().copy()
+    >>> weir.configure_for("image").target_max_block_size == 128 << 20
+    True
+    >>> _ = weir.DataContext._set_current(before)
+    """
+    if workload not in _WORKLOADS:
+        raise ValueError(f"configure_for takes one of {', '.join(map(repr, _WORKLOADS))}, not {workload!r}")
+    context = DataContext.get_current()
+    for name, value in _WORKLOADS[workload].items():
+        setattr(context, name, value)
+    if workload == "training":
+        context.execution_options.locality_with_output = True
+    return context
+
+
+def __getattr__(name: str) -> Any:
+    """DEFAULT_X is the default of the field x."""
+    from weir import _context_fields
+
+    if name.startswith("DEFAULT_"):
+        own = _DEFAULTS_ELSEWHERE.get(name, name.removeprefix("DEFAULT_").lower())
+        if isinstance(own, str):
+            for candidate in (own, "_" + own):
+                if candidate in _table():
+                    default = _table()[candidate].default
+                    value = default() if isinstance(default, _context_fields.Made) else default
+                    return tuple(value) if isinstance(value, list) else value
+        else:
+            return own
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+# Those that are called otherwise, or are no fields.
+_DEFAULTS_ELSEWHERE: dict[str, Any] = {
+    "DEFAULT_ACTOR_MAX_TASKS_IN_FLIGHT_TO_MAX_CONCURRENCY_FACTOR": 2,
+    "DEFAULT_ACTOR_POOL_UTIL_DOWNSCALING_THRESHOLD": 0.5,
+    "DEFAULT_ACTOR_POOL_UTIL_UPSCALING_THRESHOLD": 1.75,
+    "DEFAULT_AUTO_LOG_STATS": "enable_auto_log_stats",
+    "DEFAULT_DECODING_SIZE_ESTIMATION_ENABLED": "decoding_size_estimation",
+    "DEFAULT_DELTA_COMMIT_MAX_ATTEMPTS": 5,
+    "DEFAULT_DELTA_COMMIT_RETRIED_ERRORS": tuple(_SERVICE_ERRORS),
+    "DEFAULT_DELTA_COMMIT_RETRY_MAX_BACKOFF_S": 16,
+    "DEFAULT_ENABLE_DISK_SHUFFLE": "use_disk_based_hash_shuffle",
+    "DEFAULT_ENABLE_OP_RESOURCE_RESERVATION": "op_resource_reservation_enabled",
+    "DEFAULT_ICEBERG_CATALOG_MAX_ATTEMPTS": 5,
+    "DEFAULT_ICEBERG_CATALOG_RETRIED_ERRORS": tuple(_SERVICE_ERRORS),
+    "DEFAULT_ICEBERG_CATALOG_RETRY_MAX_BACKOFF_S": 16,
+    "DEFAULT_ICEBERG_WRITE_FILE_MAX_ATTEMPTS": 10,
+    "DEFAULT_ICEBERG_WRITE_FILE_RETRY_MAX_BACKOFF_S": 32,
+    "DEFAULT_LANCE_READ_FRAGMENTS_ERRORS_TO_RETRY": ("LanceError(IO)",),
+    "DEFAULT_LANCE_READ_FRAGMENTS_MAX_ATTEMPTS": 10,
+    "DEFAULT_LANCE_READ_FRAGMENTS_RETRY_MAX_BACKOFF_S": 32,
+    "DEFAULT_LANCE_WRITE_FRAGMENTS_ERRORS_TO_RETRY": ("LanceError(IO)",),
+    "DEFAULT_LANCE_WRITE_FRAGMENTS_MAX_ATTEMPTS": 10,
+    "DEFAULT_LANCE_WRITE_FRAGMENTS_RETRY_MAX_BACKOFF_S": 32,
+    "DEFAULT_MAX_HASH_SHUFFLE_AGGREGATORS": 128,
+    "DEFAULT_MAX_NUM_BLOCKS_IN_STREAMING_GEN_BUFFER": 2,
+    "DEFAULT_RAY_DATA_RAISE_ORIGINAL_MAP_EXCEPTION": "raise_original_map_exception",
+    "DEFAULT_VERBOSE_STATS_LOG": "verbose_stats_logs",
+}

@@ -161,3 +161,8 @@ def test_torchrun(tmp_path):
     """)
     done = compat("-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone", path)
     assert sorted(output(done)) == ["0 2.60.0 4", "1 2.60.0 4"]
+
+
+def test_the_examples_of_the_package():
+    code = "import doctest, weir.compat, weir.compat.lazy; print([doctest.testmod(m).failed for m in (weir.compat, weir.compat.lazy)])"
+    assert output(start("-c", code)) == ["[0, 0]"]

@@ -12,7 +12,8 @@ import weir
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["weir", "weir._legacy", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset", "weir.dataset_pipeline",
            "weir.datasource", "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
-           "weir.aggregate"]
+           "weir.aggregate", "weir.compat.__main__", "weir.constants", "weir.ray_api",
+           "weir.runtime_env", "weir.util"]
 NEEDS = {"weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
 
 
@@ -24,7 +25,7 @@ def test_docstrings(name):
     assert results.failed == 0
 
 
-@pytest.mark.parametrize("name", ["quickstart.md", "python.md"])
+@pytest.mark.parametrize("name", ["quickstart.md", "python.md", "context.md"])
 def test_documents(name):
     for needed in ("pandas", "pyarrow", "torch"):
         pytest.importorskip(needed)

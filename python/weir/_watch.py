@@ -1,0 +1,138 @@
+"""What a context asks for beside the run itself: callbacks, stats in the log, and an end to waiting for functions that give nothing.
+
+    Run ─▶ Observer   begins / succeeded / failed          only where the context asks for it
+        ─▶ Watch      while somebody waits for a task with functions; one thread looks at all of them
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir._run import Run
+    from weir._weir import Task
+    from weir.context import DataContext
+
+
+class Observer:
+    """Tells callbacks and the log of one run."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.callbacks = [cls() for cls in run.context.execution_callback_classes]
+        self.state = "new"
+
+    def begins(self) -> None:
+        if self.state == "new":
+            self.state = "running"
+            for callback in self.callbacks:
+                callback.before_execution_starts(self.run)
+
+    def succeeded(self) -> None:
+        if self.state != "running":
+            return
+        self.state = "ended"
+        for callback in self.callbacks:
+            callback.after_execution_succeeds(self.run)
+        if self.run.context.enable_auto_log_stats:
+            self.log_stats()
+
+    def failed(self, error: BaseException) -> None:
+        if self.state != "running":
+            return
+        self.state = "ended"
+        for callback in self.callbacks:
+            callback.after_execution_fails(self.run, error)
+
+    def log_stats(self) -> None:
+        import logging
+
+        from weir import _stats
+
+        text = _stats.text(SimpleNamespace(_old=False, _last_run=self.run, _iteration=None, context=self.run.context))  # type: ignore[arg-type]
+        if text:
+            logging.getLogger("weir").info(text)
+
+
+def observer(run: Run) -> Observer | None:
+    """None, where nobody wants to know."""
+    context = run.context
+    if context.enable_auto_log_stats or context.custom_execution_callback_classes or os.environ.get("RAY_DATA_EXECUTION_CALLBACKS"):
+        return Observer(run)
+    return None
+
+
+# ---- waiting without progress ----
+
+_lock = threading.Lock()
+_watches: set[Watch] = set()
+_thread: tuple[int, threading.Thread] | None = None  # and the process that it is of
+_PAUSE = 0.25
+
+
+class Watch:
+    """A task that somebody waits for. `since`: since when, on the monotonic clock; 0: nobody waits now."""
+
+    def __init__(self, task: Task, limit: float) -> None:
+        self.task, self.limit = task, limit
+        self.since = self.moved = 0.0
+        self.seen: Any = None
+        self.expired = False
+
+    def __enter__(self) -> Watch:
+        global _thread
+        with _lock:
+            _watches.add(self)
+            if _thread is None or _thread[0] != os.getpid() or not _thread[1].is_alive():
+                thread = threading.Thread(target=_look, name="weir-watch", daemon=True)
+                _thread = os.getpid(), thread
+                thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _lock:
+            _watches.discard(self)
+
+    def look(self, now: float) -> None:
+        since = self.since
+        if not since:
+            return
+        stats = self.task.stats()
+        stages = [(stage["tasks_done"], stage["rows_in"], stage["rows_out"], stage["slots_up"]) for stage in stats["stages"]]
+        seen = stats["rows_in"], stats["rows_out"], stats["splits_done"], stages
+        if seen != self.seen:
+            self.seen, self.moved = seen, now
+        elif now - max(self.moved, since) >= self.limit:
+            self.expired = True
+            self.task.cancel()
+
+    def error(self) -> Exception:
+        from weir._errors import ExecutionTimeoutError
+
+        names = [stage["name"] for stage in self.task.stats()["stages"] if "(" in stage["name"]]
+        return ExecutionTimeoutError(
+            f"the run has made no progress for {self.limit:g} s (DataContext.execution_no_progress_timeout_s): "
+            f"{', '.join(names) or 'a function'} may hang"
+        )
+
+
+def _look() -> None:
+    idle = 0
+    while idle < 40:
+        time.sleep(_PAUSE)
+        with _lock:
+            watches = list(_watches)
+        idle = 0 if watches else idle + 1
+        now = time.monotonic()
+        for watch in watches:
+            watch.look(now)
+
+
+def watch(task: Task, context: DataContext, has_functions: bool) -> Watch | None:
+    """None where nothing can hang, or the context has no limit."""
+    limit = context.execution_no_progress_timeout_s
+    return Watch(task, float(limit)) if has_functions and limit and limit > 0 else None
