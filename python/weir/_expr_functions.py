@@ -6,7 +6,6 @@ does not have it that way; ``arrow`` calls pyarrow.compute, on arrays in a worke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -45,10 +44,10 @@ def _both(text: str, arrow: str) -> Function:
 
 
 def _search(text: str, arrow: str) -> Function:
-    """A function of a pattern that can be told to ignore case, which the engine's cannot."""
+    """A function of a pattern that can be told to ignore case."""
 
     def make(args: list[str], options: Options) -> str | None:
-        return None if options["ignore_case"] else f"{text}({args[0]}, {text_literal(options['pattern'])})"
+        return f"{text}({args[0]}, {text_literal(options['pattern'])}, {bool(options['ignore_case'])})"
 
     def call(pc: Any, args: list[Any], options: Options) -> Any:
         return getattr(pc, arrow)(args[0], options["pattern"], ignore_case=options["ignore_case"])
@@ -56,51 +55,26 @@ def _search(text: str, arrow: str) -> Function:
     return Function(make, call)
 
 
-def _like(pattern: str) -> str:
-    r"""A pattern of SQL's LIKE as a regular expression: % any text, _ any character, \ takes what follows as it is.
-
-    >>> print(_like("a%b_c"))
-    (?s)a.*b.c
-    """
-    out, i = "(?s)", 0
-    while i < len(pattern):
-        c = pattern[i]
-        if c == "\\" and i + 1 < len(pattern):
-            i += 1
-            out += re.escape(pattern[i])
-        else:
-            out += ".*" if c == "%" else "." if c == "_" else re.escape(c)
-        i += 1
-    return out
-
-
-def _match_text(args: list[str], options: Options) -> str | None:
-    if options["ignore_case"]:
-        return None
-    return f"regex_fullmatch({args[0]}, {text_literal(_like(options['pattern']))})"
-
-
-def _match_arrow(pc: Any, args: list[Any], options: Options) -> Any:
-    return pc.match_like(args[0], options["pattern"], ignore_case=options["ignore_case"])
-
-
 def _slice_text(args: list[str], options: Options) -> str | None:
-    return f"slice({args[0]}, {options['start']}, {options['stop']})" if options["step"] == 1 else None
+    start, stop, step = (None if options[key] is None else int(options[key]) for key in ("start", "stop", "step"))
+    if step == 1:
+        return f"slice({args[0]}, {start}, {stop})"
+    return f"arrow_slice({args[0]}, {start}, {stop}, {step})"
 
 
 def _slice_arrow(pc: Any, args: list[Any], options: Options) -> Any:
     return pc.utf8_slice_codeunits(args[0], options["start"], options["stop"], options["step"])
 
 
-def _replace(text: str, arrow: str) -> Function:
-    counts = text == "replace"
+def _times(value: Any) -> int:
+    """How often at most; -1: without end."""
+    return -1 if value is None else int(value)
 
+
+def _replace(text: str, arrow: str) -> Function:
     def make(args: list[str], options: Options) -> str | None:
-        most = options["max_replacements"]
-        if not options["pattern"] or (most is not None and not counts):
-            return None
         words = [args[0], text_literal(options["pattern"]), text_literal(options["replacement"])]
-        return f"{text}({', '.join(words + ([str(int(most))] if most is not None else []))})"
+        return f"{text}({', '.join(words)}, {_times(options['max_replacements'])})"
 
     def call(pc: Any, args: list[Any], options: Options) -> Any:
         return getattr(pc, arrow)(args[0], options["pattern"], options["replacement"],
@@ -109,19 +83,26 @@ def _replace(text: str, arrow: str) -> Function:
     return Function(make, call)
 
 
-def _split_text(args: list[str], options: Options) -> str | None:
-    most = options["max_splits"]
-    if options["reverse"] or not options["pattern"]:
-        return None
-    return f"split({args[0]}, {text_literal(options['pattern'])}{'' if most is None else f', {int(most)}'})"
+def _replace_slice_text(args: list[str], options: Options) -> str | None:
+    start, stop = int(options["start"]), int(options["stop"])
+    return f"arrow_replace_slice({args[0]}, {start}, {stop}, {text_literal(options['replacement'])})"
 
 
-def _split(arrow: str, text: Text | None = None) -> Function:
+def _split(text: str, arrow: str) -> Function:
+    def make(args: list[str], options: Options) -> str | None:
+        words = [args[0]] + ([text_literal(options["pattern"])] if "pattern" in options else [])
+        words.append(str(_times(options["max_splits"])))
+        if options["reverse"]:
+            if text == "arrow_split_regex":
+                raise NotImplementedError("str.split_regex cannot split in reverse")
+            words.append("True")
+        return f"{text}({', '.join(words)})"
+
     def call(pc: Any, args: list[Any], options: Options) -> Any:
         words = (options["pattern"],) if "pattern" in options else ()
         return getattr(pc, arrow)(args[0], *words, max_splits=options["max_splits"], reverse=options["reverse"])
 
-    return Function(text, call)
+    return Function(make, call)
 
 
 def _pad(text: str, arrow: str) -> Function:
@@ -148,7 +129,7 @@ def _strip(text: str, arrow: str) -> Function:
 
 
 def _cast_text(args: list[str], options: Options) -> str | None:
-    return f"cast({args[0]}, {text_literal(options['type'])})" if options["safe"] else None
+    return f"arrow_cast({args[0]}, {text_literal(options['type'])}, {bool(options['safe'])})"
 
 
 def _cast_arrow(pc: Any, args: list[Any], options: Options) -> Any:
@@ -162,7 +143,8 @@ def _get_arrow(pc: Any, args: list[Any], options: Options) -> Any:
 
 
 def _list_slice_text(args: list[str], options: Options) -> str | None:
-    return f"slice({args[0]}, {options['start']}, {options['stop']})" if options["step"] == 1 else None
+    start, stop, step = (None if options[key] is None else int(options[key]) for key in ("start", "stop", "step"))
+    return f"arrow_list_slice({args[0]}, {start}, {stop}, {step})"
 
 
 def _list_slice_arrow(pc: Any, args: list[Any], options: Options) -> Any:
@@ -196,26 +178,19 @@ def _to_list_arrow(pc: Any, args: list[Any], options: Options) -> Any:
     return array_to_list(args[0])
 
 
-# The units in which a time can be cut, that the engine and Arrow name alike.
-_UNITS = {"year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"}
+def _temporal(text: str, arrow: str) -> Function:
+    def make(args: list[str], options: Options) -> str | None:
+        return f"{text}({args[0]}, {text_literal(options['unit'])})"
 
-
-def _temporal_floor_text(args: list[str], options: Options) -> str | None:
-    return f'truncate({args[0]}, "{options["unit"]}")' if options["unit"] in _UNITS else None
-
-
-def _temporal(arrow: str, text: Text | None = None) -> Function:
     def call(pc: Any, args: list[Any], options: Options) -> Any:
         return getattr(pc, arrow)(args[0], multiple=1, unit=options["unit"])
 
-    return Function(text, call)
+    return Function(make, call)
 
 
 def _strftime_text(args: list[str], options: Options) -> str | None:
-    # The codes that the engine knows; others, zones among them, are pyarrow's.
-    if not re.fullmatch(r"(?:[^%]|%[YyCGmbhBdejVaAuwHIMSpFDTRnt%])*", options["format"], re.DOTALL):
-        return None
-    return f"strftime({args[0]}, {text_literal(options['format'])})"
+    # The names of zones are pyarrow's.
+    return None if "%Z" in options["format"] else f"arrow_strftime({args[0]}, {text_literal(options['format'])})"
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -266,25 +241,26 @@ FUNCTIONS: dict[str, Function] = {
     "str.is_title": _both("is_title", "utf8_is_title"),
     "str.is_printable": _both("is_printable", "utf8_is_printable"),
     "str.is_ascii": _both("is_ascii", "string_is_ascii"),
-    "str.starts_with": _search("starts_with", "starts_with"),
-    "str.ends_with": _search("ends_with", "ends_with"),
-    "str.contains": _search("contains", "match_substring"),
-    "str.match": Function(_match_text, _match_arrow),
-    "str.find": _search("arrow_find", "find_substring"),
-    "str.count": _search("arrow_count", "count_substring"),
-    "str.match_regex": _search("regex_match", "match_substring_regex"),
-    "str.find_regex": Function(None, _search("", "find_substring_regex").arrow),
-    "str.count_regex": Function(None, _search("", "count_substring_regex").arrow),
+    "str.starts_with": _search("arrow_starts_with", "starts_with"),
+    "str.ends_with": _search("arrow_ends_with", "ends_with"),
+    "str.contains": _search("arrow_contains", "match_substring"),
+    "str.match": _search("arrow_like", "match_like"),
+    "str.find": _search("arrow_find_part", "find_substring"),
+    "str.count": _search("arrow_count_part", "count_substring"),
+    "str.match_regex": _search("arrow_match_regex", "match_substring_regex"),
+    "str.find_regex": _search("arrow_find_regex", "find_substring_regex"),
+    "str.count_regex": _search("arrow_count_regex", "count_substring_regex"),
     "str.reverse": _both("reverse", "utf8_reverse"),
     "str.slice": Function(_slice_text, _slice_arrow),
     "str.replace": _replace("replace", "replace_substring"),
-    "str.replace_regex": _replace("regex_replace", "replace_substring_regex"),
-    "str.replace_slice": Function(None, lambda pc, args, o: pc.binary_replace_slice(
+    "str.replace_regex": _replace("arrow_replace_regex", "replace_substring_regex"),
+    "str.replace_slice": Function(_replace_slice_text, lambda pc, args, o: pc.binary_replace_slice(
         args[0], o["start"], o["stop"], o["replacement"])),
-    "str.split": _split("split_pattern", _split_text),
-    "str.split_regex": _split("split_pattern_regex"),
-    "str.split_whitespace": _split("utf8_split_whitespace"),
-    "str.extract": Function(None, lambda pc, args, o: pc.extract_regex(args[0], o["pattern"])),
+    "str.split": _split("arrow_split", "split_pattern"),
+    "str.split_regex": _split("arrow_split_regex", "split_pattern_regex"),
+    "str.split_whitespace": _split("arrow_split_whitespace", "utf8_split_whitespace"),
+    "str.extract": Function(lambda args, o: f"arrow_extract_regex({args[0]}, {text_literal(o['pattern'])})",
+                            lambda pc, args, o: pc.extract_regex(args[0], o["pattern"])),
     "str.repeat": Function(lambda args, o: f"repeat({args[0]}, {int(o['n'])})",
                            lambda pc, args, o: pc.binary_repeat(args[0], o["n"])),
     "str.center": _pad("center", "utf8_center"),
@@ -297,15 +273,16 @@ FUNCTIONS: dict[str, Function] = {
     "list.len": _both("arrow_length", "list_value_length"),
     "list.get": Function(lambda args, o: f"element({args[0]}, {int(o['index'])})", _get_arrow),
     "list.slice": Function(_list_slice_text, _list_slice_arrow),
-    "list.sort": Function(None, _sort_arrow, is_expression=False),
-    "list.flatten": Function(None, _flatten_arrow, is_expression=False),
+    "list.sort": Function(lambda args, o: f"list_sort({args[0]}, '{o['order']}', '{o['null_placement']}')", _sort_arrow,
+                          is_expression=False),
+    "list.flatten": Function(_plain("list_flatten"), _flatten_arrow, is_expression=False),
     "struct.field": Function(lambda args, o: f"field({args[0]}, {text_literal(o['name'])})",
                              lambda pc, args, o: pc.struct_field(args[0], o["name"])),
     "struct.field_by_index": Function(lambda args, o: f"field({args[0]}, {int(o['index'])})",
                                       lambda pc, args, o: pc.struct_field(args[0], o["index"])),
-    "map.keys": Function(None, _map_part("keys"), is_expression=False),
-    "map.values": Function(None, _map_part("items"), is_expression=False),
-    "arr.to_list": Function(None, _to_list_arrow, is_expression=False),
+    "map.keys": Function(_plain("map_keys"), _map_part("keys"), is_expression=False),
+    "map.values": Function(_plain("map_values"), _map_part("items"), is_expression=False),
+    "arr.to_list": Function(_plain("to_list"), _to_list_arrow, is_expression=False),
     # times
     "dt.year": _both("year", "year"),
     "dt.month": _both("month", "month"),
@@ -314,7 +291,7 @@ FUNCTIONS: dict[str, Function] = {
     "dt.minute": _both("minute", "minute"),
     "dt.second": _both("second", "second"),
     "dt.strftime": Function(_strftime_text, lambda pc, args, o: pc.strftime(args[0], format=o["format"])),
-    "dt.floor": _temporal("floor_temporal", _temporal_floor_text),
-    "dt.ceil": _temporal("ceil_temporal"),
-    "dt.round": _temporal("round_temporal"),
+    "dt.floor": _temporal("truncate", "floor_temporal"),
+    "dt.ceil": _temporal("ceil_time", "ceil_temporal"),
+    "dt.round": _temporal("round_time", "round_temporal"),
 }

@@ -250,7 +250,7 @@ class _StringNamespace(_Namespace):
         return self._call("str.count", pattern=pattern, ignore_case=ignore_case)
 
     def find_regex(self, pattern: str, *, ignore_case: bool = False) -> Expr:
-        """The byte where the regular expression first matches, -1 when it does not. Runs in workers.
+        """The byte where the regular expression first matches, -1 when it does not.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.find_regex("a+"))
@@ -259,7 +259,7 @@ class _StringNamespace(_Namespace):
         return self._call("str.find_regex", pattern=pattern, ignore_case=ignore_case)
 
     def count_regex(self, pattern: str, *, ignore_case: bool = False) -> Expr:
-        """How often the regular expression matches. Runs in workers.
+        """How often the regular expression matches.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.count_regex("a+"))
@@ -314,7 +314,7 @@ class _StringNamespace(_Namespace):
                           max_replacements=max_replacements)
 
     def replace_slice(self, start: int, stop: int, replacement: str) -> Expr:
-        """With ``replacement`` for bytes ``start`` up to ``stop``. Runs in workers.
+        """With ``replacement`` for bytes ``start`` up to ``stop``.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.replace_slice(0, 1, "x"))
@@ -332,7 +332,7 @@ class _StringNamespace(_Namespace):
         return self._call("str.split", pattern=pattern, max_splits=max_splits, reverse=reverse)
 
     def split_regex(self, pattern: str, *, max_splits: int | None = None, reverse: bool = False) -> Expr:
-        """The list of parts between matches. Runs in workers.
+        """The list of parts between matches.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.split_regex(",+"))
@@ -341,7 +341,7 @@ class _StringNamespace(_Namespace):
         return self._call("str.split_regex", pattern=pattern, max_splits=max_splits, reverse=reverse)
 
     def split_whitespace(self, *, max_splits: int | None = None, reverse: bool = False) -> Expr:
-        """The list of parts between blanks. Runs in workers.
+        """The list of parts between blanks.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.split_whitespace())
@@ -350,7 +350,7 @@ class _StringNamespace(_Namespace):
         return self._call("str.split_whitespace", max_splits=max_splits, reverse=reverse)
 
     def extract(self, pattern: str) -> Expr:
-        """A struct of the regular expression's named groups. Runs in workers.
+        """A struct of the regular expression's named groups.
 
         >>> from weir.expressions import col
         >>> print(col("s").str.extract("(?P<n>[0-9])"))
@@ -471,7 +471,7 @@ class _ListNamespace(_Namespace):
         order: Literal["ascending", "descending"] = "ascending",
         null_placement: Literal["at_start", "at_end"] = "at_end",
     ) -> Expr:
-        """Each list sorted. Runs in workers.
+        """Each list sorted.
 
         >>> from weir.expressions import col
         >>> print(col("l").list.sort())
@@ -484,7 +484,7 @@ class _ListNamespace(_Namespace):
         return self._call("list.sort", order=order, null_placement=null_placement)
 
     def flatten(self) -> Expr:
-        """Lists of lists as lists of what these hold. Runs in workers.
+        """Lists of lists as lists of what these hold.
 
         >>> from weir.expressions import col
         >>> print(col("l").list.flatten())
@@ -537,7 +537,7 @@ class _MapNamespace(_Namespace):
     __slots__ = ()
 
     def keys(self) -> Expr:
-        """The list of keys. Runs in workers.
+        """The list of keys.
 
         >>> from weir.expressions import col
         >>> print(col("m").map.keys())
@@ -546,7 +546,7 @@ class _MapNamespace(_Namespace):
         return self._call("map.keys")
 
     def values(self) -> Expr:
-        """The list of values. Runs in workers.
+        """The list of values.
 
         >>> from weir.expressions import col
         >>> print(col("m").map.values())
@@ -561,7 +561,7 @@ class _ArrayNamespace(_Namespace):
     __slots__ = ()
 
     def to_list(self) -> Expr:
-        """Arrays (tensors, lists of a fixed size) as lists. Runs in workers.
+        """Arrays (tensors, lists of a fixed size) as lists.
 
         >>> from weir.expressions import col
         >>> print(col("a").arr.to_list())
@@ -630,7 +630,7 @@ class _DatetimeNamespace(_Namespace):
         return self._call("dt.second")
 
     def strftime(self, fmt: str) -> Expr:
-        """As text, by a pattern of strftime; seconds with the fraction that the type has. Zones (%z) run in workers.
+        """As text, by a pattern of strftime; seconds with the fraction that the type has. Names of zones (%Z) run in workers.
 
         >>> from weir.expressions import col
         >>> print(col("t").dt.strftime("%Y"))
@@ -639,7 +639,7 @@ class _DatetimeNamespace(_Namespace):
         return self._call("dt.strftime", format=fmt)
 
     def ceil(self, unit: str) -> Expr:
-        """The next beginning of a unit such as ``day``. Runs in workers.
+        """The next beginning of a unit such as ``day``.
 
         >>> from weir.expressions import col
         >>> print(col("t").dt.ceil("day"))
@@ -657,7 +657,7 @@ class _DatetimeNamespace(_Namespace):
         return self._call("dt.floor", unit=unit)
 
     def round(self, unit: str) -> Expr:
-        """The nearest beginning of a unit such as ``day``. Runs in workers.
+        """The nearest beginning of a unit such as ``day``.
 
         >>> from weir.expressions import col
         >>> print(col("t").dt.round("day"))

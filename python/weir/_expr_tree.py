@@ -143,7 +143,7 @@ class Expr:
     def needs_python(self) -> bool:
         """Whether it has to run in a worker: a function of the user, or one that the engine does not have.
 
-        >>> (col("a") + 1).needs_python(), col("l").list.sort().needs_python()
+        >>> (col("a") + 1).needs_python(), col("t").dt.strftime("%Z").needs_python()
         (False, True)
         """
         return any(child.needs_python() for _, child in self._children())
@@ -837,7 +837,7 @@ class CallExpr(Expr):
     def needs_python(self) -> bool:
         """Whether an argument does, or the engine does not have the function with these options.
 
-        >>> col("s").str.contains("a").needs_python(), col("s").str.contains("a", ignore_case=True).needs_python()
+        >>> col("t").dt.strftime("%Y").needs_python(), col("t").dt.strftime("%Z").needs_python()
         (False, True)
         """
         return super().needs_python() or self._text() is None

@@ -255,8 +255,11 @@ static int bind_turned(struct weir_program *program, struct weir_node *node, str
 		to = weir_type_of(WEIR_DOUBLE);
 	else if (turn == WHOLE_TO_INT8 && weir_type_is_integer(from))
 		to = weir_type_of(WEIR_INT8);
-	else if (turn == TO_INT32)
-		to = weir_type_of(WEIR_INT32);
+	else if (turn == TO_INT32) /* lengths of what may be longer are longer */
+		to = weir_type_of(from->id == WEIR_LARGE_STRING || from->id == WEIR_LARGE_BINARY ||
+						  from->id == WEIR_LARGE_LIST
+					  ? WEIR_INT64
+					  : WEIR_INT32);
 	if (to)
 		code = weir_bind_cast(program, &inner, to, false, err);
 	if (code)

@@ -211,7 +211,8 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 	    !name->value.is_null) { /* by its number */
 		if (name->value.integer < 0 || name->value.integer >= type->field_count)
 			return weir_bind_fail(program, node, err, WEIR_E_NAME, "%s has no field %lld, it has %u",
-					      node->arguments[0]->text, (long long)name->value.integer, type->field_count);
+					      node->arguments[0]->text, (long long)name->value.integer,
+					      type->field_count);
 		node->op = (uint32_t)name->value.integer;
 		node->count = 1;
 		node->type = weir_type_values(type->fields[node->op].type);
@@ -246,17 +247,22 @@ static int bind_field(struct weir_program *program, struct weir_node *node, stru
 	return weir_nested_refuse(program, node, err);
 }
 
-/* Lists that a kernel builds row by row: nulls up to `row`, which is next. */
-static int lists_skip(struct weir_builder *builder, uint32_t row, struct weir_error *err)
+const struct weir_type *weir_list_of(struct weir_program *program, const struct weir_type *type, struct weir_error *err)
+{
+	struct weir_field item = {.name = "item", .type = type, .nullable = true};
+
+	return weir_program_keep(program, weir_type_list(program->account, WEIR_LIST_TYPE, &item, 0, false, err), err);
+}
+
+int weir_lists_skip(struct weir_builder *builder, uint32_t row, struct weir_error *err)
 {
 	return weir_builder_null(builder, (int64_t)row - builder->length, err);
 }
 
-/* Nulls for the rows that are left, the array for the call; the builder is released, also after an error. */
-static int lists_end(struct weir_call *call, struct weir_builder *builder, int code, struct weir_error *err)
+int weir_lists_end(struct weir_call *call, struct weir_builder *builder, int code, struct weir_error *err)
 {
 	if (!code)
-		code = lists_skip(builder, call->row_count, err);
+		code = weir_lists_skip(builder, call->row_count, err);
 	if (!code) {
 		call->nested = weir_builder_finish(builder, err);
 		code = call->nested ? WEIR_OK : err->code;
@@ -286,7 +292,7 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 		uint32_t row = weir_call_row(call, k);
 		int64_t begin, length, from, to;
 
-		code = lists_skip(&builder, row, err);
+		code = weir_lists_skip(&builder, row, err);
 		if (code)
 			break;
 		weir_nested_range(list->nested, list->nested_offset + (row & weir_call_mask(call, 0)), &begin, &length);
@@ -298,7 +304,7 @@ static int kernel_slice(struct weir_call *call, struct weir_error *err)
 		if (!code)
 			code = weir_builder_list_end(&builder, err);
 	}
-	return lists_end(call, &builder, code, err);
+	return weir_lists_end(call, &builder, code, err);
 }
 
 /* Both bounds are there, or zero and a bit of `op`. */
@@ -422,7 +428,7 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 		uint32_t row = weir_call_row(call, k);
 		const struct weir_view *text = &texts[row & weir_call_mask(call, 0)];
 
-		code = lists_skip(&builder, row, err);
+		code = weir_lists_skip(&builder, row, err);
 		if (code)
 			break;
 		if (call->node->count == 1) {
@@ -444,14 +450,14 @@ static int kernel_split(struct weir_call *call, struct weir_error *err)
 		if (!code)
 			code = weir_builder_list_end(&builder, err);
 	}
-	return lists_end(call, &builder, code, err);
+	return weir_lists_end(call, &builder, code, err);
 }
 
 static int bind_split(struct weir_program *program, struct weir_node *node, struct weir_error *err)
 {
-	struct weir_field item = {.name = "item", .type = weir_type_of(WEIR_STRING), .nullable = true};
-	const struct weir_type *type = weir_program_keep(
-		program, weir_type_list(program->account, WEIR_LIST_TYPE, &item, 0, false, err), err);
+	const struct weir_type *text = node->arguments[0]->type,
+			       *type = weir_list_of(program, weir_type_is_text(text) ? text : weir_type_of(WEIR_STRING),
+						    err);
 	int code;
 
 	if (!type)

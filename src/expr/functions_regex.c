@@ -4,33 +4,23 @@
  * Patterns are literals, compiled while binding and shared by lanes; what a match may cost is bounded, and a row that
  * passes the bound is an error.
  */
-#include "expr/program.h"
+#include "expr/regex.h"
 #include "expr/text_writer.h"
 
 #include <stdio.h>
 #include <string.h>
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 enum {
 	MATCH_LIMIT = 1000000, /* steps of backtracking a row */
 	HEAP_LIMIT_KIB = 16 << 10,
 	DEPTH_LIMIT = 10000,
-	GROUPS_MAX = 99,
 };
 
 enum { OP_MATCH, OP_EXTRACT, OP_REPLACE, OP_FULL_MATCH };
 
 struct regex {
-	pcre2_code *code;
-	pcre2_match_context *context;
-	uint32_t group;
-};
-
-/* One a call: match data is not shared by threads. */
-struct matcher {
-	const struct regex *regex;
-	pcre2_match_data *data;
+	struct weir_regex base;
+	uint32_t group; /* extract */
 };
 
 static void release_code(void *code)
@@ -43,17 +33,27 @@ static void release_context(void *context)
 	pcre2_match_context_free(context);
 }
 
-static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
+int weir_matcher_init(struct weir_matcher *matcher, const struct weir_regex *regex, struct weir_error *err)
 {
-	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
+	*matcher = (struct weir_matcher){.regex = regex};
+	matcher->data = pcre2_match_data_create_from_pattern(regex->code, NULL);
+	if (!matcher->data)
+		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a match");
+	matcher->places = pcre2_get_ovector_pointer(matcher->data);
+	return WEIR_OK;
 }
 
-/* > 0: matched; 0: not; < 0: err is set. */
-static int match(struct matcher *matcher, const struct weir_call *call, uint32_t row, const struct weir_view *text,
-		 size_t from, uint32_t options, struct weir_error *err)
+void weir_matcher_release(struct weir_matcher *matcher)
 {
-	int result = pcre2_match(matcher->regex->code, weir_view_bytes(text), text->size, from,
-				 options | PCRE2_NO_UTF_CHECK, matcher->data, matcher->regex->context);
+	pcre2_match_data_free(matcher->data);
+	matcher->data = NULL;
+}
+
+int weir_matcher_match(struct weir_matcher *matcher, const struct weir_call *call, uint32_t row, const uint8_t *bytes,
+		       size_t size, size_t from, struct weir_error *err)
+{
+	int result = pcre2_match(matcher->regex->code, bytes, size, from, PCRE2_NO_UTF_CHECK, matcher->data,
+				 matcher->regex->context);
 	PCRE2_UCHAR message[128];
 
 	if (result == PCRE2_ERROR_NOMATCH)
@@ -65,18 +65,24 @@ static int match(struct matcher *matcher, const struct weir_call *call, uint32_t
 	return -1;
 }
 
+static inline const struct weir_view *view_of(const struct weir_call *call, uint32_t argument, uint32_t row)
+{
+	return (const struct weir_view *)call->arguments[argument].values + (row & weir_call_mask(call, argument));
+}
+
 static int kernel_match(struct weir_call *call, struct weir_error *err)
 {
-	struct matcher matcher = {.regex = call->node->data};
+	const struct regex *regex = call->node->data;
+	struct weir_matcher matcher;
 	uint64_t *bits = call->values;
-	int code = WEIR_OK;
+	int code = weir_matcher_init(&matcher, &regex->base, err);
 
-	matcher.data = pcre2_match_data_create_from_pattern(matcher.regex->code, NULL);
-	if (!matcher.data)
-		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a match");
+	if (code)
+		return code;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		int found = match(&matcher, call, row, view_of(call, 0, row), 0, 0, err);
+		const struct weir_view *text = view_of(call, 0, row);
+		int found = weir_matcher_match(&matcher, call, row, weir_view_bytes(text), text->size, 0, err);
 
 		if (found < 0) {
 			code = err->code;
@@ -84,24 +90,24 @@ static int kernel_match(struct weir_call *call, struct weir_error *err)
 		}
 		bits[row >> 6] |= (uint64_t)found << (row & 63);
 	}
-	pcre2_match_data_free(matcher.data);
+	weir_matcher_release(&matcher);
 	return code;
 }
 
 static int kernel_extract(struct weir_call *call, struct weir_error *err)
 {
-	struct matcher matcher = {.regex = call->node->data};
+	const struct regex *regex = call->node->data;
+	struct weir_matcher matcher;
 	struct weir_view *out = call->values;
-	int code = WEIR_OK;
+	int code = weir_matcher_init(&matcher, &regex->base, err);
 
-	matcher.data = pcre2_match_data_create_from_pattern(matcher.regex->code, NULL);
-	if (!matcher.data)
-		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a match");
+	if (code)
+		return code;
 	for (uint32_t k = 0; k < call->rows.count; k++) {
-		uint32_t row = weir_call_row(call, k), group = matcher.regex->group;
+		uint32_t row = weir_call_row(call, k), group = regex->group;
 		const struct weir_view *text = view_of(call, 0, row);
-		int found = match(&matcher, call, row, text, 0, 0, err);
-		const size_t *places = pcre2_get_ovector_pointer(matcher.data);
+		int found = weir_matcher_match(&matcher, call, row, weir_view_bytes(text), text->size, 0, err);
+		const size_t *places = matcher.places;
 
 		if (found < 0) {
 			code = err->code;
@@ -116,7 +122,7 @@ static int kernel_extract(struct weir_call *call, struct weir_error *err)
 		out[row] = weir_view_make(weir_view_bytes(text) + places[group * 2],
 					  (uint32_t)(places[group * 2 + 1] - places[group * 2]));
 	}
-	pcre2_match_data_free(matcher.data);
+	weir_matcher_release(&matcher);
 	return code;
 }
 
@@ -165,20 +171,20 @@ static size_t character_size(const uint8_t *bytes, size_t left)
 	return size;
 }
 
-static int replace_row(struct matcher *matcher, struct weir_call *call, uint32_t row, struct weir_text_writer *writer,
-		       struct weir_error *err)
+static int replace_row(struct weir_matcher *matcher, struct weir_call *call, uint32_t row,
+		       struct weir_text_writer *writer, struct weir_error *err)
 {
 	const struct weir_view *text = view_of(call, 0, row), *template = view_of(call, 1, row);
 	const uint8_t *bytes = weir_view_bytes(text);
-	const size_t *places = pcre2_get_ovector_pointer(matcher->data);
-	uint32_t group_count = pcre2_get_ovector_count(matcher->data);
+	const size_t *places = matcher->places;
+	uint32_t group_count = matcher->regex->group_count + 1;
 	size_t from = 0, copied = 0, written = 0, room = (size_t)text->size * 2 + 64;
 	uint8_t *out = weir_text_room(writer, room, err);
 	int found;
 
 	if (!out)
 		return err->code;
-	while (from <= text->size && (found = match(matcher, call, row, text, from, 0, err))) {
+	while (from <= text->size && (found = weir_matcher_match(matcher, call, row, bytes, text->size, from, err))) {
 		size_t need;
 
 		if (found < 0)
@@ -216,29 +222,26 @@ static int replace_row(struct matcher *matcher, struct weir_call *call, uint32_t
 
 static int kernel_replace(struct weir_call *call, struct weir_error *err)
 {
-	struct matcher matcher = {.regex = call->node->data};
+	const struct regex *regex = call->node->data;
+	struct weir_matcher matcher;
 	struct weir_text_writer writer = {.arena = call->arena};
-	int code = WEIR_OK;
+	int code = weir_matcher_init(&matcher, &regex->base, err);
 
-	matcher.data = pcre2_match_data_create_from_pattern(matcher.regex->code, NULL);
-	if (!matcher.data)
-		return weir_error_set(err, WEIR_E_MEMORY, "no memory for a match");
+	if (code)
+		return code;
 	for (uint32_t k = 0; !code && k < call->rows.count; k++)
 		code = replace_row(&matcher, call, weir_call_row(call, k), &writer, err);
-	pcre2_match_data_free(matcher.data);
+	weir_matcher_release(&matcher);
 	return code;
 }
 
-static int compile(struct weir_program *program, const struct weir_node *node, const struct weir_view *pattern,
-		   struct regex *out, struct weir_error *err)
+int weir_regex_compile(struct weir_program *program, const struct weir_node *node, const uint8_t *pattern, size_t size,
+		       uint32_t options, struct weir_regex *out, struct weir_error *err)
 {
-	uint32_t options = PCRE2_UTF | PCRE2_UCP;
 	size_t offset = 0;
 	int number = 0, code;
 
-	if (node->op == OP_FULL_MATCH)
-		options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
-	out->code = pcre2_compile(weir_view_bytes(pattern), pattern->size, options, &number, &offset, NULL);
+	out->code = pcre2_compile(pattern, size, options, &number, &offset, NULL);
 	if (!out->code) {
 		PCRE2_UCHAR message[200];
 
@@ -260,6 +263,9 @@ static int compile(struct weir_program *program, const struct weir_node *node, c
 	pcre2_set_match_limit(out->context, MATCH_LIMIT);
 	pcre2_set_heap_limit(out->context, HEAP_LIMIT_KIB);
 	pcre2_set_depth_limit(out->context, DEPTH_LIMIT);
+	pcre2_pattern_info(out->code, PCRE2_INFO_CAPTURECOUNT, &out->group_count);
+	if (out->group_count > WEIR_REGEX_GROUPS_MAX)
+		return weir_bind_fail(program, node, err, WEIR_E_VALUE, "more than %d groups", WEIR_REGEX_GROUPS_MAX);
 	return WEIR_OK;
 }
 
@@ -269,7 +275,7 @@ static int bind_regex(struct weir_program *program, struct weir_node *node, stru
 											 : node->arguments[0]->type;
 	const struct weir_node *pattern = node->arguments[1];
 	struct regex *regex = weir_arena_alloc_zero(&program->arena, sizeof(*regex), err);
-	uint32_t groups = 0;
+	uint32_t groups, options = PCRE2_UTF | PCRE2_UCP;
 	char name[96];
 	int code;
 
@@ -286,12 +292,13 @@ static int bind_regex(struct weir_program *program, struct weir_node *node, stru
 	if (!weir_node_is_constant(pattern) || !weir_type_is_text(pattern->type))
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE,
 				      "the pattern is a text literal: regex_match(x, r'\\d+')");
-	code = compile(program, node, &pattern->value.bytes, regex, err);
+	if (node->op == OP_FULL_MATCH)
+		options |= PCRE2_ANCHORED | PCRE2_ENDANCHORED;
+	code = weir_regex_compile(program, node, weir_view_bytes(&pattern->value.bytes), pattern->value.bytes.size,
+				  options, &regex->base, err);
 	if (code)
 		return code;
-	pcre2_pattern_info(regex->code, PCRE2_INFO_CAPTURECOUNT, &groups);
-	if (groups > GROUPS_MAX)
-		return weir_bind_fail(program, node, err, WEIR_E_VALUE, "more than %d groups", GROUPS_MAX);
+	groups = regex->base.group_count;
 	node->data = regex;
 	node->needs_rows = true;
 	node->may_fail = true;

@@ -31,6 +31,11 @@ enum {
 static const char *const part_names[] = {"year",   "quarter", "month",       "week",        "day",       "hour",
 					 "minute", "second",  "millisecond", "microsecond", "nanosecond"};
 
+static bool is_time(const struct weir_type *type)
+{
+	return type->id == WEIR_TIME32 || type->id == WEIR_TIME64;
+}
+
 struct clock {
 	int64_t per_second;               /* units a second; 0: days */
 	int64_t units_per_day;            /* 1 for days */
@@ -190,6 +195,7 @@ static int bind_part(struct weir_program *program, struct weir_node *node, struc
 
 struct truncation {
 	const struct clock *clock;
+	uint32_t to; /* TO_FLOOR … */
 	uint32_t part;
 	int64_t step; /* units, for a day and below */
 };
@@ -210,6 +216,31 @@ static int64_t first_day(int64_t days, uint32_t part)
 	}
 }
 
+enum { TO_FLOOR, TO_CEIL, TO_NEAREST };
+
+/* The first day of the unit after the one that begins with `days`. */
+static int64_t next_first_day(int64_t days, uint32_t part)
+{
+	struct weir_calendar_day day = weir_calendar_day(days);
+	int64_t months = part == PART_YEAR ? 12 : part == PART_QUARTER ? 3 : 1, month = day.month - 1 + months;
+
+	return part == PART_WEEK ? days + 7 : weir_calendar_number(day.year + month / 12, (int)(month % 12 + 1), 1);
+}
+
+/* Where the unit begins that holds `units`, and where the next one does. False: outside of all timestamps. */
+static bool unit_around(const struct truncation *it, int64_t units, int64_t *low, int64_t *high)
+{
+	int64_t per_day = it->clock->units_per_day, day;
+
+	if (it->part < PART_DAY) {
+		day = first_day(weir_floor_div(units, per_day), it->part);
+		return !__builtin_mul_overflow(day, per_day, low) &&
+		       !__builtin_mul_overflow(next_first_day(day, it->part), per_day, high);
+	}
+	return !__builtin_mul_overflow(weir_floor_div(units, it->step), it->step, low) &&
+	       !__builtin_add_overflow(*low, it->step, high);
+}
+
 static int kernel_truncate(struct weir_call *call, struct weir_error *err)
 {
 	const struct truncation *it = call->node->data;
@@ -218,18 +249,17 @@ static int kernel_truncate(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		int64_t units = local_at(column, row, it->clock),
-			days = weir_floor_div(units, it->clock->units_per_day);
+		int64_t units = local_at(column, row, it->clock), low, high;
 
-		if (it->part < PART_DAY) {
-			if (__builtin_mul_overflow(first_day(days, it->part), it->clock->units_per_day, &units))
-				return weir_call_fail(call, row, err, WEIR_E_OVERFLOW,
-						      "the %s begins before the first timestamp", part_names[it->part]);
-		} else {
-			if (__builtin_mul_overflow(weir_floor_div(units, it->step), it->step, &units))
-				return weir_call_fail(call, row, err, WEIR_E_OVERFLOW,
-						      "the %s begins before the first timestamp", part_names[it->part]);
-		}
+		if (!unit_around(it, units, &low, &high))
+			return weir_call_fail(call, row, err, WEIR_E_OVERFLOW, "the %s lies outside of all timestamps",
+					      part_names[it->part]);
+		/* As Arrow has it, the beginning of a year, a quarter or a month goes up to the next one. */
+		if (it->to == TO_FLOOR || (it->to == TO_NEAREST && units - low < high - units) ||
+		    (units == low && it->part >= PART_WEEK))
+			units = low;
+		else
+			units = high;
 		if (it->clock->zone)
 			units = weir_timezone_to_utc(it->clock->zone, units, it->clock->per_second);
 		if (narrow)
@@ -256,7 +286,7 @@ static int bind_truncate(struct weir_program *program, struct weir_node *node, s
 				      "the unit is a text literal: truncate(x, 'month')");
 	if (weir_node_is_none(node->arguments[0]))
 		return weir_bind_constant(program, node, type, NULL, err);
-	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP)
+	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP && !is_time(type))
 		return refuse(program, node, err);
 	name = weir_view_bytes(&unit->value.bytes);
 	for (it->part = 0; it->part <= PART_NANOSECOND; it->part++) {
@@ -268,8 +298,11 @@ static int bind_truncate(struct weir_program *program, struct weir_node *node, s
 		return weir_bind_fail(
 			program, node, err, WEIR_E_NAME,
 			"no unit '%.*s'; there are year, quarter, month, week, day, hour, minute, second, "
-			"millisecond, microsecond",
+			"millisecond, microsecond, nanosecond",
 			(int)(unit->value.bytes.size < 40 ? unit->value.bytes.size : 40), (const char *)name);
+	if (is_time(type) && it->part <= PART_DAY)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "a time of day has no %s", part_names[it->part]);
+	it->to = node->op;
 	code = clock_new(program, node, type, &it->clock, err);
 	if (code)
 		return code;
@@ -313,12 +346,16 @@ struct pattern {
 	uint32_t digits; /* of a second's fraction, which %S shows, as Arrow does */
 	uint32_t size;
 	const uint8_t *text;
+	bool is_arrow;
 };
 
 struct moment {
 	struct weir_calendar_day day;
 	int64_t days, hour, minute, second, fraction;
+	int64_t offset; /* seconds east of UTC */
 };
+
+enum { OP_AS_ARROW = 1 }; /* node->op of strftime: codes that nobody knows stay as they are */
 
 static uint8_t *put_number(uint8_t *out, int64_t value, uint32_t width)
 {
@@ -344,8 +381,13 @@ static uint8_t *put_text(uint8_t *out, const char *text, size_t size)
 	return out + size;
 }
 
+static int64_t year_day(const struct moment *at)
+{
+	return at->days - weir_calendar_number(at->day.year, 1, 1) + 1;
+}
+
 /* NULL: there is no such code. At most CODE_BYTES_MAX bytes. */
-enum { CODE_BYTES_MAX = 48 };
+enum { CODE_BYTES_MAX = 64 };
 static uint8_t *put_code(uint8_t *out, uint8_t code, const struct moment *at, uint32_t digits)
 {
 	static const char *const months[] = {"January", "February", "March",     "April",   "May",      "June",
@@ -358,7 +400,7 @@ static uint8_t *put_code(uint8_t *out, uint8_t code, const struct moment *at, ui
 	case 'Y':
 		return put_number(out, at->day.year, 4);
 	case 'y':
-		return put_number(out, weir_floor_mod(at->day.year, 100), 2);
+		return put_number(out, llabs(at->day.year) % 100, 2);
 	case 'C':
 		return put_number(out, weir_floor_div(at->day.year, 100), 2);
 	case 'm':
@@ -424,6 +466,38 @@ static uint8_t *put_code(uint8_t *out, uint8_t code, const struct moment *at, ui
 			return out;
 		*out++ = ':';
 		return put_code(out, 'S', at, digits);
+	case 'r':
+		out = put_code(out, 'I', at, 0);
+		*out++ = ':';
+		out = put_code(out, 'M', at, 0);
+		*out++ = ':';
+		out = put_code(out, 'S', at, 0);
+		*out++ = ' ';
+		return put_code(out, 'p', at, 0);
+	case 'x':
+		return put_code(out, 'D', at, 0);
+	case 'X':
+		return put_code(out, 'T', at, 0);
+	case 'c':
+		out = put_code(out, 'a', at, 0);
+		*out++ = ' ';
+		out = put_code(out, 'b', at, 0);
+		*out++ = ' ';
+		out = put_code(out, 'e', at, 0);
+		*out++ = ' ';
+		out = put_code(out, 'T', at, 0);
+		*out++ = ' ';
+		return put_code(out, 'Y', at, 0);
+	case 'U': /* weeks from the first Sunday on, from the first Monday on */
+		return put_number(out, (year_day(at) + 6 - (weekday_of(at->days) + 1) % 7) / 7, 2);
+	case 'W':
+		return put_number(out, (year_day(at) + 6 - weekday_of(at->days)) / 7, 2);
+	case 'g':
+		return put_number(out, llabs(weir_calendar_day(at->days - weekday_of(at->days) + 3).year) % 100, 2);
+	case 'z':
+		*out++ = at->offset < 0 ? '-' : '+';
+		out = put_number(out, llabs(at->offset) / 3600, 2);
+		return put_number(out, llabs(at->offset) / 60 % 60, 2);
 	case 'n':
 		*out = '\n';
 		return out + 1;
@@ -438,6 +512,32 @@ static uint8_t *put_code(uint8_t *out, uint8_t code, const struct moment *at, ui
 	}
 }
 
+/* Binding has seen that every code is known, or may stay as it is. */
+static uint8_t *put_pattern(uint8_t *out, const struct pattern *pattern, const struct moment *at)
+{
+	const uint8_t *text = pattern->text;
+
+	for (uint32_t i = 0; i < pattern->size; i++) {
+		uint8_t *behind = NULL;
+		uint32_t code = i + 1;
+
+		/* %Ey and %Od are %y and %d. */
+		if (text[i] == '%' && pattern->is_arrow && code + 1 < pattern->size &&
+		    ((text[code] == 'E' && strchr("cCxXyY", text[code + 1])) ||
+		     (text[code] == 'O' && strchr("deHImMSuUVwWy", text[code + 1]))))
+			code++;
+		if (text[i] == '%' && code < pattern->size)
+			behind = put_code(out, text[code], at, pattern->digits);
+		if (behind) {
+			out = behind;
+			i = code;
+		} else {
+			*out++ = text[i];
+		}
+	}
+	return out;
+}
+
 static int kernel_strftime(struct weir_call *call, struct weir_error *err)
 {
 	const struct pattern *pattern = call->node->data;
@@ -448,7 +548,7 @@ static int kernel_strftime(struct weir_call *call, struct weir_error *err)
 		uint32_t row = weir_call_row(call, k);
 		int64_t units = local_at(&call->arguments[0], row & weir_call_mask(call, 0), clock), rest;
 		struct moment at = {.days = weir_floor_div(units, clock->units_per_day)};
-		uint8_t *begin = weir_text_room(&writer, (size_t)pattern->size * (CODE_BYTES_MAX / 2), err),
+		uint8_t *begin = weir_text_room(&writer, (size_t)pattern->size * (CODE_BYTES_MAX / 2) + 4, err),
 			*out = begin;
 
 		if (!begin)
@@ -462,13 +562,12 @@ static int kernel_strftime(struct weir_call *call, struct weir_error *err)
 			at.minute = rest / 60 % 60;
 			at.second = rest % 60;
 		}
-		/* Binding has seen that every code is known. */
-		for (uint32_t i = 0; i < pattern->size; i++) {
-			if (pattern->text[i] == '%')
-				out = put_code(out, pattern->text[++i], &at, pattern->digits);
-			else
-				*out++ = pattern->text[i];
-		}
+		if (clock->zone)
+			at.offset = weir_timezone_offset(
+				clock->zone,
+				weir_floor_div(value_at(&call->arguments[0], row & weir_call_mask(call, 0)),
+					       clock->per_second));
+		out = put_pattern(out, pattern, &at);
 		((struct weir_view *)call->values)[row] = weir_text_done(&writer, (size_t)(out - begin));
 	}
 	return WEIR_OK;
@@ -490,7 +589,9 @@ static int bind_strftime(struct weir_program *program, struct weir_node *node, s
 				      "the pattern is a text literal: strftime(x, '%%Y-%%m-%%d')");
 	if (weir_node_is_none(node->arguments[0]))
 		return weir_bind_constant(program, node, weir_type_of(WEIR_STRING), NULL, err);
-	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP)
+	pattern->is_arrow = node->op == OP_AS_ARROW;
+	if (type->id != WEIR_DATE32 && type->id != WEIR_DATE64 && type->id != WEIR_TIMESTAMP &&
+	    !(pattern->is_arrow && is_time(type)))
 		return refuse(program, node, err);
 	pattern->size = text->value.bytes.size;
 	pattern->text = weir_view_bytes(&text->value.bytes);
@@ -498,11 +599,18 @@ static int bind_strftime(struct weir_program *program, struct weir_node *node, s
 	for (uint32_t i = 0; i < pattern->size; i++) {
 		if (pattern->text[i] != '%')
 			continue;
+		if (i + 1 < pattern->size && pattern->text[i + 1] == 'z' &&
+		    !(type->id == WEIR_TIMESTAMP && type->timezone))
+			return weir_bind_fail(program, node, err, WEIR_E_VALUE, "there is no time zone for %%z");
+		if (pattern->is_arrow) {
+			i++;
+			continue;
+		}
 		if (++i == pattern->size || !put_code(room, pattern->text[i], &any, 9))
 			return weir_bind_fail(
 				program, node, err, WEIR_E_VALUE,
-				"strftime knows %%Y %%y %%C %%G %%m %%b %%B %%d %%e %%j %%V %%a %%A %%u %%w %%H %%I %%M "
-				"%%S %%p %%F %%D %%T %%R %%n %%t %%%%");
+				"strftime knows %%Y %%y %%C %%G %%g %%m %%b %%B %%d %%e %%j %%U %%W %%V %%a %%A %%u %%w "
+				"%%H %%I %%M %%S %%p %%z %%F %%D %%T %%R %%r %%c %%x %%X %%n %%t %%%%");
 	}
 	code = clock_new(program, node, type, &pattern->clock, err);
 	if (code)
@@ -530,6 +638,9 @@ const struct weir_function weir_functions_time[] = {
 	{"isoweekday", 1, 1, bind_part, PART_ISOWEEKDAY},
 	{"dayofyear", 1, 1, bind_part, PART_DAYOFYEAR},
 	{"strftime", 2, 2, bind_strftime, 0},
-	{"truncate", 2, 2, bind_truncate, 0},
+	{"arrow_strftime", 2, 2, bind_strftime, OP_AS_ARROW},
+	{"truncate", 2, 2, bind_truncate, TO_FLOOR},
+	{"ceil_time", 2, 2, bind_truncate, TO_CEIL},
+	{"round_time", 2, 2, bind_truncate, TO_NEAREST},
 	{0},
 };
