@@ -91,6 +91,57 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
 	return weir_chunk_write(batch, &chunk, out + plan->schema_size + plan->dictionaries_size, err);
 }
 
+/* An array without memory, which is all that measuring needs. */
+static struct weir_array *frame_array(struct weir_account *account, const struct weir_type *type, int64_t rows,
+				      struct weir_error *err)
+{
+	struct weir_array *array = weir_array_new(account, type, err);
+
+	if (!array)
+		return NULL;
+	array->length = rows;
+	if (type->id != WEIR_FIXED_LIST)
+		return array;
+	array->children[0] = frame_array(account, type->fields[0].type, rows * type->list_size, err);
+	if (array->children[0])
+		return array;
+	weir_array_unref(array);
+	return NULL;
+}
+
+int weir_block_frame(struct weir_account *account, const struct weir_schema *schema, int64_t rows,
+		     struct weir_block_plan *plan, uint64_t *places, struct weir_error *err)
+{
+	struct weir_array **arrays = weir_alloc_zero(account, schema->field_count * sizeof(*arrays), err);
+	struct weir_batch *batch = NULL;
+	int code = arrays ? WEIR_OK : err->code;
+	uint64_t at;
+
+	for (uint32_t i = 0; !code && i < schema->field_count; i++) {
+		arrays[i] = frame_array(account, schema->fields[i].type, rows, err);
+		if (!arrays[i])
+			code = err->code;
+	}
+	if (!code) {
+		batch = weir_batch_new(account, schema, rows, arrays, err);
+		code = batch ? weir_block_measure(batch, plan, err) : err->code;
+	}
+	at = code ? 0 : plan->size;
+	/* The columns' values are all that the body has, each on a boundary, and it ends with the block. */
+	for (uint32_t i = schema->field_count; !code && i-- > 0;) {
+		const struct weir_array *values = arrays[i]->child_count ? arrays[i]->children[0] : arrays[i];
+
+		WEIR_ASSERT(values->type->layout == WEIR_LAYOUT_FIXED);
+		at -= weir_round_up((uint64_t)values->length * values->type->byte_width, IPC_ALIGN);
+		places[i] = at;
+	}
+	weir_batch_unref(batch);
+	for (uint32_t i = 0; arrays && i < schema->field_count; i++)
+		weir_array_unref(arrays[i]);
+	weir_free(account, arrays, schema->field_count * sizeof(*arrays));
+	return code;
+}
+
 /* ---- reading ---- */
 
 static void schema_free(struct weir_block_schema *schema)

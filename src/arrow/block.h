@@ -25,6 +25,13 @@ int weir_block_measure(const struct weir_batch *batch, struct weir_block_plan *o
 int weir_block_write(const struct weir_batch *batch, const struct weir_block_plan *plan, uint8_t *out,
 		     struct weir_error *err);
 
+/* A block whose rows are written into it before it is one: rows of `schema` where each column has as many bytes in every row
+ * (FIXED layouts, lists of one length of them) and none is null. `places` gets, for each column, where in the block its values
+ * lie if there are `rows` of them; plan, what all of it takes. When at most so many have been put there, weir_block_write
+ * over arrays of those places makes a block of it, moving what has to lie closer. The schema must qualify. */
+int weir_block_frame(struct weir_account *account, const struct weir_schema *schema, int64_t rows,
+		     struct weir_block_plan *plan, uint64_t *places, struct weir_error *err);
+
 /* The last schema that was read, as bytes and as an object: blocks that follow each other with equal schemas share it, and
  * only the first of them is parsed. All-zero is empty. One thread at a time. */
 struct weir_block_schema;

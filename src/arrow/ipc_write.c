@@ -43,12 +43,12 @@ static uint8_t *put_buffer(struct walk *walk, uint64_t size)
 	return to;
 }
 
+/* The bytes may lie in their place already, or, where fewer rows came than there was room for, behind it (block.h). */
 static void put_bytes(struct walk *walk, const uint8_t *from, uint64_t size)
 {
-	uint8_t *to = put_buffer(walk, size);
-
-	if (to && size)
-		memcpy(to, from, size);
+	if (walk->body && size && from != walk->body + walk->body_size)
+		memmove(walk->body + walk->body_size, from, size);
+	put_buffer(walk, size);
 }
 
 static void put_bits(struct walk *walk, const uint8_t *from, int64_t start, int64_t length)

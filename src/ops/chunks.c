@@ -2,6 +2,10 @@
  *
  *     vectors ─▶ gather ─▶ batch ─▶ chunk (store) ─▶ context->output
  *
+ * Where every column has as many bytes in each row, the chunk is there first, and rows are gathered in their places in it: a
+ * reader may decode straight into it (vector.h, decode_to), and only the messages around the values are written at the end.
+ * If it turns out otherwise, because there are nulls or more rows than were foreseen, the batch is copied as any other.
+ *
  * A chunk ends on a multiple of the next step's batch, counted from the split's first row, nearest to chunk_bytes; the last of
  * a split holds what is left. How many rows that makes is taken from the rows before. It may come out differently when a
  * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
@@ -14,13 +18,19 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHUNK_BYTES = 8 << 20, ROWS_MAX = 1 << 24, ROWS_FINE = 16 };
+enum {
+	CHUNK_BYTES = 8 << 20,
+	ROWS_MAX = 1 << 24,
+	ROWS_FINE = 16,
+	ROOM_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
+};
 
 struct chunks_sink {
 	struct weir_account *account;
 	struct weir_schema *schema;
 	struct weir_chunks_options options;
 	uint32_t row_bytes; /* as far as the types tell */
+	bool is_even;       /* they tell all, when nothing is null */
 };
 
 struct chunks_lane {
@@ -33,6 +43,15 @@ struct chunks_lane {
 	uint64_t bytes_done;
 	int64_t rows_wanted; /* of the chunk at hand */
 	struct weir_origin origin;
+
+	/* The chunk that rows are gathered in; NULL: none, they are gathered apart. The lane has been charged for its footprint. */
+	struct weir_chunk *room;
+	uint8_t *room_bytes;
+	int64_t room_charged;
+	uint64_t *places;  /* one a column */
+	int64_t rows_left; /* of the split, as far as is known, when it began; −1: not */
+	uint64_t bytes_left;
+	bool no_room; /* one did not do: the rest of the split goes without */
 };
 
 void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options)
@@ -107,7 +126,8 @@ static int64_t chunk_bytes(const struct chunks_sink *sink)
 static void choose_rows(struct chunks_lane *lane)
 {
 	const struct chunks_sink *sink = lane->sink;
-	uint64_t row_bytes = lane->rows_done ? lane->bytes_done / (uint64_t)lane->rows_done : sink->row_bytes;
+	uint64_t row_bytes = lane->rows_done && !sink->is_even ? lane->bytes_done / (uint64_t)lane->rows_done
+							       : sink->row_bytes;
 	int64_t batch = sink->options.batch_rows, rows = chunk_bytes(sink) / (int64_t)(row_bytes ? row_bytes : 1);
 
 	rows = rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : rows;
@@ -125,6 +145,33 @@ static void choose_rows(struct chunks_lane *lane)
 	lane->rows_wanted = rows;
 }
 
+static size_t places_size(const struct chunks_sink *sink)
+{
+	return sink->schema->field_count * sizeof(uint64_t);
+}
+
+/* The gatherer holds nothing of it any more. */
+static void room_drop(struct chunks_lane *lane)
+{
+	if (!lane->room)
+		return;
+	weir_chunk_unref(lane->room);
+	weir_account_discharge(&lane->account, lane->room_charged);
+	lane->room = NULL;
+}
+
+static void lane_free(void *state)
+{
+	struct chunks_lane *lane = state;
+	struct weir_account *account = lane->context->account;
+
+	weir_gather_free(lane->gather);
+	room_drop(lane);
+	weir_free(&lane->account, lane->places, lane->places ? places_size(lane->sink) : 0);
+	weir_account_release(&lane->account);
+	weir_free(account, lane, sizeof(*lane));
+}
+
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
 	struct chunks_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
@@ -136,45 +183,117 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	lane->context = context;
 	lane->sink = state;
 	code = weir_gather_new(&lane->account, lane->sink->schema, &lane->gather, err);
+	if (!code && lane->sink->is_even) {
+		lane->places = weir_alloc(&lane->account, places_size(lane->sink), err);
+		code = lane->places ? WEIR_OK : err->code;
+	}
 	if (code) {
-		weir_account_release(&lane->account);
-		weir_free(context->account, lane, sizeof(*lane));
+		lane_free(lane);
 		return code;
 	}
 	*out = lane;
 	return WEIR_OK;
 }
 
-static void lane_free(void *state)
-{
-	struct chunks_lane *lane = state;
-	struct weir_account *account = lane->context->account;
-
-	weir_gather_free(lane->gather);
-	weir_account_release(&lane->account);
-	weir_free(account, lane, sizeof(*lane));
-}
-
 static void split_abort(void *state)
 {
 	struct chunks_lane *lane = state;
-	struct weir_batch *batch = NULL;
-	struct weir_error ignored = {0};
 
-	if (weir_gather_rows(lane->gather) > 0 && !weir_gather_finish(lane->gather, &batch, &ignored))
-		weir_batch_unref(batch);
+	weir_gather_free(lane->gather);
+	lane->gather = NULL;
+	room_drop(lane);
 }
 
 static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
+	int code = WEIR_OK;
 
-	(void)split;
-	split_abort(lane);
+	if (lane->gather && (weir_gather_rows(lane->gather) > 0 || lane->room))
+		split_abort(lane);
+	if (!lane->gather)
+		code = weir_gather_new(&lane->account, lane->sink->schema, &lane->gather, err);
 	lane->rows_done = 0;
 	lane->bytes_done = 0;
+	lane->rows_left = split->rows_est;
+	lane->bytes_left = split->bytes_est;
+	lane->no_room = false;
 	choose_rows(lane);
-	return lane->context->rows_done(lane->context, &lane->rows_skip, err);
+	return code ? code : lane->context->rows_done(lane->context, &lane->rows_skip, err);
+}
+
+/* How many rows the split still has, as far as can be told. */
+static int64_t rows_ahead(const struct chunks_lane *lane)
+{
+	uint64_t bytes = lane->bytes_left > lane->bytes_done ? lane->bytes_left - lane->bytes_done : 0;
+
+	return lane->rows_left >= 0 ? lane->rows_left - lane->rows_done : (int64_t)(bytes / lane->sink->row_bytes);
+}
+
+/* Takes a chunk to gather the next rows in, where that is possible and worth it. The gatherer is empty. */
+static int room_begin(struct chunks_lane *lane, struct weir_error *err)
+{
+	const struct weir_schema *schema = lane->sink->schema;
+	struct weir_block_plan plan;
+	int64_t rows = lane->rows_wanted;
+	int code;
+
+	if (!lane->sink->is_even || lane->no_room || lane->room)
+		return WEIR_OK;
+	rows = rows < rows_ahead(lane) ? rows : rows_ahead(lane);
+	if (rows < 1 || (uint64_t)rows * lane->sink->row_bytes < ROOM_BYTES_MIN)
+		return WEIR_OK;
+	code = weir_block_frame(&lane->account, schema, rows, &plan, lane->places, err);
+	if (code)
+		return code;
+	lane->room_charged = (int64_t)((plan.size + 4095) / 4096 * 4096);
+	code = weir_account_charge(&lane->account, lane->room_charged, err);
+	if (code)
+		return code;
+	code = weir_chunk_reserve(lane->sink->options.store, plan.size, &lane->room, &lane->room_bytes, err);
+	if (code) {
+		weir_account_discharge(&lane->account, lane->room_charged);
+		return code;
+	}
+	for (uint32_t i = 0; i < schema->field_count; i++) {
+		uint64_t end = i + 1 < schema->field_count ? lane->places[i + 1] : plan.size;
+
+		weir_gather_place(lane->gather, i, lane->room_bytes + lane->places[i], end - lane->places[i]);
+	}
+	return WEIR_OK;
+}
+
+/* Are all values of the batch where the room had a place for them, and is there nothing else? */
+static bool is_in_room(const struct chunks_lane *lane, const struct weir_batch *batch)
+{
+	for (uint32_t i = 0; i < batch->column_count; i++) {
+		const struct weir_array *column = batch->columns[i];
+		const struct weir_array *values = column->child_count ? column->children[0] : column;
+
+		if (column->buffers[0].data || values->buffers[0].data ||
+		    values->buffers[1].data != lane->room_bytes + lane->places[i])
+			return false;
+	}
+	return true;
+}
+
+/* The batch, whose rows lie in the room, as the chunk that the room is. */
+static int close_room(struct chunks_lane *lane, const struct weir_batch *batch, struct weir_chunk **out,
+		      struct weir_error *err)
+{
+	struct weir_block_plan plan;
+	int code = weir_block_measure(batch, &plan, err);
+
+	if (!code)
+		code = weir_block_write(batch, &plan, lane->room_bytes, err);
+	if (code)
+		return code;
+	weir_chunk_seal(lane->room, plan.size);
+	/* Less than was foreseen. */
+	weir_account_discharge(&lane->account, lane->room_charged - (int64_t)weir_chunk_footprint(lane->room));
+	*out = lane->room;
+	lane->room = NULL;
+	return WEIR_OK;
 }
 
 /* The batch as a chunk, which is paid for by the lane. */
@@ -215,9 +334,14 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	uint64_t bytes;
 	int code = weir_gather_finish(lane->gather, &batch, err);
 
-	if (!code)
+	if (!code && lane->room && is_in_room(lane, batch))
+		code = close_room(lane, batch, &chunk, err);
+	else if (!code)
 		code = write_chunk(lane, batch, &chunk, err);
 	weir_batch_unref(batch);
+	if (!code && lane->room)
+		lane->no_room = true;
+	room_drop(lane);
 	if (code)
 		return code;
 	bytes = weir_chunk_footprint(chunk);
@@ -237,26 +361,28 @@ static int64_t row_of(const struct weir_vector *vector, uint32_t selected)
 }
 
 /* Of the first source in the chunk. */
-static void note_origin(struct chunks_lane *lane, const struct weir_vector *vector)
+static void note_origin(struct chunks_lane *lane, const struct weir_vector *vector, uint32_t first, uint32_t last)
 {
 	struct weir_origin *origin = &lane->origin;
 
 	if (weir_gather_rows(lane->gather) == 0) {
 		snprintf(origin->source, sizeof(origin->source), "%s", vector->source ? vector->source : "");
-		origin->row_first = row_of(vector, 0);
+		origin->row_first = row_of(vector, first);
 	} else if (strncmp(origin->source, vector->source ? vector->source : "", sizeof(origin->source) - 1)) {
 		return;
 	}
-	origin->row_last = row_of(vector, vector->selection.count - 1);
+	origin->row_last = row_of(vector, last);
 }
 
-static int gather(struct chunks_lane *lane, struct weir_vector *vector, struct weir_error *err)
+/* Selected rows [begin, begin + count) of the vector. */
+static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t begin, uint32_t count,
+		  struct weir_error *err)
 {
 	int64_t batch = lane->sink->options.batch_rows, rows;
 	int code;
 
-	note_origin(lane, vector);
-	code = weir_gather_push(lane->gather, vector, err);
+	note_origin(lane, vector, begin, begin + count - 1);
+	code = weir_gather_push_part(lane->gather, vector, begin, count, err);
 	if (code)
 		return code;
 	rows = weir_gather_rows(lane->gather);
@@ -264,25 +390,6 @@ static int gather(struct chunks_lane *lane, struct weir_vector *vector, struct w
 	if (rows < lane->rows_wanted && (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
 		lane->rows_wanted = batch ? (rows + batch - 1) / batch * batch : rows;
 	return rows >= lane->rows_wanted ? hand_over(lane, err) : WEIR_OK;
-}
-
-/* The vector reaches over the end of the chunk, or of what is to be left out. */
-static int push_in_pieces(struct chunks_lane *lane, struct weir_vector *vector, struct weir_error *err)
-{
-	uint16_t numbers[WEIR_VECTOR_ROWS];
-	struct weir_vector rest, head;
-	int code = weir_vector_cut_begin(vector, numbers, &rest, err);
-
-	while (!code && rest.selection.count > 0) {
-		if (lane->rows_skip > 0) {
-			head = weir_vector_cut(&rest, (uint64_t)lane->rows_skip);
-			lane->rows_skip -= head.selection.count;
-			continue;
-		}
-		head = weir_vector_cut(&rest, (uint64_t)(lane->rows_wanted - weir_gather_rows(lane->gather)));
-		code = gather(lane, &head, err);
-	}
-	return code;
 }
 
 /* Whether chunks end at the row that was chosen, and not with the vector that it is in. */
@@ -294,15 +401,29 @@ static bool is_exact(const struct chunks_sink *sink)
 static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
+	uint32_t count = vector->selection.count, at = 0;
+	int code = WEIR_OK;
 
-	if (lane->rows_skip >= vector->selection.count) {
-		lane->rows_skip -= vector->selection.count;
-		return WEIR_OK;
+	/* Handed over by an earlier attempt. */
+	if (lane->rows_skip > 0) {
+		at = lane->rows_skip < count ? (uint32_t)lane->rows_skip : count;
+		lane->rows_skip -= at;
 	}
-	if (lane->rows_skip == 0 && weir_gather_rows(lane->gather) + vector->selection.count <=
-					    lane->rows_wanted + (is_exact(lane->sink) ? 0 : (int64_t)WEIR_VECTOR_ROWS))
-		return gather(lane, vector, err);
-	return push_in_pieces(lane, vector, err);
+	while (!code && at < count) {
+		int64_t room;
+		uint32_t some = count - at;
+
+		if (weir_gather_rows(lane->gather) == 0)
+			code = room_begin(lane, err);
+		room = lane->rows_wanted - weir_gather_rows(lane->gather) +
+		       (is_exact(lane->sink) || lane->room ? 0 : (int64_t)WEIR_VECTOR_ROWS);
+		if (some > room)
+			some = (uint32_t)(lane->rows_wanted - weir_gather_rows(lane->gather));
+		if (!code)
+			code = gather(lane, vector, at, some, err);
+		at += some;
+	}
+	return code;
 }
 
 static int split_end(void *state, struct weir_error *err)
@@ -353,8 +474,11 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	sink->account = env->account;
 	sink->schema = weir_schema_ref(node->schema);
 	sink->options = *options;
-	for (uint32_t i = 0; i < node->schema->field_count; i++)
+	sink->is_even = node->schema->field_count > 0;
+	for (uint32_t i = 0; i < node->schema->field_count; i++) {
 		sink->row_bytes += type_bytes(node->schema->fields[i].type);
+		sink->is_even &= weir_type_row_bytes(node->schema->fields[i].type) > 0;
+	}
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

@@ -369,6 +369,7 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 	struct read_source *source = state;
 	struct split *split = weir_alloc_zero(source->account, sizeof(*split), err);
 	uint64_t bytes = 0;
+	int64_t rows = 0;
 	int code = split ? WEIR_OK : err->code;
 
 	while (!code && split->pieces.count < SPLIT_PIECES_MAX) {
@@ -389,6 +390,10 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 			break;
 		source->cut_next++;
 		bytes += piece->bytes_est;
+		/* Where a range is one of rows. */
+		rows = rows < 0 || !piece->file || piece->file->row_count < 0
+			       ? -1
+			       : rows + (int64_t)(piece->range.end - piece->range.begin);
 		if (bytes >= source->target)
 			break;
 	}
@@ -397,7 +402,7 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 		split_free(source, split);
 		return code;
 	}
-	*out = (struct weir_split_info){.number = source->split_count++, .bytes_est = bytes, .rows_est = -1};
+	*out = (struct weir_split_info){.number = source->split_count++, .bytes_est = bytes, .rows_est = rows};
 	*split_out = split;
 	return WEIR_OK;
 }
