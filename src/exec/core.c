@@ -425,11 +425,6 @@ bool weir_core_ended(const struct weir_core *core)
 	return core->ended;
 }
 
-int64_t weir_core_room(const struct weir_core *core)
-{
-	return weir_exec_room(core);
-}
-
 void weir_core_stage_stats(const struct weir_core *core, uint32_t index, struct weir_stage_stats *out)
 {
 	const struct stage *stage = &core->stages[index];

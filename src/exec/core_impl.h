@@ -111,6 +111,8 @@ struct slot {
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
 	int64_t asked;
+	bool room_asked; /* workers: room_for waits for room for an output, and asks again */
+	uint32_t room_for;
 	int64_t kept;     /* lanes: memory kept between tasks */
 	int64_t memory;   /* workers: private memory as booked */
 	int64_t measured; /* the last that was measured of this process; 0: nothing yet */
@@ -172,7 +174,7 @@ struct weir_core {
 	int64_t freeing; /* of these, what spills and revoked grants under way will free */
 	uint64_t milli_cpus, milli_gpus, cpus_taken, gpus_taken;
 	int64_t held_bytes_max;
-	uint32_t asking, turning, pausing, io_pending, lanes_running, workers_dying;
+	uint32_t asking, turning, pausing, rooms_asked, io_pending, lanes_running, workers_dying;
 	uint32_t asker; /* the oldest that waits for memory; NO_ITEM: not known. Who waits does not move */
 	uint32_t rebuild_count, lost_count;
 	bool trimmed;
@@ -269,6 +271,8 @@ bool weir_exec_serve_asks(struct weir_core *core);
 bool weir_exec_older_waits(const struct weir_core *core, uint32_t index); /* for memory; NO_ITEM is younger than all */
 bool weir_exec_restore(struct weir_core *core, uint32_t index);           /* when there is room */
 void weir_exec_help_front(struct weir_core *core);
+void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event); /* by a worker, for outputs */
+void weir_exec_room_answered(struct weir_core *core, struct slot *slot);           /* or not wanted any more */
 void weir_exec_relieve(struct weir_core *core);
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
@@ -300,7 +304,8 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage, uint32_t i
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage);
 bool weir_exec_pool_shrink(struct weir_core *core); /* false: no worker can be let go */
 void weir_exec_pool_idle(struct weir_core *core, uint32_t stage,
-			 uint32_t slot);          /* measured, and it had nothing to do */
+			 uint32_t slot); /* measured, and it had nothing to do */
+void weir_exec_repeat_alone(struct weir_core *core, uint32_t index);
 bool weir_exec_pool_over(struct weir_core *core); /* stops a worker that grew; false: none can be */
 void weir_exec_pool_begin(struct weir_core *core, uint32_t stage);
 
@@ -309,6 +314,7 @@ uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of
 uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage);  /* what counts against it */
 void weir_exec_accept(struct weir_core *core, uint32_t index);             /* into the queue of its stage */
 void weir_exec_settle(struct weir_core *core);
+bool weir_exec_front_moves(const struct weir_core *core); /* something will be heard of it without anybody's doing */
 void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, struct slot *slot);
 void weir_exec_slot_left(struct weir_core *core, struct stage *stage, struct slot *slot); /* it has nothing any more */
 

@@ -35,7 +35,8 @@
  *   - FRONT_TAKES: what stands behind the front gives way: chunks are spilled, tasks give up, from the youngest on,
  *     workers without a batch are let go but for one a stage;
  *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
- *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures.
+ *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures. So is a worker that has the front,
+ *     or for which a front that stands still may be waiting.
  * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
  * given out, chunks are spilled and idle workers let go until it is kept again. Past the limit, workers that have grown are
  * stopped at their work, from the youngest on, and what they ran is repeated by itself.
@@ -107,7 +108,9 @@ enum weir_event_kind {
 	WEIR_EV_TASK_FAILED,     /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
 	                          * A worker's: WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says;
 	                          * bytes = private memory it had then, if known */
-	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers) */
+	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers). A worker's, with run and
+	                          * generation: it wants room for `bytes` of outputs; GRANT answers in the same step, or nothing: then it
+	                          * asks again soon */
 	WEIR_EV_RETURN,          /* slot: gives `bytes` of its grant back */
 	WEIR_EV_WAIT_TURN,       /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
 	WEIR_EV_ENOUGH,          /* slot's task satisfied the limit: later tasks are not wanted */
@@ -215,7 +218,6 @@ struct weir_stage_stats {
 	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
 };
-int64_t weir_core_room(const struct weir_core *core); /* bytes that may still be given out; below 0 under pressure */
 const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);
 

@@ -103,8 +103,7 @@ static bool resume_lanes(struct weir_core *core)
 	return resumed;
 }
 
-/* Whether something will be heard of the front without anybody's doing. */
-static bool front_moves(const struct weir_core *core)
+bool weir_exec_front_moves(const struct weir_core *core)
 {
 	uint32_t front = weir_exec_front(core);
 	const struct item *item;
@@ -121,7 +120,7 @@ static bool front_moves(const struct weir_core *core)
  * of their rows, their slot or their memory. */
 static bool resume_workers(struct weir_core *core)
 {
-	bool moves = front_moves(core), resumed = false;
+	bool moves = weir_exec_front_moves(core), resumed = false;
 
 	for (uint32_t s = 0; s < core->stage_count; s++) {
 		const struct stage *stage = &core->stages[s];
@@ -325,7 +324,7 @@ void weir_exec_settle(struct weir_core *core)
 	}
 	if (core->asking > 0 || core->live > core->stages[0].flying)
 		weir_exec_help_front(core);
-	if (core->asking == 0)
+	if (core->asking == 0 && core->rooms_asked == 0)
 		core->trimmed = false;
 	if (weir_exec_room(core) < 0)
 		weir_exec_relieve(core);

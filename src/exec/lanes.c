@@ -94,6 +94,8 @@ void weir_exec_stop_task(struct weir_core *core, uint32_t index)
 		weir_exec_wait_end(core, stage, slot);
 	else if (slot_flight(stage, item->slot)[0] == index)
 		weir_exec_worker_resume(core, item->stage, item->slot);
+	if (slot->room_asked && slot->room_for == index)
+		weir_exec_room_answered(core, slot);
 	tell(core, index, WEIR_DO_STOP_TASK);
 }
 
@@ -148,6 +150,8 @@ void weir_exec_flight_remove(struct weir_core *core, uint32_t index)
 	core->lanes_running -= is_lanes(stage);
 	if (is_lanes(stage) || at == 0)
 		weir_exec_wait_end(core, stage, slot);
+	if (slot->room_asked && slot->room_for == index)
+		weir_exec_room_answered(core, slot);
 	slot->alone = false;
 	if (item->exclusive) /* while such a one runs, nothing runs beside it */
 		core->exclusive_runs = false;
@@ -172,6 +176,10 @@ void weir_exec_ask(struct weir_core *core, const struct weir_event *event)
 	uint32_t index = of_lane(core, event);
 	struct slot *slot;
 
+	if (event->stage < core->stage_count && !is_lanes(&core->stages[event->stage])) {
+		weir_exec_room_asked(core, event);
+		return;
+	}
 	if (index == NO_ITEM || told_again(core, index))
 		return;
 	slot = &core->stages[event->stage].slots[event->slot];
@@ -329,6 +337,8 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 		return;
 	}
 	ordinal = item->outputs++;
+	if (!is_lanes(stage) && stage->slots[event->slot].room_asked)
+		weir_exec_room_answered(core, &stage->slots[event->slot]); /* somebody has given it */
 	if (item->stopping || item->giving_up) {
 		drop_output(core, event);
 		told_again(core, index);

@@ -258,6 +258,19 @@ bool weir_exec_serve_asks(struct weir_core *core)
 	return served;
 }
 
+static bool older_wants_room(const struct weir_core *core, uint32_t index)
+{
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++) {
+			const struct slot *slot = &core->stages[s].slots[w];
+
+			if (slot->room_asked && slot->room_for != index && !MUTANT(44) &&
+			    (index == NO_ITEM || weir_exec_item_before(core, slot->room_for, index)))
+				return true;
+		}
+	return false;
+}
+
 /* Who takes memory past an older one that waits for it would only be made to give it back. */
 bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 {
@@ -267,6 +280,8 @@ bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 		return true;
 	asker = core->asking > 0 ? oldest_asker(core) : NO_ITEM;
 	if (asker != NO_ITEM && asker != index && (index == NO_ITEM || weir_exec_item_before(core, asker, index)))
+		return true;
+	if (core->rooms_asked > 0 && older_wants_room(core, index))
 		return true;
 	if (core->spilled == 0)
 		return false;
@@ -388,6 +403,88 @@ void weir_exec_help_front(struct weir_core *core)
 		   is_lanes(&core->stages[item->stage])) {
 		free_a_slot(core, front);
 	}
+}
+
+/* Whether the front is in the worker's hands, or may be waiting for them: for its rows, its slot, or its end. */
+static bool holds_up_front(const struct weir_core *core, const struct stage *stage, uint32_t slot)
+{
+	uint32_t front = weir_exec_front(core);
+
+	for (uint32_t i = 0; i < stage->slots[slot].flight_count; i++)
+		if (slot_flight(stage, slot)[i] == front)
+			return true;
+	if (weir_exec_front_moves(core) || core->workers_dying > 0)
+		return false;
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++)
+			if (core->stages[s].slots[w].state == SLOT_STARTING)
+				return false;
+	return true;
+}
+
+static uint32_t workers_busy(const struct weir_core *core)
+{
+	uint32_t busy = 0;
+
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		busy += is_lanes(&core->stages[s]) ? 0 : core->stages[s].busy;
+	return busy;
+}
+
+void weir_exec_room_answered(struct weir_core *core, struct slot *slot)
+{
+	core->rooms_asked -= slot->room_asked;
+	slot->room_asked = false;
+}
+
+/* Room for an output that is larger than the batch was allowed. The worker keeps the result and asks again and again; it is
+ * told when there is memory, at once where the front depends on it. Workers that were measured at more than the budget, for
+ * whatever reason, so go one at a time, and not at all past the limit. */
+void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event)
+{
+	uint32_t index = weir_exec_running(core, event), front = weir_exec_front(core);
+	struct stage *stage;
+	struct slot *slot;
+	struct item *item;
+	int64_t more;
+
+	if (index == NO_ITEM || item_at(core, index)->stopping)
+		return;
+	item = item_at(core, index);
+	stage = &core->stages[item->stage];
+	slot = &stage->slots[item->slot];
+	if (slot->state != SLOT_UP)
+		return;
+	core->rooms_asked += !slot->room_asked;
+	slot->room_asked = true;
+	slot->room_for = index;
+	more = event->bytes > item->grant ? event->bytes - item->grant : 0;
+	if (weir_exec_room(core) < more || weir_exec_older_waits(core, index)) {
+		if (!holds_up_front(core, stage, item->slot) || MUTANT(42)) {
+			spill_for(core, index, more);
+			return;
+		}
+		make_room(core, front, more);
+		if (weir_exec_room(core) < more && (core->freeing > 0 || core->io_pending > 0))
+			return;
+		if (weir_exec_room(core) < more && core->overdraft - used(core) < more && !MUTANT(43)) {
+			/* Others may still end. When none is left it has all memory once; then that is all there is. */
+			if (workers_busy(core) == 1 && !item->exclusive)
+				weir_exec_repeat_alone(core, index);
+			else if (workers_busy(core) == 1)
+				overdraw(core, index, more);
+			return;
+		}
+	}
+	weir_exec_room_answered(core, slot);
+	item->grant += more;
+	core->granted += more;
+	emit(core, (struct weir_action){.kind = WEIR_DO_GRANT,
+					.stage = item->stage,
+					.slot = item->slot,
+					.generation = slot->generation,
+					.run = item_run(core, index),
+					.bytes = more});
 }
 
 /* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget, and

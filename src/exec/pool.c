@@ -291,7 +291,7 @@ static void let_go(struct weir_core *core, uint32_t stage_index, uint32_t slot_i
 					.stage = stage_index,
 					.slot = slot_index,
 					.generation = slot->generation,
-					.bytes = slot->memory});
+					.bytes = slot->memory > 0 ? slot->memory : 1});
 }
 
 /* Lets one worker go that has nothing to do; the last of a stage stays. */
@@ -324,6 +324,22 @@ void weir_exec_pool_idle(struct weir_core *core, uint32_t stage_index, uint32_t 
 		slot->idle = 0;
 	else if (++slot->idle >= IDLE_MEASURES && (workers_kept(stage) > min || MUTANT(39)))
 		let_go(core, stage_index, slot_index, false);
+}
+
+/* Its worker is stopped, and it runs once more when it has all memory. */
+void weir_exec_repeat_alone(struct weir_core *core, uint32_t index)
+{
+	struct item *item = item_at(core, index);
+	struct stage *stage = &core->stages[item->stage];
+
+	if (!item->stopping) {
+		item->exclusive = item->alone = true;
+		core->exclusives++;
+		core->stats.retries++;
+		stage->stats.retries++;
+	}
+	stage->slots[item->slot].over = true;
+	let_go(core, item->stage, item->slot, workers_kept(stage) < 2);
 }
 
 /* Of the workers that grew and are at work, the one with the youngest batch; the front's own only when there is no other. */
@@ -364,14 +380,7 @@ bool weir_exec_pool_over(struct weir_core *core)
 			weir_format_bytes(core->limit, limit, sizeof(limit)));
 		return true;
 	}
-	if (!item->stopping) {
-		item->exclusive = item->alone = true;
-		core->exclusives++;
-		core->stats.retries++;
-		stage->stats.retries++;
-	}
-	slot->over = true;
-	let_go(core, item->stage, item->slot, workers_kept(stage) < 2);
+	weir_exec_repeat_alone(core, victim);
 	return true;
 }
 

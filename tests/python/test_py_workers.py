@@ -155,6 +155,39 @@ def test_views_that_are_kept_at_a_limit_that_recycles(tmp_path):
     assert output(tmp_path, text).splitlines() == ["200000 0 True", "True 10"]
 
 
+INFLATED = """
+    import time, numpy as np, weir
+    weir.init(memory_limit="400MB")
+
+    class Keeper:
+        def __init__(self):
+            self.ballast = np.ones(MEGABYTES << 17)
+
+        def __call__(self, batch):
+            return {"x": batch["x"][:, :1]}
+
+    def wide(batch):
+        if not hasattr(np, "ballast"):
+            np.ballast = np.ones(MEGABYTES << 17)
+        return {"x": np.repeat(batch["id"].astype(np.float64)[:, None], 500, axis=1)}
+
+    ds = weir.range(100_000).map_batches(wide, batch_size=1000).map_batches(Keeper, batch_size=1000, concurrency=1)
+    begun = time.monotonic()
+    try:
+        print(sum(len(batch["x"]) for batch in ds.iter_batches(batch_size=1000)))
+    except MemoryError as error:
+        print("MemoryError", "limit" in str(error) or "out of memory" in str(error) or "allocate" in str(error))
+    print("slow" if time.monotonic() - begun > 30 else "in time")
+"""
+
+
+@pytest.mark.parametrize("megabytes, said", [(130, "100000"), (250, "MemoryError True")])
+def test_workers_that_have_more_than_the_budget(tmp_path, megabytes, said):
+    """Two workers of 160 MB at a limit of 400 MB leave less than the budget: each batch that outgrows its room must have it at
+    once, since nobody will give memory back. More than the limit is an error, and soon."""
+    assert output(tmp_path, INFLATED.replace("MEGABYTES", str(megabytes))).splitlines() == [said, "in time"]
+
+
 def test_views_of_every_kind_that_the_driver_keeps(tmp_path):
     for module in ("torch", "pandas", "pyarrow"):
         pytest.importorskip(module)

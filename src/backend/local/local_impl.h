@@ -180,6 +180,7 @@ struct weir_local_run {
 	struct local_chunks chunks;       /* by the low half of their numbers */
 	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
 	uint64_t rows_delivered;
+	bool room_granted; /* the worker's ASK that is in the core was answered */
 	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
 	uint32_t bounds_for;                      /* as many busy workers */
 	/* Disk threads. */

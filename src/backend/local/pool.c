@@ -366,42 +366,58 @@ static int collect(struct weir_pool *pool, struct weir_pool_events *out, struct 
 	return WEIR_OK;
 }
 
-/* For the one that has waited longest. True: it has some now; *waits: there is one that has not. */
-static bool give_room(struct weir_pool *pool, bool *waits)
+/* The room that the worker in a slot waits for, and since when; false: it waits for none. */
+static bool wants_room(struct weir_pool *pool, uint32_t slot, struct weir_event *ask, uint64_t *since_ns)
 {
-	uint64_t oldest_ns = UINT64_MAX, bytes = 0, now = weir_clock_ns(), waited;
-	uint32_t oldest = 0;
-	bool any = false, given = false;
+	const struct weir_worker *worker = pool->watched[slot];
 
-	*waits = false;
-	if (!pool->options.may_have_room)
-		return false;
+	*ask = (struct weir_event){.kind = WEIR_EV_ASK, .stage = pool->options.stage, .slot = slot};
 	pthread_mutex_lock(&pool->lock);
-	for (uint32_t slot = 0; slot < pool->options.slots; slot++) {
-		struct weir_worker *worker = pool->watched[slot];
-		uint64_t since_ns, wants = worker ? weir_worker_wants_room(worker, &since_ns) : 0;
-
-		if (!wants || (any && since_ns >= oldest_ns))
-			continue;
-		any = true;
-		oldest = slot;
-		oldest_ns = since_ns;
-		bytes = wants;
-	}
+	ask->generation = pool->slots[slot].generation;
+	if (worker && worker == pool->slots[slot].worker)
+		ask->bytes = (int64_t)weir_worker_wants_room(worker, &ask->run, since_ns);
 	pthread_mutex_unlock(&pool->lock);
-	if (!any)
-		return false;
-	*waits = true;
-	waited = now - (oldest_ns > pool->room_given_ns ? oldest_ns : pool->room_given_ns);
-	if (waited < ROOM_PATIENCE_NS && !pool->options.may_have_room(pool->options.self, (int64_t)bytes))
-		return false;
+	return ask->bytes > 0;
+}
+
+/* Gives it when it may have it; `waited`: for so long nobody was given any. */
+static void give_room(struct weir_pool *pool, const struct weir_event *ask, uint64_t waited)
+{
+	bool given = false;
+	struct weir_run run;
+	uint64_t since_ns;
+
+	if (waited < ROOM_PATIENCE_NS && !pool->options.may_have_room(pool->options.self, ask))
+		return;
 	pthread_mutex_lock(&pool->lock);
-	if (weir_worker_wants_room(pool->watched[oldest], &oldest_ns))
-		given = weir_worker_give_room(pool->watched[oldest], waited >= ROOM_REFUSE_NS);
+	if (weir_worker_wants_room(pool->watched[ask->slot], &run, &since_ns))
+		given = weir_worker_give_room(pool->watched[ask->slot], waited >= ROOM_REFUSE_NS);
 	pthread_mutex_unlock(&pool->lock);
 	if (given)
-		pool->room_given_ns = now;
-	return given;
+		pool->room_given_ns = weir_clock_ns();
+}
+
+/* The one that has waited longest comes first; but all are asked for, since one may be allowed what others are not. True:
+ * there was one that waited. */
+static bool give_rooms(struct weir_pool *pool)
+{
+	uint32_t oldest = pool->options.slots;
+	uint64_t oldest_ns = UINT64_MAX, since_ns = 0, now = weir_clock_ns();
+	struct weir_event ask;
+
+	for (uint32_t slot = 0; pool->options.may_have_room && slot < pool->options.slots; slot++)
+		if (wants_room(pool, slot, &ask, &since_ns) && since_ns < oldest_ns) {
+			oldest = slot;
+			oldest_ns = since_ns;
+		}
+	if (oldest == pool->options.slots)
+		return false;
+	if (wants_room(pool, oldest, &ask, &since_ns))
+		give_room(pool, &ask, now - (oldest_ns > pool->room_given_ns ? oldest_ns : pool->room_given_ns));
+	for (uint32_t slot = 0; slot < pool->options.slots; slot++)
+		if (slot != oldest && wants_room(pool, slot, &ask, &since_ns))
+			give_room(pool, &ask, 0);
+	return true;
 }
 
 static void look(struct weir_pool *pool)
@@ -425,8 +441,7 @@ int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_
 		look(pool);
 	if (collect(pool, out, err))
 		return err->code;
-	while (give_room(pool, &waits))
-		;
+	waits = give_rooms(pool);
 	if (out->count > before)
 		return WEIR_OK;
 	if (waits && (timeout_ns < 0 || timeout_ns > ROOM_LOOK_NS))

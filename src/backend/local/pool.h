@@ -23,10 +23,10 @@ struct weir_pool_options {
 		region_size; /* of a worker's memory for outputs, which is sparse: at least what can ever lie there at once,
 				     * as much as the machine has. 0: 1 GiB */
 	struct weir_prints *prints; /* where their lines go, borrowed; NULL: they write where this process does */
-	/* May a worker have `bytes` for outputs beyond what it was given with its task? Asked by the waiting thread, without
-	 * the pool's lock, and again every few milliseconds while the worker waits; after ROOM_PATIENCE in which no worker of
-	 * the pool was given any, it is given all the same. NULL: always. */
-	bool (*may_have_room)(void *self, int64_t bytes);
+	/* May a worker have room for `bytes` of outputs, beyond what it was given with its task? The event is an ASK with slot,
+	 * generation and run. Asked by the waiting thread, without the pool's lock, and again every few milliseconds while the
+	 * worker waits; after ROOM_PATIENCE in which no worker of the pool was given any, it is given all the same. NULL: always. */
+	bool (*may_have_room)(void *self, const struct weir_event *ask);
 	void *self;
 };
 

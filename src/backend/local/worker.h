@@ -82,7 +82,7 @@ struct weir_worker_event {
 int weir_worker_receive(struct weir_worker *worker, bool look, struct weir_worker_event *out, struct weir_error *err);
 
 /* It waits for more room, since `since_ns`: so many bytes; 0: it does not. */
-uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *since_ns);
+uint64_t weir_worker_wants_room(const struct weir_worker *worker, struct weir_run *run, uint64_t *since_ns);
 /* Gives it. False: there is none; with `refuse` it is told so, and its batch fails. */
 bool weir_worker_give_room(struct weir_worker *worker, bool refuse);
 

@@ -357,12 +357,13 @@ void weir_worker_pause(struct weir_worker *worker, struct weir_run run, bool pau
 	}
 }
 
-uint64_t weir_worker_wants_room(const struct weir_worker *worker, uint64_t *since_ns)
+uint64_t weir_worker_wants_room(const struct weir_worker *worker, struct weir_run *run, uint64_t *since_ns)
 {
 	const struct flight *flight = worker->is_dead || worker->is_distrusted ? NULL : find_waiting(worker);
 
 	if (!flight)
 		return 0;
+	*run = flight->run;
 	*since_ns = flight->more_ns;
 	return flight->more;
 }

@@ -215,7 +215,11 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 	int code = WEIR_OK;
 
 	if (action->kind == WEIR_DO_STOP_TASK || action->kind == WEIR_DO_GIVE_UP)
-		return; /* its worker is killed, or its answer ignored */
+		return;                      /* its worker is killed, or its answer ignored */
+	if (action->kind == WEIR_DO_GRANT) { /* answers the ASK that is in the core now */
+		run->room_granted = true;
+		return;
+	}
 	if (count > sizeof(few) / sizeof(*few) && !(parts = weir_alloc(run->account, count * sizeof(*parts), &err)))
 		code = err.code;
 	for (size_t i = 0; !code && i < count; i++) {
@@ -324,16 +328,18 @@ static void *workers_main(void *argument)
 
 /* ---- starting and ending ---- */
 
-/* Outputs beyond what a task was allowed: not while they would pass the budget. What is in memory is spilled meanwhile. */
-static bool may_have_room(void *self, int64_t bytes)
+/* Outputs beyond what a task was allowed: the executor answers at once, or not. */
+static bool may_have_room(void *self, const struct weir_event *ask)
 {
 	struct weir_local_run *run = self;
-	int64_t room;
+	bool granted;
 
 	pthread_mutex_lock(&run->lock);
-	room = weir_core_room(run->core);
+	run->room_granted = false;
+	weir_local_post(run, *ask);
+	granted = run->room_granted;
 	pthread_mutex_unlock(&run->lock);
-	return room >= bytes;
+	return granted;
 }
 
 /* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the system

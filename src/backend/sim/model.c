@@ -116,10 +116,16 @@ static bool is_short(struct world *world)
 	if (room < 0)
 		return true;
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
-		for (uint32_t w = 0; w < world->config.stages[s].slots && sim_is_lanes(world, s); w++)
-			if (world->lanes[s][w].busy && world->lanes[s][w].wait == LANE_ASKS &&
-			    world->lanes[s][w].asked > room)
+		for (uint32_t w = 0; w < world->config.stages[s].slots; w++) {
+			const struct lane *lane = &world->lanes[s][w];
+			const struct worker *worker = &world->workers[s][w % SIM_WORKERS_MAX];
+
+			if (sim_is_lanes(world, s)
+				    ? lane->busy && lane->wait == LANE_ASKS && lane->asked > room
+				    : worker->count > 0 &&
+					      worker->batches[0].asked - worker->batches[0].allowance > room)
 				return true;
+		}
 	for (size_t i = 0; i < world->chunks.count; i++)
 		if ((world->chunks.items[i].where == CHUNK_SPILLED && world->chunks.items[i].bytes > room) ||
 		    world->chunks.items[i].exclusive)
@@ -134,15 +140,18 @@ void sim_check_retire(struct world *world, const struct weir_action *action)
 	struct worker *worker = &world->workers[action->stage][action->slot];
 	uint32_t left = workers_left(world, action->stage);
 
-	PROMISE(world, worker->memory == action->bytes, "more memory expected of a worker than it has");
+	PROMISE(world, action->bytes == (worker->memory > 0 ? worker->memory : 1),
+		"more memory expected of a worker than it has");
 	PROMISE(world, !worker->retiring && !worker->over, "a worker let go twice");
 	if (worker->count > 0) {
 		struct chunk *chunk = sim_chunk(world, worker->batches[0].chunk);
+		int64_t wanted = worker->batches[0].asked > 0 ? worker->batches[0].asked - worker->batches[0].allowance
+							      : 0;
 
 		world->result->seen |= WEIR_SIM_OVER_LIMIT;
 		PROMISE(world,
-			worker->memory > world->config.stages[action->stage].slot_memory &&
-				sim_used(world) > world->config.options.limit,
+			(worker->memory > world->config.stages[action->stage].slot_memory || wanted > 0) &&
+				sim_used(world) + wanted > world->config.options.limit,
 			"a worker let go that has work");
 		worker->over = true;
 		worker->retiring = left > 1;
@@ -457,9 +466,14 @@ void sim_check_start(struct world *world, const struct weir_action *action)
 
 void sim_check_grant(struct world *world, const struct weir_action *action)
 {
-	struct lane *lane = lane_of(world, action);
+	struct lane *lane;
 	struct place at;
 
+	if (!sim_is_lanes(world, action->stage)) {
+		sim_check_room(world, action);
+		return;
+	}
+	lane = lane_of(world, action);
 	if (!lane)
 		return;
 	PROMISE(world, lane->busy && lane->wait == LANE_ASKS && !lane->give_up && !lane->stop,
@@ -741,6 +755,7 @@ void sim_check_restore(struct world *world, const struct weir_action *action)
 		"a chunk restored that is not spilled");
 	if (!chunk)
 		return;
+	sim_check_nobody_waits(world, chunk);
 	chunk->where = CHUNK_RESTORING;
 	world->resident += chunk->bytes;
 	at = sim_position(&chunk->place, chunk->kept);
@@ -826,10 +841,13 @@ void sim_wound_down(struct world *world)
 		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
 			const struct worker *worker = &world->workers[s][w];
 			const struct chunk *runs = worker->count ? sim_chunk(world, worker->batches[0].chunk) : NULL;
+			int64_t wanted = worker->count ? worker->batches[0].asked - worker->batches[0].allowance : 0;
 
+			wanted = world->arriving + (wanted > 0 ? wanted : 0);
 			/* A batch that had all memory, and it was too little. */
-			if (runs && runs->exclusive && worker->memory > world->config.stages[s].slot_memory &&
-			    sim_used(world) > world->config.options.limit)
+			if (runs && runs->exclusive &&
+			    (worker->memory > world->config.stages[s].slot_memory || wanted > 0) &&
+			    sim_used(world) + wanted > world->config.options.limit)
 				return;
 		}
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)

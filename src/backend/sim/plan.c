@@ -117,6 +117,7 @@ void sim_plan(struct config *config, uint64_t seed)
 	config->rows_max = 1 + skewed(&random, 30);
 	config->user_permille = chance(&random, 20) ? 1 + skewed(&random, 200) : 0;
 	config->budget_percent = chance(&random, 20) ? 1 + skewed(&random, 4) : 0;
+	config->rooms = chance(&random, 50);
 	config->runaway_percent = chance(&random, 15) ? 1 + skewed(&random, 5) : 0;
 	if (chance(&random, 25))
 		options->milli_cpus = 1000 * (1 + random_below(&random, 6));

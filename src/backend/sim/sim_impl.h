@@ -74,6 +74,7 @@ struct config {
 	uint64_t pause_max;    /* of the consumer */
 	uint64_t straggler_permille;
 	bool ordered_sink;
+	bool rooms;    /* workers ask before they make more than they were allowed */
 	bool lockstep; /* everything takes equally long: all lanes ask at once */
 	int64_t unit;  /* sizes are around this */
 };
@@ -98,6 +99,8 @@ struct batch { /* one in a worker's hands */
 	struct weir_run run;
 	uint64_t chunk;
 	int64_t allowance, held;
+	int64_t asked; /* room for an output that it waits for; 0: none */
+	uint32_t asks; /* in vain, one after another */
 	uint32_t outputs_done;
 	bool stop, paused;
 };
@@ -176,6 +179,7 @@ struct world {
 	/* The books. */
 	int64_t budget, budget_min, excess;
 	int64_t granted, resident, workers_memory;
+	int64_t arriving; /* of the output that the core is told of now */
 	int64_t estimate[SIM_STAGES_MAX];
 	uint64_t errored[SIM_STAGES_MAX];
 	struct place enough, enough_origin; /* what lies at or behind it is not wanted */
@@ -188,6 +192,11 @@ struct world {
 	bool delivered_any;
 	uint64_t stage_kills[SIM_STAGES_MAX];
 };
+
+/* room.c */
+void sim_check_room(struct world *world, const struct weir_action *action); /* given to a worker */
+void sim_check_refused(struct world *world, const struct worker *worker);
+void sim_check_nobody_waits(struct world *world, const struct chunk *restored);
 
 /* plan.c */
 void sim_plan(struct config *config, uint64_t seed);

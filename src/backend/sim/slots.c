@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { ASKS_MAX = 30 }; /* then a worker is given room whatever the core says */
+
 /* --- lanes --- */
 
 void sim_lane_goes_on(struct world *world, uint32_t stage, uint32_t slot)
@@ -323,6 +325,27 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 	sim_say(world, event);
 }
 
+/* It keeps its result and asks for room, again and again; a backend gives it in the end. */
+static void worker_asks(struct world *world, uint32_t stage, uint32_t slot, int64_t bytes)
+{
+	struct worker *worker = &world->workers[stage][slot];
+	struct batch *batch = &worker->batches[0];
+
+	batch->asks++;
+	batch->asked = bytes;
+	sim_worker_goes_on(world, stage, slot);
+	sim_tell(world,
+		 (struct weir_event){.kind = WEIR_EV_ASK,
+				     .stage = stage,
+				     .slot = slot,
+				     .generation = worker->generation,
+				     .run = batch->run,
+				     .bytes = bytes},
+		 false);
+	if (worker->count > 0 && batch->asked > 0)
+		sim_check_refused(world, worker);
+}
+
 void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 {
 	struct worker *worker = &world->workers[stage][slot];
@@ -368,6 +391,12 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 					   .bytes = sim_output_bytes(&world->config, &of, number),
 					   .rows = sim_output_rows(&world->config, &of, number)};
 
+		if (world->config.rooms && event.bytes > batch->allowance && batch->asks < ASKS_MAX) {
+			worker_asks(world, stage, slot, event.bytes);
+			return;
+		}
+		batch->asks = 0;
+		batch->asked = 0;
 		batch->outputs_done++;
 		sim_worker_goes_on(world, stage, slot);
 		sim_say(world, event);

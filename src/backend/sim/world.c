@@ -155,6 +155,7 @@ void sim_tell(struct world *world, struct weir_event event, bool stale)
 	struct weir_actions actions = {0};
 
 	trace_event(world, &event);
+	world->arriving = event.kind == WEIR_EV_OUTPUT ? event.bytes : 0;
 	step(world, &event, &actions);
 	if (world->cause)
 		world->winding_down = true;
@@ -492,7 +493,8 @@ static void perform(struct world *world, const struct weir_action *action, const
 		break;
 	case WEIR_DO_GRANT:
 		sim_check_grant(world, action);
-		sim_lane_goes_on(world, action->stage, action->slot);
+		if (sim_is_lanes(world, action->stage))
+			sim_lane_goes_on(world, action->stage, action->slot);
 		break;
 	case WEIR_DO_GIVE_UP:
 		give_up(world, action);

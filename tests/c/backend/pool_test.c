@@ -297,11 +297,12 @@ struct keeper {
 	int asked;
 };
 
-static bool may_have_room(void *self, int64_t bytes)
+static bool may_have_room(void *self, const struct weir_event *ask)
 {
 	struct keeper *keeper = self;
 
-	assert_true(bytes > 0);
+	assert_int_equal(ask->kind, WEIR_EV_ASK);
+	assert_true(ask->bytes > 0 && ask->run.attempt > 0 && ask->generation > 0);
 	keeper->asked++;
 	return keeper->is_open;
 }

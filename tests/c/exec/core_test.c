@@ -9,13 +9,14 @@ static struct weir_core *core;
 static struct weir_actions actions;
 static struct weir_error err;
 static uint64_t splits_left;
-static int64_t split_need, held_max, output_rows;
+static int64_t split_need, held_max, output_rows, pool_limit;
 static struct weir_stage_spec map_spec;
 
 static int setup(void **state)
 {
 	(void)state;
 	split_need = held_max = output_rows = 0;
+	pool_limit = 64 * MIB;
 	map_spec = (struct weir_stage_spec){0};
 	return weir_mem_new(0, &mem, &err);
 }
@@ -257,7 +258,7 @@ static struct weir_run begin_pool(uint64_t splits)
 		map_spec,
 	};
 	struct weir_core_options options = {.budget = 64 * MIB,
-					    .limit = 64 * MIB,
+					    .limit = pool_limit,
 					    .stages = specs,
 					    .stage_count = 2,
 					    .preserve_order = true,
@@ -541,6 +542,77 @@ static void a_worker_past_the_limit_is_stopped(void **state)
 	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "64.0 MiB"));
 }
 
+static void ask_for_room(struct weir_event slot, struct weir_run run, int64_t bytes)
+{
+	slot.kind = WEIR_EV_ASK;
+	slot.run = run;
+	slot.bytes = bytes;
+	step(slot);
+}
+
+/* Workers that have more than the budget for good, busy or not: the front goes on all the same, others wait for it. */
+static void the_front_has_room_beyond_the_budget(void **state)
+{
+	const struct weir_event worker_1 = {.stage = 1, .slot = 1, .generation = 1};
+	struct weir_run split, first, second;
+	uint64_t delivered;
+
+	(void)state;
+	pool_limit = 120 * MIB;
+	map_spec.in_flight_max = 1;
+	map_spec.slots_first = 2;
+	split = begin_pool(1);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 1, .generation = 1});
+	output(lane_0, split, 0, MIB);
+	first = started(0);
+	output(lane_0, split, 1, MIB);
+	second = started(1);
+	done(0, split);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 0, .generation = 1, .bytes = 20 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 1, .generation = 1, .bytes = 70 * MIB});
+	ask_for_room(worker_1, second, 8 * MIB);
+	assert_null(find(WEIR_DO_GRANT, 1));
+	ask_for_room(worker_0, first, 8 * MIB);
+	assert_int_equal(find(WEIR_DO_GRANT, 0)->bytes, 7 * MIB); /* with what it was allowed before */
+	output(worker_0, first, 0, 8 * MIB);
+	delivered = find(WEIR_DO_DELIVER, 0)->chunk;
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 1, .run = first});
+	assert_non_null(find(WEIR_DO_KILL_WORKER, 0)); /* it has nothing to do and more than there is */
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1});
+	ask_for_room(worker_1, second, 8 * MIB); /* not the front yet: the consumer has something to take */
+	assert_null(find(WEIR_DO_GRANT, 1));
+	step((struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = delivered});
+	ask_for_room(worker_1, second, 8 * MIB);
+	assert_non_null(find(WEIR_DO_GRANT, 1));
+}
+
+/* Past the limit it is made once more with all memory, then the run ends with the figures. */
+static void room_beyond_the_limit_is_an_error(void **state)
+{
+	struct weir_event worker = worker_0;
+	struct weir_run split, batch;
+
+	(void)state;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	batch = started(0);
+	done(0, split);
+	ask_for_room(worker, batch, 90 * MIB);
+	assert_non_null(find(WEIR_DO_KILL_WORKER, 0));
+	ask_for_room(worker, batch, 90 * MIB); /* it was on its way already */
+	assert_int_equal(actions.count, 0);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 1});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .generation = 2});
+	worker.generation = 2;
+	batch = started(0);
+	assert_int_equal(batch.attempt, 2);
+	ask_for_room(worker, batch, 90 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .generation = 2});
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_E_LIMIT);
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "89.0 MiB"));
+	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "64.0 MiB"));
+}
+
 static void a_pool_grows_by_what_waits(void **state)
 {
 	struct weir_run split;
@@ -612,6 +684,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_generator_is_accepted_by_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_front_has_room_beyond_the_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(room_beyond_the_limit_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pool_grows_by_what_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(logical_resources_bound_the_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_small_a_budget_for_workers_is_refused, setup, teardown),

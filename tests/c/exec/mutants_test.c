@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 41, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 44, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -68,6 +68,9 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"a pool shrinks below its least size",
 	"a pool begins with one worker, whatever was asked",
 	"workers stay paused though the front stands still",
+	"a worker with the front waits for room as all others",
+	"room for outputs is given past the limit",
+	"what waits for room is passed by younger ones",
 };
 
 static int find(struct weir_account *account)

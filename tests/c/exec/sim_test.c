@@ -38,7 +38,8 @@ static const char *const seen_names[] = {"an overdraft",
 					 "an idle worker let go",
 					 "a new budget",
 					 "a task beyond the logical resources",
-					 "a worker paused"};
+					 "a worker paused",
+					 "room for an output beyond the budget"};
 
 static int replay(struct weir_account *account, uint64_t seed)
 {
