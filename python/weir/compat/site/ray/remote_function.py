@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.core weir.core.remote",
+    "weir.core weir.core.remote weir.ray_types",
     "RemoteFunction STREAMING_GENERATOR_RETURN",
 )

@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.context",
+    "weir.context weir.ray_types",
     "AutoscalingConfig DataContext DatasetContext DEFAULT_ACCURATE_MAP_PHASE_TIMING DEFAULT_ACTOR_INIT_MAX_RETRIES "
     "DEFAULT_ACTOR_INIT_RETRY_ON_ERRORS DEFAULT_ACTOR_MAX_TASKS_IN_FLIGHT_TO_MAX_CONCURRENCY_FACTOR "
     "DEFAULT_ACTOR_POOL_UTIL_DOWNSCALING_THRESHOLD DEFAULT_ACTOR_POOL_UTIL_UPSCALING_THRESHOLD "

@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.read_api weir weir.block",
+    "weir.read_api weir weir.block weir.datasource weir.ray_types",
     "Block Connection from_arrow from_arrow_refs from_blocks from_daft from_dask from_huggingface from_items "
     "from_mars from_modin from_numpy from_numpy_refs from_pandas from_pandas_refs from_spark from_tf from_torch "
     "INT32_MAX PerPartitionOffsets range range_tensor read_audio read_avro read_bigquery read_binary_files "

@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.datasink weir.datasource weir.block",
+    "weir.datasink weir.datasource weir.block weir.ray_types",
     "Block BlockBasedFileDatasink RowBasedFileDatasink WRITE_UUID_KWARG_NAME",
 )

@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.datasource",
+    "weir.datasource weir.ray_types",
     "BaseFileMetadataProvider DefaultFileMetadataProvider FileMetadataProvider Meta Uri",
 )

@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.iterator weir.collate_fn",
+    "weir.iterator weir.collate_fn weir.ray_types",
     "DTypeLikeSpec jax_sync_generator JaxBatch NumpyBatch PaddingsSpec Scalar",
 )

@@ -1,0 +1,93 @@
+"""TorchInference: a class for map_batches that has the way to the device and back done for it.
+
+>>> from weir.torch_inference import TorchInference
+>>> class Doubled(TorchInference):
+...     def get_device(self):
+...         import torch
+...         return torch.device("cpu")
+...     def process_on_device(self, input_batch, collated_tensors, collated_other):
+...         return {"x": collated_tensors["id"] * 2}
+>>> import weir
+>>> weir.range(2).map_batches(Doubled, batch_size=2).take_all()
+[{'x': 0}, {'x': 2}]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TorchInference:
+    """The base of classes for inference: for every batch, collate(), to the device, process_on_device(), back, finalize().
+
+    A subclass has process_on_device, and initialize() in place of a constructor; what it returns may be (tensors, other), and `other`
+    goes to the next step as it is.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._device: Any = None
+        self.initialize(*args, **kwargs)
+
+    def initialize(self, *args: Any, **kwargs: Any) -> None:
+        """Called once in each worker, with fn_constructor_args and fn_constructor_kwargs."""
+
+    def get_device(self) -> torch.device:
+        """Where batches are worked on: the GPU."""
+        import torch
+
+        if not torch.cuda.is_available():
+            raise RuntimeError("there is no GPU: TorchInference.get_device may be overridden to return torch.device('cpu')")
+        return torch.device("cuda")
+
+    def collate(self, input_batch: Any) -> Any:
+        """The batch as tensors of the CPU."""
+        import numpy
+
+        from weir.torch_utils import convert_ndarray_batch_to_torch_tensor_batch
+
+        if not isinstance(input_batch, dict) or not all(isinstance(column, numpy.ndarray) for column in input_batch.values()):
+            raise TypeError(
+                f"The default `collate` only supports NumPy batches (`Dict[str, np.ndarray]`); got {type(input_batch).__name__}. Use "
+                '`batch_format="numpy"` in `map_batches`, or override `collate` to convert the batch yourself.'
+            )
+        return convert_ndarray_batch_to_torch_tensor_batch(input_batch)
+
+    def process_on_device(self, input_batch: Any, collated_tensors: Any, collated_other: Any) -> Any:
+        """The work, on tensors of the device."""
+        raise NotImplementedError(f"`{type(self).__name__}` must implement `process_on_device`.")
+
+    def finalize(self, input_batch: Any, output_tensors: Any, output_other: Any) -> Any:
+        """The results, which are on the CPU, as a batch."""
+        from weir.torch_utils import convert_tensors_to_numpy
+
+        if output_other is not None:
+            raise TypeError(
+                "The default `finalize` doesn't know how to fold `output_other` into the output batch. Override `finalize` to consume the "
+                "side data returned by `process_on_device`."
+            )
+        return convert_tensors_to_numpy(output_tensors)
+
+    def __call__(self, batch: Any) -> Any:
+        import torch
+
+        from weir.torch_utils import move_tensors_to_device
+
+        with torch.no_grad():
+            if self._device is None:
+                self._device = self.get_device()
+            tensors, other = _with_other(self.collate(batch))
+            tensors = move_tensors_to_device(tensors, self._device)
+            tensors, other = _with_other(self.process_on_device(batch, tensors, other))
+            return self.finalize(batch, move_tensors_to_device(tensors, "cpu", non_blocking=False, concat=False), other)
+
+
+def _with_other(result: Any) -> tuple[Any, Any]:
+    import torch
+
+    # A pair is tensors and something else, unless both are tensors: then they are a batch.
+    if isinstance(result, tuple) and len(result) == 2 and not isinstance(result[1], torch.Tensor):
+        return result
+    return result, None
