@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from weir import exceptions, expressions
+    from weir._arrange import MixStoppingCondition, RandomSeedConfig
     from weir._session import available_resources, cluster_resources, init, is_initialized, shutdown
     from weir.compute import ActorPoolStrategy, ComputeStrategy, TaskPoolStrategy
     from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources, configure_for
@@ -84,9 +85,11 @@ _WHERE = {
     "FileShuffleConfig": "datasource",
     "FilenameProvider": "datasource",
     "MaterializedDataset": "dataset",
+    "MixStoppingCondition": "_arrange",
     "Partitioning": "datasource",
     "PathPartitionFilter": "datasource",
     "PathPartitionParser": "datasource",
+    "RandomSeedConfig": "_arrange",
     "ReadTask": "datasource",
     "RowBasedFileDatasink": "datasource",
     "SaveMode": "dataset",
@@ -176,9 +179,11 @@ __all__ = [
     "FileShuffleConfig",
     "FilenameProvider",
     "MaterializedDataset",
+    "MixStoppingCondition",
     "Partitioning",
     "PathPartitionFilter",
     "PathPartitionParser",
+    "RandomSeedConfig",
     "ReadTask",
     "RowBasedFileDatasink",
     "SaveMode",

@@ -29,6 +29,24 @@ class AddColumn:
         return made
 
 
+class HashSplit:
+    """Rows whose hash of a column lies below a bound, or the rest: the hash is that of Ray's streaming_train_test_split."""
+
+    def __init__(self, column: str, test_size: float, rest: bool) -> None:
+        self.column = column
+        self.bound = (1 - test_size) * (1 << 64)
+        self.rest = rest
+
+    def __call__(self, table: Any) -> Any:
+        import hashlib
+
+        if self.column not in table.column_names:
+            raise ValueError(f"Key column {self.column} not found in batch; its columns are {table.column_names}")
+        keys = table[self.column].to_numpy()
+        hashes = (hashlib.blake2b(str(key).encode(), digest_size=8).digest() for key in keys)
+        return table.filter([(int.from_bytes(h, "big") < self.bound) != self.rest for h in hashes])
+
+
 class Tensors:
     """What range_tensor makes of numbers: arrays of a shape, filled with them."""
 

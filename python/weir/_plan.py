@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from weir.datasource import Listing, Partitioning, list_files
 
 if TYPE_CHECKING:
-    from weir._run import Build
+    from weir._run import Build, Run
     from weir._weir import Batch, Block, Flow
 
 
@@ -71,6 +71,10 @@ class Op:
         """The number of rows, where it is known without a run."""
         return None
 
+    def parts(self, run: Run) -> list[Op] | None:
+        """What the engine runs instead, of operators that are no steps of a flow. None: it is one."""
+        return None
+
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())}
 
@@ -111,14 +115,15 @@ class Source(Op):
 
 
 class Range(Source):
-    """The numbers from 0 to `count` - 1, as `id`; in so many `blocks`, the i-th of which ends at i × count / blocks."""
+    """`count` numbers from `first` on, as `id`; in so many `blocks`, the i-th of which ends at i × count / blocks."""
 
-    __slots__ = ("count", "blocks")
+    __slots__ = ("count", "blocks", "first")
 
-    def __init__(self, count: int, blocks: int | None = None) -> None:
+    def __init__(self, count: int, blocks: int | None = None, first: int = 0) -> None:
         super().__init__()
         self.count = count
         self.blocks = blocks
+        self.first = first
 
     @property
     def name(self) -> str:
@@ -128,15 +133,19 @@ class Range(Source):
         return self.count
 
     def add(self, flow: Flow, build: Build) -> None:
-        flow.step("range", [str(self.count)], [("blocks", str(self.blocks))] if self.blocks else [])
+        options = [("blocks", str(self.blocks))] if self.blocks else []
+        if self.first:
+            options.append(("first", str(self.first)))
+        flow.step("range", [str(self.count)], options)
         if self.blocks:
             build.block_rows = cut_sizes(self.count, self.blocks)
 
 
 class Read(Source):
-    """Files. `options` are words of the engine's read; `casts` give partitions their types."""
+    """Files. `options` are words of the engine's read; `casts` give partitions their types. `part`: (i, n) for the i-th of n
+    shards of the files or, where there are fewer than n, of each file's rows."""
 
-    __slots__ = ("_name", "format", "listing", "options", "partitioning", "columns", "include_paths")
+    __slots__ = ("_name", "format", "listing", "options", "partitioning", "columns", "include_paths", "part")
 
     def __init__(
         self,
@@ -156,6 +165,7 @@ class Read(Source):
         self.partitioning = partitioning
         self.columns = columns
         self.include_paths = include_paths
+        self.part: tuple[int, int] | None = None
 
     @property
     def name(self) -> str:
@@ -163,10 +173,19 @@ class Read(Source):
 
     def files(self, execution: int = 0) -> list[str]:
         """The files that a run reads now."""
-        return list_files(self.listing, execution)
+        return self._my_files(execution)[0]
+
+    def _my_files(self, execution: int) -> tuple[list[str], tuple[int, int] | None]:
+        """The files, and the part of each of them that is read."""
+        files = list_files(self.listing, execution)
+        if self.part is None or len(files) < self.part[1]:
+            return files, self.part
+        # By their names: they may be shuffled, and differently elsewhere.
+        order = sorted(range(len(files)), key=lambda k: files[k])
+        return [files[k] for k in sorted(order[self.part[0] :: self.part[1]])], None
 
     def add(self, flow: Flow, build: Build) -> None:
-        files = self.files(build.execution)
+        files, part = self._my_files(build.execution)
         options = [("format", self.format), *self.options]
         options += _partition_options(self.partitioning)
         if self.include_paths:
@@ -175,6 +194,8 @@ class Read(Source):
             options.append(("missing", "skip"))
         if build.read_blocks:
             options.append(("blocks", str(build.read_blocks)))
+        if part is not None:
+            options.append(("part", f"{part[0]}/{part[1]}"))
         flow.step("read", files, options)
         types = self.partitioning.field_types if self.partitioning is not None else {}
         casts = [

@@ -68,7 +68,8 @@ class translated:
         if error is not None:
             from weir._errors import translate
 
-            made = translate(error, self.context)
+            broken = self.run.broken if self.run is not None else None
+            made = broken if broken is not None else translate(error, self.context)
             if self.run is not None and self.run.observer is not None:
                 self.run.observer.failed(made)
             if made is not error:
@@ -196,6 +197,44 @@ class LocalRows(Source):
         return False
 
 
+class Streamed(LocalRows):
+    """The same, with steps and functions of the engine behind it: it takes the batches from this process as it needs them."""
+
+    __slots__ = ("first", "run")
+
+    def __init__(self, first: Batch, make: Callable[[], Iterator[Batch]], run: Run) -> None:
+        super().__init__(make)
+        self.first = first
+        self.run = run
+
+    def add(self, flow: Flow, build: Build) -> None:
+        flow.read_stream(self)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        from weir._stream import conforming
+        from weir._weir import batch_concat, batch_stream
+
+        empty = self.first.slice(0, 0)
+        schema = batch_concat([empty, empty])  # whatever comes later, its columns may hold nulls
+        return batch_stream(schema, lambda: self._noted(conforming(self.make(), schema)))
+
+    def _noted(self, batches: Iterator[Batch]) -> Iterator[Batch]:
+        """The engine knows errors of a stream by their text alone."""
+        try:
+            yield from batches
+        except Exception as error:
+            self.run.broken = error
+            raise
+
+
+def streamed(batches: Iterator[Batch], run: Run) -> list[Op]:
+    """A part of batches that this process makes; none if there are none."""
+    first = next(batches, None)
+    if first is None:
+        return []
+    return [Streamed(first, lambda: itertools.chain([first], batches), run)]
+
+
 def with_input(op: Op, input: Op) -> Op:
     """The same operator behind another one."""
     if op.input is input:
@@ -207,6 +246,9 @@ def with_input(op: Op, input: Op) -> Op:
 
 def resolve(op: Op, run: Run) -> list[Op]:
     """The parts of a plan. Runs what has to be there before the rest can begin."""
+    parts = op.parts(run)
+    if parts is not None:
+        return parts
     if isinstance(op, Blocks):
         run.build.check_session(op.session)
         return _by_schema(op)
@@ -552,6 +594,8 @@ class Run:
         self._task: Task | None = None  # the one that gives batches now
         self._finished = False
         self.observer = _watch.observer(self)
+        self.inner: list[Run] = []  # whose rows this one takes
+        self.broken: BaseException | None = None  # what went wrong in them
 
     @property
     def finished(self) -> bool:
@@ -563,6 +607,12 @@ class Run:
         self._finished = value
         if value and self.observer is not None:
             self.observer.succeeded()
+
+    def within(self, op: Op) -> Run:
+        """Another run, whose rows this one takes: it ends with this one."""
+        run = Run(op, self.context)
+        self.inner.append(run)
+        return run
 
     def parts(self) -> list[Op]:
         if self.observer is not None:
@@ -633,6 +683,8 @@ class Run:
 
     def cancel(self) -> None:
         """From any thread: whoever waits for the run's next batch stops waiting."""
+        for run in self.inner:
+            run.cancel()
         task = self._task
         if task is not None:
             task.cancel()
@@ -640,6 +692,8 @@ class Run:
     def _end(self, task: Task) -> None:
         if os.getpid() != self.build.state.pid:
             return  # a forked child leaves alone what its parent runs
+        for run in self.inner:
+            run.cancel()
         try:
             task.close()
         finally:
@@ -669,7 +723,7 @@ class Run:
         """A part's rows, kept by the engine."""
         if isinstance(part, Blocks):
             return [b for b in part.blocks if b.num_rows]
-        if isinstance(part, LocalRows):
+        if isinstance(part, LocalRows) and not isinstance(part, Streamed):
             return [b for b in part.make() if b.num_rows]
         self.build.block_rows = None
         if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):

@@ -71,8 +71,12 @@ class State:
 
         self.pid = os.getpid()
         self.id = os.urandom(8).hex()
+        sharers = _sharers()
+        cpus = max(1, len(os.sched_getaffinity(0)) // sharers)
         self.memory_limit: int = options.get("memory_limit") or _default_limit()
-        self.num_cpus: float = options.get("num_cpus") or len(os.sched_getaffinity(0))
+        if not self.memory_limit and sharers > 1:
+            self.memory_limit = Session().memory_limit // sharers
+        self.num_cpus: float = options.get("num_cpus") or cpus
         self.num_gpus: float | None = options.get("num_gpus")
         self.preload: tuple[str, ...] = options.get("preload", ())
         self.local_mode: bool = options.get("local_mode", False)
@@ -84,7 +88,7 @@ class State:
         self.logical_memory: float | None = options.get("memory")
         self.zygotes: dict[Any, Any] = {}
         self.closers: list[Callable[[], None]] = []
-        threads = options.get("num_cpus")
+        threads = options.get("num_cpus") or (cpus if sharers > 1 else None)
         self.native: Session = Session(
             memory_limit=self.memory_limit, threads=max(1, min(int(threads), THREADS_MAX)) if threads else 0, spill_dir=options.get("spill_dir")
         )
@@ -104,6 +108,21 @@ def _default_limit() -> int:
         return parse_bytes(text, "WEIR_MEMORY_LIMIT")
     text = os.environ.get("RAY_object_store_memory")
     return max(parse_bytes(text, "RAY_object_store_memory"), STORE_MIN) if text else 0
+
+
+_sharing = 1
+
+
+def share_machine(processes: int) -> None:
+    """The next session takes that part of the machine, unless it is told how much."""
+    global _sharing
+    _sharing = processes
+
+
+def _sharers() -> int:
+    """How many processes like this one run side by side: torchrun says it in LOCAL_WORLD_SIZE."""
+    text = os.environ.get("LOCAL_WORLD_SIZE", "")
+    return max(_sharing, int(text) if text.isdecimal() and int(text) > 0 else 1)
 
 
 _lock = threading.RLock()
@@ -180,7 +199,8 @@ def init(
 
     Args:
         memory_limit: bytes, or a text such as "2GB", that the engine, its store and its workers together may use. Default:
-            the environment's WEIR_MEMORY_LIMIT, or 60 % of what the machine or its cgroup has.
+            the environment's WEIR_MEMORY_LIMIT, or 60 % of what the machine or its cgroup has. Processes that torchrun starts
+            share it: each takes its part of this and of the CPUs.
         num_cpus: how many CPUs to use; default: those that this process may run on.
         num_gpus: how many GPUs to hand out; default: those that are there.
         preload: modules that worker processes have imported before they are needed.

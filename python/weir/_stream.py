@@ -6,7 +6,7 @@ wanted, and ends when the stream is dropped. A block with other types is cast to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,12 +22,13 @@ def stream(ds: Dataset, requested_schema: object = None) -> object:
     first = schema._batch.slice(0, 0) if schema is not None and schema._batch is not None else batch_from_columns({})
     if not ds._op.is_native:
         first = batch_concat([first, first])  # whatever comes later, its columns may hold nulls
-    return batch_stream(first, lambda: _conforming(ds, first))
+    return batch_stream(first, lambda: conforming(ds._new_run(), first))
 
 
-def _conforming(ds: Dataset, first: Batch) -> Iterator[Batch]:
+def conforming(batches: Iterable[Batch], first: Batch) -> Iterator[Batch]:
+    """The batches with the columns of `first`, or ArrowConversionError."""
     fields = first.schema()
-    for batch in ds._new_run():
+    for batch in batches:
         yield batch if batch.schema() == fields else _cast(batch, first)
 
 

@@ -16,6 +16,7 @@ from weir import _plan, _run
 from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._plan import Blocks, Limit, Op, Read, Step
+from weir._splits import Splits
 from weir._transform import Transforms
 from weir.context import DataContext
 from weir.schema import Schema
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
     from weir._weir import Batch
     from weir.aggregate import AggregateFn
-    from weir.iterator import DataIterator, IterationTimes
+    from weir._loop import IterationTimes
+    from weir.iterator import DataIterator
 
 
 class SaveMode(str, enum.Enum):
@@ -45,7 +47,7 @@ class SaveMode(str, enum.Enum):
     UPSERT = "upsert"
 
 
-class Dataset(Transforms, Conversions, Legacy):
+class Dataset(Transforms, Splits, Conversions, Legacy):
     """Rows that are read, transformed and handed out in a stream.
 
     Made by weir.range, weir.read_parquet and the like.
@@ -129,7 +131,7 @@ class Dataset(Transforms, Conversions, Legacy):
         {'id': array([0, 1, 2])}
         """
         from weir import _formats
-        from weir.iterator import check_iteration
+        from weir._loop import check_iteration
 
         check_iteration(None, batch_format, 1, None)
         run = self._last_run = self._new_run(Limit(self._op, max(0, int(batch_size))))

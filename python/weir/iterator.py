@@ -1,178 +1,23 @@
-"""Iterating: batches of a chosen size and format, local shuffles, torch tensors."""
+"""DataIterator: a Dataset for code that only consumes, as rows, batches, and tensors of torch, TensorFlow and JAX."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir import _run, _session
+from weir._loop import IterationTimes, Looked, Prefetched, check_iteration, mapped, shuffled
 from weir._plan import Blocks, walk
 
 if TYPE_CHECKING:
     from weir._weir import Batch
+    from weir.collate_fn import CollateFn
     from weir.context import DataContext
     from weir.dataset import Dataset, MaterializedDataset
     from weir.schema import Schema
 
 T = TypeVar("T")
-_FORMATS = ("default", "numpy", "pandas", "pyarrow", "torch", None)
-
-
-class Looked(Generic[T]):
-    """Something to loop over, as often as one likes: each loop runs the plan anew."""
-
-    def __init__(self, make: Callable[[], Iterator[T]]) -> None:
-        self._make = make
-        self._own: Iterator[T] | None = None
-
-    def __iter__(self) -> Iterator[T]:
-        return self._make()
-
-    def __next__(self) -> T:
-        if self._own is None:
-            self._own = self._make()
-        return next(self._own)
-
-
-class CollateFn:
-    """The base of classes that make a training batch of a batch: one of the three below says which format they take."""
-
-    def __call__(self, batch: Any) -> Any:
-        raise NotImplementedError
-
-
-class NumpyBatchCollateFn(CollateFn):
-    """Takes a dict of NumPy arrays."""
-
-
-class PandasBatchCollateFn(CollateFn):
-    """Takes a pandas.DataFrame."""
-
-
-class ArrowBatchCollateFn(CollateFn):
-    """Takes a pyarrow.Table."""
-
-
-def check_iteration(
-    batch_size: int | None,
-    batch_format: str | None,
-    prefetch_batches: int,
-    local_shuffle_buffer_size: int | None,
-) -> None:
-    """What can be wrong with a loop's arguments."""
-    if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
-        raise ValueError(f"batch_size is a number of rows or None, not {batch_size!r}")
-    if batch_size is not None and batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-    if batch_format not in _FORMATS:
-        raise ValueError(
-            f"The given batch format {batch_format} isn't allowed (must be one of ['numpy', 'pandas', 'pyarrow', 'torch', None])."
-        )
-    if not isinstance(prefetch_batches, int) or isinstance(prefetch_batches, bool):
-        raise ValueError(f"prefetch_batches is a number, not {prefetch_batches!r}")
-    if local_shuffle_buffer_size is not None:
-        if batch_size is None:
-            raise ValueError("Must specify a batch_size if using a local shuffle.")
-        if local_shuffle_buffer_size < 1:
-            raise ValueError(f"local_shuffle_buffer_size must be at least 1, not {local_shuffle_buffer_size}")
-
-
-def shuffled(batches: Iterator[Batch], size: int, buffer_rows: int, seed: int | None, drop_last: bool) -> Iterator[Batch]:
-    """Batches of rows drawn from a buffer of `buffer_rows`. The buffer is filled to one and a half of that, put in random
-    order, and given out until `buffer_rows` are left, which go into the next one."""
-    from random import Random
-
-    random = Random(seed)
-    keep = max(buffer_rows, size)
-    held: list[Batch] = []
-    rows = 0
-    for batch in batches:
-        held.append(batch)
-        rows += batch.num_rows
-        if rows < keep + max(keep // 2, size):
-            continue
-        mixed = _permuted(held, random)
-        at = 0
-        while rows - size >= keep:
-            yield mixed.slice(at, at + size)
-            at += size
-            rows -= size
-        held = [mixed.slice(at)]
-    if not held:
-        return
-    mixed = _permuted(held, random)
-    for at in range(0, rows, size):
-        if rows - at < size and drop_last:
-            return
-        yield mixed.slice(at, min(at + size, rows))
-
-
-def _permuted(held: list[Batch], random: Any) -> Batch:
-    from array import array
-
-    whole = _run.joined(held)
-    order = array("q", range(whole.num_rows))
-    random.shuffle(order)
-    return whole.take(order)
-
-
-class Prefetched(Generic[T]):
-    """Another thread makes the next items while the program works on this one."""
-
-    def __init__(self, items: Iterator[T], ahead: int, stop: Callable[[], None]) -> None:
-        self._items = items
-        self._stop = stop  # ends a wait for the next item
-        self._ahead = ahead
-        self._ready: list[T] = []
-        self._error: BaseException | None = None
-        self._ended = self._stopped = False
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._fill, name="weir-prefetch", daemon=True)
-        self._thread.start()
-
-    def _fill(self) -> None:
-        try:
-            for item in self._items:
-                with self._changed:
-                    self._ready.append(item)
-                    self._changed.notify_all()
-                    while len(self._ready) >= self._ahead and not self._stopped:
-                        self._changed.wait()
-                    if self._stopped:
-                        break
-        except BaseException as error:
-            self._error = error
-        finally:
-            close = getattr(self._items, "close", None)
-            if close is not None:
-                close()
-            with self._changed:
-                self._ended = True
-                self._changed.notify_all()
-
-    def __iter__(self) -> Iterator[T]:
-        try:
-            while True:
-                with self._changed:
-                    while not self._ready and not self._ended:
-                        self._changed.wait(0.1)
-                    if not self._ready:
-                        break
-                    item = self._ready.pop(0)
-                    self._changed.notify_all()
-                yield item
-            if self._error is not None:
-                raise self._error
-        finally:
-            with self._changed:
-                self._stopped = True
-                ended = self._ended
-                self._changed.notify_all()
-            if not ended:
-                self._stop()
-            self._thread.join()
 
 
 class DataIterator:
@@ -188,35 +33,49 @@ class DataIterator:
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
 
+    # ---- what others are made of ----
+
+    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Callable[[], None]]:
+        """The engine's batches from the first on, and what ends a wait for the next."""
+        dataset = self._dataset
+        run = dataset._last_run = dataset._new_run()
+        return run.collect(run.parts(), batch_rows), run.cancel
+
+    def _are_private(self) -> bool:
+        """Whether nobody else reads the memory of the batches: what is kept and read again must not change when a tensor is
+        written to."""
+        return not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
+
+    def _note_times(self) -> IterationTimes:
+        times = self._dataset._iteration = IterationTimes()
+        return times
+
     def _batches(
         self,
         batch_size: int | None,
-        drop_last: bool,
-        local_shuffle_buffer_size: int | None,
-        local_shuffle_seed: int | None,
-    ) -> Iterator[Batch]:
-        """The engine's batches, cut to size."""
-        dataset = self._dataset
-        run = dataset._new_run()
-        dataset._last_run = run
-        parts = run.parts()
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+    ) -> tuple[Iterator[Batch], Callable[[], None]]:
+        """The same, cut to size."""
         if batch_size is None:
-            return run.collect(parts)
-        batches = run.collect(parts, 0 if local_shuffle_buffer_size else batch_size)
+            return self._open(0)
+        batches, cancel = self._open(0 if local_shuffle_buffer_size else batch_size)
         if local_shuffle_buffer_size is not None:
-            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last)
-        return _run.rebatched(batches, batch_size, drop_last)
+            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last), cancel
+        return _run.rebatched(batches, batch_size, drop_last), cancel
 
-    def _looped(self, make: Callable[[], Iterator[Batch]], finish: Callable[[Batch], T], ahead: int) -> Looked[T]:
-        timing = self._dataset._iteration = IterationTimes()
+    def _looped(
+        self, make: Callable[[], tuple[Iterator[Batch], Callable[[], None]]], finish: Callable[[Batch], T], ahead: int
+    ) -> Looked[T]:
+        timing = self._note_times()
 
         def loop() -> Iterator[T]:
             begun = time.perf_counter()
             forks = _session.forks
-            source = _mapped(make(), finish)
-            run = self._dataset._last_run
-            assert run is not None
-            items: Iterator[T] = iter(Prefetched(source, ahead, run.cancel)) if ahead > 0 else source
+            batches, cancel = make()
+            source = mapped(batches, finish)
+            items: Iterator[T] = iter(Prefetched(source, ahead, cancel)) if ahead > 0 else source
             try:
                 while True:
                     asked = time.perf_counter()
@@ -234,6 +93,8 @@ class DataIterator:
                 timing.total = time.perf_counter() - begun
 
         return Looked(loop)
+
+    # ---- rows and batches ----
 
     def iter_batches(
         self,
@@ -262,7 +123,7 @@ class DataIterator:
         [4, 4, 2]
         """
         check_iteration(batch_size, batch_format, prefetch_batches, local_shuffle_buffer_size)
-        arrow_backed = bool(self._dataset.context.enable_arrow_backed_pandas_conversion)
+        arrow_backed = bool(self.get_context().enable_arrow_backed_pandas_conversion)
 
         def finish(batch: Batch) -> Any:
             from weir import _formats
@@ -287,7 +148,7 @@ class DataIterator:
 
         def loop() -> Iterator[dict[str, Any]]:
             forks = _session.forks
-            for batch in self._batches(None, False, None, None):
+            for batch in self._batches(None)[0]:
                 for at in range(0, batch.num_rows, 1024):
                     for row in batch.rows(at, min(at + 1024, batch.num_rows)):
                         yield row
@@ -296,6 +157,8 @@ class DataIterator:
 
         return Looked(loop)
 
+    # ---- tensors ----
+
     def iter_torch_batches(
         self,
         *,
@@ -303,7 +166,7 @@ class DataIterator:
         batch_size: int | None = 256,
         dtypes: Any = None,
         device: Any = "auto",
-        collate_fn: Callable[[Any], Any] | CollateFn | None = None,
+        collate_fn: Callable[[Any], Any] | CollateFn[Any] | None = None,
         drop_last: bool = False,
         local_shuffle_buffer_size: int | None = None,
         local_shuffle_seed: int | None = None,
@@ -314,21 +177,29 @@ class DataIterator:
         Args:
             dtypes: one torch dtype for all columns, or a dict by column; else the columns' own.
             device: where to; "auto" is the CPU.
-            collate_fn: makes a training batch of a dict of NumPy arrays (or what its class says), instead of tensors.
+            collate_fn: makes a training batch of a dict of NumPy arrays (or what its class says: weir.collate_fn), instead of
+                tensors. What it returns is pinned and moved if it consists of tensors, in dicts, lists and tuples.
             pin_memory: copies into memory from which a GPU can fetch.
+
+        >>> import torch, weir
+        >>> for batch in weir.range(4).iterator().iter_torch_batches(batch_size=2):
+        ...     print(batch)
+        {'id': tensor([0, 1])}
+        {'id': tensor([2, 3])}
         """
         if collate_fn is not None and dtypes is not None:
             raise ValueError(
                 "collate_fn cannot be used with dtypes. You should manually convert the output Torch tensors to the desired "
                 "dtype inside collate_fn."
             )
-        if pin_memory and collate_fn is not None:
-            raise ValueError("pin_memory cannot be used with collate_fn: pin the tensors inside of collate_fn")
+        if collate_fn is not None and not callable(collate_fn):
+            raise ValueError(f"Unsupported collate function: {type(collate_fn)}")
         check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
         target = None if device == "auto" else device
-        # What is kept and read again must not change when a tensor is written to.
-        owned = not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
-        finish = _collated(collate_fn, target) if collate_fn is not None else _tensors(dtypes, target, pin_memory, owned)
+        if collate_fn is not None:
+            finish = _collated(collate_fn, target, pin_memory)
+        else:
+            finish = _tensors(dtypes, target, pin_memory, self._are_private())
         costly = collate_fn is not None or target not in (None, "cpu") or pin_memory
         return self._looped(
             lambda: self._batches(batch_size, drop_last, local_shuffle_buffer_size, local_shuffle_seed),
@@ -336,25 +207,199 @@ class DataIterator:
             max(0, prefetch_batches) if costly else 0,
         )
 
+    def to_torch(
+        self,
+        *,
+        label_column: str | None = None,
+        feature_columns: Any = None,
+        label_column_dtype: Any = None,
+        feature_column_dtypes: Any = None,
+        batch_size: int = 1,
+        prefetch_batches: int = 1,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        unsqueeze_label_tensor: bool = True,
+        unsqueeze_feature_tensors: bool = True,
+    ) -> Any:
+        """A torch IterableDataset of pairs: features and label. In workers of a DataLoader each gives a part of the rows; that of
+        a DataLoader is batch_size=None, since batches are made here.
+
+        Args:
+            label_column: None: the second of each pair is None.
+            feature_columns: a list of columns for one tensor, a list of lists for a list of tensors, a dict of lists for a dict
+                of tensors; None: all but the label, in one tensor.
+            label_column_dtype, feature_column_dtypes: torch dtypes, in the same arrangement.
+            unsqueeze_label_tensor, unsqueeze_feature_tensors: columns of single numbers have the shape (rows, 1).
+
+        >>> import torch, weir
+        >>> ds = weir.from_items([{"a": 1.0, "b": 2.0, "y": 0}, {"a": 3.0, "b": 4.0, "y": 1}])
+        >>> for features, label in ds.iterator().to_torch(label_column="y", batch_size=2):
+        ...     print(features.tolist(), label.tolist())
+        [[1.0, 2.0], [3.0, 4.0]] [[0], [1]]
+        """
+        from weir import _torch_dataset
+
+        check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
+        return _torch_dataset.made(
+            self,
+            label_column,
+            feature_columns,
+            label_column_dtype,
+            feature_column_dtypes,
+            {
+                "batch_size": batch_size,
+                "prefetch_batches": prefetch_batches,
+                "drop_last": drop_last,
+                "local_shuffle_buffer_size": local_shuffle_buffer_size,
+                "local_shuffle_seed": local_shuffle_seed,
+            },
+            unsqueeze_label_tensor,
+            unsqueeze_feature_tensors,
+        )
+
+    def iter_tf_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        dtypes: Any = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+    ) -> Iterable[Any]:
+        """Batches as dicts of TensorFlow tensors. ImportError where TensorFlow is not installed.
+
+        >>> import weir
+        >>> batches = weir.range(4).iterator().iter_tf_batches(batch_size=2)  # doctest: +SKIP
+        """
+        from weir import _tensorflow
+
+        check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
+        convert = _tensorflow.converter(dtypes)
+        return self.iter_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            _collate_fn=convert,
+        )
+
+    def to_tf(
+        self,
+        feature_columns: str | list[str],
+        label_columns: str | list[str],
+        *,
+        additional_columns: str | list[str] | None = None,
+        prefetch_batches: int = 1,
+        batch_size: int = 1,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        feature_type_spec: Any = None,
+        label_type_spec: Any = None,
+        additional_type_spec: Any = None,
+    ) -> Any:
+        """A tf.data.Dataset of features, labels and, if wanted, additional columns: each a tensor for one column, a dict for a
+        list of columns. ValueError where TensorFlow is not installed.
+
+        >>> import weir
+        >>> ds = weir.range(4).iterator().to_tf("id", "id")  # doctest: +SKIP
+        """
+        from weir import _tensorflow
+
+        check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
+        batches = self.iter_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+        )
+        columns = [feature_columns, label_columns] + ([additional_columns] if additional_columns is not None else [])
+        specs = [feature_type_spec, label_type_spec] + ([additional_type_spec] if additional_columns is not None else [])
+        return _tensorflow.dataset(batches, columns, specs, self.schema)
+
+    def iter_jax_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int = 256,
+        dtypes: Any = None,
+        collate_fn: CollateFn[Any] | None = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        synchronize_batches: bool = False,
+        paddings: Any = None,
+    ) -> Iterable[Any]:
+        """Batches as dicts of JAX arrays, divided among the devices. ImportError where JAX is not installed.
+
+        Args:
+            batch_size: of each process; a multiple of the number of its devices.
+            dtypes: one for all columns, or a dict by column.
+            collate_fn: makes a NumPy array, or a dict of them, of a batch (weir.collate_fn says of what).
+            synchronize_batches: check that all processes have batches of one shape.
+            paddings: fills up a last batch that is too short, with one value or one by column.
+
+        >>> import weir
+        >>> batches = weir.range(4).iterator().iter_jax_batches(batch_size=2)  # doctest: +SKIP
+        """
+        from weir import _jax
+
+        check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
+        _jax.check(batch_size)
+        batches = self.iter_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            batch_format=collated_format(collate_fn) if collate_fn is not None else "numpy",
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            _collate_fn=collate_fn,
+        )
+        return Looked(lambda: _jax.arrays(iter(batches), drop_last, batch_size, paddings, dtypes, synchronize_batches))
+
+    # ---- about it ----
+
     def materialize(self) -> MaterializedDataset:
-        """Runs the plan and keeps its rows."""
+        """Runs the plan and keeps its rows.
+
+        >>> import weir
+        >>> weir.range(3).iterator().materialize().count()
+        3
+        """
         return self._dataset.materialize()
 
     def schema(self) -> Schema | None:
-        """The columns."""
+        """The columns.
+
+        >>> import weir
+        >>> weir.range(3).iterator().schema().names
+        ['id']
+        """
         return self._dataset.schema()
 
     def stats(self) -> str:
-        """What the last run did, as text."""
+        """What the last run did, as text.
+
+        >>> import weir
+        >>> it = weir.range(3).iterator()
+        >>> rows = list(it.iter_rows())
+        >>> "ReadRange" in it.stats()
+        True
+        """
         return self._dataset.stats()
 
     def get_context(self) -> DataContext:
-        """The settings of the Dataset."""
-        return self._dataset.context
+        """The settings of the Dataset.
 
-    @property
-    def _name(self) -> str:
-        return type(self).__name__
+        >>> import weir
+        >>> weir.range(3).iterator().get_context().max_errored_blocks
+        0
+        """
+        return self._dataset.context
 
     def __repr__(self) -> str:
         return f"DataIterator({self._dataset!r})"
@@ -362,16 +407,16 @@ class DataIterator:
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("`DataIterator` objects aren't iterable: call iter_rows() or iter_batches()")
 
+    def __reduce__(self) -> Any:
+        from weir import _streaming_split
+
+        if self._dataset.has_serializable_lineage() or type(self) is not DataIterator:
+            return type(self), (self._dataset,)
+        # Its rows are in this process: they go there as those of a split do.
+        return _streaming_split.SplitIterator(_streaming_split.Coordinator(self._dataset, 1, False), 0).__reduce__()
+
 
 DatasetIterator = DataIterator
-
-
-def _mapped(items: Iterator[Batch], finish: Callable[[Batch], T]) -> Iterator[T]:
-    try:
-        for item in items:
-            yield finish(item)
-    finally:
-        items.close()  # type: ignore[attr-defined]
 
 
 def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callable[[Batch], Any]:
@@ -388,43 +433,27 @@ def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callabl
     return finish
 
 
-def _collated(collate_fn: Callable[[Any], Any], device: Any) -> Callable[[Batch], Any]:
+def collated_format(collate_fn: Any) -> str:
+    """The batch_format that a collate_fn takes."""
+    from weir.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
+
     if isinstance(collate_fn, PandasBatchCollateFn):
-        batch_format = "pandas"
-    elif isinstance(collate_fn, ArrowBatchCollateFn):
-        batch_format = "pyarrow"
-    else:
-        batch_format = "numpy"
+        return "pandas"
+    return "pyarrow" if isinstance(collate_fn, ArrowBatchCollateFn) else "numpy"
+
+
+def _collated(collate_fn: Callable[[Any], Any], device: Any, pin_memory: bool) -> Callable[[Batch], Any]:
+    batch_format = collated_format(collate_fn)
 
     def finish(batch: Batch) -> Any:
-        from weir import _formats
+        from weir import _formats, torch_utils
+        from weir.collate_fn import is_tensor_batch_type
 
-        return _moved(collate_fn(_formats.to_format(batch, batch_format, zero_copy=False)), device)
+        made = collate_fn(_formats.to_format(batch, batch_format, zero_copy=False))
+        if not is_tensor_batch_type(made):
+            return made
+        if pin_memory:
+            made = torch_utils.pin_tensors_to_memory(made)
+        return torch_utils.move_tensors_to_device(made, "cpu" if device is None else device)
 
     return finish
-
-
-def _moved(value: Any, device: Any) -> Any:
-    """Tensors inside of what a collate_fn returned, on the device."""
-    if device is None:
-        return value
-    if isinstance(value, dict):
-        return {key: _moved(item, device) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        moved = [_moved(item, device) for item in value]
-        return type(value)(moved) if type(value) in (list, tuple) else type(value)(*moved)
-    return value.to(device) if hasattr(value, "to") else value
-
-
-class IterationTimes:
-    """How long a loop waited, and how long the program took, in seconds."""
-
-    def __init__(self) -> None:
-        self.total = self.blocked = self.user = self.first = 0.0
-        self.batches = 0
-
-    def note(self, asked: float, given: float, begun: float) -> None:
-        if not self.batches:
-            self.first = given - begun
-        self.blocked += given - asked
-        self.batches += 1
