@@ -448,6 +448,7 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
 
 
 CHUNK_BYTES = 8 << 20  # about what the engine's own are
+ROWS_TOGETHER = 65536
 
 
 def split_large(blocks: Iterable[Any], context: DataContext) -> Iterator[Any]:
@@ -677,7 +678,9 @@ class Run:
         with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
-            task = self._task = flow.start(end=end, batch_rows=batch_rows)
+            # Many batches at once: one that reaches over the end of what comes together is copied.
+            together = batch_rows * max(1, ROWS_TOGETHER // batch_rows) if batch_rows else 0
+            task = self._task = flow.start(end=end, batch_rows=together)
             task.show(_show)
             return task
 

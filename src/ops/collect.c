@@ -9,6 +9,7 @@ struct collect_sink {
 	struct weir_account *account;
 	struct weir_schema *schema;
 	struct weir_consumer consumer;
+	uint64_t row_bytes; /* 0: rows have different numbers of them */
 };
 
 struct collect_lane {
@@ -16,6 +17,7 @@ struct collect_lane {
 	struct weir_lane_context *context;
 	struct collect_sink *sink;
 	struct weir_gather *gather;
+	int64_t rows_left; /* of the split, as far as is known; −1: not */
 	bool in_turn;
 };
 
@@ -38,7 +40,8 @@ bool weir_result_set(struct weir_node *node, const struct weir_consumer *consume
 	return true;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	node->config = weir_arena_alloc_zero(env->arena, sizeof(struct weir_consumer), err);
 	return node->config ? weir_words_expect(words, "collect", 0, 0, NULL, err) : err->code;
@@ -119,11 +122,20 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 {
 	struct collect_lane *lane = state;
 
-	(void)split;
 	(void)err;
 	drop_rows(lane);
 	lane->in_turn = false;
+	lane->rows_left = split->rows_est;
 	return WEIR_OK;
+}
+
+/* The first rows of a batch have come: how many it is going to have, so that its memory does not have to grow. */
+static void expect(struct collect_lane *lane, uint32_t first)
+{
+	const struct collect_sink *sink = lane->sink;
+	int64_t rows = sink->row_bytes ? (int64_t)(sink->consumer.batch_bytes / sink->row_bytes) + first : 0;
+
+	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left);
 }
 
 static int deliver(struct collect_lane *lane, struct weir_error *err)
@@ -151,8 +163,13 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	if (weir_gather_rows(lane->gather) > 0 && weir_gather_rows(lane->gather) + vector->selection.count > rows_max &&
 	    (lane->in_turn || lane->context->is_turn(lane->context)))
 		code = deliver(lane, err);
+	if (!code && weir_gather_rows(lane->gather) == 0)
+		expect(lane, vector->selection.count);
 	if (!code)
 		code = weir_gather_push(lane->gather, vector, err);
+	if (lane->rows_left >= 0)
+		lane->rows_left -= lane->rows_left < vector->selection.count ? lane->rows_left
+									     : vector->selection.count;
 	if (!code && weir_gather_bytes(lane->gather) >= lane->sink->consumer.batch_bytes)
 		code = deliver(lane, err);
 	return code;
@@ -197,7 +214,8 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct weir_consumer *consumer = node->config;
 	struct collect_sink *sink;
@@ -210,6 +228,15 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	sink->account = env->account;
 	sink->schema = weir_schema_ref(node->schema);
 	sink->consumer = *consumer;
+	for (uint32_t i = 0; i < node->schema->field_count; i++) {
+		uint64_t bytes = weir_type_row_bytes(node->schema->fields[i].type);
+
+		if (!bytes) {
+			sink->row_bytes = 0;
+			break;
+		}
+		sink->row_bytes += bytes;
+	}
 	fragment->ordered = true;
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
