@@ -71,16 +71,20 @@ def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_back
 # ---- pyarrow ----
 
 def to_arrow(batch: Batch) -> pyarrow.Table:
-    """The batch as a pyarrow.Table over the same memory. Columns of Python objects are an extension type whose values
-    come out by as_py() and to_pylist()."""
+    """The batch as a pyarrow.Table over the same memory, tensors and Python objects as the types of weir.extensions, whose
+    values come out by as_py() and to_pylist()."""
+    from weir import _tensors
+
+    return _tensors.to_users(_engine_table(batch))
+
+
+def _engine_table(batch: Batch) -> pyarrow.Table:
+    """With the engine's own types, and with Ray Data's where a file had them."""
     pa = _need("pyarrow", 'batch_format="pyarrow"')
-    table = pa.Table.from_batches([pa.record_batch(batch)])
-    for i, field in enumerate(table.schema):
-        if _extension_name(field) == PYTHON_OBJECT and not isinstance(field.type, pa.BaseExtensionType):
-            object_type = _python_object_type(field.type)
-            chunks = [pa.ExtensionArray.from_storage(object_type, chunk) for chunk in table.column(i).chunks]
-            table = table.set_column(i, pa.field(field.name, object_type), pa.chunked_array(chunks, object_type))
-    return table
+    from weir import _tensors
+
+    _tensors.make_known(batch)
+    return pa.Table.from_batches([pa.record_batch(batch)])
 
 
 def _extension_name(field: pyarrow.Field) -> str:
@@ -90,34 +94,6 @@ def _extension_name(field: pyarrow.Field) -> str:
     return str((field.metadata or {}).get(b"ARROW:extension:name", b""), "utf-8", "replace")
 
 
-_python_object_types: dict[Any, Any] = {}
-
-
-def _python_object_type(storage: pyarrow.DataType) -> Any:
-    # Not registered with pyarrow: what pyarrow reads from a file must never become one of these, and be unpickled.
-    if storage not in _python_object_types:
-        import pickle
-
-        import pyarrow as pa
-
-        class PythonObjectScalar(pa.ExtensionScalar):  # type: ignore[misc]
-            def as_py(self, **options: Any) -> Any:
-                return None if self.value is None else pickle.loads(self.value.as_py())
-
-        class PythonObjectType(pa.ExtensionType):  # type: ignore[misc]
-            def __init__(self) -> None:
-                super().__init__(storage, PYTHON_OBJECT)
-
-            def __arrow_ext_serialize__(self) -> bytes:
-                return b""
-
-            def __arrow_ext_scalar_class__(self) -> Any:
-                return PythonObjectScalar
-
-        _python_object_types[storage] = PythonObjectType()
-    return _python_object_types[storage]
-
-
 # ---- pandas ----
 
 def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True) -> pandas.DataFrame:
@@ -125,7 +101,7 @@ def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True) -
     that came from a frame has that frame's dtypes and index."""
     pd = _need("pandas", 'batch_format="pandas"')
     _need("pyarrow", 'batch_format="pandas"')
-    return table_to_pandas(to_arrow(batch), pd, arrow_backed, zero_copy)
+    return table_to_pandas(_engine_table(batch), pd, arrow_backed, zero_copy)
 
 
 def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
@@ -133,6 +109,9 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
     """The same for a table of several batches."""
     import pyarrow as pa
 
+    from weir import _tensors
+
+    table = _tensors.from_users(table)
     own = bool(table.schema.metadata) and b"pandas" in table.schema.metadata
     objects = {i: values for i, field in enumerate(table.schema)
                if (values := _object_values(field, table.column(i))) is not None}
@@ -165,7 +144,9 @@ def _object_values(field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[A
     if name == RAGGED_TENSOR:
         return [row for chunk in column.chunks for row in _ragged_rows(getattr(chunk, "storage", chunk))]
     if name == PYTHON_OBJECT:
-        return list(column.to_pylist())
+        import pickle
+
+        return [None if value is None else pickle.loads(value) for value in column.to_pylist()]
     return None
 
 
@@ -278,7 +259,9 @@ def from_result(value: Any, copy: bool = False) -> list[Batch]:
         return [_from_columns(value, copy)] if value else []
     if hasattr(value, "__arrow_c_stream__") or hasattr(value, "__arrow_c_array__"):
         if not _is_column_like(value):
-            return list(_weir.batch_from_arrow(value))
+            from weir import _tensors
+
+            return list(_weir.batch_from_arrow(_tensors.from_users(value), objects=_tensors.has_objects(value)))
     raise WrongReturn(f"the function returned {_what(value)}; it may return {ALLOWED}{_hint(value)}")
 
 
@@ -370,10 +353,14 @@ def _column(name: str, value: Any, copy: bool) -> Any:
     if pandas_module is not None and isinstance(value, (pandas_module.Series, pandas_module.Index)):
         return _from_series(name, value, copy)
     if hasattr(value, "__arrow_c_array__"):
-        return value
+        from weir import _tensors
+
+        return _tensors.marked(value)
     if hasattr(value, "combine_chunks") and hasattr(value, "__arrow_c_stream__"):
+        from weir import _tensors
+
         joined = value.combine_chunks()
-        return joined if hasattr(joined, "__arrow_c_array__") else _joined_chunks(joined)
+        return _tensors.marked(joined if hasattr(joined, "__arrow_c_array__") else _joined_chunks(joined))
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         return _column(name, np.asarray(value), copy)
     if isinstance(value, (str, bytes, Mapping, np.generic)) or not hasattr(value, "__len__"):
@@ -409,8 +396,10 @@ def _from_series(name: str, series: Any, copy: bool) -> Any:
     pa = _need("pyarrow", "a pandas result")
     if type(values).__name__ == "NumpyExtensionArray" and copy:
         values = np.array(values)
+    from weir import _tensors
+
     array = pa.array(values, from_pandas=True)
-    return _joined_chunks(array) if isinstance(array, pa.ChunkedArray) else array
+    return _tensors.marked(_joined_chunks(array) if isinstance(array, pa.ChunkedArray) else array)
 
 
 def _from_frame(frame: Any, copy: bool) -> list[Batch]:

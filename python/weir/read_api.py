@@ -133,9 +133,10 @@ def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> Materi
         if isinstance(table, (bytes, bytearray, memoryview)):
             batches.extend(_from_ipc(bytes(table)))
         elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "__arrow_c_array__"):
+            from weir import _tensors
             from weir._weir import batch_from_arrow
 
-            batches.extend(batch_from_arrow(table))
+            batches.extend(batch_from_arrow(_tensors.from_users(table), objects=_tensors.has_objects(table)))
         else:
             raise TypeError(f"from_arrow takes Arrow tables (anything with __arrow_c_stream__), not {type(table).__name__}")
     return _from_batches("FromArrow", batches, _num_blocks(-1, override_num_blocks))

@@ -56,8 +56,13 @@ class Schema:
                 import pyarrow
             except ImportError:
                 return self
+            from weir import _tensors
+
+            _tensors.make_known(self._batch)
             # Whether a column may hold nulls is the engine's knowledge of these rows, not a promise about others.
-            self._arrow = pyarrow.schema([field.with_nullable(True) for field in pyarrow.schema(self._batch)])
+            fields = [field.with_nullable(True) for field in pyarrow.schema(self._batch)]
+            kinds = [_tensors.users_type(field) for field in fields]
+            self._arrow = pyarrow.schema([f if kind is None else pyarrow.field(f.name, kind) for f, kind in zip(fields, kinds)])
         return self._arrow
 
     def __arrow_c_schema__(self) -> object:
@@ -126,10 +131,18 @@ def _text(type_text: str, extension: tuple[str, str] | None) -> str:
 
         shape = tuple(json.loads(metadata or "{}").get("shape", ()))
         return f"ArrowTensorTypeV2(shape={shape}, dtype={_item_text(type_text)})"
+    if name in ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2"):
+        import json
+
+        kind = "ArrowTensorTypeV2" if name.endswith("v2") else "ArrowTensorType"
+        return f"{kind}(shape={tuple(json.loads(metadata))}, dtype={_item_text(type_text)})"
+    if name == "ray.data.arrow_variable_shaped_tensor":
+        return f"ArrowVariableShapedTensorType(ndim={metadata}, dtype={_item_text(type_text)})"
     if name == "arrow.variable_shape_tensor":
-        return f"ArrowVariableShapedTensorType(dtype={_item_text(type_text)})"
+        ndim = type_text.rpartition("fixed_size_list<")[2].rpartition("[")[2].partition("]")[0]
+        return f"ArrowVariableShapedTensorType(ndim={ndim}, dtype={_item_text(type_text)})"
     if name == "weir.python_object":
-        return "ArrowPythonObjectType()"
+        return "extension<ray.data.arrow_pickled_object<ArrowPythonObjectType>>"
     return f"extension<{name}>"
 
 

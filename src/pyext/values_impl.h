@@ -22,6 +22,10 @@
 #define FIXED_TENSOR_NAME "arrow.fixed_shape_tensor"
 #define RAGGED_TENSOR_NAME "arrow.variable_shape_tensor"
 #define RAGGED_METADATA "{}" /* an object must be there */
+/* What Ray Data writes into files. */
+#define LIST_TENSOR_NAME "ray.data.arrow_tensor"
+#define LARGE_LIST_TENSOR_NAME "ray.data.arrow_tensor_v2"
+#define LIST_RAGGED_NAME "ray.data.arrow_variable_shaped_tensor"
 
 enum { UNIT_COUNT = 4, TENSOR_DIMS_MAX = 32 };
 

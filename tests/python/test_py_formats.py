@@ -167,10 +167,10 @@ def test_absent_libraries_are_named(monkeypatch):
 
 
 def test_python_objects_are_not_a_registered_type():
-    import pickle
-    storage = pa.array([pickle.dumps({1, 2}), None])
-    kind = _formats._python_object_type(storage.type)
-    array = pa.ExtensionArray.from_storage(kind, storage)
+    from weir.extensions import ArrowPythonObjectArray
+    array = ArrowPythonObjectArray.from_objects([{1, 2}, None])
     assert array.to_pylist() == [{1, 2}, None]
+    with pytest.raises(KeyError):
+        pa.unregister_extension_type(array.type.extension_name)
     with pytest.raises(KeyError):
         pa.unregister_extension_type(_formats.PYTHON_OBJECT)

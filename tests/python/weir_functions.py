@@ -52,7 +52,7 @@ def failure_of(spec, batch, original=False, origin=""):
             self.payload, self.memory = payload, memory
 
     class Task:
-        pass
+        number = 0
 
     function, worker, task = function_of(spec), Worker(), Task()
     task.batch = batch
