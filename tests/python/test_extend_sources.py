@@ -414,7 +414,7 @@ def test_torch_datasets():
     assert weir.from_torch(pairs).count() == 4
 
 
-@pytest.mark.parametrize("name", ["read_images", "read_tfrecords", "read_webdataset", "read_avro", "from_dask", "read_kafka"])
+@pytest.mark.parametrize("name", ["read_videos", "read_tfrecords", "read_webdataset", "read_avro", "from_dask", "read_kafka"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=name):
         getattr(weir, name)("in/")
