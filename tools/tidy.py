@@ -162,10 +162,10 @@ class Tidy:
             if rank is not None and head != folder and target_rank >= rank and (folder, quoted) not in ACROSS:
                 self.found(path, number, f"{folder} must not include {head}: left never includes right")
         if target.stem.endswith("_impl"):
-            # Tests of a folder and micro benchmarks look inside.
+            # Tests of a folder and micro benchmarks look inside; folders in it are part of it.
             mirrored = path.parts[:2] == ("bench", "micro") or (
                 path.parts[:2] == ("tests", "c") and len(path.parts) > 3 and path.parts[2] == head)
-            if not (inside and inside.parent == target.parent) and not mirrored:
+            if not (inside and target.parent in inside.parents) and not mirrored:
                 self.found(path, number, f'"{quoted}" belongs to its own folder alone')
 
     def fix(self):

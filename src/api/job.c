@@ -5,12 +5,30 @@
 
 #include <stdio.h>
 
+static int session_store(void *session, struct weir_store **out, struct weir_error *err)
+{
+	return weir_session_store(session, out, err);
+}
+
+int api_plan_new(struct weir_session *session, struct weir_plan **out, struct weir_error *err)
+{
+	int code = weir_plan_new(weir_session_account(session), weir_session_io(session), out, err);
+
+	if (code)
+		return code;
+	weir_plan_env(*out)->keeping = (struct weir_keeping){.store = session_store,
+							     .session = session,
+							     .memory_limit = weir_session_memory_limit(session),
+							     .threads = weir_session_threads(session)};
+	return WEIR_OK;
+}
+
 int weir_job_init_in(struct weir_job *job, struct weir_session *session, struct weir_error *err)
 {
 	int code;
 
 	*job = (struct weir_job){.session = weir_session_ref(session)};
-	code = weir_plan_new(weir_session_account(session), weir_session_io(session), &job->plan, err);
+	code = api_plan_new(session, &job->plan, err);
 	if (code)
 		weir_job_release(job);
 	return code;
@@ -91,7 +109,9 @@ static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
 	struct weir_error why = {0};
 	int code;
 
-	if (job->stages || !job->fragment.held || !is_repeatable(weir_plan_root(job->plan)))
+	if (job->stages || !is_repeatable(weir_plan_root(job->plan)))
+		return err->code;
+	if (!job->fragment.held && !weir_local_run_failed_before(job->run))
 		return err->code;
 	weir_text_init(&wider, weir_session_account(job->session));
 	code = print_misfits(weir_plan_root(job->plan), &wider, &why);

@@ -17,6 +17,9 @@ struct weir_job {
 	_Atomic bool cancelled;
 };
 
+/* An empty plan whose operators may keep rows in the session's store. */
+int api_plan_new(struct weir_session *session, struct weir_plan **out, struct weir_error *err);
+
 /* All-zero is empty; release takes it, twice too. */
 int weir_job_init(struct weir_job *job, const struct weir_session_options *options, struct weir_error *err);
 /* In a session that is there already; references it. */

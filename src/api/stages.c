@@ -1,5 +1,6 @@
 #include "api/stages.h"
 #include "plan/plan.h"
+#include "api/job.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -47,7 +48,7 @@ static int plan_begin(struct template *template, const struct weir_schema *schem
 		      struct weir_error *err)
 {
 	struct api_stages *stages = template->stages;
-	int code = weir_plan_new(stages->account, weir_session_io(stages->session), out, err);
+	int code = api_plan_new(stages->session, out, err);
 
 	if (code)
 		return code;

@@ -127,7 +127,8 @@ struct weir_run_stats {
 	uint32_t stage_count;
 };
 
-/* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. */
+/* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. What has to be run before
+ * it (ops/fragment.h) is run first, each as a run of its own inside this one: to whoever looks they are one. */
 struct weir_local_run;
 int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragment, struct weir_local_run **out,
 		       struct weir_error *err);
@@ -138,6 +139,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* 
 /* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
  * its place; again makes ready for another wait. A cancellation in between counts for it. */
 void weir_local_run_clear(struct weir_local_run *run);
+/* Whether it failed in what has to be run before its fragment: then nothing has been seen of the result. */
+bool weir_local_run_failed_before(const struct weir_local_run *run);
 int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);
 void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread; seen within 100 ms */
 void weir_local_run_wake(struct weir_local_run *run);   /* a cancellation is seen at once; any thread */

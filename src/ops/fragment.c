@@ -40,10 +40,46 @@ void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_ma
 	fragment->lanes_strict = true;
 }
 
+int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema, const struct weir_sink_ops *sink_ops,
+		      void *sink, const struct weir_source_ops *source_ops, void *source, struct weir_error *err)
+{
+	struct weir_account *account = fragment->account;
+	struct weir_fragment *before = weir_alloc(account, sizeof(*before), err);
+
+	if (!before) {
+		sink_ops->free(sink);
+		source_ops->free(source);
+		return err->code;
+	}
+	*before = *fragment;
+	before->schema = weir_schema_ref(schema);
+	weir_fragment_sink(before, sink_ops, sink);
+	weir_fragment_init(fragment, account);
+	fragment->before = before;
+	return weir_fragment_source(fragment, source_ops, source);
+}
+
+void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *from)
+{
+	struct weir_fragment **end = &fragment->before;
+
+	while (*end)
+		end = &(*end)->next;
+	*end = from->before;
+	from->before = NULL;
+}
+
 void weir_fragment_release(struct weir_fragment *fragment)
 {
 	if (!fragment->account)
 		return;
+	while (fragment->before) {
+		struct weir_fragment *before = fragment->before;
+
+		fragment->before = before->next;
+		weir_fragment_release(before);
+		weir_free(fragment->account, before, sizeof(*before));
+	}
 	if (fragment->sink_ops)
 		fragment->sink_ops->free(fragment->sink);
 	for (size_t i = 0; i < fragment->steps.count; i++)

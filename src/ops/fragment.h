@@ -1,5 +1,12 @@
 /* fragment: a chain of native operators ready to run: one source, steps, at most one sink. Built from a plan's nodes by
- * their `build`; run by a backend in as many lanes as it likes. */
+ * their `build`; run by a backend in as many lanes as it likes.
+ *
+ * An exchange (exchange/) needs all rows before it gives the first: it cuts the chain. What stands before it becomes a
+ * fragment of its own that ends in the exchange's sink and has to be run to its end first; the chain then goes on with
+ * the exchange's source:
+ *
+ *     read ─▶ filter ─▶ [sort's sink]        before
+ *                        [sort's source] ─▶ select ─▶ write */
 #ifndef WEIR_OPS_FRAGMENT_H
 #define WEIR_OPS_FRAGMENT_H
 
@@ -25,6 +32,8 @@ struct weir_fragment {
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
 	int64_t outside_bytes;      /* what the sink may keep outside of the lanes' grants */
 	bool lanes_strict;          /* more lanes would be wrong, not only useless */
+	struct weir_fragment *before; /* those to be run to their end first, in order, linked by `next`; owned */
+	struct weir_fragment *next;
 };
 
 void weir_fragment_init(struct weir_fragment *fragment, struct weir_account *account);
@@ -35,6 +44,12 @@ int weir_fragment_step(struct weir_fragment *fragment, const struct weir_step_op
 int weir_fragment_sink(struct weir_fragment *fragment, const struct weir_sink_ops *ops, void *state);
 /* A step that only so many lanes may run at the same time. */
 void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_max);
+/* Ends the chain so far, whose rows have this schema, in a sink and begins a new one behind it. Takes both states over, on
+ * failure too. */
+int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema, const struct weir_sink_ops *sink_ops,
+		      void *sink, const struct weir_source_ops *source_ops, void *source, struct weir_error *err);
+/* What must run before `from`, a part of `fragment`, must run before `fragment` too. */
+void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *from);
 void weir_fragment_release(struct weir_fragment *fragment); /* a sink that was not committed aborts */
 
 /* The chain inside one lane, without the sink: source and steps as one thing that gives vectors. Used by lanes and by

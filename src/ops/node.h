@@ -14,6 +14,7 @@
 
 struct weir_op;
 struct weir_plan;
+struct weir_store;
 
 struct weir_node {
 	const struct weir_op *op;
@@ -36,6 +37,14 @@ struct weir_shared {
 };
 void weir_shared_release(struct weir_shared *shared); /* without a commit: abort */
 
+/* Where exchanges keep rows between two phases of a run. */
+struct weir_keeping {
+	int (*store)(void *session, struct weir_store **out, struct weir_error *err); /* NULL: nothing can be kept */
+	void *session;
+	int64_t memory_limit;
+	uint32_t threads;
+};
+
 /* What bind, rules and build need of the session and the plan. */
 struct weir_op_env {
 	struct weir_account *account;
@@ -46,6 +55,7 @@ struct weir_op_env {
 	int (*keep)(struct weir_op_env *env, void *object, void (*release)(void *object), struct weir_error *err);
 	void *plan;
 	struct weir_shared *shared; /* NULL: the fragment is the only one of its chain */
+	struct weir_keeping keeping;
 };
 
 /* A set of columns by number, and whether all are wanted. */

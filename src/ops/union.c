@@ -471,6 +471,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		weir_fragment_init(&source->sides[s].fragment, env->account);
 	for (uint32_t s = 0; !code && s < SIDES; s++) {
 		code = weir_node_build(env, node->inputs[s], &source->sides[s].fragment, err);
+		weir_fragment_after(fragment, &source->sides[s].fragment);
 		if (source->sides[s].fragment.lanes_strict)
 			weir_fragment_limit_lanes(fragment, source->sides[s].fragment.lanes_max);
 		if (!code)

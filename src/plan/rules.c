@@ -146,10 +146,10 @@ static int limits_down(struct weir_plan *plan, struct weir_node *node, int64_t r
 
 	if (own >= 0 && (rows < 0 || own < rows))
 		rows = own;
-	else if (own < 0 && !node->op->rules.one_to_one && node->op->inputs_max > 0 && node != plan->root)
-		rows = -1; /* a filter wants more rows than it gives */
 	if (rows >= 0 && node->op->rules.absorb_limit)
 		code = node->op->rules.absorb_limit(&plan->env, node, rows, err);
+	if (own < 0 && !node->op->rules.one_to_one && node->op->inputs_max > 0 && node != plan->root)
+		rows = -1; /* a filter wants more rows than it gives, a sort wants all */
 	for (uint32_t i = 0; !code && i < 2; i++) {
 		if (node->inputs[i])
 			code = limits_down(plan, node->inputs[i], node->inputs[1] ? -1 : rows, err);

@@ -204,6 +204,11 @@ struct weir_local_run {
 	struct weir_error refused; /* of the oldest lane that was refused memory: where it stood */
 	uint64_t refused_task;
 	_Atomic bool cancel_requested;
+	const _Atomic bool *cancel_above; /* of the run that this one is a phase of; NULL: of none */
+	/* What has to be run before the fragment: the phase under way, and the figures of those that are over. */
+	struct weir_local_run *phase;
+	struct weir_run_stats phases;
+	bool phases_over;
 	_Atomic uint64_t returned_ns; /* when free memory was last given back; relaxed, only to do it seldom */
 	uint64_t started_ns, ended_ns;
 	uint64_t splits_done, bytes_est_known, bytes_est_done;

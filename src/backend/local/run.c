@@ -5,6 +5,9 @@
  *     lanes: fragment ─▶ workers: call ─▶ lanes: template (if it has steps) ─▶ … ─▶ lanes with a sink, or the consumer
  *
  * Between stages lie chunks in the session's store. A run without calls has one stage and no chunks.
+ *
+ * A fragment behind an exchange has others before it. Each is run to its end first, as a run of its own (a phase), by the
+ * thread that waits for this one; memory is shared out anew when its turn has come.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -295,7 +298,8 @@ int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
 		run->events.count = run->actions.count = 0;
 		run->first_task = run->first_open = run->splits_done = run->rows_delivered = 0;
 		run->bytes_est_known = run->bytes_est_done = run->refused_task = run->ended_ns = 0;
-		run->splits_end = run->ended = run->stepping = run->cleared = false;
+		run->splits_end = run->ended = run->stepping = run->cleared = run->phases_over = false;
+		run->phases = (struct weir_run_stats){0};
 		run->end_code = WEIR_OK;
 		weir_error_clear(&run->error);
 		weir_error_clear(&run->refused);
@@ -338,6 +342,8 @@ void weir_local_run_cancel(struct weir_local_run *run)
 void weir_local_run_wake(struct weir_local_run *run)
 {
 	pthread_mutex_lock(&run->lock);
+	if (run->phase)
+		weir_local_run_wake(run->phase);
 	pthread_cond_broadcast(&run->over);
 	pthread_mutex_unlock(&run->lock);
 }
@@ -466,23 +472,96 @@ static int commit(struct weir_local_run *run, struct weir_error *err)
 	return run->fragment->sink_ops->commit(run->fragment->sink, err);
 }
 
-int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
+static bool is_cancelled(const struct weir_local_run *run)
 {
-	bool cancel_sent = false;
-	int code = enlist(run, err);
+	/* relaxed: looked at again within MEASURE_MS */
+	return atomic_load_explicit(&run->cancel_requested, memory_order_relaxed) ||
+	       (run->cancel_above && atomic_load_explicit(run->cancel_above, memory_order_relaxed));
+}
+
+/* ---- phases ---- */
+
+/* The figures of `more` behind those of `sum`: as if both had been one run. */
+static void add_stats(struct weir_run_stats *sum, const struct weir_run_stats *more)
+{
+	const uint32_t capacity = sizeof(sum->ops) / sizeof(*sum->ops);
+
+	sum->splits_done += more->splits_done;
+	sum->splits_known += more->splits_known;
+	sum->bytes_est_done += more->bytes_est_done;
+	sum->bytes_est_known += more->bytes_est_known;
+	sum->rows_pruned += more->rows_pruned;
+	sum->core.give_ups += more->core.give_ups;
+	sum->core.wait_ns_memory += more->core.wait_ns_memory;
+	sum->core.wait_ns_turn += more->core.wait_ns_turn;
+	for (uint32_t i = 0; i < more->op_count && sum->op_count < capacity; i++)
+		sum->ops[sum->op_count++] = more->ops[i];
+}
+
+static int run_phase(struct weir_local_run *run, struct weir_fragment *fragment, struct weir_error *err)
+{
+	struct weir_local_run *phase = NULL;
+	struct weir_run_stats stats;
+	int code = weir_local_run_new(run->session, fragment, &phase, err);
 
 	if (code)
 		return code;
+	phase->cancel_above = run->cancel_above ? run->cancel_above : &run->cancel_requested;
+	pthread_mutex_lock(&run->lock);
+	run->phase = phase;
+	pthread_mutex_unlock(&run->lock);
+	code = weir_local_run_wait(phase, err);
+	weir_local_run_stats(phase, &stats);
+	pthread_mutex_lock(&run->lock);
+	run->phase = NULL;
+	add_stats(&run->phases, &stats);
+	pthread_mutex_unlock(&run->lock);
+	weir_local_run_free(phase);
+	return code;
+}
+
+static int run_phases(struct weir_local_run *run, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
 	pthread_mutex_lock(&run->lock);
 	if (!run->started_ns)
 		run->started_ns = weir_clock_ns();
+	pthread_mutex_unlock(&run->lock);
+	for (struct weir_fragment *before = run->fragment->before; before && !code; before = before->next)
+		code = run_phase(run, before, err);
+	if (code || !run->fragment->before)
+		return code;
+	/* What they left behind is charged to the session now. */
+	pthread_mutex_lock(&run->lock);
+	code = equip(run, err);
+	pthread_mutex_unlock(&run->lock);
+	return code;
+}
+
+bool weir_local_run_failed_before(const struct weir_local_run *run)
+{
+	return !run->phases_over;
+}
+
+int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
+{
+	bool cancel_sent = false;
+	int code = run_phases(run, err);
+
+	run->phases_over = !code;
+	if (!code)
+		code = enlist(run, err);
+	if (code)
+		return code;
+	pthread_mutex_lock(&run->lock);
 	code = start_threads(run, err);
 	if (code)
 		weir_local_give_up(run, err);
 	while (run->threads_running > 0) {
 		struct timespec until;
 
-		if (!cancel_sent && atomic_load_explicit(&run->cancel_requested, memory_order_relaxed)) {
+		if (!cancel_sent && is_cancelled(run)) {
 			cancel_sent = true;
 			weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = WEIR_E_CANCELLED});
 		}
@@ -541,6 +620,22 @@ static void stage_ops(const struct stage *stage, struct weir_run_stats *out)
 	}
 }
 
+/* What the phases have done comes first. */
+static void put_behind_phases(struct weir_local_run *run, struct weir_run_stats *out)
+{
+	struct weir_run_stats own = *out, phase;
+
+	memcpy(out->ops, run->phases.ops, sizeof(out->ops));
+	out->op_count = 0;
+	out->splits_done = out->splits_known = out->bytes_est_done = out->bytes_est_known = out->rows_pruned = 0;
+	add_stats(out, &run->phases);
+	if (run->phase) {
+		weir_local_run_stats(run->phase, &phase);
+		add_stats(out, &phase);
+	}
+	add_stats(out, &own);
+}
+
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out)
 {
 	struct weir_mem_stats memory;
@@ -567,6 +662,8 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
 	for (uint32_t s = 0; s < run->stage_count; s++)
 		stage_ops(&run->stages[s], out);
+	if (run->phase || run->phases.op_count)
+		put_behind_phases(run, out);
 	out->rows_in = out->op_count ? out->ops[0].rows_out : 0;
 	pthread_mutex_unlock(&run->lock);
 }

@@ -1,0 +1,30 @@
+/* merge: runs become one stream of rows in order, or a part of it between two bounds.
+ *
+ * Rows are ordered by their key, then by split, part and place in their run: no two are alike, so any row is a bound, also
+ * one in the middle of many with the same key. */
+#ifndef WEIR_OPS_EXCHANGE_MERGE_H
+#define WEIR_OPS_EXCHANGE_MERGE_H
+
+#include "ops/exchange/run.h"
+
+/* In front of a row. key NULL: no bound. */
+struct weir_bound {
+	const uint8_t *key;
+	uint32_t key_size;
+	uint64_t split;
+	uint32_t part;
+	int64_t row; /* in its run */
+};
+
+struct weir_merge;
+int weir_merge_new(struct weir_account *account, const struct weir_schema *schema,
+		   const struct weir_key_columns *columns, struct weir_merge **out, struct weir_error *err);
+/* The runs are borrowed until close. */
+int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
+		    const struct weir_bound *from, const struct weir_bound *to, struct weir_error *err);
+/* row_count 0 at the end. What the vector points to stays until the next call. */
+int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct weir_error *err);
+void weir_merge_close(struct weir_merge *merge);
+void weir_merge_free(struct weir_merge *merge);
+
+#endif

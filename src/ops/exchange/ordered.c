@@ -1,0 +1,650 @@
+/* ordered: rows come in any order and leave in one.
+ *
+ *     before:  lane: vectors ─▶ batch and keys ─ full, or the split's end ─▶ order ─▶ run      (chunks: memory, then disk)
+ *     behind:  ranges, cut where chunks begin ─▶ lane: merge of all runs within one range
+ *
+ * A run is of one split, or a part of one, so a split that is given up takes its runs along, and rows need no number to tell
+ * which came first. Ranges are splits of what follows, in order. The input is read once.
+ *
+ * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run are
+ * dropped as they come.
+ *
+ * A random order is an order by a number that is a hash of the seed, the row's split and its place among the rows that came
+ * here from that split. It travels with the row, as a column behind the others that nobody else sees.
+ */
+#include "ops/exchange/ordered.h"
+
+#include "base/hash.h"
+#include "ops/exchange/merge.h"
+#include "ops/exchange/order.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+	RUN_BYTES_MIN = 1 << 20,
+	CHUNK_BYTES_MIN = 64 << 10,
+	CHUNK_BYTES_MAX = 1 << 20,
+	RANGE_BYTES_MIN = 4 << 20,
+	RANGE_BYTES_MAX = 128 << 20,
+	RESIDENT_LESS = 16 << 20,
+};
+
+/* ---- what both halves share ---- */
+
+struct ordered_state {
+	_Atomic uint32_t refs;
+	struct weir_account *account;
+	struct weir_schema *schema;
+	struct weir_key_columns columns;
+	struct weir_key *keys;
+	struct weir_run_space space;
+	int64_t run_bytes;
+	uint32_t threads;
+	int64_t limit;
+	bool is_random;
+	uint64_t seed;
+	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
+	struct WEIR_LIST(struct weir_sorted_run *) runs;
+	/* No row with a key above this one is among the first `limit`. */
+	uint8_t *cutoff;
+	uint32_t cutoff_size;
+	_Atomic uint32_t cutoff_version; /* relaxed: a lane that sees it late keeps rows that it need not */
+	/* Ranges: bounds[i] is where range i + 1 begins. Made by the first split_next. */
+	bool is_cut;
+	struct WEIR_LIST(struct weir_bound) bounds;
+	uint64_t bytes;
+	int64_t rows;
+};
+
+static void state_unref(void *object)
+{
+	struct ordered_state *state = object;
+
+	if (atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (size_t i = 0; i < state->runs.count; i++)
+		weir_sorted_run_free(&state->space, state->runs.items[i]);
+	weir_list_release(&state->runs, state->account);
+	weir_list_release(&state->bounds, state->account);
+	weir_free(state->account, state->cutoff, state->cutoff_size);
+	weir_free(state->account, state->keys, (state->columns.count + 1) * sizeof(*state->keys));
+	weir_schema_unref(state->schema);
+	pthread_mutex_destroy(&state->lock);
+	weir_free(state->account, state, sizeof(*state));
+}
+
+static int64_t between(int64_t value, int64_t least, int64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
+/* The columns of runs: the rows' own, and for a random order the number by which it goes. */
+static int schema_of_runs(struct ordered_state *state, const struct weir_schema *schema, const struct weir_ordering *ordering,
+			  struct weir_error *err)
+{
+	uint32_t count = schema->field_count;
+	struct weir_field *fields;
+
+	if (!ordering->is_random) {
+		state->schema = weir_schema_ref(schema);
+		return WEIR_OK;
+	}
+	fields = weir_alloc(state->account, (count + 1) * sizeof(*fields), err);
+	if (!fields)
+		return err->code;
+	memcpy(fields, schema->fields, count * sizeof(*fields));
+	fields[count] = (struct weir_field){.name = "", .type = weir_type_of(WEIR_UINT64)};
+	state->schema = weir_schema_new(state->account, fields, count + 1, &schema->metadata, err);
+	weir_free(state->account, fields, (count + 1) * sizeof(*fields));
+	return state->schema ? WEIR_OK : err->code;
+}
+
+static int keys_of_runs(struct ordered_state *state, const struct weir_ordering *ordering, struct weir_error *err)
+{
+	state->columns.count = ordering->is_random ? 1 : ordering->key_count;
+	state->keys = weir_alloc_zero(state->account, (state->columns.count + 1) * sizeof(*state->keys), err);
+	if (!state->keys)
+		return err->code;
+	if (ordering->is_random)
+		state->keys[0] = (struct weir_key){.column = state->schema->field_count - 1,
+						   .type = weir_type_of(WEIR_UINT64)};
+	else
+		memcpy(state->keys, ordering->keys, ordering->key_count * sizeof(*state->keys));
+	state->columns.keys = state->keys;
+	state->columns.width = weir_key_columns_width(state->keys, state->columns.count);
+	return WEIR_OK;
+}
+
+static int state_new(struct weir_op_env *env, const struct weir_schema *schema, const struct weir_ordering *ordering,
+		     struct ordered_state **out, struct weir_error *err)
+{
+	const struct weir_keeping *keeping = &env->keeping;
+	struct ordered_state *state = weir_alloc_zero(env->account, sizeof(*state), err);
+	int code;
+
+	if (!state)
+		return err->code;
+	atomic_init(&state->refs, 1);
+	pthread_mutex_init(&state->lock, NULL);
+	state->account = env->account;
+	state->limit = ordering->limit;
+	state->is_random = ordering->is_random;
+	state->seed = ordering->seed;
+	state->threads = keeping->threads ? keeping->threads : 1;
+	code = schema_of_runs(state, schema, ordering, err);
+	if (!code)
+		code = keys_of_runs(state, ordering, err);
+	if (!code && !keeping->store)
+		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "there is no session to keep rows in");
+	if (!code)
+		code = keeping->store(keeping->session, &state->space.store, err);
+	if (code) {
+		state_unref(state);
+		return code;
+	}
+	/* Few runs are good for the merge, which has a chunk of each open in every lane. */
+	state->run_bytes = between(keeping->memory_limit / 6 / state->threads, RUN_BYTES_MIN, (int64_t)1 << 30);
+	state->space.account = env->account;
+	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
+	state->space.chunk_bytes = between(state->run_bytes / 128, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	*out = state;
+	return WEIR_OK;
+}
+
+/* ---- before: runs ---- */
+
+struct runs_lane {
+	struct weir_account account;
+	struct weir_lane_context *context;
+	struct ordered_state *state;
+	struct weir_gather *gather;
+	struct weir_key_list keys;
+	uint64_t split;
+	uint32_t parts;
+	struct WEIR_LIST(struct weir_sorted_run *) runs; /* of this split; in the session's memory */
+	uint8_t *cutoff; /* a copy of the state's */
+	uint32_t cutoff_size, cutoff_version;
+	uint16_t kept[WEIR_VECTOR_ROWS];
+	/* A random order: what the numbers of this split's rows begin with, how many there were, and a vector with them. */
+	uint64_t salt, position;
+	struct weir_column *numbered;
+	uint64_t numbers[WEIR_VECTOR_ROWS];
+};
+
+static void split_abort(void *object)
+{
+	struct runs_lane *lane = object;
+
+	weir_gather_free(lane->gather);
+	lane->gather = NULL;
+	weir_key_list_release(&lane->keys);
+	weir_key_list_init(&lane->keys, &lane->account, lane->state->columns.width);
+	for (size_t i = 0; i < lane->runs.count; i++)
+		weir_sorted_run_free(&lane->state->space, lane->runs.items[i]);
+	lane->runs.count = 0;
+}
+
+static void lane_free(void *object)
+{
+	struct runs_lane *lane = object;
+	struct weir_account *account = lane->context->account;
+
+	split_abort(lane);
+	weir_list_release(&lane->runs, lane->state->account);
+	weir_key_list_release(&lane->keys);
+	weir_free(lane->state->account, lane->cutoff, lane->cutoff_size);
+	weir_free(&lane->account, lane->numbered,
+		  lane->numbered ? lane->state->schema->field_count * sizeof(*lane->numbered) : 0);
+	weir_account_release(&lane->account);
+	weir_free(account, lane, sizeof(*lane));
+}
+
+static int lane_new(void *object, struct weir_lane_context *context, void **out, struct weir_error *err)
+{
+	struct ordered_state *state = object;
+	struct runs_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+
+	if (!lane)
+		return err->code;
+	weir_account_init(&lane->account, context->account, "runs");
+	lane->context = context;
+	lane->state = state;
+	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
+	if (state->is_random) {
+		lane->numbered = weir_alloc_zero(&lane->account, state->schema->field_count * sizeof(*lane->numbered), err);
+		if (!lane->numbered) {
+			lane_free(lane);
+			return err->code;
+		}
+	}
+	*out = lane;
+	return WEIR_OK;
+}
+
+static int split_begin(void *object, const struct weir_split_info *split, struct weir_error *err)
+{
+	struct runs_lane *lane = object;
+
+	(void)err;
+	lane->split = split->number;
+	lane->parts = 0;
+	lane->salt = weir_hash_u64(lane->state->seed ^ weir_hash_u64(split->number + 1));
+	lane->position = 0;
+	return WEIR_OK;
+}
+
+/* ---- the first rows only ---- */
+
+/* `key` is that of the last row that some run keeps of as many as are wanted. */
+static int cutoff_lower(struct ordered_state *state, const uint8_t *key, uint32_t size, struct weir_error *err)
+{
+	uint8_t *copy = weir_alloc(state->account, size, err);
+
+	if (!copy)
+		return err->code;
+	memcpy(copy, key, size);
+	pthread_mutex_lock(&state->lock);
+	if (!state->cutoff || weir_key_compare(copy, size, state->cutoff, state->cutoff_size) < 0) {
+		weir_free(state->account, state->cutoff, state->cutoff_size);
+		state->cutoff = copy;
+		state->cutoff_size = size;
+		copy = NULL;
+		atomic_fetch_add_explicit(&state->cutoff_version, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&state->lock);
+	weir_free(state->account, copy, copy ? size : 0);
+	return WEIR_OK;
+}
+
+static int cutoff_look(struct runs_lane *lane, struct weir_error *err)
+{
+	struct ordered_state *state = lane->state;
+	int code = WEIR_OK;
+
+	if (atomic_load_explicit(&state->cutoff_version, memory_order_relaxed) == lane->cutoff_version)
+		return WEIR_OK;
+	pthread_mutex_lock(&state->lock);
+	weir_free(state->account, lane->cutoff, lane->cutoff_size);
+	lane->cutoff_size = 0;
+	lane->cutoff = weir_alloc(state->account, state->cutoff_size, err);
+	if (lane->cutoff) {
+		memcpy(lane->cutoff, state->cutoff, state->cutoff_size);
+		lane->cutoff_size = state->cutoff_size;
+		lane->cutoff_version = atomic_load_explicit(&state->cutoff_version, memory_order_relaxed);
+	} else {
+		code = err->code;
+	}
+	pthread_mutex_unlock(&state->lock);
+	return code;
+}
+
+/* Of the keys that were just pushed, those of rows that may be wanted stay, and so do these rows. */
+static void drop_beyond(struct runs_lane *lane, struct weir_vector *vector, size_t first)
+{
+	struct weir_key_list *keys = &lane->keys;
+	uint32_t count = 0;
+	size_t bytes = first ? (keys->width ? first * keys->width : keys->ends[first - 1]) : 0;
+
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t size;
+		const uint8_t *key = weir_key_at(keys, first + i, &size);
+
+		if (weir_key_compare(key, size, lane->cutoff, lane->cutoff_size) > 0)
+			continue;
+		/* Keys move to the front, over those that were read already. */
+		memmove(keys->bytes + bytes, key, size);
+		bytes += size;
+		lane->kept[count] = vector->selection.rows ? vector->selection.rows[i] : (uint16_t)i;
+		if (!keys->width)
+			keys->ends[first + count] = bytes;
+		count++;
+	}
+	keys->count = first + count;
+	keys->size = bytes;
+	vector->selection = (struct weir_selection){.count = count, .rows = lane->kept};
+}
+
+/* ---- runs ---- */
+
+static int make_run(struct runs_lane *lane, const struct weir_batch *batch, struct weir_error *err)
+{
+	struct ordered_state *state = lane->state;
+	int64_t count = batch->row_count, wanted = state->limit >= 0 && state->limit < count ? state->limit : count;
+	uint32_t *rows = weir_alloc(&lane->account, (size_t)count * sizeof(*rows), err), size;
+	struct weir_sorted_run *run = NULL;
+	int code = rows ? weir_key_order(&lane->keys, &lane->account, rows, err) : err->code;
+
+	if (!code && wanted)
+		code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted, &run, err);
+	if (!code && run) {
+		run->split = lane->split;
+		run->part = lane->parts++;
+		code = weir_list_push(&lane->runs, state->account, err, run);
+		if (code)
+			weir_sorted_run_free(&state->space, run);
+	}
+	if (!code && wanted && wanted == state->limit) {
+		const uint8_t *key = weir_key_at(&lane->keys, rows[wanted - 1], &size);
+
+		code = cutoff_lower(state, key, size, err);
+	}
+	weir_free(&lane->account, rows, rows ? (size_t)count * sizeof(*rows) : 0);
+	return code;
+}
+
+static int seal(struct runs_lane *lane, struct weir_error *err)
+{
+	struct weir_batch *batch = NULL;
+	int code;
+
+	if (!lane->gather || weir_gather_rows(lane->gather) == 0)
+		return WEIR_OK;
+	code = weir_gather_finish(lane->gather, &batch, err);
+	if (!code)
+		code = make_run(lane, batch, err);
+	weir_batch_unref(batch);
+	weir_key_list_clear(&lane->keys);
+	return code;
+}
+
+/* The vector with a column more: the numbers of its rows. */
+static void add_numbers(struct runs_lane *lane, struct weir_vector *vector)
+{
+	uint32_t count = vector->column_count;
+
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t row = vector->selection.rows ? vector->selection.rows[i] : i;
+
+		lane->numbers[row] = weir_hash_u64(lane->salt + lane->position++);
+	}
+	memcpy(lane->numbered, vector->columns, count * sizeof(*lane->numbered));
+	lane->numbered[count] = (struct weir_column){.type = weir_type_of(WEIR_UINT64), .values = lane->numbers};
+	vector->columns = lane->numbered;
+	vector->column_count = count + 1;
+}
+
+static int push(void *object, struct weir_vector *vector, struct weir_error *err)
+{
+	struct runs_lane *lane = object;
+	struct ordered_state *state = lane->state;
+	size_t first = lane->keys.count;
+	struct weir_vector numbered = *vector;
+	int64_t bytes;
+	int code = WEIR_OK;
+
+	if (state->limit == 0)
+		return WEIR_OK;
+	if (state->is_random) {
+		add_numbers(lane, &numbered);
+		vector = &numbered;
+	}
+	if (!lane->gather)
+		code = weir_gather_new(&lane->account, state->schema, &lane->gather, err);
+	if (!code && state->limit > 0)
+		code = cutoff_look(lane, err);
+	if (!code)
+		code = weir_key_list_push(&lane->keys, &state->columns, vector, err);
+	if (!code && lane->cutoff)
+		drop_beyond(lane, vector, first);
+	if (!code && vector->selection.count)
+		code = weir_gather_push(lane->gather, vector, err);
+	if (code)
+		return code;
+	bytes = (int64_t)(weir_gather_bytes(lane->gather) + lane->keys.size +
+			  weir_key_order_bytes(lane->keys.count) + 4 * lane->keys.count);
+	return bytes >= state->run_bytes || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
+}
+
+static int split_end(void *object, struct weir_error *err)
+{
+	struct runs_lane *lane = object;
+	struct ordered_state *state = lane->state;
+	int code = seal(lane, err);
+
+	if (code)
+		return code;
+	/* Between splits a lane keeps nothing, so that whoever is older can have its memory. */
+	weir_gather_free(lane->gather);
+	lane->gather = NULL;
+	weir_key_list_release(&lane->keys);
+	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
+	pthread_mutex_lock(&state->lock);
+	for (size_t i = 0; i < lane->runs.count && !code; i++) {
+		code = weir_list_push(&state->runs, state->account, err, lane->runs.items[i]);
+		if (code) { /* those that went over are the state's already */
+			memmove(lane->runs.items, lane->runs.items + i, (lane->runs.count - i) * sizeof(*lane->runs.items));
+			lane->runs.count -= i;
+		}
+	}
+	pthread_mutex_unlock(&state->lock);
+	if (!code)
+		lane->runs.count = 0;
+	return code;
+}
+
+static int commit(void *object, struct weir_error *err)
+{
+	(void)object;
+	(void)err;
+	return WEIR_OK;
+}
+
+static const struct weir_sink_ops sink_ops = {
+	.name = "runs",
+	.lane_new = lane_new,
+	.split_begin = split_begin,
+	.push = push,
+	.split_end = split_end,
+	.split_abort = split_abort,
+	.lane_free = lane_free,
+	.commit = commit,
+	.free = state_unref,
+};
+
+/* ---- behind: ranges ---- */
+
+struct range_source {
+	struct ordered_state *state;
+	uint64_t next;
+};
+
+struct range_split {
+	struct weir_bound from, to;
+};
+
+struct range_lane {
+	struct weir_lane_context *context;
+	struct ordered_state *state;
+	struct weir_merge *merge;
+};
+
+static int compare_bounds(const void *a_object, const void *b_object)
+{
+	const struct weir_bound *a = a_object, *b = b_object;
+	int order = weir_key_compare(a->key, a->key_size, b->key, b->key_size);
+
+	if (order)
+		return order;
+	if (a->split != b->split)
+		return a->split < b->split ? -1 : 1;
+	if (a->part != b->part)
+		return a->part < b->part ? -1 : 1;
+	return (a->row > b->row) - (a->row < b->row);
+}
+
+static int compare_runs(const void *a_object, const void *b_object)
+{
+	const struct weir_sorted_run *a = *(struct weir_sorted_run *const *)a_object;
+	const struct weir_sorted_run *b = *(struct weir_sorted_run *const *)b_object;
+
+	if (a->split != b->split)
+		return a->split < b->split ? -1 : 1;
+	return (a->part > b->part) - (a->part < b->part);
+}
+
+/* Bounds at the beginnings of chunks, so that ranges are about alike. */
+static int cut(struct ordered_state *state, struct weir_error *err)
+{
+	struct WEIR_LIST(struct weir_bound) fences = {0};
+	int64_t range_bytes;
+	size_t ranges;
+	int code = WEIR_OK;
+
+	state->is_cut = true;
+	if (state->runs.count)
+		qsort(state->runs.items, state->runs.count, sizeof(*state->runs.items), compare_runs);
+	for (size_t r = 0; r < state->runs.count && !code; r++) {
+		const struct weir_sorted_run *run = state->runs.items[r];
+
+		state->bytes += run->bytes;
+		state->rows += run->row_count;
+		for (size_t c = 0; c < run->chunks.count && !code; c++)
+			code = weir_list_push(&fences, state->account, err,
+					      (struct weir_bound){.key = run->chunks.items[c].fence,
+								  .key_size = run->chunks.items[c].fence_size,
+								  .split = run->split,
+								  .part = run->part,
+								  .row = run->chunks.items[c].row_first});
+	}
+	range_bytes = between((int64_t)state->bytes / (4 * (int64_t)state->threads), RANGE_BYTES_MIN, RANGE_BYTES_MAX);
+	ranges = state->limit >= 0 ? 1 : (size_t)((int64_t)state->bytes / range_bytes) + 1;
+	if (!code && ranges > 1 && fences.count) {
+		qsort(fences.items, fences.count, sizeof(*fences.items), compare_bounds);
+		for (size_t i = 1; i < ranges && !code; i++) {
+			size_t at = i * fences.count / ranges;
+
+			if (at > (i - 1) * fences.count / ranges)
+				code = weir_list_push(&state->bounds, state->account, err, fences.items[at]);
+		}
+	}
+	weir_list_release(&fences, state->account);
+	return code;
+}
+
+static int split_next(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
+{
+	struct range_source *source = object;
+	struct ordered_state *state = source->state;
+	struct range_split *split;
+	uint64_t count;
+	int code = state->is_cut ? WEIR_OK : cut(state, err);
+
+	if (code)
+		return code;
+	count = state->rows ? state->bounds.count + 1 : 0;
+	*done = source->next == count;
+	if (*done)
+		return WEIR_OK;
+	split = weir_alloc_zero(state->account, sizeof(*split), err);
+	if (!split)
+		return err->code;
+	if (source->next)
+		split->from = state->bounds.items[source->next - 1];
+	if (source->next < state->bounds.count)
+		split->to = state->bounds.items[source->next];
+	*out = (struct weir_split_info){.number = source->next++,
+					.rows_est = state->rows / (int64_t)count,
+					.bytes_est = state->bytes / count,
+					.memory_est = state->runs.count * (uint64_t)state->space.chunk_bytes * 2 + (1 << 20)};
+	*split_out = split;
+	return WEIR_OK;
+}
+
+static void split_free(void *object, void *split)
+{
+	weir_free(((struct range_source *)object)->state->account, split, sizeof(struct range_split));
+}
+
+static int range_lane_new(void *object, struct weir_lane_context *context, void **out, struct weir_error *err)
+{
+	struct ordered_state *state = ((struct range_source *)object)->state;
+	struct range_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
+	int code;
+
+	if (!lane)
+		return err->code;
+	lane->context = context;
+	lane->state = state;
+	code = weir_merge_new(context->account, state->schema, &state->columns, &lane->merge, err);
+	if (code)
+		weir_free(context->account, lane, sizeof(*lane));
+	else
+		*out = lane;
+	return code;
+}
+
+static int split_open(void *object, void *split_object, struct weir_error *err)
+{
+	struct range_lane *lane = object;
+	const struct range_split *split = split_object;
+
+	return weir_merge_open(lane->merge, lane->state->runs.items, lane->state->runs.count, &split->from, &split->to, err);
+}
+
+static int next(void *object, struct weir_vector *out, struct weir_error *err)
+{
+	struct range_lane *lane = object;
+	int code = weir_merge_next(lane->merge, out, err);
+
+	if (!code && !out->row_count)
+		weir_merge_close(lane->merge);
+	else if (!code && lane->state->is_random)
+		out->column_count--;
+	return code;
+}
+
+static void range_abort(void *object)
+{
+	weir_merge_close(((struct range_lane *)object)->merge);
+}
+
+static void range_lane_free(void *object)
+{
+	struct range_lane *lane = object;
+
+	weir_merge_free(lane->merge);
+	weir_free(lane->context->account, lane, sizeof(*lane));
+}
+
+static void range_free(void *object)
+{
+	struct range_source *source = object;
+	struct weir_account *account = source->state->account;
+
+	state_unref(source->state);
+	weir_free(account, source, sizeof(*source));
+}
+
+static const struct weir_source_ops source_ops = {
+	.name = "merge",
+	.split_next = split_next,
+	.split_free = split_free,
+	.lane_new = range_lane_new,
+	.split_open = split_open,
+	.next = next,
+	.split_abort = range_abort,
+	.lane_free = range_lane_free,
+	.free = range_free,
+};
+
+int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
+		     const struct weir_ordering *ordering, struct weir_error *err)
+{
+	struct ordered_state *state = NULL;
+	struct range_source *source;
+	int code = state_new(env, schema, ordering, &state, err);
+
+	if (code)
+		return code;
+	source = weir_alloc_zero(env->account, sizeof(*source), err);
+	if (!source) {
+		state_unref(state);
+		return err->code;
+	}
+	atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+	source->state = state;
+	fragment->outside_bytes += state->space.resident_max;
+	return weir_fragment_cut(fragment, schema, &sink_ops, state, &source_ops, source, err);
+}

@@ -1,0 +1,20 @@
+/* ordered: the exchange behind sort and shuffle: a chain is cut, and goes on with the same rows in order. */
+#ifndef WEIR_OPS_EXCHANGE_ORDERED_H
+#define WEIR_OPS_EXCHANGE_ORDERED_H
+
+#include "ops/fragment.h"
+#include "ops/node.h"
+#include "ops/exchange/keys.h"
+
+struct weir_ordering {
+	const struct weir_key *keys; /* copied; their types are the schema's */
+	uint32_t key_count;
+	bool is_random; /* instead: by chance, from a seed */
+	uint64_t seed;
+	int64_t limit; /* only so many of the first rows are wanted; −1: all */
+};
+
+int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
+		     const struct weir_ordering *ordering, struct weir_error *err);
+
+#endif

@@ -1,0 +1,158 @@
+#include "ops/exchange/run.h"
+
+#include "arrow/block.h"
+
+#include <string.h>
+
+static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
+{
+	if (chunk->chunk) {
+		if (weir_chunk_is_resident(chunk->chunk))
+			atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk),
+						  memory_order_relaxed);
+		weir_chunk_unref(chunk->chunk);
+	}
+	weir_free(space->account, chunk->fence, chunk->fence_size);
+}
+
+void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *run)
+{
+	if (!run)
+		return;
+	for (size_t i = 0; i < run->chunks.count; i++)
+		chunk_release(space, &run->chunks.items[i]);
+	weir_list_release(&run->chunks, space->account);
+	weir_free(space->account, run, sizeof(*run));
+}
+
+static int take_batch(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
+		      struct weir_batch **out, struct weir_error *err)
+{
+	uint32_t n = 0, column_count = batch->column_count;
+	struct weir_array **columns = weir_alloc_zero(account, (column_count + 1) * sizeof(*columns), err);
+
+	if (!columns)
+		return err->code;
+	*out = NULL;
+	for (; n < column_count; n++) {
+		columns[n] = weir_array_take(account, batch->columns[n], rows, count, err);
+		if (!columns[n])
+			break;
+	}
+	if (n == column_count)
+		*out = weir_batch_new(account, batch->schema, count, columns, err);
+	while (n-- > 0)
+		weir_array_unref(columns[n]);
+	weir_free(account, columns, (column_count + 1) * sizeof(*columns));
+	return *out ? WEIR_OK : err->code;
+}
+
+/* The batch as a sealed chunk: in memory while there is room, else on disk. */
+static int chunk_write(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err)
+{
+	struct weir_block_plan plan;
+	struct weir_chunk *chunk = NULL;
+	int64_t footprint;
+	uint8_t *bytes;
+	int code = weir_block_measure(batch, &plan, err);
+
+	if (!code)
+		code = weir_chunk_reserve(space->store, plan.size, &chunk, &bytes, err);
+	if (code)
+		return code;
+	code = weir_block_write(batch, &plan, bytes, err);
+	if (code) {
+		weir_chunk_unref(chunk);
+		return code;
+	}
+	weir_chunk_seal(chunk, plan.size);
+	footprint = (int64_t)weir_chunk_footprint(chunk);
+	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint >
+	    space->resident_max) {
+		atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+		code = weir_chunk_spill(chunk, err);
+		if (code) {
+			weir_chunk_unref(chunk);
+			return code;
+		}
+		atomic_fetch_add_explicit(&space->spilled, (uint64_t)footprint, memory_order_relaxed);
+	}
+	*out = chunk;
+	return WEIR_OK;
+}
+
+static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, struct weir_account *account,
+		     const struct weir_batch *batch, const struct weir_key_list *keys, const int64_t *rows,
+		     int64_t count, struct weir_error *err)
+{
+	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = count};
+	struct weir_batch *taken = NULL;
+	const uint8_t *fence;
+	uint32_t fence_size;
+	int code = take_batch(account, batch, rows, count, &taken, err);
+
+	if (code)
+		return code;
+	code = chunk_write(space, taken, &chunk.chunk, err);
+	weir_batch_unref(taken);
+	if (code)
+		return code;
+	fence = weir_key_at(keys, (size_t)rows[0], &fence_size);
+	chunk.fence = weir_alloc(space->account, fence_size, err);
+	if (!chunk.fence) {
+		chunk_release(space, &chunk);
+		return err->code;
+	}
+	chunk.fence_size = fence_size;
+	memcpy(chunk.fence, fence, fence_size);
+	code = weir_list_push(&run->chunks, space->account, err, chunk);
+	if (code) {
+		chunk_release(space, &chunk);
+		return code;
+	}
+	run->row_count += count;
+	run->bytes += weir_chunk_size(chunk.chunk);
+	return WEIR_OK;
+}
+
+static int64_t batch_bytes(const struct weir_batch *batch)
+{
+	struct weir_block_plan plan;
+	struct weir_error ignored = {0};
+
+	return weir_block_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.batch_size;
+}
+
+int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
+			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+			struct weir_sorted_run **out, struct weir_error *err)
+{
+	struct weir_sorted_run *run = weir_alloc_zero(space->account, sizeof(*run), err);
+	int64_t bytes = batch_bytes(batch), step = WEIR_VECTOR_ROWS, *numbers;
+	int code = WEIR_OK;
+
+	if (!run)
+		return err->code;
+	run->account = space->account;
+	/* As many rows as make a chunk, if all were alike. */
+	if (bytes / batch->row_count)
+		step = space->chunk_bytes / (bytes / batch->row_count);
+	step = step < 1 ? 1 : step > count ? count : step;
+	numbers = weir_alloc(account, (size_t)step * sizeof(*numbers), err);
+	if (!numbers)
+		code = err->code;
+	for (int64_t first = 0; first < count && !code; first += step) {
+		int64_t here = count - first < step ? count - first : step;
+
+		for (int64_t i = 0; i < here; i++)
+			numbers[i] = rows[first + i];
+		code = add_chunk(space, run, account, batch, keys, numbers, here, err);
+	}
+	weir_free(account, numbers, (size_t)step * sizeof(*numbers));
+	if (code)
+		weir_sorted_run_free(space, run);
+	else
+		*out = run;
+	return code;
+}

@@ -1,0 +1,240 @@
+/* sort KEY, …: all rows in the order of some columns. Stable: rows with equal keys stay in input order. How is in ordered.c. */
+#include "ops/ops_impl.h"
+#include "ops/exchange/ordered.h"
+
+#include <string.h>
+
+struct sort_config {
+	uint32_t count;
+	const char **names;
+	bool *descending;
+	int64_t limit; /* −1: none */
+};
+
+/* ---- plan ---- */
+
+static bool ends_in(const char *text, const char *word, size_t *length)
+{
+	size_t size = strlen(word), all = *length;
+
+	if (all <= size || memcmp(text + all - size, word, size) || (text[all - size - 1] != ' ' && text[all - size - 1] != '\t'))
+		return false;
+	*length = all - size - 1;
+	return true;
+}
+
+static int parse_key(struct weir_op_env *env, const char *text, struct sort_config *config, struct weir_error *err)
+{
+	size_t length = strlen(text);
+	bool is_descending = ends_in(text, "desc", &length);
+
+	if (!is_descending)
+		ends_in(text, "asc", &length);
+	config->names[config->count] = weir_words_name(env, text, text + length, err);
+	if (!config->names[config->count])
+		return err->code;
+	if (!config->names[config->count][0])
+		return weir_error_set(err, WEIR_E_INVALID, "a column to sort by has no name");
+	config->descending[config->count++] = is_descending;
+	return WEIR_OK;
+}
+
+static struct sort_config *config_new(struct weir_op_env *env, uint32_t count, struct weir_error *err)
+{
+	struct sort_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
+
+	if (!config)
+		return NULL;
+	config->limit = -1;
+	config->names = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*config->names), err);
+	if (!config->names)
+		return NULL;
+	config->descending = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*config->descending), err);
+	return config->descending ? config : NULL;
+}
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	int code = weir_words_expect(words, "sort COLUMN [desc], …", 1, UINT32_MAX, NULL, err);
+	struct sort_config *config;
+	const char *const **parts;
+	uint32_t *counts, count = 0;
+
+	if (code)
+		return code;
+	parts = weir_arena_alloc_zero(env->arena, words->count * sizeof(*parts), err);
+	counts = parts ? weir_arena_alloc_zero(env->arena, words->count * sizeof(*counts), err) : NULL;
+	if (!counts)
+		return err->code;
+	for (uint32_t i = 0; i < words->count && !code; i++) {
+		code = weir_words_split(env, words->words[i], &parts[i], &counts[i], err);
+		count += counts[i];
+	}
+	if (code)
+		return code;
+	config = config_new(env, count, err);
+	if (!config)
+		return err->code;
+	for (uint32_t i = 0; i < words->count && !code; i++)
+		for (uint32_t k = 0; k < counts[i] && !code; k++)
+			code = parse_key(env, parts[i][k], config, err);
+	node->config = config;
+	return code;
+}
+
+static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
+{
+	struct sort_config *config = node->config;
+	const struct weir_node *input = node->inputs[0];
+
+	(void)env;
+	config->limit = -1;
+	for (uint32_t i = 0; i < config->count; i++) {
+		char name[64];
+		uint32_t column;
+		int code = weir_schema_find(input->schema, config->names[i], &column, err);
+
+		if (code)
+			return code;
+		if (!weir_key_type_has_order(input->schema->fields[column].type)) {
+			code = weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, which has no order",
+					      config->names[i],
+					      weir_type_name(input->schema->fields[column].type, name, sizeof(name)));
+			weir_error_at_column(err, config->names[i]);
+			return code;
+		}
+	}
+	node->schema = input->schema;
+	node->rows_est = input->rows_est;
+	node->bytes_est = input->bytes_est;
+	return WEIR_OK;
+}
+
+static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
+{
+	const struct sort_config *config = node->config;
+	int code = weir_text_puts(out, "sort ", err);
+
+	for (uint32_t i = 0; i < config->count && !code; i++)
+		code = weir_text_printf(out, err, "%s%s%s", i ? ", " : "", config->names[i],
+					config->descending[i] ? " desc" : "");
+	if (!code && config->limit >= 0)
+		code = weir_text_printf(out, err, " (the first %lld)", (long long)config->limit);
+	return code;
+}
+
+static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
+{
+	const struct sort_config *config = node->config;
+	int code = weir_save_u32(save, config->count, err);
+
+	for (uint32_t i = 0; i < config->count && !code; i++) {
+		code = weir_save_string(save, config->names[i], err);
+		if (!code)
+			code = weir_save_u32(save, config->descending[i], err);
+	}
+	return code;
+}
+
+static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
+{
+	struct sort_config *config;
+	uint32_t count;
+	int code = weir_load_count(load, 8, &count, err);
+
+	if (code)
+		return code;
+	if (count == 0)
+		return weir_error_set(err, WEIR_E_DATA, "the saved plan sorts by nothing");
+	config = config_new(env, count, err);
+	if (!config)
+		return err->code;
+	for (; config->count < count && !code; config->count++) {
+		uint32_t descending = 0;
+
+		code = weir_load_string(load, &config->names[config->count], err);
+		if (!code)
+			code = weir_load_u32(load, &descending, err);
+		if (!code && (!config->names[config->count] || descending > 1))
+			code = weir_error_set(err, WEIR_E_DATA, "the saved plan sorts by a column without a name");
+		config->descending[config->count] = descending;
+	}
+	node->config = config;
+	return code;
+}
+
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
+		 struct weir_columns *needed, struct weir_error *err)
+{
+	const struct sort_config *config = node->config;
+	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
+
+	for (uint32_t i = 0; i < config->count && !code; i++) {
+		uint32_t column;
+
+		code = weir_schema_find(node->inputs[0]->schema, config->names[i], &column, err);
+		if (!code)
+			needed->wanted[column] = true;
+	}
+	return code;
+}
+
+static int filter_below(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+			const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err)
+{
+	(void)node;
+	(void)input;
+	return weir_expr_clone(predicate, env->account, out, err);
+}
+
+static int absorb_limit(struct weir_op_env *env, struct weir_node *node, int64_t rows, struct weir_error *err)
+{
+	struct sort_config *config = node->config;
+
+	(void)env;
+	(void)err;
+	if (config->limit < 0 || rows < config->limit)
+		config->limit = rows;
+	return WEIR_OK;
+}
+
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+{
+	const struct sort_config *config = node->config;
+	struct weir_key *keys = weir_arena_alloc_zero(env->arena, (config->count + 1) * sizeof(*keys), err);
+	int code = keys ? WEIR_OK : err->code;
+
+	for (uint32_t i = 0; i < config->count && !code; i++) {
+		keys[i].is_descending = config->descending[i];
+		code = weir_schema_find(node->schema, config->names[i], &keys[i].column, err);
+		if (!code)
+			keys[i].type = weir_type_values(node->schema->fields[keys[i].column].type);
+	}
+	return code ? code
+		    : weir_ordered_cut(env, fragment, node->schema,
+				       &(struct weir_ordering){.keys = keys, .key_count = config->count, .limit = config->limit},
+				       err);
+}
+
+const struct weir_op weir_op_sort = {
+	.verb = "sort",
+	.usage = "sort COLUMN [desc], …",
+	.help = "All rows in the order of some columns; rows that are equal in them stay in input order. Numbers come before\n"
+		"NaN and NaN before nulls, whichever way they go. Texts are in the order of their bytes. What does not fit into\n"
+		"memory goes to disk. With a limit behind it only the first rows are kept.\n"
+		"\n"
+		"  weir read orders/ then sort 'day, price desc' then write sorted/\n"
+		"  weir read orders/ then sort 'price desc' then limit 10\n",
+	.inputs_min = 1,
+	.inputs_max = 1,
+	.parse = parse,
+	.bind = bind,
+	.describe = describe,
+	.save = save,
+	.load = load,
+	.build = build,
+	.rules = {.needs = needs,
+		  .narrow = weir_op_narrow_same,
+		  .filter_below = filter_below,
+		  .absorb_limit = absorb_limit},
+};
