@@ -327,6 +327,11 @@ class Step(Op):
     def keeps_rows(self) -> bool:
         return self.verb != "filter"
 
+    @property
+    def keeps_blocks(self) -> bool:
+        """Whether each block of its output has the rows of one of its input."""
+        return self.keeps_rows
+
     def rows(self) -> int | None:
         assert self.input is not None
         return self.input.rows() if self.keeps_rows else None

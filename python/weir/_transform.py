@@ -599,8 +599,6 @@ class Transforms:
             raise ValueError("Only one of `num_blocks` or `target_num_rows_per_block` must be set, but not both.")
         if target_num_rows_per_block is not None and shuffle:
             raise ValueError("`shuffle` must be False when `target_num_rows_per_block` is set.")
-        if shuffle:
-            refuse("repartition", "shuffle", "rows keep their order")
         if keys is not None:
             refuse("repartition", "keys", "blocks are cut by their number of rows")
         if sort:
@@ -614,7 +612,9 @@ class Transforms:
         if count < 1:
             raise ValueError(f"{what} must be at least 1, not {count}")
         if num_blocks is not None:
-            return self._then(Repartition(self._op, int(count)))
+            from weir._exchange import Shuffle
+
+            return self._then(Repartition(Shuffle(self._op, None) if shuffle else self._op, int(count)))
         return self._then(RepartitionRows(self._op, int(count), strict))
 
 

@@ -101,6 +101,9 @@ static int build(struct template *template, const struct weir_schema *schema, st
 				      weir_plan_root(built->plan)->op->verb);
 	if (!code)
 		code = plan_end(built->plan, &built->fragment, err);
+	if (!code && built->fragment.before)
+		code = weir_error_set(err, WEIR_E_UNSUPPORTED,
+				      "rows of a function in worker processes have to be kept before they are sorted or shuffled");
 	if (!code)
 		code = weir_list_push(&template->built, stages->account, err, built);
 	if (code)

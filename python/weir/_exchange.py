@@ -1,0 +1,181 @@
+"""What moves rows between blocks: sort and random_shuffle. Both are steps of the engine (src/ops/exchange).
+
+Where functions stand before them, what they make is kept first: an exchange needs all rows anyway before it gives the first,
+and blocks that differ in their columns are unified when they are read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir._plan import Blocks, Op, Step, quoted
+
+if TYPE_CHECKING:
+    from weir._run import Build, Run
+    from weir._weir import Batch, Flow
+    from weir.dataset import Dataset
+
+
+class Exchange(Step):
+    """A step that needs all rows before it gives the first."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return self._name
+
+    @property
+    def keeps_blocks(self) -> bool:
+        return False
+
+    def parts(self, run: Run) -> list[Op] | None:
+        from weir import _run
+
+        assert self.input is not None
+        parts = _run.resolve(self.input, run)
+        if not parts:
+            return []
+        if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
+            blocks = [block for part in parts for block in run.blocks_of(part)]
+            if not blocks:
+                return []
+            parts = [Blocks(self.input.name, blocks, run.build.state.id)]
+        return [_run.with_input(self, parts[0])]
+
+
+class Sort(Exchange):
+    """All rows in order. `boundaries` say where blocks of the result end."""
+
+    __slots__ = ("keys", "descending", "boundaries")
+
+    def __init__(self, input: Op, keys: Sequence[str], descending: Sequence[bool], boundaries: Sequence[Any] | None) -> None:
+        words = [quoted(key) + (" desc" if down else "") for key, down in zip(keys, descending)]
+        super().__init__(input, "sort", [", ".join(words)], "Sort")
+        self.keys = tuple(keys)
+        self.descending = tuple(descending)
+        self.boundaries = None if boundaries is None else tuple(boundaries)
+
+    def parts(self, run: Run) -> list[Op] | None:
+        parts = super().parts(run)
+        if self.boundaries is None or not parts:
+            return parts
+        batches = list(run.collect(parts))
+        return [Blocks("Sort", _cut_at(batches, self.keys[0], self.descending[0], self.boundaries), run.build.state.id, fixed=True)]
+
+
+def _cut_at(batches: list[Batch], key: str, is_descending: bool, boundaries: Sequence[Any]) -> list[Any]:
+    """The rows of sorted batches as blocks that end where a boundary is reached; nulls and NaN are in the last one."""
+    import bisect
+
+    from weir import _run
+
+    bounds = sorted(boundaries)
+    groups: list[list[Batch]] = [[] for _ in range(len(bounds) + 1)]
+    for batch in batches:
+        values = [row[key] for row in batch.rows()]
+        begin = 0
+        while begin < len(values):
+            group = _group_of(values[begin], bounds, is_descending)
+            # Values are in order, so a group's rows lie together.
+            end = bisect.bisect_right(range(len(values)), group, lo=begin, key=lambda i: _group_of(values[i], bounds, is_descending))
+            groups[group].append(batch.slice(begin, end))
+            begin = end
+    return [_run.joined(group) for group in groups if group]
+
+
+def _group_of(value: Any, bounds: list[Any], is_descending: bool) -> int:
+    import bisect
+
+    if value is None or value != value:
+        return len(bounds)
+    place = bisect.bisect_right(bounds, value)
+    return len(bounds) - place if is_descending else place
+
+
+class Shuffle(Exchange):
+    """All rows in a random order: a new one each run, unless there is a seed."""
+
+    __slots__ = ("seed",)
+
+    def __init__(self, input: Op, seed: int | None) -> None:
+        super().__init__(input, "shuffle", [], "RandomShuffle")
+        self.seed = seed
+
+    def add(self, flow: Flow, build: Build) -> None:
+        seed = build.random_seed() if self.seed is None else self.seed
+        flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
+
+
+def check_columns(ds: Dataset, keys: Sequence[str]) -> None:
+    """ValueError for a column that is not there, as far as that is known."""
+    known = ds.columns()
+    if known is None:
+        return
+    for key in keys:
+        if key not in known:
+            raise ValueError(
+                f"You specified the column '{key}', but there's no such column in the dataset. The dataset has columns: {known}"
+            )
+
+
+class Exchanges:
+    """The methods of a Dataset that need all rows before they give the first."""
+
+    _op: Op
+
+    def _then(self, op: Op) -> Dataset:
+        raise NotImplementedError
+
+    def sort(
+        self,
+        key: str | list[str],
+        descending: bool | list[bool] = False,
+        boundaries: list[int | float] | None = None,
+    ) -> Dataset:
+        """The rows in the order of one column or several.
+
+        Rows that are equal in them stay in the order they had. Numbers come before NaN and NaN before None, whichever way they
+        go. What does not fit into the memory limit goes to disk; with a limit behind it only the first rows are kept.
+        `boundaries` cut the result into blocks by the values of the first column.
+
+        >>> import weir
+        >>> ds = weir.from_items([{"a": 2, "b": 1}, {"a": 1, "b": 5}, {"a": 2, "b": 0}])
+        >>> ds.sort(["a", "b"], descending=[True, False]).take_all()
+        [{'a': 2, 'b': 0}, {'a': 2, 'b': 1}, {'a': 1, 'b': 5}]
+        """
+        keys = [key] if isinstance(key, str) else list(key) if isinstance(key, (list, tuple)) else None
+        if not keys or not all(isinstance(name, str) for name in keys):
+            raise ValueError(f"sort takes a column or a list of columns, not {key!r}")
+        downs = [descending] * len(keys) if isinstance(descending, bool) else list(descending)
+        if len(downs) != len(keys):
+            raise ValueError(
+                f"Length of `descending` does not match the length of the key: {len(downs)} and {len(keys)}: {descending!r}, {keys!r}"
+            )
+        if boundaries is not None and not all(isinstance(b, (int, float)) and not isinstance(b, bool) for b in boundaries):
+            raise ValueError(f"boundaries are a list of numbers, not {boundaries!r}")
+        check_columns(self, keys)  # type: ignore[arg-type]
+        return self._then(Sort(self._op, keys, [bool(down) for down in downs], boundaries))
+
+    def random_shuffle(
+        self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any
+    ) -> Dataset:
+        """The rows in a random order, every order as likely as any other.
+
+        A new order each time, or with a seed the same one, for any number of workers. What does not fit into the memory limit goes
+        to disk. For training, local_shuffle_buffer_size of iter_batches is cheaper.
+
+        >>> import weir
+        >>> a = weir.range(100).random_shuffle(seed=7).take_all()
+        >>> a == weir.range(100).random_shuffle(seed=7).take_all() and a != weir.range(100).take_all()
+        True
+        """
+        from weir._plan import Repartition
+        from weir._transform import remote_args
+
+        remote_args("random_shuffle", ray_remote_args)
+        if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
+            raise TypeError(f"seed is a whole number, not {type(seed).__name__}")
+        shuffled: Op = Shuffle(self._op, None if seed is None else int(seed))
+        return self._then(shuffled if num_blocks is None else Repartition(shuffled, int(num_blocks)))

@@ -1,0 +1,115 @@
+"""Dataset.sort and random_shuffle: what Ray Data's users expect of them, before and behind functions."""
+import math
+import random
+
+import pytest
+
+import weir
+
+
+def ids(ds):
+    return [row["id"] for row in ds.take_all()]
+
+
+def rows(count, seed=0):
+    rng = random.Random(seed)
+    return [{"k": rng.choice([None, *range(5)]), "x": rng.choice([math.nan, None, rng.random()]), "id": i} for i in range(count)]
+
+
+def place(value, is_descending):
+    if value is None:
+        return (2, 0)
+    if value != value:
+        return (1, 0)
+    return (0, -value if is_descending else value)
+
+
+@pytest.mark.parametrize("down", [[False, False], [True, False], [False, True], [True, True]])
+@pytest.mark.parametrize("with_function", [False, True])
+def test_order_is_numbers_nan_none_and_stable(down, with_function):
+    given = rows(300)
+    ds = weir.from_items(given, override_num_blocks=4)
+    if with_function:
+        ds = ds.map(lambda row: row)
+    wanted = sorted(given, key=lambda row: (place(row["k"], down[0]), place(row["x"], down[1])))
+    assert ids(ds.sort(["k", "x"], descending=down)) == [row["id"] for row in wanted]
+
+
+def test_functions_behind_a_sort_see_the_order():
+    ds = weir.range(1000).random_shuffle(seed=1).sort("id", descending=True).map(lambda row: {"id": row["id"] * 2})
+    assert ids(ds) == [2 * i for i in reversed(range(1000))]
+
+
+def test_blocks_of_several_schemas_are_unified():
+    def change(row):
+        return {"id": row["id"], "v": row["id"] if row["id"] < 10 else row["id"] + 0.5}
+
+    ds = weir.range(20, override_num_blocks=20).map(change).sort("v", descending=True)
+    assert ds.take(2) == [{"id": 19, "v": 19.5}, {"id": 18, "v": 18.5}]
+    assert [type(row["v"]) for row in ds.take_all()] == [float] * 20
+
+
+def test_limit_take_and_schema():
+    ds = weir.range(100_000).sort("id", descending=True)
+    assert ids(ds.limit(3)) == [99_999, 99_998, 99_997]
+    assert ds.take(1) == [{"id": 99_999}]
+    assert ds.schema().names == ["id"]
+    assert ds.count() == 100_000
+
+
+def test_boundaries_cut_blocks():
+    ds = weir.from_items([{"a": a} for a in [5, None, 1, 9, 3, 3, 7]])
+    blocks = [batch["a"].tolist() for batch in ds.sort("a", boundaries=[3, 7]).iter_batches(batch_size=None)]
+    assert str(blocks) == "[[1], [3, 3, 5], [7.0, 9.0, nan]]"
+    down = [[row["a"] for row in batch] for batch in
+            [[{"a": a} for a in b["a"].tolist()] for b in ds.sort("a", True, boundaries=[3, 7]).iter_batches(batch_size=None)]]
+    assert str(down) == "[[9, 7], [5, 3, 3], [1.0, nan]]"
+
+
+@pytest.mark.parametrize("key, descending, text", [
+    ("x", False, "no such column in the dataset. The dataset has columns: ['id']"),
+    (["id", "y"], False, "'y'"),
+    ([], False, "a column or a list of columns"),
+    (None, False, "a column or a list of columns"),
+    ("id", [True, False], "Length of `descending` does not match"),
+])
+def test_mistakes_are_found_at_the_call(key, descending, text):
+    with pytest.raises(ValueError) as raised:
+        weir.range(3).sort(key, descending=descending)
+    assert text in str(raised.value)
+
+
+def test_without_rows():
+    assert weir.range(0).sort("id").take_all() == []
+    assert weir.from_items([]).random_shuffle().take_all() == []
+    assert weir.range(5).filter(lambda row: False).random_shuffle(seed=1).count() == 0
+
+
+def test_shuffles_are_new_each_run_or_by_seed():
+    ds = weir.range(500)
+    once = ds.random_shuffle()
+    assert sorted(ids(once)) == list(range(500))
+    assert ids(once) != ids(once)
+    by_seed = ds.random_shuffle(seed=5)
+    assert ids(by_seed) == ids(by_seed) == ids(ds.random_shuffle(seed=5)) != ids(ds.random_shuffle(seed=6))
+
+
+def test_repartition_with_shuffle():
+    ds = weir.range(100).repartition(4, shuffle=True).materialize()
+    assert ds.num_blocks() == 4
+    assert ids(ds) != list(range(100)) and sorted(ids(ds)) == list(range(100))
+
+
+def test_beyond_the_limit():
+    weir.shutdown()
+    weir.init(memory_limit="128MB")
+    try:
+        ds = weir.range(3_000_000).with_column("x", weir.col("id") * 2654435761 % 1000003).with_column("text", weir.lit("y" * 60))
+        first = last = None
+        for batch in ds.sort(["x", "id"]).iter_batches(batch_size=100_000):
+            pairs = batch["x"].astype("int64") * 3_000_000 + batch["id"]
+            assert (pairs[1:] > pairs[:-1]).all() and (last is None or pairs[0] > last)
+            first, last = first if first is not None else pairs[0], pairs[-1]
+        assert weir.range(3_000_000).random_shuffle(seed=2).sum("id") == 2_999_999 * 1_500_000
+    finally:
+        weir.shutdown()
