@@ -78,6 +78,7 @@ AWS_ERRORS = (
 def fields() -> list[Field]:
     """All of them, Ray's in its order and those of older versions after them."""
     from weir import context as c
+    from weir.extensions.formats import FixedShapeTensorFormat
 
     return [
         Field("target_max_block_size", 128 * MIB, effect="largest size of a block that materialize(), iter_batches(batch_size=None) and functions without batch_size get; "
@@ -116,10 +117,10 @@ def fields() -> list[Field]:
         Field("use_legacy_dataset_ids", False, reason="ids are random", env="RAY_DATA_USE_LEGACY_DATASET_IDS"),
         Field("decoding_size_estimation", True, reason=READER),
         Field("min_parallelism", 200, reason="see read_op_min_num_blocks", env="RAY_DATA_DEFAULT_MIN_PARALLELISM"),
-        Field("read_op_min_num_blocks", 200, effect="what num_blocks() of a Dataset that has not run tells of a read"),
+        Field("read_op_min_num_blocks", 200, effect="blocks of a read with a Datasource, at least; what num_blocks() of a Dataset that has not run tells"),
         Field("use_datasource_v2", True, reason=READER, env="RAY_DATA_USE_DATASOURCE_V2"),
         Field("enable_tensor_extension_casting", True, reason=ALWAYS, env="RAY_DATA_ENABLE_TENSOR_EXTENSION_CASTING"),
-        Field("arrow_fixed_shape_tensor_format", c.FixedShapeTensorFormat.V2, reason="tensors leave weir in one type of Arrow's"),
+        Field("arrow_fixed_shape_tensor_format", FixedShapeTensorFormat.V2, effect="the type of tensors that create_arrow_fixed_shape_tensor_type makes"),
         Field("use_arrow_tensor_v2", True, reason="see arrow_fixed_shape_tensor_format", env="RAY_DATA_USE_ARROW_TENSOR_V2"),
         Field("enable_fallback_to_arrow_object_ext_type", None, reason="values that no Arrow type has are always kept as Python objects"),
         Field("enable_auto_log_stats", False, effect="stats() of every run is logged when it ends"),
@@ -156,7 +157,7 @@ def fields() -> list[Field]:
         Field("wait_for_min_actors_s", -1, reason="a run begins with the first worker that is ready", env="RAY_DATA_DEFAULT_WAIT_FOR_MIN_ACTORS_S"),
         Field("max_tasks_in_flight_per_actor", None, effect="how many batches a worker of a class is given ahead"),
         Field("retried_io_errors", Made(lambda: [*AWS_ERRORS, "AWS Error SERVICE_UNAVAILABLE"]),
-              reason=CONNECTOR),
+              effect="reads and writes of Datasources and Datasinks that failed with such a text are tried again"),
         Field("lance_config", Made(c.LanceConfig), reason=CONNECTOR),
         Field("iceberg_config", Made(c.IcebergConfig), reason=CONNECTOR),
         Field("delta_config", Made(c.DeltaConfig), reason=CONNECTOR),

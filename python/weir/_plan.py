@@ -403,7 +403,8 @@ class Call(Op):
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        return self.spec.name.partition("(")[0]  # type: ignore[no-any-return]
+        word: str = self.spec.name.partition("(")[0]
+        return "MapRows" if word == "Map" else word
 
     @property
     def name(self) -> str:

@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from weir.extensions.formats import FixedShapeTensorFormat
+
 if TYPE_CHECKING:
     from weir._context_fields import Field
 
@@ -43,14 +45,6 @@ class ShuffleStrategy(str, enum.Enum):
     @classmethod
     def _missing_(cls, value: object) -> ShuffleStrategy | None:
         return cls.SHUFFLE_V2 if value == "hash_shuffle_v2" else None
-
-
-class FixedShapeTensorFormat(enum.Enum):
-    """The names that Ray has for Arrow types of tensors of one shape."""
-
-    V1 = "v1"
-    V2 = "v2"
-    ARROW_NATIVE = "native"
 
 
 class _Plain:

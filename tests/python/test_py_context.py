@@ -258,6 +258,6 @@ def test_the_same_names_under_weir_data():
     assert rd.range(2).take() == weir.range(2).take() and rd.Dataset is weir.Dataset
     with pytest.raises(AttributeError):
         rd.no_such_thing
-    assert set(weir.__all__) <= set(dir(weir)) and weir.__all__ == sorted(weir._WHERE)
+    assert set(weir.__all__) <= set(dir(weir)) and weir.__all__ == sorted(weir.__all__) and set(weir.__all__) <= set(weir._WHERE)
     for name in weir.__all__:
         assert getattr(weir, name) is not None

@@ -86,17 +86,21 @@ def names(module: str, sources: str, public: str = "", only: bool = False, reaso
             where, _, own = others[name].partition(":")
             found = _of_source(where, own)
             return absent(f"{module}.{name}", reason) if found is _NOTHING else found
-        if name in known or not (only or name.startswith("_")):
+        if name in known:
             for source in sources.split():
                 found = _of_source(source, name)
-                if found is not _NOTHING and (name in known or type(found) is not type(sys)):
+                if found is not _NOTHING:
                     return found
-        if name in known:
             return absent(f"{module}.{name}", reason)
         if not name.startswith("__") and hasattr(sys.modules[module], "__path__"):
             found = _import(f"{module}.{name}")
             if found is not None:
                 return found
+        if not only and not name.startswith("_"):
+            for source in sources.split():
+                found = _of_source(source, name)
+                if found is not _NOTHING and _is_public(source, name, found):
+                    return found
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     def listing() -> list[str]:
@@ -106,6 +110,14 @@ def names(module: str, sources: str, public: str = "", only: bool = False, reaso
 
 
 _NOTHING = object()
+
+
+def _is_public(source: str, name: str, value: Any) -> bool:
+    """Whether a module of weir has the name as its own, and not for its own use."""
+    listed = getattr(sys.modules[source], "__all__", None)
+    if listed is not None:
+        return name in listed
+    return name.isupper() or str(getattr(value, "__module__", "")).startswith("weir.")
 
 
 def _of_source(source: str, name: str) -> Any:

@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.util weir.core weir.ray_types",
+    "weir.core weir.util weir.ray_types",
     "DoesNotExist Exists In LabelMatchExpressionsT NodeAffinitySchedulingStrategy NodeLabelSchedulingStrategy "
     "NotIn PlacementGroupSchedulingStrategy SchedulingStrategyT",
 )

@@ -1,0 +1,235 @@
+"""Ray's module paths under compat: each imports, and what it has is weir's; what weir has not got says so when it is used."""
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_text())
+
+# Modules without anything public.
+PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
+# What these are made of has not landed yet.
+PENDING = set("""
+    ray ray.actor ray.data.checkpoint ray.data.checkpoint.checkpoint_filter ray.data.checkpoint.checkpoint_writer ray.data.checkpoint.interfaces
+    ray.data.checkpoint.util ray.data.datatype ray.data.expressions ray.experimental ray.remote_function ray.runtime_context ray.types ray.util
+    ray.util.actor_pool ray.util.placement_group ray.util.queue
+""".split())
+# Names of Ray's that weir does not have. Everything else in the recorded list has to be there.
+CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
+SERVICES = "Catalog CatalogAccessMode ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig ReaderFormat ResolvedSource SinkMode"
+LATER = {  # sorting, grouping and what is built upon it
+    "ray.data": "DatasetSummary Preprocessor list_stats_summaries",
+    "ray.data.aggregate": "AggregateFnV2 ApproximateQuantile ApproximateTopK AsList CountDistinct MissingValuePercentage Quantile Unique "
+                          "ValueCounter VectorizedAggregateFnV2 ZeroPercentage",
+    "ray.data.grouped_data": "GroupedData GroupedDataset",
+    "ray.data.preprocessor": "*", "ray.data.preprocessors": "*", "ray.data.preprocessors.utils": "*",
+    "ray.data.preprocessors.version_support": "*", "ray.data.stats": "DatasetSummary",
+}
+ABSENT = {name: set(words.split()) for name, words in {
+    **LATER,
+    "ray": CLUSTER,
+    "ray.data": f"{SERVICES} {LATER['ray.data']}",
+    "ray.data.catalog": SERVICES,
+    "ray.data.block": "BlockColumnAccessor CustomOpStats to_stats",
+    "ray.data.datasource": "DeltaSharingDatasource LeRobotDatasource MCAPDatasource TimeRange TurbopufferDatasink _S3FileSystemWrapper",
+    "ray.data.namespace_expressions.map_namespace": "MapComponent",
+    "ray.data.util.jax_util": "jax_sync_generator",
+    "ray.experimental": "CommunicatorMetadata RDTManager TensorTransportManager TensorTransportMetadata deregister_nixl_memory "
+                        "get_local_object_locations register_nixl_memory register_nixl_memory_pool register_tensor_transport "
+                        "set_nixl_cuda_stream set_resource set_target_device_for_ref set_target_for_ref wait_tensor_freed",
+    "ray.util": "accelerators as_completed connect disconnect get_node_instance_id iter map_unordered pdb ray_debugpy",
+    "ray.util.debug": "Suspect",
+    "ray.util.placement_group": "check_placement_group_index validate_placement_group",
+    "ray.util.state": "*",
+}.items()}
+# Not there as attributes either: Ray's own insides that are public by accident.
+INSIDES = {"ray": {"_config", "internal", "widgets"}, "ray.cloudpickle": set(RECORDED["modules"]["ray.cloudpickle"]["names"])}
+
+MODULES = """
+ray ray.data ray.data.dataset ray.data.context ray.data.block ray.data.aggregate ray.data.expressions ray.data.datatype ray.data.datasource
+ray.data.datasource.partitioning ray.data.datasource.filename_provider ray.data.datasource.datasink
+ray.data.datasource.file_based_datasource ray.data.datasource.datasource ray.data.exceptions ray.data.extensions
+ray.data.extensions.tensor_extension ray.data.extensions.object_extension ray.data.preprocessor ray.data.preprocessors ray.data.iterator
+ray.data.collate_fn ray.data.constants ray.data.stats ray.data.grouped_data ray.data.checkpoint ray.data.random_access_dataset
+ray.data.dataset_pipeline ray.data.util.torch_utils ray.data.util.data_batch_conversion ray.exceptions ray.util ray.util.annotations
+ray.util.placement_group ray.util.scheduling_strategies ray.runtime_env ray.experimental ray.train.torch ray.data.util.torch_inference
+ray.data.checkpoint.interfaces ray.data.checkpoint.checkpoint_writer ray.data.checkpoint.util ray.data.preprocessors.utils
+ray.data.preprocessors.version_support ray.train ray.tune ray.serve ray.llm ray.data.llm ray.cloudpickle ray.actor ray.util.queue
+""".split()
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-m", "weir.compat", "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=300,
+                          env=os.environ)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What there is of the recorded names: module → name → "absent" or "none"; no entry: it is weir's."""
+    names = {module: list(entry["names"]) for module, entry in RECORDED["modules"].items()} | {module: [] for module in MODULES}
+    for module in MODULES:
+        names[module] = list(RECORDED["modules"].get(module, {"names": []})["names"])
+    return json.loads(run(f"""
+        import importlib, json
+        from weir.compat.lazy import is_absent
+        out = {{}}
+        for module, names in json.loads({json.dumps(json.dumps(names))}).items():
+            try:
+                made = importlib.import_module(module)
+            except ModuleNotFoundError as error:
+                out[module] = str(error)
+                continue
+            out[module] = {{}}
+            for name in names:
+                if not hasattr(made, name):
+                    out[module][name] = "none"
+                elif is_absent(getattr(made, name)):
+                    out[module][name] = "absent"
+        print(json.dumps(out))
+    """))
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES) | set(RECORDED["modules"])))
+def test_a_module_holds_what_it_should(found, module):
+    if module in PRIVATE | PENDING:
+        return
+    names = found[module]
+    assert isinstance(names, dict), names
+    missing = {name for name, what in names.items() if what == "none"}
+    assert missing <= INSIDES.get(module, set())
+    allowed = ABSENT.get(module, set())
+    absent = {name for name, what in names.items() if what == "absent"}
+    assert allowed == {"*"} or absent <= allowed, f"{module} has no {sorted(absent - allowed)}"
+
+
+def test_what_is_said_to_be_missing_is_missing(found):
+    told = {f"{module}.{name}" for module, names in ABSENT.items() for name in names
+            if name != "*" and name in RECORDED["modules"][module]["names"]}
+    really = {f"{module}.{name}" for module, names in found.items() if isinstance(names, dict) for name, what in names.items() if what == "absent"}
+    assert told - really == set()
+
+
+def test_classes_are_the_same_everywhere():
+    assert run("""
+        import ray, weir
+        import ray.data.dataset, ray.data.context, ray.data.datasource.partitioning, ray.data.exceptions, ray.exceptions, ray.data.block
+        from ray.data._internal.compute import ActorPoolStrategy
+        from ray.data._internal.execution.interfaces import ExecutionOptions
+        from ray.data import *
+        print(ray.data.Dataset is weir.Dataset is ray.data.dataset.Dataset, DataContext is ray.data.context.DataContext is weir.DataContext,
+              ActorPoolStrategy is ray.data.ActorPoolStrategy, ExecutionOptions is weir.ExecutionOptions,
+              ray.data.exceptions.UserCodeException is ray.exceptions.UserCodeException, ray.data.Schema is weir.Schema)
+    """).split() == ["True"] * 6
+
+
+def test_modules_are_attributes_without_being_imported():
+    assert run("""
+        import ray
+        print(ray.data.context.DataContext.__name__, ray.exceptions.RayError.__name__, ray.util.annotations.PublicAPI.__name__)
+        import ray.data
+        print(ray.data.datasource.partitioning.Partitioning.__name__, ray.train.torch.__name__)
+        from ray.util.placement_group import PlacementGroup
+        print(callable(ray.util.placement_group) and not hasattr(ray.util.placement_group, "__path__"))
+        try:
+            ray.no_such_thing
+        except AttributeError as error:
+            print(error)
+        try:
+            from ray.data import no_such_thing
+        except ImportError as error:
+            print(type(error).__name__)
+    """).splitlines() == ["DataContext RayError PublicAPI", "Partitioning ray.train.torch", "True",
+                          "module 'ray' has no attribute 'no_such_thing'", "ImportError"]
+
+
+def test_what_is_absent_says_so_when_it_is_used():
+    lines = run("""
+        from ray.data.preprocessors import StandardScaler
+        from ray.data.aggregate import Quantile
+        def told(f):
+            try:
+                print("nothing", f())
+            except NotImplementedError as error:
+                print(type(error).__name__, error)
+        told(lambda: StandardScaler(columns=["a"]))
+        told(lambda: StandardScaler.deserialize("x"))
+        def subclass():
+            class Mine(StandardScaler):
+                pass
+        told(subclass)
+        print(hasattr(StandardScaler, "fit"), StandardScaler)
+    """).splitlines()
+    text = "NotInWeir ray.data.preprocessors.StandardScaler is a part of Ray that weir does not have; docs/parity.md says what it has"
+    assert lines == [text, text, text, "False <StandardScaler, which weir does not have>"]
+
+
+def test_the_other_libraries():
+    text = run("""
+        import ray.train, ray.tune, ray.serve, ray.llm
+        from ray.train import ScalingConfig, RunConfig, Checkpoint
+        from ray.train.torch import TorchTrainer, TorchConfig
+        from ray.train.lightning import RayDDPStrategy
+        from ray import tune, serve, train
+        from ray.tune.schedulers import ASHAScheduler
+        from ray.air.config import DatasetConfig
+        from ray.data.llm import vLLMEngineProcessorConfig, build_llm_processor
+        for use in (lambda: TorchTrainer(None), lambda: ScalingConfig(num_workers=2), lambda: train.report({}), lambda: tune.Tuner(None),
+                    lambda: tune.choice([1]), lambda: serve.run(None), lambda: ASHAScheduler(), lambda: build_llm_processor(None),
+                    lambda: serve.deployment(lambda: 1)):
+            try:
+                use()
+                print("nothing")
+            except NotImplementedError as error:
+                print(str(error).splitlines()[0])
+                if "TorchTrainer" in str(error):
+                    print(error)
+    """)
+    assert "nothing" not in text
+    assert "ray.train.torch.TorchTrainer is not in weir" in text and "torch.distributed.run --nproc_per_node" in text and ".shard(" in text
+    for name in ("ray.tune.Tuner", "ray.serve.run", "ray.train.ScalingConfig", "ray.tune.schedulers.ASHAScheduler", "ray.data.llm.build_llm_processor"):
+        assert f"{name} is not in weir" in text
+
+
+def test_get_device():
+    pytest.importorskip("torch")
+    assert run("from ray.train.torch import get_device; import torch; print(isinstance(get_device(), torch.device))").strip() == "True"
+
+
+def test_exceptions_have_rays_bases():
+    import weir.exceptions
+
+    modules = RECORDED["modules"]
+    for module in ("ray.exceptions", "ray.data.exceptions"):
+        for name, entry in modules[module]["names"].items():
+            if entry["kind"] != "class":
+                continue
+            ours = getattr(weir.exceptions, name)
+            told = {base.rpartition(".")[2] for base in RECORDED["classes"][entry["what"]]["bases"]}
+            assert told <= {base.__name__ for base in ours.__mro__}, name
+            assert ours.__doc__ and name in weir.exceptions.__all__
+
+
+def test_signatures_of_ray_init():
+    import inspect
+
+    from weir import ray_api
+
+    told = RECORDED["functions"]["ray._private.worker.init"]
+    ours = inspect.signature(ray_api.init)
+    for name in ours.parameters:
+        assert name in told or name == "others"
+    for name in ("resources", "labels", "include_dashboard", "dashboard_port", "job_config", "_memory", "_temp_dir", "_system_config"):
+        assert name in ours.parameters or name in ray_api._WITHOUT_EFFECT or name in ("_memory", "_temp_dir")
+
+
+def test_every_module_of_the_package_can_be_imported():
+    folder = ROOT / "python/weir/compat/site"
+    names = [".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__") for path in folder.rglob("*.py")]
+    run(f"import importlib\nfor name in {sorted(names)!r}:\n    module = importlib.import_module(name)\n    assert dir(module)\n    [getattr(module, n) for n in getattr(module, '__all__', ())]")
