@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from weir._session import available_resources, cluster_resources, init, is_initialized, shutdown
     from weir.compute import ActorPoolStrategy, ComputeStrategy, TaskPoolStrategy
     from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources, configure_for
+    from weir.core.api import cancel, get, kill, put, wait
+    from weir.core.context import get_gpu_ids, get_runtime_context
+    from weir.core.functions import remote
+    from weir.core.handles import get_actor, method
+    from weir.core.objects import ObjectRef, ObjectRefGenerator
     from weir.dataset import Dataset, MaterializedDataset, SaveMode
     from weir.dataset_pipeline import DatasetPipeline
     from weir._sources import (
@@ -86,6 +91,8 @@ _WHERE = {
     "FilenameProvider": "datasource",
     "MaterializedDataset": "dataset",
     "MixStoppingCondition": "_arrange",
+    "ObjectRef": "core",
+    "ObjectRefGenerator": "core",
     "Partitioning": "datasource",
     "PathPartitionFilter": "datasource",
     "PathPartitionParser": "datasource",
@@ -97,6 +104,7 @@ _WHERE = {
     "TaskPoolStrategy": "compute",
     "WriteResult": "datasource",
     "available_resources": "_session",
+    "cancel": "core",
     "cluster_resources": "_session",
     "col": "expressions",
     "configure_for": "context",
@@ -118,9 +126,16 @@ _WHERE = {
     "from_spark": "_absent",
     "from_tf": "_sources",
     "from_torch": "_sources",
+    "get": "core",
+    "get_actor": "core",
+    "get_gpu_ids": "core",
+    "get_runtime_context": "core",
     "init": "_session",
     "is_initialized": "_session",
+    "kill": "core",
     "lit": "expressions",
+    "method": "core",
+    "put": "core",
     "range": "read_api",
     "range_tensor": "read_api",
     "read_audio": "_absent",
@@ -129,13 +144,13 @@ _WHERE = {
     "read_binary_files": "read_api",
     "read_clickhouse": "_absent",
     "read_csv": "read_api",
-    "read_images": "read_api",
     "read_databricks_tables": "_absent",
     "read_datasource": "_sources",
     "read_delta": "_absent",
     "read_delta_sharing_tables": "_absent",
     "read_hudi": "_absent",
     "read_iceberg": "_absent",
+    "read_images": "read_api",
     "read_json": "read_api",
     "read_kafka": "_absent",
     "read_lance": "_absent",
@@ -153,11 +168,13 @@ _WHERE = {
     "read_videos": "_absent",
     "read_webdataset": "_absent",
     "read_zarr": "_absent",
+    "remote": "core",
     "shutdown": "_session",
+    "wait": "core",
 }
 
 _MODULES = (
-    "aggregate", "block", "checkpoint", "compute", "context", "data", "dataset", "dataset_pipeline", "datasink",
+    "aggregate", "block", "checkpoint", "compute", "context", "core", "data", "dataset", "dataset_pipeline", "datasink",
     "datasource", "datatype", "extensions", "iterator", "read_api", "schema",
 )
 
@@ -180,6 +197,8 @@ __all__ = [
     "FilenameProvider",
     "MaterializedDataset",
     "MixStoppingCondition",
+    "ObjectRef",
+    "ObjectRefGenerator",
     "Partitioning",
     "PathPartitionFilter",
     "PathPartitionParser",
@@ -191,6 +210,7 @@ __all__ = [
     "TaskPoolStrategy",
     "WriteResult",
     "available_resources",
+    "cancel",
     "cluster_resources",
     "col",
     "configure_for",
@@ -207,21 +227,30 @@ __all__ = [
     "from_pandas_refs",
     "from_tf",
     "from_torch",
+    "get",
+    "get_actor",
+    "get_gpu_ids",
+    "get_runtime_context",
     "init",
     "is_initialized",
+    "kill",
     "lit",
+    "method",
+    "put",
     "range",
     "range_tensor",
     "read_binary_files",
     "read_csv",
-    "read_images",
     "read_datasource",
+    "read_images",
     "read_json",
     "read_numpy",
     "read_parquet",
     "read_sql",
     "read_text",
+    "remote",
     "shutdown",
+    "wait",
 ]
 
 

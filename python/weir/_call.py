@@ -366,8 +366,20 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
     gpus = gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []
     first = int(gpus_before) % len(gpus) if gpus else 0
     return {"sys_path": path, "cwd": cwd, "environ": environ, "argv": list(getattr(sys, "argv", [""])),
-            "threads": threads, "num_gpus": float(spec.num_gpus or 0),
+            "threads": threads, "num_gpus": float(spec.num_gpus or 0), "core": _core_address(session),
             "gpus": gpus[first:] + gpus[:first]}
+
+
+def _core_address(session: Any) -> str | None:
+    """Where a function's get, put and remote calls go: to this session, or to the one that this process is a worker of."""
+    if session is None:
+        return None
+    runtime = sys.modules.get("weir.core.runtime")
+    if runtime is not None and runtime.worker is not None:
+        return str(runtime.worker.client.address)
+    from weir.core import door
+
+    return door.address(session)
 
 
 def gpu_pool(declared: float | None = None) -> list[str]:

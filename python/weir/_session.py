@@ -10,6 +10,7 @@ A forked child keeps the parent's State in `_inherited`, so that nothing of the 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -153,6 +154,13 @@ def existing() -> State | None:
 def at_shutdown(close: Callable[[], None]) -> None:
     """`close` is called when the session ends by shutdown(), the last one first, before its processes end."""
     current().closers.append(close)
+
+
+def set_share(**options: Any) -> None:
+    """This process is a worker: what a Dataset that it runs itself may use."""
+    global _options, _initialized
+    _options = options
+    _initialized = True
 
 
 def check_process(forks_then: int) -> None:
@@ -307,6 +315,10 @@ def cluster_resources() -> dict[str, float]:
     >>> weir.cluster_resources()["CPU"] >= 1
     True
     """
+    node = _node()
+    if node is not None and not node.is_driver:
+        of_driver: dict[str, float] = node.call("cluster_resources")
+        return of_driver
     state = current()
     limit = float(state.native.memory().get("limit", state.memory_limit))
     resources = {
@@ -341,8 +353,23 @@ def available_resources() -> dict[str, float]:
     >>> weir.available_resources()["object_store_memory"] > 0
     True
     """
-    resources = cluster_resources()
-    used = float(current().native.memory().get("used", 0))
+    node = _node()
+    if node is not None:
+        of_node: dict[str, float] = node.call("available_resources")
+        return of_node
+    return with_free(cluster_resources(), current(), {})
+
+
+def with_free(resources: dict[str, float], state: State, free: Mapping[str, float]) -> dict[str, float]:
+    """The same less what is in use; `free`: what tasks and actors have left."""
+    resources.update((name, max(0.0, amount)) for name, amount in free.items() if name in resources)
+    used = float(state.native.memory().get("used", 0))
     for name in ("memory", "object_store_memory"):
         resources[name] = max(0.0, resources[name] - used)
     return resources
+
+
+def _node() -> Any:
+    """Who gives CPUs to tasks and actors, when there are any: this process's, or the driver's in a worker."""
+    core = sys.modules.get("weir.core.runtime")
+    return core.here() if core is not None else None

@@ -31,7 +31,7 @@ ALIGNMENT = 64
 APART_MIN = 64 << 10  # a buffer of this size or more lies apart, once for all workers
 LARGE = 100 << 20     # a setup beyond this is worth a warning
 
-_lock = threading.Lock()  # cloudpickle's list of modules that go by value is the process's
+_lock = threading.RLock()  # cloudpickle's list of modules that go by value is the process's
 
 
 # ---- writing ----
@@ -95,10 +95,17 @@ def dump(objects: Any, name: str) -> tuple[bytes, list[memoryview]]:
         return False
 
     file = io.BytesIO()
+    # References in a step are its Dataset's: it has them for as long as it runs.
+    nested = sys.modules["weir.core.payload"].nested if "weir.core.payload" in sys.modules else None
+    if nested is not None:
+        nested.quiet = True
     try:
         _dump_into(file, objects, apart)
     except Exception as error:
         raise TypeError(_why_not(objects, name, error)) from error
+    finally:
+        if nested is not None:
+            nested.quiet = False
     return file.getvalue(), buffers
 
 

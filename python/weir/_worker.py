@@ -374,9 +374,18 @@ def enter(head: Mapping[str, Any], number: int = 0) -> None:
 
     _inside = head["name"]
     _session.refuse(f"this process is a worker of {_inside}: a Dataset may be built in a function, but not run there")
-    environ = dict(head["environ"])
     if head["num_gpus"]:
-        environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus(head["gpus"], head["num_gpus"], number))
+        head["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus(head["gpus"], head["num_gpus"], number))
+    if head.get("core"):
+        from weir.core import runtime
+
+        runtime.use(None, head["core"])
+    adopt(head)
+
+
+def adopt(head: Mapping[str, Any]) -> None:
+    """The driver's environment, folder, paths and arguments."""
+    environ = head["environ"]
     for name in set(os.environ) - set(environ):
         del os.environ[name]
     for name, value in environ.items():

@@ -57,6 +57,7 @@ def _load(preload: list[str]) -> None:
 
     import weir._weir
     import weir._worker  # noqa: F401
+    import weir.core.worker  # noqa: F401
     import numpy  # noqa: F401
     import cloudpickle  # noqa: F401
 
@@ -305,15 +306,27 @@ def main() -> int:
 
 def _work() -> int:
     import weir._worker
+    import weir.core.worker
 
     try:
         _begin_worker()
-        weir._worker.main()
+        (weir.core.worker if _is_stream(CONTROL) else weir._worker).main()
     except BaseException:
         import traceback
         traceback.print_exc()
         return 1
     return 0
+
+
+def _is_stream(fd: int) -> bool:
+    """Those who run tasks and actors talk over a stream, those of a Dataset's steps in packets."""
+    import _socket
+
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)
+    try:
+        return sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_TYPE) == _socket.SOCK_STREAM
+    finally:
+        sock.detach()
 
 
 def _end_worker(code: int) -> None:

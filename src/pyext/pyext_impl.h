@@ -108,6 +108,7 @@ struct session_object {
 	PyObject_HEAD
 	struct weir_session *session;
 	int64_t pid;
+	int64_t charged; /* Session.charge: memory of the program's own */
 };
 
 struct flow_object {

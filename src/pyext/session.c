@@ -1,4 +1,6 @@
 /* Session: memory with a limit, and threads. Flows and tasks keep theirs. */
+#include "base/mem.h"
+#include "backend/backend.h"
 #include "pyext/pyext_impl.h"
 
 #include <unistd.h>
@@ -29,6 +31,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	if (!self)
 		goto out;
 	self->session = NULL;
+	self->charged = 0;
 	self->pid = (int64_t)getpid();
 	Py_BEGIN_ALLOW_THREADS;
 	code = api_session_new(&options, &session, &err);
@@ -50,6 +53,7 @@ static void session_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 
 	if (self->session && pyext_here(self->pid)) {
+		weir_account_discharge(weir_session_account(self->session), self->charged);
 		Py_BEGIN_ALLOW_THREADS;
 		weir_session_free(self->session);
 		Py_END_ALLOW_THREADS;
@@ -71,6 +75,33 @@ static PyObject *session_memory(PyObject *object, PyObject *Py_UNUSED(unused))
 			     (long long)stats.mapped, "peak", (long long)stats.peak);
 }
 
+/* Under the GIL, so that two of them do not both find the last room. */
+static PyObject *session_charge(PyObject *object, PyObject *args)
+{
+	struct session_object *self = (struct session_object *)object;
+	struct weir_mem_stats stats;
+	struct weir_error err = {0};
+	long long bytes;
+
+	if (!PyArg_ParseTuple(args, "L:charge", &bytes) || pyext_need_here(self->pid, "Session"))
+		return NULL;
+	if (bytes < -self->charged) {
+		PyErr_SetString(PyExc_ValueError, "more is given back than was charged");
+		return NULL;
+	}
+	if (bytes < 0) {
+		weir_account_discharge(weir_session_account(self->session), -bytes);
+	} else {
+		weir_session_memory(self->session, &stats);
+		if (bytes > weir_session_memory_limit(self->session) - stats.used)
+			Py_RETURN_FALSE;
+		if (weir_account_charge(weir_session_account(self->session), bytes, &err))
+			return pyext_raise(pyext_module_of(object), &err);
+	}
+	self->charged += bytes;
+	Py_RETURN_TRUE;
+}
+
 static PyObject *session_get_memory_limit(PyObject *self, void *Py_UNUSED(closure))
 {
 	return PyLong_FromLongLong(weir_session_memory_limit(((struct session_object *)self)->session));
@@ -83,6 +114,9 @@ static PyObject *session_get_threads(PyObject *self, void *Py_UNUSED(closure))
 
 static PyMethodDef session_methods[] = {
 	{"memory", session_memory, METH_NOARGS, "Bytes: limit, used, warm (free and kept for reuse), mapped, peak."},
+	{"charge", session_charge, METH_VARARGS,
+	 "charge($self, bytes, /)\n--\n\nCounts memory that the program has outside the engine, or no more when negative. "
+	 "False: the limit has no room for it, and nothing is counted."},
 	{NULL, NULL, 0, NULL},
 };
 

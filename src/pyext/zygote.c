@@ -1,5 +1,6 @@
 /* Zygote: the process from which workers are forked. Flows that call Python functions keep theirs, and so do their tasks. */
 #include "base/mem.h"
+#include "backend/local/launcher.h"
 #include "backend/local/zygote.h"
 #include "pyext/pyext_impl.h"
 
@@ -159,7 +160,81 @@ static PyObject *zygote_get_restarts(PyObject *object, void *Py_UNUSED(closure))
 		       : PyLong_FromUnsignedLongLong(weir_zygote_restarts(self->kept->zygote));
 }
 
+/* The launcher of an open one. It stays while the GIL is let go: `kept` is the caller's to release. */
+static const struct weir_launcher *keep_launcher(struct zygote_object *self, struct kept_zygote **kept)
+{
+	if (need_open(self))
+		return NULL;
+	*kept = self->kept;
+	atomic_fetch_add_explicit(&(*kept)->refs, 1, memory_order_relaxed);
+	return weir_zygote_launcher((*kept)->zygote);
+}
+
+static PyObject *zygote_launch(PyObject *object, PyObject *args)
+{
+	const struct weir_launcher *launcher;
+	struct weir_error err = {0};
+	struct kept_zygote *kept;
+	int fds[WEIR_LAUNCH_FDS], code;
+	uint64_t ticket = 0;
+
+	if (!PyArg_ParseTuple(args, "iiii:launch", &fds[0], &fds[1], &fds[2], &fds[3]))
+		return NULL;
+	launcher = keep_launcher((struct zygote_object *)object, &kept);
+	if (!launcher)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	code = launcher->launch(launcher->self, fds, &ticket, &err);
+	pyext_zygote_release(kept);
+	Py_END_ALLOW_THREADS;
+	return code ? pyext_raise(pyext_module_of(object), &err) : PyLong_FromUnsignedLongLong(ticket);
+}
+
+static PyObject *zygote_kill(PyObject *object, PyObject *args)
+{
+	const struct weir_launcher *launcher;
+	struct kept_zygote *kept;
+	unsigned long long ticket;
+
+	if (!PyArg_ParseTuple(args, "K:kill", &ticket))
+		return NULL;
+	launcher = keep_launcher((struct zygote_object *)object, &kept);
+	if (!launcher)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	launcher->kill(launcher->self, ticket);
+	pyext_zygote_release(kept);
+	Py_END_ALLOW_THREADS;
+	Py_RETURN_NONE;
+}
+
+static PyObject *zygote_status(PyObject *object, PyObject *args)
+{
+	const struct weir_launcher *launcher;
+	struct kept_zygote *kept;
+	unsigned long long ticket;
+	int status;
+
+	if (!PyArg_ParseTuple(args, "K:status", &ticket))
+		return NULL;
+	launcher = keep_launcher((struct zygote_object *)object, &kept);
+	if (!launcher)
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	status = launcher->status(launcher->self, ticket, true);
+	pyext_zygote_release(kept);
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(status);
+}
+
 static PyMethodDef zygote_methods[] = {
+	{"launch", zygote_launch, METH_VARARGS,
+	 "launch($self, socket, lifeline, stdout, stderr, /)\n--\n\nAsks for one more process with these descriptors, "
+	 "which stay the caller's; -1 for an output: this process's own. Gives its ticket."},
+	{"kill", zygote_kill, METH_VARARGS, "kill($self, ticket, /)\n--\n\nSIGKILL, if it is there."},
+	{"status", zygote_status, METH_VARARGS,
+	 "status($self, ticket, /)\n--\n\nThe wait status of one that has ended, after a moment at most; -1: nobody "
+	 "knows, -2: it was never made. The ticket is used up."},
 	{"close", zygote_close, METH_NOARGS,
 	 "close($self)\n--\n\nLets go of the process: it ends when no flow and no run needs it any more."},
 	{NULL, NULL, 0, NULL},

@@ -185,6 +185,10 @@ class Connection:
         while self._outbox:
             _close_all(self._outbox.popleft()[1])
 
+    def close_quietly(self) -> None:
+        """Closes this process's descriptor only: another process has the same socket and goes on with it."""
+        self._socket.close()
+
     def peer(self) -> tuple[int, int]:
         """The other end's process and user, as the kernel knows them since it connected."""
         words = self._socket.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)

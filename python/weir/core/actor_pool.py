@@ -1,0 +1,132 @@
+"""ActorPool: work handed to whichever actor is free."""
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from weir.core import api
+
+
+class ActorPool:
+    """Spreads calls over actors.
+
+    >>> import weir
+    >>> @weir.remote
+    ... class Doubler:
+    ...     def double(self, x): return 2 * x
+    >>> pool = ActorPool([Doubler.remote(), Doubler.remote()])
+    >>> list(pool.map(lambda actor, value: actor.double.remote(value), [1, 2, 3]))
+    [2, 4, 6]
+    """
+
+    def __init__(self, actors: Iterable[Any]) -> None:
+        self._idle = list(actors)
+        self._busy: dict[Any, tuple[int, Any]] = {}  # what was started → its number, its actor
+        self._by_number: dict[int, Any] = {}
+        self._next_number = 0
+        self._next_taken = 0
+        self._waiting: deque[tuple[Callable[[Any, Any], Any], Any]] = deque()
+
+    def submit(self, fn: Callable[[Any, Any], Any], value: Any) -> None:
+        """Starts fn(actor, value) on a free actor, or when one is."""
+        if not self._idle:
+            self._waiting.append((fn, value))
+            return
+        actor = self._idle.pop()
+        future = fn(actor, value)
+        self._busy[_key(future)] = (self._next_number, actor)
+        self._by_number[self._next_number] = future
+        self._next_number += 1
+
+    def map(self, fn: Callable[[Any, Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """The results in order."""
+        self._discard()
+        for value in values:
+            self.submit(fn, value)
+
+        def results() -> Iterator[Any]:
+            while self.has_next():
+                yield self.get_next()
+
+        return results()
+
+    def map_unordered(self, fn: Callable[[Any, Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+        """The results as they come."""
+        self._discard()
+        for value in values:
+            self.submit(fn, value)
+
+        def results() -> Iterator[Any]:
+            while self.has_next():
+                yield self.get_next_unordered()
+
+        return results()
+
+    def _discard(self) -> None:
+        while self.has_next():
+            try:
+                self.get_next_unordered(timeout=0)
+            except TimeoutError:
+                continue
+
+    def has_next(self) -> bool:
+        """Whether there are results to be taken."""
+        return bool(self._busy)
+
+    def has_free(self) -> bool:
+        """Whether an actor has nothing to do."""
+        return bool(self._idle) and not self._waiting
+
+    def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
+        """The next result in order. StopIteration: there is none; TimeoutError: not yet."""
+        if not self.has_next():
+            raise StopIteration("No more results to get")
+        if self._next_taken >= self._next_number:
+            raise ValueError("It is not allowed to call get_next() after get_next_unordered().")
+        future = self._by_number[self._next_taken]
+        if timeout is not None and not api.wait([future], timeout=timeout)[0] and not ignore_if_timedout:
+            raise TimeoutError("Timed out waiting for result")
+        del self._by_number[self._next_taken]
+        self._next_taken += 1
+        self._free(future)
+        return api.get(future)
+
+    def get_next_unordered(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
+        """Any result. StopIteration: there is none; TimeoutError: not yet."""
+        if not self.has_next():
+            raise StopIteration("No more results to get")
+        ready, _ = api.wait(list(self._by_number.values()), num_returns=1, timeout=timeout)
+        if not ready:
+            if ignore_if_timedout:
+                return None
+            raise TimeoutError("Timed out waiting for result")
+        future = ready[0]
+        number = self._busy[_key(future)][0]
+        self._free(future)
+        del self._by_number[number]
+        self._next_taken = max(self._next_taken, number + 1)
+        return api.get(future)
+
+    def _free(self, future: Any) -> None:
+        _, actor = self._busy.pop(_key(future))
+        self._return_actor(actor)
+
+    def _return_actor(self, actor: Any) -> None:
+        self._idle.append(actor)
+        if self._waiting:
+            self.submit(*self._waiting.popleft())
+
+    def pop_idle(self) -> Any:
+        """Takes a free actor out of the pool; None: there is none."""
+        return self._idle.pop() if self.has_free() else None
+
+    def push(self, actor: Any) -> None:
+        """Adds an actor."""
+        if actor in self._idle or any(actor == busy for _, busy in self._busy.values()):
+            raise ValueError("Actor already belongs to current ActorPool")
+        self._return_actor(actor)
+
+
+def _key(future: Any) -> Any:
+    return tuple(future) if isinstance(future, list) else future

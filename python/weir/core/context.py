@@ -1,0 +1,233 @@
+"""Where this code runs: in which task and actor, with which resources."""
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from weir.core import runtime
+
+WORKER_ID = os.urandom(28)
+JOB_ID = (1).to_bytes(4, "little")
+
+
+class Current:
+    """What runs in a worker's thread."""
+
+    __slots__ = ("task", "actor", "name", "resources", "worker")
+
+    def __init__(self, task: bytes, actor: bytes | None, name: str, resources: dict[str, float], worker: Any) -> None:
+        self.task = task
+        self.actor = actor
+        self.name = name
+        self.resources = resources
+        self.worker = worker
+
+
+class RuntimeContext:
+    """See get_runtime_context.
+
+    >>> import weir
+    >>> context = weir.get_runtime_context()
+    >>> context.get_actor_id() is None, len(context.get_node_id()), context.get_assigned_resources()
+    (True, 56, {})
+    """
+
+    def _current(self) -> Current | None:
+        found: Current | None = runtime.current.get()
+        return found
+
+    def _hello(self) -> dict[str, Any]:
+        worker = runtime.worker
+        hello: dict[str, Any] = worker.hello if worker is not None else {}
+        return hello
+
+    def get(self) -> dict[str, Any]:
+        """All of it at once."""
+        found: dict[str, Any] = {"job_id": self.get_job_id(), "node_id": self.get_node_id(), "namespace": self.namespace}
+        if runtime.worker is not None:
+            if self.get_task_id():
+                found["task_id"] = self.get_task_id()
+            if self.get_actor_id():
+                found["actor_id"] = self.get_actor_id()
+        return found
+
+    @property
+    def worker(self) -> Any:
+        """Who runs this."""
+        return runtime.worker
+
+    @property
+    def job_id(self) -> str:
+        """The same as get_job_id()."""
+        return self.get_job_id()
+
+    def get_job_id(self) -> str:
+        """Of the program: one session has one."""
+        return JOB_ID.hex()
+
+    @property
+    def node_id(self) -> str:
+        """The same as get_node_id()."""
+        return self.get_node_id()
+
+    def get_node_id(self) -> str:
+        """Of this machine."""
+        from weir.ray_api import node_id
+
+        return node_id()
+
+    def get_worker_id(self) -> str:
+        """Of this process."""
+        return (WORKER_ID[:24] + os.getpid().to_bytes(4, "big")).hex()
+
+    @property
+    def task_id(self) -> Any:
+        """The same as get_task_id(), as a TaskID."""
+        from weir.core.objects import TaskID
+
+        current = self._current()
+        return TaskID(current.task) if current is not None else None
+
+    def get_task_id(self) -> str | None:
+        """Of the task that this is; None in the driver."""
+        current = self._current()
+        return current.task.hex() if current is not None else None
+
+    def get_task_name(self) -> str | None:
+        """Its name."""
+        current = self._current()
+        return current.name if current is not None else None
+
+    def get_task_function_name(self) -> str | None:
+        """Its function's name."""
+        return self.get_task_name()
+
+    @property
+    def actor_id(self) -> Any:
+        """The same as get_actor_id(), as an ActorID."""
+        from weir.core.objects import ActorID
+
+        found = self.get_actor_id()
+        return ActorID(bytes.fromhex(found)) if found else None
+
+    def get_actor_id(self) -> str | None:
+        """Of the actor that this is; None elsewhere."""
+        worker = runtime.worker
+        return worker.actor_id.hex() if worker is not None and worker.actor_id else None
+
+    def get_actor_name(self) -> str | None:
+        """Its name: None outside of actors, "" for one without."""
+        if self.get_actor_id() is None:
+            return None
+        return str(runtime.worker.about.get("name") or "")
+
+    @property
+    def namespace(self) -> str:
+        """Where named actors are looked up."""
+        hello = self._hello()
+        if hello:
+            return str(hello["namespace"])
+        existing = runtime.get()
+        return str(existing.actors.namespace) if existing.is_driver else ""  # type: ignore[attr-defined]
+
+    @property
+    def was_current_actor_reconstructed(self) -> bool:
+        """Whether this actor's process is not its first."""
+        if self.get_actor_id() is None:
+            raise RuntimeError("was_current_actor_reconstructed is of actors: this is none")
+        return bool(runtime.worker.restarts)
+
+    @property
+    def current_actor(self) -> Any:
+        """A handle of the actor that this is."""
+        from weir.core.handles import handle_of
+
+        worker = runtime.worker
+        if worker is None or not worker.actor_id:
+            raise RuntimeError("This method is only available in an actor.")
+        return handle_of(worker.actor_id, worker.about)
+
+    def get_assigned_resources(self) -> dict[str, float]:
+        """What the task or actor was given; {} in the driver."""
+        current = self._current()
+        return {name: amount for name, amount in current.resources.items() if amount} if current is not None else {}
+
+    def get_accelerator_ids(self) -> dict[str, list[str]]:
+        """The numbers of the GPUs it was given."""
+        return {"GPU": [str(gpu) for gpu in self._hello().get("gpus", ())]}
+
+    get_resource_ids = get_accelerator_ids
+
+    def get_placement_group_id(self) -> str | None:
+        """weir does not tell tasks which placement group they are in: None."""
+        return None
+
+    @property
+    def should_capture_child_tasks_in_placement_group(self) -> bool:
+        """Tasks are in a placement group only where they say so: False."""
+        return False
+
+    def get_runtime_env_string(self) -> str:
+        """The runtime_env, as JSON."""
+        import json
+
+        return json.dumps(self.runtime_env)
+
+    @property
+    def runtime_env(self) -> dict[str, Any]:
+        """What was asked for by runtime_env=."""
+        hello = self._hello()
+        if hello:
+            return dict(hello["runtime_env"])
+        state = getattr(runtime.existing(), "state", None)
+        return dict(getattr(state, "runtime_env", None) or {})
+
+    @property
+    def gcs_address(self) -> str:
+        """There is no such service: the address of the session's socket."""
+        return runtime.get().address.rpartition("#")[0]
+
+    def get_session_name(self) -> str:
+        """Of the session."""
+        return f"session_{self._hello().get('session') or getattr(runtime.get(), 'session', '')}"
+
+    def get_temp_dir(self) -> str:
+        """Where the session's sockets are."""
+        return os.path.dirname(self.gcs_address)
+
+    def get_node_labels(self) -> dict[str, str]:
+        """Of this machine."""
+        return {"ray.io/node-id": self.get_node_id()}
+
+    def is_canceled(self) -> bool:
+        """Whether the task that this is was cancelled."""
+        worker, current = runtime.worker, self._current()
+        return worker is not None and current is not None and current.task in worker.cancelled
+
+
+_context = RuntimeContext()
+
+
+def get_runtime_context() -> RuntimeContext:
+    """Where this code runs: ids of task, actor and node, resources, the handle of this actor.
+
+    >>> import weir
+    >>> @weir.remote
+    ... def f():
+    ...     return weir.get_runtime_context().get_assigned_resources()
+    >>> weir.get(f.remote())
+    {'CPU': 1.0}
+    """
+    return _context
+
+
+def get_gpu_ids() -> list[Any]:
+    """The GPUs that this task or actor was given, as CUDA_VISIBLE_DEVICES numbers them; [] in the driver.
+
+    >>> import weir
+    >>> weir.get_gpu_ids()
+    []
+    """
+    worker = runtime.worker
+    found = worker.hello["gpus"] if worker is not None else ()
+    return [int(gpu) if str(gpu).isdecimal() else gpu for gpu in found]

@@ -1,0 +1,269 @@
+"""A worker process of the node's: forked from the zygote, with a socket, a lifeline, and pipes for what it prints.
+
+    WorkerProcess(node, env) ─▶ run(task) ─▶ DONE ─▶ run(…) … ─▶ leave() ─▶ on_closed
+
+Nobody waits for it to exist: what it is told lies in its socket until it reads it. The lifeline is a pipe whose other end only the
+driver has; when that closes, the kernel kills the process.
+"""
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from weir.core import channel
+from weir.core import messages as m
+from weir.core.peers import Peer, close_all
+from weir.core.tasks import Task
+
+if TYPE_CHECKING:
+    from weir.core.actors import Actor
+    from weir.core.node import Node
+
+CANCEL_SIGNAL = signal.SIGRTMIN + 5  # not SIGINT: that comes from the terminal, for everybody
+LINE_MAX = 1 << 16
+
+
+class WorkerProcess(Peer):
+    """See the top."""
+
+    def __init__(self, node: Node, env: str, runtime_env: dict[str, Any] | None, threads: int, gpus: Sequence[str]) -> None:
+        from weir import _run
+
+        mine, theirs = channel.pair()
+        super().__init__(node, mine)
+        self.env = env
+        self.pid = 0
+        self.label = ""
+        self.known: set[bytes] = set()       # functions that it has
+        self.stale: list[bytes] = []         # of them, those that it may forget
+        self.calls: dict[bytes, int] = {}
+        self.tasks: dict[bytes, Task] = {}   # that it has been given, and not finished
+        self.actor: Actor | None = None
+        self.blocked = 0
+        self.is_leaving = False
+        self.gpus = tuple(gpus)
+        pipes = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
+        lifeline, out, err = pipes
+        self.lifeline = lifeline[1]
+        self.outputs = {out[0]: bytearray(), err[0]: bytearray()}
+        self.stderr = err[0]
+        self.zygote = _run._zygote(node.state)
+        try:
+            self.ticket = self.zygote.launch(theirs.fileno(), lifeline[0], out[1], err[1])
+        finally:
+            theirs.close_quietly()
+            close_all([lifeline[0], out[1], err[1]])
+        for fd in self.outputs:
+            os.set_blocking(fd, False)
+            node.watch_pipe(fd, lambda fd=fd: self.show(fd))  # type: ignore[misc]
+        self.post((m.HELLO, self._hello(runtime_env, threads, gpus)))
+
+    def _hello(self, runtime_env: dict[str, Any] | None, threads: int, gpus: Sequence[str]) -> dict[str, Any]:
+        from weir import _call
+
+        state = self.node.state
+        # Resources that a function in this process may use for Datasets of its own.
+        share = max(1, int(state.num_cpus))
+        env = dict(getattr(state, "runtime_env", None) or {})
+        for name, value in (runtime_env or {}).items():
+            env[name] = {**env.get(name, {}), **value} if name == "env_vars" else value
+        world = _call.world(SimpleNamespace(runtime_env=env, num_cpus=threads, num_gpus=0), state)  # type: ignore[arg-type]
+        if gpus:
+            world["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+        return {"world": world, "address": self.node.address,
+                "namespace": self.node.actors.namespace, "gpus": tuple(gpus), "session": self.node.session,
+                "memory": max(256 << 20, int(state.native.memory()["limit"]) // (share + 1)), "cpus": threads,
+                "runtime_env": env}
+
+    # ---- what it prints ----
+
+    def show(self, fd: int) -> None:
+        """Whole lines go to this process's streams, labelled. Without the lock."""
+        held = self.outputs.get(fd)
+        if held is None:
+            return
+        try:
+            data = os.read(fd, 1 << 16)
+        except OSError:
+            data = b""
+        held += data
+        if not data:
+            self.node.unwatch(fd)
+            if held:
+                held += b"\n"
+        end = held.rfind(b"\n") + 1
+        if end == 0 and len(held) > LINE_MAX:
+            end = len(held)
+        if end:
+            lines = bytes(held[:end]).decode("utf-8", "replace").splitlines()
+            del held[:end]
+            self._print(lines, sys.stderr if fd == self.stderr else sys.stdout)
+
+    def _print(self, lines: list[str], stream: Any) -> None:
+        if not getattr(self.node.state, "log_to_driver", True):
+            return
+        if not self.pid and self.node.lock.acquire(False):  # its greeting, which came before
+            try:
+                self.on_event(select.EPOLLIN)
+            finally:
+                self.node.lock.release()
+        label = f"({self.label} pid={self.pid}) "
+        try:
+            stream.write("".join(f"{label}{line}\n" for line in lines))
+            stream.flush()
+        except Exception:  # closed, or replaced by something that cannot: there is nowhere else to say so
+            return
+
+    # ---- its work ----
+
+    def give(self, task: Task, name: str) -> None:
+        """Sends a task with all that it needs."""
+        node = self.node
+        entries = node.store.entries
+        self.tasks[task.id] = task
+        task.worker = self
+        task.is_sent = True
+        self.label = name
+        fds: list[int] = []
+        function: tuple[Any, ...] | None = None
+        if task.function and task.function not in self.known:
+            entry = entries[task.function]
+            function = tuple(entry.payload or ())
+            if entry.fd >= 0:
+                fds.append(entry.fd)
+            self.known.add(task.function)
+        if task.args_fd >= 0:
+            fds.append(task.args_fd)
+        needs: list[Any] = []
+        for id in task.needs:
+            entry = entries[id]
+            needs.append((id, tuple(entry.payload or ())))
+            if entry.fd >= 0:
+                fds.append(entry.fd)
+        stale, self.stale = self.stale, []
+        options = task.options
+        self.post((m.TASK, task.id, task.kind, task.function, function, task.name, tuple(task.args or ()), needs, task.returns,
+                   task.method, (options.resources, options.backpressure, task.retries > 0 or task.retries < 0,
+                                 options.actor if task.kind == 1 else None, options.max_concurrency, task.actor, task.seen), stale), fds)
+
+    def on_message(self, message: tuple[Any, ...], fds: list[int]) -> None:
+        """What only workers say, and the rest."""
+        kind = message[0]
+        if kind == m.DONE:
+            _, id, payloads, how = message
+            payloads = [self.arrived(payload) for payload in payloads]
+            task = self.tasks.pop(id, None)
+            rest = iter(fds)
+            values = [(payload, next(rest) if payload.size else -1) for payload in payloads]
+            if task is None:
+                for payload, fd in values:
+                    self.node.store.release(payload.size)
+                    close_all([fd] if fd >= 0 else [])
+                return
+            self.node.scheduler.done(self, task, values, how)
+        elif kind == m.YIELD:
+            _, id, index, payload = message
+            task = self.tasks.get(id)
+            payload = self.arrived(payload)
+            fd = fds[0] if fds else -1
+            if task is not None:
+                self.node.streams.item(task, index, payload, fd)
+            else:
+                self.node.store.release(payload.size)
+                close_all(fds)
+        elif kind == m.HELLO:
+            self.pid = message[1]
+        else:
+            super().on_message(message, fds)
+
+    def blocks(self) -> None:
+        """What it holds is free for others meanwhile: those may be the ones it waits for."""
+        self.blocked += 1
+        if self.blocked == 1:
+            for taken in self._takens():
+                taken.pool.lend(taken)
+
+    def goes_on(self) -> None:
+        """Takes it back."""
+        self.blocked -= 1
+        if self.blocked == 0:
+            for taken in self._takens():
+                taken.pool.reclaim(taken)
+
+    def _takens(self) -> list[Any]:
+        found = [task.took for task in self.tasks.values() if task.took is not None]
+        if self.actor is not None and self.actor.took is not None and self.actor.took not in found:
+            found.append(self.actor.took)
+        return found
+
+    # ---- its end ----
+
+    def interrupt(self) -> None:
+        """Interrupts what it runs: there is one task, and the driver has not heard of its end."""
+        if self.pid and not self.is_gone:
+            try:
+                os.kill(self.pid, CANCEL_SIGNAL)
+            except ProcessLookupError:
+                return
+
+    def leave(self) -> None:
+        """No more work: it ends when it has done what it was given."""
+        self.is_leaving = True
+        self.post((m.EXIT,))
+
+    def kill(self) -> None:
+        """At once. on_closed comes by itself."""
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            self.lifeline = -1
+        try:
+            self.zygote.kill(self.ticket)
+        except ValueError:  # the zygote is closed, its workers with it
+            return
+
+    def on_closed(self) -> None:
+        """The process is gone, or as good as."""
+        if self.is_gone:
+            return
+        self.kill()
+        try:
+            status = self.zygote.status(self.ticket)
+        except ValueError:
+            status = -1
+        self.end()
+        self.node.scheduler.died(self, status)
+
+    def end(self) -> None:
+        """Lets go of everything."""
+        if self.is_gone:
+            return
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            self.lifeline = -1
+        for fd in list(self.outputs):
+            while fd in self.node.pipes:  # what it had printed
+                self.show(fd)
+            os.close(fd)
+        self.outputs.clear()
+        super().end()
+
+
+def how_it_ended(status: int) -> str:
+    """A wait status in words.
+
+    >>> how_it_ended(9), how_it_ended(256), how_it_ended(-1)
+    ('was killed by SIGKILL (by somebody, or because the machine had no more memory)', 'exited with 1', 'died')
+    """
+    if status < 0:
+        return "died"
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        name = signal.Signals(number).name if number in signal.valid_signals() else str(number)
+        more = " (by somebody, or because the machine had no more memory)" if number == signal.SIGKILL else ""
+        return f"was killed by {name}{more}"
+    return f"exited with {os.WEXITSTATUS(status)}"

@@ -1,0 +1,489 @@
+"""A process that runs tasks, or keeps an actor: forked from the zygote, it takes its world from the node's greeting.
+
+    main() ─▶ HELLO ─▶ for each TASK: arguments ─▶ the user's function ─▶ values ─▶ DONE (a generator: YIELD … DONE)
+
+Plain functions and actors run in the main thread, which is where signals are. Calls of an actor with max_concurrency run in threads of
+their own, those of an async one in an event loop's thread; then the main thread only reads.
+"""
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from weir.core import errors, ids, objects, runtime
+from weir.core import messages as m
+from weir.core.client import Client
+from weir.core.channel import Connection
+from weir.core.context import Current
+from weir.core.payload import Dumped, Map, Payload, dump, load, open_map
+from weir.core.processes import CANCEL_SIGNAL
+from weir.core.tasks import CREATE, DYNAMIC, FUNCTION, METHOD, STREAMING, Place
+
+SOCKET, LIFELINE = 3, 4
+F_SETSIG = 10
+
+
+class Cancelled(KeyboardInterrupt):
+    """The task that runs was cancelled."""
+
+
+class Leaving(BaseException):
+    """exit_actor() was called. Not an Exception: a function's `except Exception` is not to stop it."""
+
+
+class Call:
+    """A task as the worker has it."""
+
+    __slots__ = ("id", "kind", "function", "name", "args", "needs", "returns", "method", "resources", "backpressure", "may_retry",
+                 "about", "max_concurrency", "actor", "tries", "taken")
+
+    def __init__(self, message: tuple[Any, ...], args: tuple[Payload, Map | None], needs: list[Any]) -> None:
+        _, self.id, self.kind, self.function, _, self.name, _, _, self.returns, self.method, rest, _ = message
+        (self.resources, self.backpressure, self.may_retry, self.about, self.max_concurrency, self.actor, self.tries) = rest
+        self.args = args
+        self.needs = needs
+        self.taken = 0
+
+
+class Worker:
+    """The process."""
+
+    def __init__(self, client: Client, hello: dict[str, Any]) -> None:
+        self.client = client
+        self.hello = hello
+        self.functions: dict[bytes, Any] = {}
+        self.instance: Any = None
+        self.about: dict[str, Any] = {}
+        self.actor_id = b""
+        self.class_name = ""
+        self.restarts = 0
+        self.resources: dict[str, float] = {}
+        self.running: bytes | None = None      # in the main thread
+        self.cancelled: set[bytes] = set()
+        self.going: dict[bytes, Call] = {}
+        self.async_tasks: dict[bytes, Any] = {}
+        self.loop: Any = None
+        self.threads: Any = None
+        self.is_leaving = False
+
+    # ---- the main thread ----
+
+    def run(self) -> None:
+        """Until there is no more work."""
+        while not self.is_leaving:
+            try:
+                message, fds = self.client.next_message()
+            except (RuntimeError, EOFError):  # the session is over
+                return
+            except KeyboardInterrupt:  # cancelled too late
+                continue
+            kind = message[0]
+            if kind == m.TASK:
+                self._begin(message, fds)
+            elif kind == m.CANCEL:
+                self._cancel(message[1])
+            elif kind == m.EXIT:
+                break
+        self._finish()
+
+    def _begin(self, message: tuple[Any, ...], fds: list[int]) -> None:
+        for id in message[11]:
+            self.functions.pop(id, None)
+        rest = iter(fds)
+
+        def mapped(fields: tuple[Any, ...], ref: Any = None) -> tuple[Payload, Map | None]:
+            payload = Payload(*fields)
+            if not payload.size:
+                return payload, None
+            fd = next(rest)
+            try:
+                return payload, open_map(fd, payload.size, ref)
+            finally:
+                os.close(fd)
+
+        if message[4] is not None:
+            self.functions[message[3]] = mapped(message[4])
+        args = mapped(message[6])
+        needs = []
+        for id, fields in message[7]:
+            ref = None
+            if fields[2]:
+                self.client.hold(id)
+                ref = objects.own(id)
+            needs.append(mapped(fields, ref))
+        call = Call(message, args, needs)
+        if call.kind == METHOD and self.loop is not None:
+            self.going[call.id] = call
+            self.loop.call_soon_threadsafe(self._spawn, call)
+        elif call.kind == METHOD and self.threads is not None:
+            self.going[call.id] = call
+            self.threads.submit(self._perform, call)
+        else:
+            self._perform(call)
+
+    def _spawn(self, call: Call) -> None:
+        task = self.loop.create_task(self._perform_async(call))
+        self.async_tasks[call.id] = task
+        task.add_done_callback(lambda _: self.async_tasks.pop(call.id, None))
+
+    def _cancel(self, id: bytes) -> None:
+        self.cancelled.add(id)
+        if self.loop is not None:
+            def cancel() -> None:
+                task = self.async_tasks.get(id)
+                if task is not None:
+                    task.cancel()
+
+            self.loop.call_soon_threadsafe(cancel)
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """The node wants the task of the main thread to end."""
+        if self.running is not None:
+            raise Cancelled
+
+    # ---- one task ----
+
+    def _function(self, id: bytes) -> Any:
+        held = self.functions[id]
+        if type(held) is tuple and len(held) == 2 and type(held[0]) is Payload:
+            held = self.functions[id] = load(*held)
+        return held
+
+    def _arguments(self, call: Call) -> tuple[list[Any], dict[str, Any], Any]:
+        args, kwargs, retried = load(*call.args)
+        if call.needs:
+            values = [load(*need) for need in call.needs]
+            args = [values[arg.index] if type(arg) is Place else arg for arg in args]
+            kwargs = {name: values[arg.index] if type(arg) is Place else arg for name, arg in kwargs.items()}
+        return args, kwargs, retried
+
+    def _label(self, call: Call) -> tuple[str, str]:
+        if call.kind == FUNCTION:
+            return f"{call.name}()", ""
+        method = "__init__" if call.kind == CREATE else call.method
+        about = f"actor_id={self.actor_id.hex()}"
+        return f"{self.class_name}.{method}()", about
+
+    def _enter(self, call: Call) -> None:
+        resources = self.resources if call.kind == METHOD else call.resources
+        runtime.current.set(Current(call.id, self.actor_id or None, call.name, resources, self))
+
+    def _target(self, call: Call) -> Callable[..., Any]:
+        if call.kind == FUNCTION:
+            target: Callable[..., Any] = self._function(call.function)
+            return target
+        if call.kind == CREATE:
+            return self._construct(call)
+        if call.method == "__ray_terminate__":
+            return _leave
+        if call.method == "__ray_ready__":
+            return lambda: True
+        if call.method == "__ray_call__":
+            return lambda function, *args, **kwargs: function(self.instance, *args, **kwargs)
+        found: Callable[..., Any] = getattr(self.instance, call.method)
+        return found
+
+    def _construct(self, call: Call) -> Callable[..., Any]:
+        cls = self._function(call.function)
+        self.actor_id, self.class_name, self.about, self.restarts = call.actor, call.name, call.about or {}, call.tries
+        self.resources = call.resources
+        self._enter(call)
+
+        def construct(*args: Any, **kwargs: Any) -> None:
+            self.instance = cls(*args, **kwargs)
+            if self.about.get("is_async"):
+                self._begin_loop(call.max_concurrency)
+            elif call.max_concurrency > 1:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self.threads = ThreadPoolExecutor(call.max_concurrency, "weir-actor")
+                self.client.has_reader = True
+
+        return construct
+
+    def _perform(self, call: Call) -> None:
+        """Runs it and says what came of it."""
+        label, about = self._label(call)
+        is_main = threading.current_thread() is threading.main_thread()
+        self._enter(call)
+        how = m.OK
+        retried: Any = None
+        try:
+            if call.id in self.cancelled:
+                raise Cancelled
+            if is_main:
+                self.running = call.id
+            args, kwargs, retried = self._arguments(call)
+            target = self._target(call)
+            result = target(*args, **kwargs)
+            del args, kwargs
+            if call.returns == STREAMING:
+                self._stream(call, result)
+                values: list[Dumped] = []
+            else:
+                if inspect.iscoroutine(result):
+                    import asyncio
+
+                    result = asyncio.run(result)
+                values = self._values(call, result)
+            del result
+            if is_main:
+                self.running = None
+            self._done(call, values, how)
+            return
+        except Cancelled:
+            self.running = None
+            payload, how = _cancelled(call), m.CANCELLED
+        except Leaving:
+            self.running = None
+            payload, how = self._left(call), m.LEAVING
+        except BaseException as error:
+            self.running = None
+            label, about = self._label(call)
+            payload = errors.of_task(error, label, about)
+            how = m.FAILED
+            if call.may_retry and retried and isinstance(error, Exception if retried is True else retried):
+                how = m.RETRIABLE
+            if isinstance(error, SystemExit) and call.kind == METHOD:
+                payload, how = self._left(call), m.LEAVING
+        self._fail(call, payload, how)
+
+    def _left(self, call: Call) -> Payload:
+        from weir.exceptions import ActorDiedError
+
+        self.is_leaving = True
+        if self.client.has_reader:
+            self.client.inbox.append(((m.EXIT,), []))
+            self.client.idle.wake()
+        if call.method == "__ray_terminate__":
+            return dump(None, "None").store()[0]
+        return errors.of_system(ActorDiedError(
+            f"The actor died because it has left by exit_actor().\n\tclass_name: {self.class_name}\n\tactor_id: {self.actor_id.hex()}\n"
+            f"\tpid: {os.getpid()}"))
+
+    def _values(self, call: Call, result: Any) -> list[Dumped]:
+        name = call.name if call.kind != METHOD else f"{call.name}.{call.method}"
+        if call.returns == 1 or call.kind == CREATE:
+            return [dump(result, f"what {name} returns")]
+        if call.returns == DYNAMIC:
+            refs = [objects.own(self.client.put(dump(item, f"what {name} yields"))) for item in result]
+            return [dump(objects.DynamicObjectRefGenerator(refs), name)]
+        if call.returns == 0:
+            return []
+        if inspect.isgenerator(result):
+            result = list(result)
+        try:
+            found = list(result)
+        except TypeError:
+            raise TypeError(f"{name} has num_returns={call.returns} and returned one {type(result).__name__}, which cannot be taken apart") from None
+        if len(found) != call.returns:
+            raise ValueError(f"Task returned {len(found)} objects, but num_returns={call.returns}.")
+        return [dump(item, f"what {name} returns") for item in found]
+
+    def _done(self, call: Call, values: list[Dumped], how: int) -> None:
+        _flush()
+        payloads = []
+        fds = []
+        try:
+            for value in values:
+                payload, fd = self.client.stored(value)
+                payloads.append(tuple(payload))
+                if fd >= 0:
+                    fds.append(fd)
+            self._end(call)
+            self.client.send((m.DONE, call.id, payloads, how), fds)
+        finally:
+            for fd in fds:
+                os.close(fd)
+
+    def _fail(self, call: Call, payload: Payload, how: int) -> None:
+        _flush()
+        self._end(call)
+        self.client.send((m.DONE, call.id, [tuple(payload)] * max(1, call.returns), how))
+
+    def _end(self, call: Call) -> None:
+        self.going.pop(call.id, None)
+        self.cancelled.discard(call.id)
+        runtime.current.set(None)
+        call.args = call.needs = None  # type: ignore[assignment]
+
+    # ---- generators ----
+
+    def _stream(self, call: Call, result: Any) -> None:
+        if inspect.isasyncgen(result) or hasattr(result, "__anext__"):
+            import asyncio
+
+            async def drain() -> None:
+                index = 0
+                async for item in result:
+                    index += 1
+                    self._yield(call, index, item)
+
+            asyncio.run(drain())
+            return
+        if not hasattr(result, "__iter__") or isinstance(result, (str, bytes, dict)):
+            raise ValueError(f'{call.name} has num_returns="streaming" and returned {type(result).__name__}, which is no generator')
+        for index, item in enumerate(result, 1):
+            self._yield(call, index, item)
+
+    def _yield(self, call: Call, index: int, item: Any) -> None:
+        payload, fd = self.client.stored(dump(item, f"what {call.name} yields"))
+        _flush()
+        self.client._send_payload((m.YIELD, call.id, index, tuple(payload)), fd)
+        if call.backpressure and index >= call.backpressure:
+            self._await_credit(call, index)
+
+    def _await_credit(self, call: Call, index: int) -> None:
+        """As many items as are allowed lie untaken: the next is made when one of them is taken."""
+        taken = index - call.backpressure + 1
+        while call.taken < taken:
+            found = self.client.call("stream_taken", ids.object_of(call.id, 0), taken)
+            if found < 0:  # nobody has the generator any more
+                return
+            call.taken = found
+            if call.taken < taken:
+                _pause(0.002)
+
+    # ---- async actors ----
+
+    def _begin_loop(self, most: int) -> None:
+        import asyncio
+
+        self.client.has_reader = True
+        started = threading.Event()
+
+        def run() -> None:
+            self.loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self.loop)
+            self.limit = asyncio.Semaphore(most)
+            self.loop.call_soon(started.set)
+            self.loop.run_forever()
+
+        threading.Thread(target=run, name="weir-async", daemon=True).start()
+        started.wait()
+
+    async def _perform_async(self, call: Call) -> None:
+        import asyncio
+
+        async with self.limit:
+            self._enter(call)
+            label, about = self._label(call)
+            how = m.OK
+            retried: Any = None
+            try:
+                if call.id in self.cancelled:
+                    raise asyncio.CancelledError
+                args, kwargs, retried = self._arguments(call)
+                result = self._target(call)(*args, **kwargs)
+                if call.returns == STREAMING:
+                    index = 0
+                    if hasattr(result, "__anext__"):
+                        async for item in result:
+                            index += 1
+                            self._yield(call, index, item)
+                    else:
+                        self._stream(call, result)
+                    values: list[Dumped] = []
+                else:
+                    if inspect.isawaitable(result):
+                        result = await result
+                    values = self._values(call, result)
+                self._done(call, values, how)
+                return
+            except asyncio.CancelledError:
+                payload, how = _cancelled(call), m.CANCELLED
+            except Leaving:
+                payload, how = self._left(call), m.LEAVING
+            except BaseException as error:
+                payload, how = errors.of_task(error, label, about), m.FAILED
+                if call.may_retry and retried and isinstance(error, Exception if retried is True else retried):
+                    how = m.RETRIABLE
+                if isinstance(error, SystemExit):
+                    payload, how = self._left(call), m.LEAVING
+            self._fail(call, payload, how)
+
+    # ---- the end ----
+
+    def _finish(self) -> None:
+        if self.threads is not None:
+            self.threads.shutdown(wait=True)
+        if self.loop is not None:
+            import asyncio
+
+            async def rest() -> None:
+                going = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+                await asyncio.gather(*going, return_exceptions=True)
+
+            asyncio.run_coroutine_threadsafe(rest(), self.loop).result()
+        instance, self.instance = self.instance, None
+        del instance  # its __del__ runs before the process ends
+        _flush()
+        self.client.close()
+
+
+def _leave() -> None:
+    raise Leaving
+
+
+def _cancelled(call: Call) -> Payload:
+    from weir.exceptions import TaskCancelledError
+
+    return errors.of_system(TaskCancelledError(f"Task: {call.id.hex()} was cancelled: {call.name}()"))
+
+
+def _pause(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed, or replaced by something that cannot: what it held is the user's affair
+            continue
+
+
+def _die_with_driver() -> None:
+    import fcntl
+    import select
+    import signal
+
+    flags = fcntl.fcntl(LIFELINE, fcntl.F_GETFL)
+    fcntl.fcntl(LIFELINE, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(LIFELINE, F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(LIFELINE, fcntl.F_SETFL, flags | os.O_ASYNC)
+    gone = select.poll()
+    gone.register(LIFELINE, 0)
+    if gone.poll(0):  # gone before that was set
+        os._exit(1)
+
+
+def main() -> None:
+    """The life of the process."""
+    import _socket
+    import signal
+
+    from weir import _session, _worker
+
+    _die_with_driver()
+    connection = Connection(_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, SOCKET))
+    greeting, _ = connection.recv()
+    hello: dict[str, Any] = pickle.loads(greeting)[1]
+    client = Client(connection, hello["address"])
+    client.send((m.HELLO, os.getpid()))
+    runtime.use(client, hello["address"])
+    _worker.adopt(hello["world"])
+    # A Dataset that runs in a task has a session of its own, with a share of what there is.
+    _session.set_share(memory_limit=hello["memory"], num_cpus=hello["cpus"])
+    worker = Worker(client, hello)
+    runtime.worker = worker
+    signal.signal(CANCEL_SIGNAL, worker.on_signal)
+    worker.run()

@@ -1,0 +1,51 @@
+"""weir's objects, tasks and actors do what Ray's do: answers of core_behaviours.py, recorded from Ray 2.60 in core_answers.json."""
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+import core_behaviours as behaviours  # noqa: E402
+
+import weir  # noqa: E402
+import weir.core  # noqa: E402
+import weir.data  # noqa: E402
+import weir.exceptions  # noqa: E402
+from weir import ray_api  # noqa: E402
+
+ANSWERS = json.loads((Path(__file__).parent / "core_answers.json").read_text())
+
+# Where weir differs, and why.
+DIFFERENT = {
+    # Ray interrupts no time.sleep, and its kill may come after the next call.
+    "cancel_a_running_task": ["RayError", "TaskCancelledError"],
+    "killed_actors": [["ActorDiedError", "RayActorError", "RayError"], ["ValueError"]],
+}
+
+
+def as_ray():
+    """weir under the names that the cases use."""
+    names = {name: getattr(weir, name) for name in ("get", "put", "wait", "remote", "kill", "cancel", "method", "get_actor", "get_gpu_ids",
+                                                    "get_runtime_context", "cluster_resources", "available_resources", "ObjectRef")}
+    util = SimpleNamespace(ActorPool=weir.core.ActorPool, placement_group=weir.core.placement_group, scheduling_strategies=weir.core,
+                           remove_placement_group=weir.core.remove_placement_group)
+    return SimpleNamespace(**names, exceptions=weir.exceptions, util=util, data=weir.data, nodes=ray_api.nodes)
+
+
+@pytest.fixture(scope="module")
+def session():
+    weir.shutdown()
+    weir.init(num_cpus=2, num_gpus=2, resources={"thing": 2})
+    yield as_ray()
+    weir.shutdown()
+
+
+def test_every_case_has_an_answer():
+    assert set(ANSWERS) == set(behaviours.CASES)
+
+
+@pytest.mark.parametrize("name", list(behaviours.CASES))
+def test_as_ray(session, name):
+    assert behaviours.run(session, name) == DIFFERENT.get(name, ANSWERS[name])
