@@ -127,7 +127,7 @@ static int fold(struct weir_program *program, struct weir_node *node, struct wei
 		if (node->arguments[i]->kind != WEIR_NODE_CONSTANT)
 			return WEIR_OK;
 	}
-	if (node->type->layout == WEIR_LAYOUT_NESTED)
+	if (node->type->layout == WEIR_LAYOUT_NESTED || node->is_volatile)
 		return WEIR_OK;
 	weir_evaluator_init(&evaluator, program->account);
 	eval.evaluator = &evaluator;
@@ -151,6 +151,7 @@ static void join_arguments(struct weir_node *node)
 		const struct weir_node *argument = node->arguments[i];
 
 		node->may_fail |= argument->may_fail;
+		node->is_volatile |= argument->is_volatile;
 		if (argument->only_column == WEIR_NO_COLUMN)
 			continue;
 		if (node->only_column == WEIR_NO_COLUMN)
@@ -179,6 +180,9 @@ static int finish_call(struct weir_program *program, struct weir_node *node, str
 		return code;
 	WEIR_ASSERT(node->type && node->eval);
 	join_arguments(node);
+	/* Not once for each of a dictionary's values. */
+	if (node->is_volatile)
+		node->only_column = WEIR_MANY_COLUMNS;
 	return fold(program, node, err);
 }
 

@@ -169,7 +169,6 @@ static int kernel_decimal(struct weir_call *call, struct weir_error *err)
 			/* To a whole number of the coarser unit, towards zero. */
 			value = weir_decimal_to_whole(&value, from->scale - scale,
 						      weir_int256_negative(&value) ? 1 : -1);
-			(void)weir_decimal_rescale(&value, from->scale - scale, 0, false, &value);
 		} else if (scale > from->scale && !weir_decimal_rescale(&value, from->scale, scale, false, &value)) {
 			return weir_call_fail(call, row, err, WEIR_E_CAST, "the digits are too many for the type");
 		}

@@ -27,6 +27,16 @@ static void drop_held(struct weir_evaluator *evaluator)
 	evaluator->held.count = 0;
 }
 
+void weir_evaluator_begin(struct weir_evaluator *evaluator, const struct weir_vector *vector)
+{
+	weir_arena_clear(&evaluator->arena);
+	drop_held(evaluator);
+	evaluator->row_begin = evaluator->row_next;
+	evaluator->row_next += vector->selection.count;
+	evaluator->arrived = vector->selection;
+	evaluator->numbers = NULL;
+}
+
 void weir_evaluator_release(struct weir_evaluator *evaluator)
 {
 	drop_held(evaluator);
@@ -333,8 +343,7 @@ int weir_evaluator_eval(struct weir_evaluator *evaluator, struct weir_vector *ve
 				 .arena = &evaluator->arena};
 	int code;
 
-	weir_arena_clear(&evaluator->arena);
-	drop_held(evaluator);
+	weir_evaluator_begin(evaluator, vector);
 	if (root->kind == WEIR_NODE_COLUMN) {
 		code = weir_column_decode(vector, root->column, err);
 		if (!code)

@@ -53,6 +53,9 @@ struct weir_expr *weir_expr_literal(struct weir_account *account, const struct w
 struct weir_expr *weir_expr_call(struct weir_account *account, const char *function, struct weir_expr **arguments,
 				 uint32_t count, struct weir_error *err);
 
+/* Whether a value depends on the row's place: nothing may move past it that changes which rows come to it. */
+bool weir_expr_is_volatile(const struct weir_expr *expr);
+
 /* Types it against the schema's fields; column i of the program is column i of the vectors it will see. */
 int weir_program_new(struct weir_account *account, const struct weir_expr *expr, const struct weir_schema *schema,
 		     struct weir_program **out, struct weir_error *err);
@@ -64,6 +67,9 @@ const struct weir_scalar *weir_program_constant(const struct weir_program *progr
 int weir_evaluator_new(struct weir_account *account, const struct weir_program *program, struct weir_evaluator **out,
 		       struct weir_error *err);
 void weir_evaluator_free(struct weir_evaluator *evaluator);
+/* The next rows are the first ones of a split: what random(), uuid() and row numbers depend on. `place` as in
+ * weir_split_info. Without it rows count from 0 in split 0. */
+void weir_evaluator_split(struct weir_evaluator *evaluator, uint64_t number, const char *place);
 /* The value for the vector's selected rows; borrowed until the evaluator's next call. Decodes the columns it reads, as
  * late as it can. A bare column comes back as it is, in its form. */
 int weir_evaluator_eval(struct weir_evaluator *evaluator, struct weir_vector *vector, struct weir_column *out,

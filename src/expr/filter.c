@@ -103,10 +103,7 @@ int weir_evaluator_filter(struct weir_evaluator *evaluator, struct weir_vector *
 	if (root->type->id != WEIR_BOOL && root->type->id != WEIR_NULL)
 		return weir_error_set(err, WEIR_E_TYPE, "a filter needs a boolean, but %s is %s", root->text,
 				      weir_type_name(root->type, name, sizeof(name)));
-	weir_arena_clear(&evaluator->arena);
-	for (size_t i = 0; i < evaluator->held.count; i++)
-		weir_array_unref(evaluator->held.items[i]);
-	evaluator->held.count = 0;
+	weir_evaluator_begin(evaluator, vector);
 	for (uint32_t i = 0; i < count && vector->selection.count; i++) {
 		struct weir_conjunct *conjunct = &evaluator->conjuncts[i];
 		struct weir_eval eval = {.evaluator = evaluator,

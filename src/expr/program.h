@@ -55,6 +55,7 @@ struct weir_node {
 	bool may_fail;    /* an error may be raised for a row; includes the arguments' */
 	bool needs_rows;  /* the kernel looks only at rows that are selected and not null */
 	bool makes_nulls; /* the kernel may clear bits of call->validity */
+	bool is_volatile; /* depends on the row's place (functions_volatile.c); includes the arguments' */
 	const char *text; /* for messages */
 };
 
@@ -97,7 +98,7 @@ extern const struct weir_function weir_functions_arith[], weir_functions_compare
 	weir_functions_in[], weir_functions_math[], weir_functions_text[], weir_functions_regex[],
 	weir_functions_time[], weir_functions_nested[], weir_functions_cast[], weir_functions_arrow[],
 	weir_functions_letters[], weir_functions_search[], weir_functions_pieces[], weir_functions_lists[],
-	weir_functions_cast_arrow[];
+	weir_functions_cast_arrow[], weir_functions_volatile[];
 
 /* bind.c: for `bind` functions. */
 /* Keeps a type (a new reference, taken over) as long as the program; NULL passes through. */
@@ -231,10 +232,16 @@ struct weir_evaluator {
 	struct weir_node_cache **caches; /* by node number */
 	struct weir_conjunct *conjuncts; /* in the order of evaluation */
 	uint64_t vector_count;
+	/* Where rows come from: the split, and the number in it of the vector's first row and of the next vector's. */
+	uint64_t split_key, split_id, row_begin, row_next;
+	struct weir_selection arrived; /* the vector's, before a filter narrows it */
+	const uint64_t *numbers;       /* of the vector's rows, once somebody asked */
 	uint16_t rows[WEIR_VECTOR_ROWS];
 };
 /* evaluate.c: an evaluator for folding, without a program. */
 void weir_evaluator_init(struct weir_evaluator *evaluator, struct weir_account *account);
 void weir_evaluator_release(struct weir_evaluator *evaluator);
+/* Before each vector: forgets what belongs to the one before. */
+void weir_evaluator_begin(struct weir_evaluator *evaluator, const struct weir_vector *vector);
 
 #endif

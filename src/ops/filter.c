@@ -120,9 +120,11 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 static int filter_below(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 			const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err)
 {
-	(void)node;
+	const struct filter_config *config = node->config;
+
 	(void)input;
-	return weir_expr_clone(predicate, env->account, out, err);
+	*out = NULL;
+	return weir_expr_is_volatile(config->predicate) ? WEIR_OK : weir_expr_clone(predicate, env->account, out, err);
 }
 
 /* ---- running ---- */
@@ -155,6 +157,15 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	return WEIR_OK;
 }
 
+static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
+{
+	struct filter_lane *lane = state;
+
+	(void)err;
+	weir_evaluator_split(lane->evaluator, split->number, split->place);
+	return WEIR_OK;
+}
+
 static int push(void *state, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err)
 {
 	struct filter_lane *lane = state;
@@ -177,6 +188,7 @@ static void lane_free(void *state)
 static const struct weir_step_ops step_ops = {
 	.name = "filter",
 	.lane_new = lane_new,
+	.split_begin = split_begin,
 	.push = push,
 	.lane_free = lane_free,
 	.free = step_free,

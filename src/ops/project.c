@@ -399,8 +399,16 @@ static const struct weir_expr *below_name(void *context, const char *name)
 static int filter_below(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 			const struct weir_expr *predicate, struct weir_expr **out, struct weir_error *err)
 {
+	const struct project_config *config = node->config;
 	struct passing passing = {.node = node, .env = env};
-	int code = weir_expr_substitute(predicate, below_name, &passing, env->account, out, err);
+	int code;
+
+	*out = NULL;
+	for (uint32_t i = 0; i < config->output_count; i++) {
+		if (config->outputs[i].expr && weir_expr_is_volatile(config->outputs[i].expr))
+			return WEIR_OK;
+	}
+	code = weir_expr_substitute(predicate, below_name, &passing, env->account, out, err);
 
 	(void)input;
 	for (uint32_t i = 0; i < passing.count; i++)
@@ -466,6 +474,18 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	return WEIR_OK;
 }
 
+static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
+{
+	struct project_lane *lane = state;
+
+	(void)err;
+	for (uint32_t i = 0; i < lane->step->output_count; i++) {
+		if (lane->evaluators[i])
+			weir_evaluator_split(lane->evaluators[i], split->number, split->place);
+	}
+	return WEIR_OK;
+}
+
 static int push(void *state, struct weir_vector *vector, enum weir_progress *progress, struct weir_error *err)
 {
 	struct project_lane *lane = state;
@@ -492,7 +512,12 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 
 /* One table a verb, so that stats speak of the verb that was written. */
 #define STEP_OPS(verb)                                                                                                 \
-	{.name = (verb), .lane_new = lane_new, .push = push, .lane_free = lane_free, .free = step_free}
+	{.name = (verb),                                                                                               \
+	 .lane_new = lane_new,                                                                                         \
+	 .split_begin = split_begin,                                                                                   \
+	 .push = push,                                                                                                 \
+	 .lane_free = lane_free,                                                                                       \
+	 .free = step_free}
 
 static const struct weir_step_ops select_ops = STEP_OPS("select"), with_ops = STEP_OPS("with"),
 				  rename_ops = STEP_OPS("rename"), drop_ops = STEP_OPS("drop");

@@ -75,6 +75,12 @@ static int sink_conjunct(void *context, const struct weir_expr *conjunct)
 	return code || moved ? code : join(sink->plan, &sink->stays, conjunct, sink->err);
 }
 
+/* What a row is to such a filter depends on the rows that come to it: nothing moves into it, out of it or past it. */
+static bool is_volatile_filter(const struct weir_node *node)
+{
+	return weir_filter_predicate(node) && weir_expr_is_volatile(weir_filter_predicate(node));
+}
+
 /* Two filters in a row become one, so that conjuncts are ordered together. */
 static int merge_filters(struct weir_plan *plan, struct weir_node **link, struct weir_error *err)
 {
@@ -82,7 +88,8 @@ static int merge_filters(struct weir_plan *plan, struct weir_node **link, struct
 	struct weir_expr *all = NULL;
 	int code;
 
-	if (!weir_filter_predicate(node) || !weir_filter_predicate(below))
+	if (!weir_filter_predicate(node) || !weir_filter_predicate(below) || is_volatile_filter(node) ||
+	    is_volatile_filter(below))
 		return WEIR_OK;
 	code = join(plan, &all, weir_filter_predicate(below), err);
 	if (!code)
@@ -106,7 +113,7 @@ static int filters_down(struct weir_plan *plan, struct weir_node **link, struct 
 	int code = merge_filters(plan, link, err);
 
 	node = *link;
-	if (!code && weir_filter_predicate(node)) {
+	if (!code && weir_filter_predicate(node) && !is_volatile_filter(node)) {
 		struct sink_filters sink = {.plan = plan, .node = node, .err = err};
 
 		code = weir_expr_conjuncts(weir_filter_predicate(node), sink_conjunct, &sink);
@@ -131,7 +138,8 @@ static int filters_down(struct weir_plan *plan, struct weir_node **link, struct 
 			code = filters_down(plan, &node->inputs[i], err);
 	}
 	/* Pruning comes last, when the filter has all its conjuncts. */
-	if (!code && weir_filter_predicate(node) && node->inputs[0]->op->rules.absorb_filter)
+	if (!code && weir_filter_predicate(node) && !is_volatile_filter(node) &&
+	    node->inputs[0]->op->rules.absorb_filter)
 		code = node->inputs[0]->op->rules.absorb_filter(&plan->env, node->inputs[0], weir_filter_predicate(node),
 								 err);
 	return code;
