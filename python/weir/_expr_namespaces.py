@@ -2,7 +2,7 @@
 of _expr_functions.py, with the names and parameters of Ray Data's.
 
     >>> from weir.expressions import col
-    >>> print(col("name").str.strip().str.len())
+    >>> print(col("name").str.strip().str.len().describe())
     col('name').str.strip().str.len()
 """
 
@@ -37,7 +37,7 @@ class _StringNamespace(_Namespace):
         """Number of characters.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.len())
+        >>> print(col("s").str.len().describe())
         col('s').str.len()
         """
         return self._call("str.len")
@@ -46,7 +46,7 @@ class _StringNamespace(_Namespace):
         """Number of bytes.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.byte_len())
+        >>> print(col("s").str.byte_len().describe())
         col('s').str.byte_len()
         """
         return self._call("str.byte_len")
@@ -55,7 +55,7 @@ class _StringNamespace(_Namespace):
         """In capitals.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.upper())
+        >>> print(col("s").str.upper().describe())
         col('s').str.upper()
         """
         return self._call("str.upper")
@@ -64,7 +64,7 @@ class _StringNamespace(_Namespace):
         """In small letters.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.lower())
+        >>> print(col("s").str.lower().describe())
         col('s').str.lower()
         """
         return self._call("str.lower")
@@ -73,7 +73,7 @@ class _StringNamespace(_Namespace):
         """First letter a capital, the others small.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.capitalize())
+        >>> print(col("s").str.capitalize().describe())
         col('s').str.capitalize()
         """
         return self._call("str.capitalize")
@@ -82,7 +82,7 @@ class _StringNamespace(_Namespace):
         """Each word's first letter a capital, the others small.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.title())
+        >>> print(col("s").str.title().describe())
         col('s').str.title()
         """
         return self._call("str.title")
@@ -91,7 +91,7 @@ class _StringNamespace(_Namespace):
         """Capitals small, small letters capitals.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.swapcase())
+        >>> print(col("s").str.swapcase().describe())
         col('s').str.swapcase()
         """
         return self._call("str.swapcase")
@@ -100,7 +100,7 @@ class _StringNamespace(_Namespace):
         """Whether there are letters only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_alpha())
+        >>> print(col("s").str.is_alpha().describe())
         col('s').str.is_alpha()
         """
         return self._call("str.is_alpha")
@@ -109,7 +109,7 @@ class _StringNamespace(_Namespace):
         """Whether there are letters and numbers only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_alnum())
+        >>> print(col("s").str.is_alnum().describe())
         col('s').str.is_alnum()
         """
         return self._call("str.is_alnum")
@@ -118,7 +118,7 @@ class _StringNamespace(_Namespace):
         """Whether there are digits only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_digit())
+        >>> print(col("s").str.is_digit().describe())
         col('s').str.is_digit()
         """
         return self._call("str.is_digit")
@@ -127,7 +127,7 @@ class _StringNamespace(_Namespace):
         """Whether there are decimal digits only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_decimal())
+        >>> print(col("s").str.is_decimal().describe())
         col('s').str.is_decimal()
         """
         return self._call("str.is_decimal")
@@ -136,7 +136,7 @@ class _StringNamespace(_Namespace):
         """Whether there are numbers only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_numeric())
+        >>> print(col("s").str.is_numeric().describe())
         col('s').str.is_numeric()
         """
         return self._call("str.is_numeric")
@@ -145,7 +145,7 @@ class _StringNamespace(_Namespace):
         """Whether there are blanks only.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_space())
+        >>> print(col("s").str.is_space().describe())
         col('s').str.is_space()
         """
         return self._call("str.is_space")
@@ -154,7 +154,7 @@ class _StringNamespace(_Namespace):
         """Whether no letter is a capital, and there is one.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_lower())
+        >>> print(col("s").str.is_lower().describe())
         col('s').str.is_lower()
         """
         return self._call("str.is_lower")
@@ -163,7 +163,7 @@ class _StringNamespace(_Namespace):
         """Whether all letters are capitals, and there is one.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_upper())
+        >>> print(col("s").str.is_upper().describe())
         col('s').str.is_upper()
         """
         return self._call("str.is_upper")
@@ -172,7 +172,7 @@ class _StringNamespace(_Namespace):
         """Whether capitals begin the words, and only those.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_title())
+        >>> print(col("s").str.is_title().describe())
         col('s').str.is_title()
         """
         return self._call("str.is_title")
@@ -181,7 +181,7 @@ class _StringNamespace(_Namespace):
         """Whether every character can be printed.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_printable())
+        >>> print(col("s").str.is_printable().describe())
         col('s').str.is_printable()
         """
         return self._call("str.is_printable")
@@ -190,7 +190,7 @@ class _StringNamespace(_Namespace):
         """Whether every character is ASCII.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.is_ascii())
+        >>> print(col("s").str.is_ascii().describe())
         col('s').str.is_ascii()
         """
         return self._call("str.is_ascii")
@@ -199,7 +199,7 @@ class _StringNamespace(_Namespace):
         """Whether it begins with ``pattern``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.starts_with("a"))
+        >>> print(col("s").str.starts_with("a").describe())
         col('s').str.starts_with('a', ignore_case=False)
         """
         return self._call("str.starts_with", pattern=pattern, ignore_case=ignore_case)
@@ -208,7 +208,7 @@ class _StringNamespace(_Namespace):
         """Whether it ends with ``pattern``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.ends_with("a"))
+        >>> print(col("s").str.ends_with("a").describe())
         col('s').str.ends_with('a', ignore_case=False)
         """
         return self._call("str.ends_with", pattern=pattern, ignore_case=ignore_case)
@@ -217,7 +217,7 @@ class _StringNamespace(_Namespace):
         """Whether ``pattern`` is a part of it.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.contains("a"))
+        >>> print(col("s").str.contains("a").describe())
         col('s').str.contains('a', ignore_case=False)
         """
         return self._call("str.contains", pattern=pattern, ignore_case=ignore_case)
@@ -226,7 +226,7 @@ class _StringNamespace(_Namespace):
         """Whether all of it is like ``pattern``, where % is any text and _ any character.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.match("a%"))
+        >>> print(col("s").str.match("a%").describe())
         col('s').str.match('a%', ignore_case=False)
         """
         return self._call("str.match", pattern=pattern, ignore_case=ignore_case)
@@ -235,7 +235,7 @@ class _StringNamespace(_Namespace):
         """The byte where ``pattern`` is first found, -1 when it is not.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.find("a"))
+        >>> print(col("s").str.find("a").describe())
         col('s').str.find('a', ignore_case=False)
         """
         return self._call("str.find", pattern=pattern, ignore_case=ignore_case)
@@ -244,7 +244,7 @@ class _StringNamespace(_Namespace):
         """How often ``pattern`` is found.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.count("a"))
+        >>> print(col("s").str.count("a").describe())
         col('s').str.count('a', ignore_case=False)
         """
         return self._call("str.count", pattern=pattern, ignore_case=ignore_case)
@@ -253,7 +253,7 @@ class _StringNamespace(_Namespace):
         """The byte where the regular expression first matches, -1 when it does not.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.find_regex("a+"))
+        >>> print(col("s").str.find_regex("a+").describe())
         col('s').str.find_regex('a+', ignore_case=False)
         """
         return self._call("str.find_regex", pattern=pattern, ignore_case=ignore_case)
@@ -262,7 +262,7 @@ class _StringNamespace(_Namespace):
         """How often the regular expression matches.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.count_regex("a+"))
+        >>> print(col("s").str.count_regex("a+").describe())
         col('s').str.count_regex('a+', ignore_case=False)
         """
         return self._call("str.count_regex", pattern=pattern, ignore_case=ignore_case)
@@ -271,7 +271,7 @@ class _StringNamespace(_Namespace):
         """Whether the regular expression matches anywhere.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.match_regex("a+"))
+        >>> print(col("s").str.match_regex("a+").describe())
         col('s').str.match_regex('a+', ignore_case=False)
         """
         return self._call("str.match_regex", pattern=pattern, ignore_case=ignore_case)
@@ -280,7 +280,7 @@ class _StringNamespace(_Namespace):
         """The characters from the last to the first.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.reverse())
+        >>> print(col("s").str.reverse().describe())
         col('s').str.reverse()
         """
         return self._call("str.reverse")
@@ -289,7 +289,7 @@ class _StringNamespace(_Namespace):
         """Characters from ``start`` up to ``stop``, counted as Python does.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.slice(1))
+        >>> print(col("s").str.slice(1).describe())
         col('s').str.slice(1, step=1)
         """
         return self._call("str.slice", start=start, stop=stop, step=step)
@@ -298,7 +298,7 @@ class _StringNamespace(_Namespace):
         """With ``replacement`` for ``pattern``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.replace("a", "b"))
+        >>> print(col("s").str.replace("a", "b").describe())
         col('s').str.replace('a', replacement='b')
         """
         return self._call("str.replace", pattern=pattern, replacement=replacement, max_replacements=max_replacements)
@@ -307,7 +307,7 @@ class _StringNamespace(_Namespace):
         """With ``replacement`` for each match; \\\\1 … \\\\9 are groups.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.replace_regex("a+", "b"))
+        >>> print(col("s").str.replace_regex("a+", "b").describe())
         col('s').str.replace_regex('a+', replacement='b')
         """
         return self._call("str.replace_regex", pattern=pattern, replacement=replacement,
@@ -317,7 +317,7 @@ class _StringNamespace(_Namespace):
         """With ``replacement`` for bytes ``start`` up to ``stop``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.replace_slice(0, 1, "x"))
+        >>> print(col("s").str.replace_slice(0, 1, "x").describe())
         col('s').str.replace_slice(0, stop=1, replacement='x')
         """
         return self._call("str.replace_slice", start=start, stop=stop, replacement=replacement)
@@ -326,7 +326,7 @@ class _StringNamespace(_Namespace):
         """The list of parts between ``pattern``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.split(","))
+        >>> print(col("s").str.split(",").describe())
         col('s').str.split(',', reverse=False)
         """
         return self._call("str.split", pattern=pattern, max_splits=max_splits, reverse=reverse)
@@ -335,7 +335,7 @@ class _StringNamespace(_Namespace):
         """The list of parts between matches.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.split_regex(",+"))
+        >>> print(col("s").str.split_regex(",+").describe())
         col('s').str.split_regex(',+', reverse=False)
         """
         return self._call("str.split_regex", pattern=pattern, max_splits=max_splits, reverse=reverse)
@@ -344,7 +344,7 @@ class _StringNamespace(_Namespace):
         """The list of parts between blanks.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.split_whitespace())
+        >>> print(col("s").str.split_whitespace().describe())
         col('s').str.split_whitespace(False)
         """
         return self._call("str.split_whitespace", max_splits=max_splits, reverse=reverse)
@@ -353,7 +353,7 @@ class _StringNamespace(_Namespace):
         """A struct of the regular expression's named groups.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.extract("(?P<n>[0-9])"))
+        >>> print(col("s").str.extract("(?P<n>[0-9])").describe())
         col('s').str.extract('(?P<n>[0-9])')
         """
         return self._call("str.extract", pattern=pattern)
@@ -362,7 +362,7 @@ class _StringNamespace(_Namespace):
         """``n`` times.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.repeat(2))
+        >>> print(col("s").str.repeat(2).describe())
         col('s').str.repeat(2)
         """
         return self._call("str.repeat", n=n)
@@ -371,7 +371,7 @@ class _StringNamespace(_Namespace):
         """With ``padding`` on both sides up to ``width``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.center(5))
+        >>> print(col("s").str.center(5).describe())
         col('s').str.center(5, padding=' ')
         """
         return self._call("str.center", width=width, padding=padding)
@@ -380,7 +380,7 @@ class _StringNamespace(_Namespace):
         """With ``padding`` on the left up to ``width``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.lpad(5))
+        >>> print(col("s").str.lpad(5).describe())
         col('s').str.lpad(5, padding=' ')
         """
         return self._call("str.lpad", width=width, padding=padding)
@@ -389,7 +389,7 @@ class _StringNamespace(_Namespace):
         """With ``padding`` on the right up to ``width``.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.rpad(5))
+        >>> print(col("s").str.rpad(5).describe())
         col('s').str.rpad(5, padding=' ')
         """
         return self._call("str.rpad", width=width, padding=padding)
@@ -398,7 +398,7 @@ class _StringNamespace(_Namespace):
         """Without blanks, or these characters, at both ends.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.strip())
+        >>> print(col("s").str.strip().describe())
         col('s').str.strip()
         """
         return self._call("str.strip", characters=characters)
@@ -407,7 +407,7 @@ class _StringNamespace(_Namespace):
         """Without blanks, or these characters, at the beginning.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.lstrip())
+        >>> print(col("s").str.lstrip().describe())
         col('s').str.lstrip()
         """
         return self._call("str.lstrip", characters=characters)
@@ -416,7 +416,7 @@ class _StringNamespace(_Namespace):
         """Without blanks, or these characters, at the end.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.rstrip())
+        >>> print(col("s").str.rstrip().describe())
         col('s').str.rstrip()
         """
         return self._call("str.rstrip", characters=characters)
@@ -425,7 +425,7 @@ class _StringNamespace(_Namespace):
         """With ``fillchar`` up to ``width``, on the left, on the right or on both sides.
 
         >>> from weir.expressions import col
-        >>> print(col("s").str.pad(5, side="left"))
+        >>> print(col("s").str.pad(5, side="left").describe())
         col('s').str.lpad(5, padding=' ')
         """
         sides = {"left": self.lpad, "right": self.rpad, "both": self.center}
@@ -443,7 +443,7 @@ class _ListNamespace(_Namespace):
         """Number of elements.
 
         >>> from weir.expressions import col
-        >>> print(col("l").list.len())
+        >>> print(col("l").list.len().describe())
         col('l').list.len()
         """
         return self._call("list.len")
@@ -452,7 +452,7 @@ class _ListNamespace(_Namespace):
         """The element at ``index``, from the end when negative; an error where there is none.
 
         >>> from weir.expressions import col
-        >>> print(col("l").list.get(0))
+        >>> print(col("l").list.get(0).describe())
         col('l').list.get(0)
         """
         return self._call("list.get", index=index)
@@ -461,7 +461,7 @@ class _ListNamespace(_Namespace):
         """Elements from ``start`` up to ``stop``.
 
         >>> from weir.expressions import col
-        >>> print(col("l").list.slice(1, 3))
+        >>> print(col("l").list.slice(1, 3).describe())
         col('l').list.slice(1, stop=3, step=1)
         """
         return self._call("list.slice", start=start or 0, stop=stop, step=1 if step is None else step)
@@ -474,7 +474,7 @@ class _ListNamespace(_Namespace):
         """Each list sorted.
 
         >>> from weir.expressions import col
-        >>> print(col("l").list.sort())
+        >>> print(col("l").list.sort().describe())
         col('l').list.sort('ascending', null_placement='at_end')
         """
         if order not in ("ascending", "descending"):
@@ -487,7 +487,7 @@ class _ListNamespace(_Namespace):
         """Lists of lists as lists of what these hold.
 
         >>> from weir.expressions import col
-        >>> print(col("l").list.flatten())
+        >>> print(col("l").list.flatten().describe())
         col('l').list.flatten()
         """
         return self._call("list.flatten")
@@ -509,7 +509,7 @@ class _StructNamespace(_Namespace):
         """The field of this name.
 
         >>> from weir.expressions import col
-        >>> print(col("s").struct.field("age"))
+        >>> print(col("s").struct.field("age").describe())
         col('s').struct.field('age')
         """
         return self._call("struct.field", name=field_name)
@@ -518,7 +518,7 @@ class _StructNamespace(_Namespace):
         """The field at this place.
 
         >>> from weir.expressions import col
-        >>> print(col("s").struct.field_by_index(0))
+        >>> print(col("s").struct.field_by_index(0).describe())
         col('s').struct.field_by_index(0)
         """
         return self._call("struct.field_by_index", index=index)
@@ -540,7 +540,7 @@ class _MapNamespace(_Namespace):
         """The list of keys.
 
         >>> from weir.expressions import col
-        >>> print(col("m").map.keys())
+        >>> print(col("m").map.keys().describe())
         col('m').map.keys()
         """
         return self._call("map.keys")
@@ -549,7 +549,7 @@ class _MapNamespace(_Namespace):
         """The list of values.
 
         >>> from weir.expressions import col
-        >>> print(col("m").map.values())
+        >>> print(col("m").map.values().describe())
         col('m').map.values()
         """
         return self._call("map.values")
@@ -564,7 +564,7 @@ class _ArrayNamespace(_Namespace):
         """Arrays (tensors, lists of a fixed size) as lists.
 
         >>> from weir.expressions import col
-        >>> print(col("a").arr.to_list())
+        >>> print(col("a").arr.to_list().describe())
         col('a').arr.to_list()
         """
         return self._call("arr.to_list")
@@ -579,7 +579,7 @@ class _DatetimeNamespace(_Namespace):
         """The year.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.year())
+        >>> print(col("t").dt.year().describe())
         col('t').dt.year()
         """
         return self._call("dt.year")
@@ -588,7 +588,7 @@ class _DatetimeNamespace(_Namespace):
         """The month, 1 to 12.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.month())
+        >>> print(col("t").dt.month().describe())
         col('t').dt.month()
         """
         return self._call("dt.month")
@@ -597,7 +597,7 @@ class _DatetimeNamespace(_Namespace):
         """The day of the month.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.day())
+        >>> print(col("t").dt.day().describe())
         col('t').dt.day()
         """
         return self._call("dt.day")
@@ -606,7 +606,7 @@ class _DatetimeNamespace(_Namespace):
         """The hour.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.hour())
+        >>> print(col("t").dt.hour().describe())
         col('t').dt.hour()
         """
         return self._call("dt.hour")
@@ -615,7 +615,7 @@ class _DatetimeNamespace(_Namespace):
         """The minute.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.minute())
+        >>> print(col("t").dt.minute().describe())
         col('t').dt.minute()
         """
         return self._call("dt.minute")
@@ -624,7 +624,7 @@ class _DatetimeNamespace(_Namespace):
         """The second.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.second())
+        >>> print(col("t").dt.second().describe())
         col('t').dt.second()
         """
         return self._call("dt.second")
@@ -633,7 +633,7 @@ class _DatetimeNamespace(_Namespace):
         """As text, by a pattern of strftime; seconds with the fraction that the type has. Names of zones (%Z) run in workers.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.strftime("%Y"))
+        >>> print(col("t").dt.strftime("%Y").describe())
         col('t').dt.strftime('%Y')
         """
         return self._call("dt.strftime", format=fmt)
@@ -642,7 +642,7 @@ class _DatetimeNamespace(_Namespace):
         """The next beginning of a unit such as ``day``.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.ceil("day"))
+        >>> print(col("t").dt.ceil("day").describe())
         col('t').dt.ceil('day')
         """
         return self._call("dt.ceil", unit=unit)
@@ -651,7 +651,7 @@ class _DatetimeNamespace(_Namespace):
         """The beginning of the unit, such as ``day``.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.floor("day"))
+        >>> print(col("t").dt.floor("day").describe())
         col('t').dt.floor('day')
         """
         return self._call("dt.floor", unit=unit)
@@ -660,7 +660,7 @@ class _DatetimeNamespace(_Namespace):
         """The nearest beginning of a unit such as ``day``.
 
         >>> from weir.expressions import col
-        >>> print(col("t").dt.round("day"))
+        >>> print(col("t").dt.round("day").describe())
         col('t').dt.round('day')
         """
         return self._call("dt.round", unit=unit)

@@ -20,7 +20,7 @@ _OPERATORS: dict[type[ast.operator], Operation] = {
 def parse_filter(text: str) -> Expr:
     """The expression that a text means; ValueError where it means none.
 
-    >>> print(parse_filter("age > 30 and name in ['a', 'b']"))
+    >>> print(parse_filter("age > 30 and name in ['a', 'b']").describe())
     (col('age') > 30) & (col('name') in ['a', 'b'])
     """
     try:

@@ -69,7 +69,7 @@ def from_pyarrow(expression: Any) -> Expr:
     """The same expression as weir's; ValueError when it has something that weir has not.
 
     >>> import pyarrow.compute as pc
-    >>> print(from_pyarrow((pc.field("a") > 3) & pc.field("b").isin(["x", "y"])))
+    >>> print((from_pyarrow((pc.field("a") > 3) & pc.field("b").isin(["x", "y"]))).describe())
     (col('a') > 3) & (col('b') in ['x', 'y'])
     """
     import pyarrow

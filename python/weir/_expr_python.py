@@ -6,8 +6,9 @@ over pyarrow tables. Results are those of the engine: the same rules, tested aga
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir._expr_literals import type_name
@@ -16,6 +17,7 @@ from weir.expressions import (
     BinaryExpr,
     CallExpr,
     ColumnExpr,
+    DownloadExpr,
     Expr,
     LiteralExpr,
     Operation,
@@ -55,10 +57,34 @@ def arrow_type(name: Any) -> Any:
     if temporal:
         words = [temporal[2]] if temporal[3] is None else [temporal[2], temporal[3]]
         return getattr(pa, temporal[1])(*words)
-    listed = re.fullmatch(r"(large_)?list<(?:\w+: )?(.*)>", name)
+    listed = re.fullmatch(r"(large_)?list<(?:(\w+): )?(.*)>", name)
     if listed:
-        return (pa.large_list if listed[1] else pa.list_)(arrow_type(listed[2]))
+        return (pa.large_list if listed[1] else pa.list_)(pa.field(listed[2] or "item", arrow_type(listed[3])))
+    fixed = re.fullmatch(r"fixed_size_list<(?:(\w+): )?(.*)>\[(\d+)\]", name)
+    if fixed:
+        return pa.list_(pa.field(fixed[1] or "item", arrow_type(fixed[2])), int(fixed[3]))
+    if name.startswith("struct<") and name.endswith(">"):
+        parts = (part.partition(": ") for part in _parts(name[7:-1]))
+        return pa.struct([(field, arrow_type(kind)) for field, _, kind in parts])
+    if name.startswith("map<") and name.endswith(">"):
+        key, value, *_ = _parts(name[4:-1])
+        return pa.map_(arrow_type(key), arrow_type(value))
+    binary = re.fullmatch(r"fixed_size_binary\[(\d+)\]", name)
+    if binary:
+        return pa.binary(int(binary[1]))
     return pa.type_for_alias({"boolean": "bool", "date": "date32", "utf8": "string"}.get(name, name))
+
+
+def _parts(text: str) -> list[str]:
+    """What stands between commas that are in no brackets."""
+    depth, parts = 0, [""]
+    for c in text:
+        depth += (c in "<([") - (c in ">)]")
+        if c == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [part.strip() for part in parts if part.strip()]
 
 
 def _floor_division(x: Any, y: Any, wants_rest: bool) -> Any:
@@ -162,13 +188,105 @@ def evaluate(expr: Expr, table: pyarrow.Table) -> Any:
         return value
     if isinstance(expr, UDFExpr):
         return _udf(expr, table)
-    raise ValueError(f"{expr} is not an expression that can be computed")
+    if isinstance(expr, DownloadExpr):
+        if expr.uri_column_name not in table.column_names:
+            raise KeyError(f"column {expr.uri_column_name!r} is not among {table.column_names}")
+        return pa.array(_read_all(table[expr.uri_column_name].to_pylist(), expr.filesystem), pa.binary())
+    raise ValueError(f"{expr._inline()} is not an expression that can be computed")
 
 
 def _column(expr: Expr, table: pyarrow.Table) -> Any:
     pa = _pyarrow()
     value = evaluate(expr, table)
     return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
+
+
+_THREADS = 16  # that read files
+_ROWS_AT_ONCE, _BLOCK_BYTES = 64, 64 << 20  # of downloads
+
+
+def _read_one(uri: Any, filesystem: Any) -> bytes | None:
+    import urllib.parse
+
+    if not isinstance(uri, str):
+        return None
+    try:
+        if filesystem is not None:
+            with filesystem.open_input_stream(uri) as stream:
+                return bytes(stream.read())
+        scheme, colon, rest = uri.partition("://")
+        if colon and scheme not in ("file", "local"):
+            raise NotImplementedError(
+                f"download() reads paths and file:// addresses, or through filesystem=…; this is {uri!r:.200}")
+        with open(urllib.parse.unquote(rest) if colon else uri, "rb") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
+
+
+def _read_all(uris: list[Any], filesystem: Any) -> list[bytes | None]:
+    """The files' bytes, None where there are none, read by several threads."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    if len(uris) < 2:
+        return [_read_one(uri, filesystem) for uri in uris]
+    with ThreadPoolExecutor(min(_THREADS, len(uris))) as pool:
+        return list(pool.map(lambda uri: _read_one(uri, filesystem), uris))
+
+
+def _walk(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    for _, child in expr._children():
+        yield from _walk(child)
+
+
+def has_class(expr: Expr) -> bool:
+    """Whether a class of the user's is called somewhere in it.
+
+    >>> from weir.expressions import col
+    >>> has_class(col("a") + 1)
+    False
+    """
+    return any(isinstance(part, UDFExpr) and part.callable_class_spec is not None for part in _walk(expr))
+
+
+def _replaced(expr: Expr, drawn: dict[str, Expr]) -> Expr:
+    """The expression with columns for what depends on the row's place; `drawn` gets what they are."""
+    if expr.is_volatile() and not expr._children():
+        name = f"__weir_drawn_{len(drawn)}"
+        drawn[name] = expr
+        return ColumnExpr(name)
+    if not expr.is_volatile():
+        return expr
+    new = copy.copy(expr)
+    if isinstance(new, UDFExpr):
+        new.args = [_replaced(arg, drawn) for arg in new.args]
+        new.kwargs = {key: _replaced(arg, drawn) for key, arg in new.kwargs.items()}
+        if isinstance(new, CallExpr):
+            return CallExpr(new.function, new.args, new.options)
+    elif isinstance(new, BinaryExpr):
+        new.left, new.right = _replaced(new.left, drawn), _replaced(new.right, drawn)
+    elif isinstance(new, UnaryExpr):
+        new.operand = _replaced(new.operand, drawn)
+    elif isinstance(new, AliasExpr):
+        new.expr = _replaced(new.expr, drawn)
+    elif isinstance(new, WhenExpr):
+        new.branches = tuple((_replaced(a, drawn), _replaced(b, drawn)) for a, b in new.branches)
+        new.default = _replaced(new.default, drawn)
+    return new
+
+
+def split_places(columns: Mapping[str, Expr], predicate: Expr | None) -> tuple[dict[str, Expr], dict[str, Expr], Any]:
+    """Columns that the engine draws first, and the expressions over them.
+
+    >>> from weir.expressions import col, random
+    >>> drawn, columns, _ = split_places({"x": random(seed=1) + col("a")}, None)
+    >>> list(drawn), columns["x"].describe()
+    (['__weir_drawn_0'], "col('__weir_drawn_0') + col('a')")
+    """
+    drawn: dict[str, Expr] = {}
+    made = {name: _replaced(expr, drawn) for name, expr in columns.items()}
+    return drawn, made, None if predicate is None else _replaced(predicate, drawn)
 
 
 class Projector:
@@ -180,16 +298,42 @@ class Projector:
     {'a': [1], 'b': [2]}
     """
 
-    def __init__(self, columns: Mapping[str, Expr]) -> None:
-        self.columns = dict(columns)
+    def __init__(self, columns: Mapping[str, Expr], dropped: tuple[str, ...] = ()) -> None:
+        self.columns, self.dropped = dict(columns), dropped
         self.__name__ = "Project"
 
-    def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
+    def exprs(self) -> list[Expr]:
+        """All expressions.
+
+        >>> from weir.expressions import col
+        >>> len(Projector({"b": col("a")}).exprs())
+        1
+        """
+        return list(self.columns.values())
+
+    def __call__(self, table: pyarrow.Table) -> Any:
+        if any(isinstance(part, DownloadExpr) for expr in self.exprs() for part in _walk(expr)):
+            return self._in_pieces(table)
+        return self._project(table)
+
+    def _in_pieces(self, table: pyarrow.Table) -> Iterator[pyarrow.Table]:
+        """Downloads make rows large: they are handed on in tables of a bounded size."""
+        pa = _pyarrow()
+        done: list[Any] = []
+        for begin in range(0, max(table.num_rows, 1), _ROWS_AT_ONCE):
+            done.append(self._project(table.slice(begin, _ROWS_AT_ONCE)))
+            if sum(part.nbytes for part in done) >= _BLOCK_BYTES:
+                yield pa.concat_tables(done)
+                done = []
+        if done:
+            yield pa.concat_tables(done)
+
+    def _project(self, table: pyarrow.Table) -> pyarrow.Table:
         made = {name: _column(expr, table) for name, expr in self.columns.items()}
         for name, values in made.items():
             place = table.schema.get_field_index(name)
             table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
-        return table
+        return table.drop_columns(list(self.dropped)) if self.dropped else table
 
 
 class Selector:
@@ -201,12 +345,41 @@ class Selector:
     {'a': [2]}
     """
 
-    def __init__(self, expr: Expr) -> None:
-        self.expr = expr
-        self.__name__ = f"Filter({expr})"
+    def __init__(self, expr: Expr, dropped: tuple[str, ...] = ()) -> None:
+        self.expr, self.dropped = expr, dropped
+        self.__name__ = f"Filter({expr.describe()})"
+
+    def exprs(self) -> list[Expr]:
+        """All expressions.
+
+        >>> from weir.expressions import col
+        >>> len(Selector(col("a") > 1).exprs())
+        1
+        """
+        return [self.expr]
 
     def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
-        return table.filter(_column(self.expr, table))
+        kept = table.filter(_column(self.expr, table))
+        return kept.drop_columns(list(self.dropped)) if self.dropped else kept
+
+
+class Actor:
+    """A Projector or a Selector with classes of the user's in it: their objects are made when the actor is.
+
+    >>> import pyarrow as pa
+    >>> from weir.expressions import col
+    >>> Actor(Projector({"b": col("a") + 1}))(pa.table({"a": [1]})).to_pydict()
+    {'a': [1], 'b': [2]}
+    """
+
+    def __init__(self, made: Projector | Selector) -> None:
+        self.made = made
+        for part in (part for expr in made.exprs() for part in _walk(expr)):
+            if isinstance(part, UDFExpr) and part.callable_class_spec is not None:
+                part.fn.init()  # type: ignore[attr-defined]
+
+    def __call__(self, table: pyarrow.Table) -> Any:
+        return self.made(table)
 
 
 # ---- what pyarrow.compute has no single function for

@@ -1,8 +1,9 @@
-"""The trees of expressions; weir.expressions is their public face."""
+"""The trees of expressions: what all have in common, columns, values and operators; _expr_nodes.py has the others, and
+weir.expressions is their public face."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         _StringNamespace,
         _StructNamespace,
     )
+    from weir.datatype import DataType
 
 class Operation(str, Enum):
     """The operators of expressions.
@@ -70,11 +72,22 @@ def _wrap(value: Any) -> Expr:
 class Expr:
     """An expression over the columns of a row. Made by ``col``, ``lit`` and operators, never directly.
 
-    >>> print((col("a") > 2) & ~col("b").is_null())
+    >>> print(((col("a") > 2) & ~col("b").is_null()).describe())
     (col('a') > 2) & ~col('b').is_null()
     """
 
     __slots__ = ()
+
+    @property
+    def data_type(self) -> DataType:
+        """The type of its values, as far as that is known without data; else ``DataType(object)``.
+
+        >>> lit(1).data_type, col("a").is_null().data_type, col("a").data_type
+        (DataType(arrow:int64), DataType(arrow:bool), DataType(python:object))
+        """
+        from weir.datatype import DataType
+
+        return DataType(object)
 
     @property
     def name(self) -> _Str | None:
@@ -129,7 +142,12 @@ class Expr:
             lines += [f"    {' ' if last else '│'}   {line[4:]}" for line in rest]
         return "\n".join(lines)
 
-    def __str__(self) -> _Str:
+    def describe(self) -> _Str:
+        """One line, as operators' names show it.
+
+        >>> ((col("a") + 1) * 2).describe()
+        "(col('a') + 1) * 2"
+        """
         return self._inline()
 
     def __bool__(self) -> NoReturn:
@@ -138,7 +156,53 @@ class Expr:
 
     __hash__ = object.__hash__
 
+    def _unalias(self) -> Expr:
+        return self
+
+    # -- types
+
+    def get_type(self, input_schema: Any) -> Any:
+        """pyarrow's type of its values over columns of a pyarrow schema; None where it has none.
+
+        >>> import pyarrow
+        >>> (col("a") / 2).get_type(pyarrow.schema([("a", pyarrow.int8())]))
+        DataType(int64)
+        """
+        from weir._expr_types import type_over
+
+        return type_over(self, input_schema)
+
+    def nullable(self, input_schema: Any) -> bool:
+        """Whether a value may be null.
+
+        >>> import pyarrow
+        >>> lit(1).nullable(pyarrow.schema([])), col("a").is_null().nullable(pyarrow.schema([("a", "int8")]))
+        (False, False)
+        """
+        return True
+
+    def to_field(self, input_schema: Any) -> Any:
+        """The column that comes of it, as pyarrow's field; None where it has no name or no type.
+
+        >>> import pyarrow
+        >>> (col("a") * 2.0).alias("b").to_field(pyarrow.schema([("a", "int8")]))
+        pyarrow.Field<b: double>
+        """
+        import pyarrow
+
+        kind = self.get_type(input_schema) if self.name is not None else None
+        return None if kind is None else pyarrow.field(self.name, kind, nullable=self.nullable(input_schema))
+
     # -- for the engine
+
+    def is_volatile(self) -> bool:
+        """Whether a value depends on the row's place: random numbers, identifiers, row numbers.
+
+        >>> from weir.expressions import random
+        >>> (random(seed=1) * 2).is_volatile(), (col("a") * 2).is_volatile()
+        (True, False)
+        """
+        return any(child.is_volatile() for _, child in self._children())
 
     def needs_python(self) -> bool:
         """Whether it has to run in a worker: a function of the user, or one that the engine does not have.
@@ -150,7 +214,7 @@ class Expr:
 
     def _compile(self) -> _Str:
         """The engine's text of it; ValueError when it needs Python or stands for several columns."""
-        raise ValueError(f"{self} is not an expression that can be computed")
+        raise ValueError(f"{self._inline()} is not an expression that can be computed")
 
     def _compile_filter(self) -> _Str:
         """The engine's text of a predicate of which only the rows count where it is true: there false and null are one,
@@ -162,10 +226,10 @@ class Expr:
         return set().union(*(child._columns() for _, child in self._children()))
 
     def _arrow(self) -> Any:
-        raise ValueError(f"{self} has no form in pyarrow")
+        raise TypeError(f"{self._inline()} has no form in pyarrow's expressions")
 
     def to_pyarrow(self) -> pyarrow.compute.Expression:
-        """The same as an expression of pyarrow, which must be installed; ValueError where pyarrow has none.
+        """The same as an expression of pyarrow, which must be installed; TypeError where pyarrow has none.
 
         >>> (col("a") > 2).to_pyarrow()
         <pyarrow.compute.Expression (a > 2)>
@@ -254,7 +318,7 @@ class Expr:
     def is_null(self) -> Expr:
         """Whether the value is null; NaN is not.
 
-        >>> print(col("a").is_null())
+        >>> print(col("a").is_null().describe())
         col('a').is_null()
         """
         return UnaryExpr(Operation.IS_NULL, self)
@@ -262,7 +326,7 @@ class Expr:
     def is_not_null(self) -> Expr:
         """Whether there is a value.
 
-        >>> print(col("a").is_not_null())
+        >>> print(col("a").is_not_null().describe())
         col('a').is_not_null()
         """
         return UnaryExpr(Operation.IS_NOT_NULL, self)
@@ -270,7 +334,7 @@ class Expr:
     def is_in(self, values: Iterable[Any] | Expr) -> Expr:
         """Whether the value is one of these. Null is one of them only when None is.
 
-        >>> print(col("a").is_in([1, 2]))
+        >>> print(col("a").is_in([1, 2]).describe())
         col('a') in [1, 2]
         """
         return self._binary(values, Operation.IN)
@@ -278,7 +342,7 @@ class Expr:
     def not_in(self, values: Iterable[Any] | Expr) -> Expr:
         """Whether the value is none of these: the opposite of ``is_in``, for null too.
 
-        >>> print(col("a").not_in([1, 2]))
+        >>> print(col("a").not_in([1, 2]).describe())
         col('a') not in [1, 2]
         """
         return self._binary(values, Operation.NOT_IN)
@@ -286,20 +350,24 @@ class Expr:
     def alias(self, name: _Str) -> Expr:
         """Gives the column that comes of it a name.
 
-        >>> print((col("a") + 1).alias("b"))
+        >>> print(((col("a") + 1).alias("b")).describe())
         (col('a') + 1).alias('b')
         """
-        return AliasExpr(self, name)
+        from weir._expr_nodes import AliasExpr
+
+        return AliasExpr(self.data_type, self, name, False)
 
     # -- numbers
 
     def _call(self, function: _Str, *arguments: Any, **options: Any) -> Expr:
+        from weir._expr_nodes import CallExpr
+
         return CallExpr(function, (self, *map(_wrap, arguments)), options)
 
     def ceil(self) -> Expr:
         """Rounds up to a whole number.
 
-        >>> print(col("a").ceil())
+        >>> print(col("a").ceil().describe())
         col('a').ceil()
         """
         return self._call("ceil")
@@ -307,7 +375,7 @@ class Expr:
     def floor(self) -> Expr:
         """Rounds down to a whole number.
 
-        >>> print(col("a").floor())
+        >>> print(col("a").floor().describe())
         col('a').floor()
         """
         return self._call("floor")
@@ -315,7 +383,7 @@ class Expr:
     def round(self) -> Expr:
         """Rounds to the nearest whole number, halves to the even one.
 
-        >>> print(col("a").round())
+        >>> print(col("a").round().describe())
         col('a').round()
         """
         return self._call("round")
@@ -323,7 +391,7 @@ class Expr:
     def trunc(self) -> Expr:
         """Cuts the fraction off.
 
-        >>> print(col("a").trunc())
+        >>> print(col("a").trunc().describe())
         col('a').trunc()
         """
         return self._call("trunc")
@@ -331,7 +399,7 @@ class Expr:
     def ln(self) -> Expr:
         """The natural logarithm.
 
-        >>> print(col("a").ln())
+        >>> print(col("a").ln().describe())
         col('a').ln()
         """
         return self._call("ln")
@@ -339,7 +407,7 @@ class Expr:
     def log10(self) -> Expr:
         """The logarithm to base 10.
 
-        >>> print(col("a").log10())
+        >>> print(col("a").log10().describe())
         col('a').log10()
         """
         return self._call("log10")
@@ -347,7 +415,7 @@ class Expr:
     def log2(self) -> Expr:
         """The logarithm to base 2.
 
-        >>> print(col("a").log2())
+        >>> print(col("a").log2().describe())
         col('a').log2()
         """
         return self._call("log2")
@@ -355,7 +423,7 @@ class Expr:
     def exp(self) -> Expr:
         """e to this power.
 
-        >>> print(col("a").exp())
+        >>> print(col("a").exp().describe())
         col('a').exp()
         """
         return self._call("exp")
@@ -363,7 +431,7 @@ class Expr:
     def sin(self) -> Expr:
         """The sine of radians.
 
-        >>> print(col("a").sin())
+        >>> print(col("a").sin().describe())
         col('a').sin()
         """
         return self._call("sin")
@@ -371,7 +439,7 @@ class Expr:
     def cos(self) -> Expr:
         """The cosine of radians.
 
-        >>> print(col("a").cos())
+        >>> print(col("a").cos().describe())
         col('a').cos()
         """
         return self._call("cos")
@@ -379,7 +447,7 @@ class Expr:
     def tan(self) -> Expr:
         """The tangent of radians.
 
-        >>> print(col("a").tan())
+        >>> print(col("a").tan().describe())
         col('a').tan()
         """
         return self._call("tan")
@@ -387,7 +455,7 @@ class Expr:
     def asin(self) -> Expr:
         """The angle in radians that has this sine.
 
-        >>> print(col("a").asin())
+        >>> print(col("a").asin().describe())
         col('a').asin()
         """
         return self._call("asin")
@@ -395,7 +463,7 @@ class Expr:
     def acos(self) -> Expr:
         """The angle in radians that has this cosine.
 
-        >>> print(col("a").acos())
+        >>> print(col("a").acos().describe())
         col('a').acos()
         """
         return self._call("acos")
@@ -403,7 +471,7 @@ class Expr:
     def atan(self) -> Expr:
         """The angle in radians that has this tangent.
 
-        >>> print(col("a").atan())
+        >>> print(col("a").atan().describe())
         col('a').atan()
         """
         return self._call("atan")
@@ -411,7 +479,7 @@ class Expr:
     def negate(self) -> Expr:
         """The number with the other sign; an integer that has none is an error.
 
-        >>> print(col("a").negate())
+        >>> print(col("a").negate().describe())
         col('a').negate()
         """
         return self._call("negate")
@@ -419,7 +487,7 @@ class Expr:
     def sign(self) -> Expr:
         """-1, 0 or 1.
 
-        >>> print(col("a").sign())
+        >>> print(col("a").sign().describe())
         col('a').sign()
         """
         return self._call("sign")
@@ -427,7 +495,7 @@ class Expr:
     def power(self, exponent: Any) -> Expr:
         """This number to a power; integers wrap around.
 
-        >>> print(col("a").power(2))
+        >>> print(col("a").power(2).describe())
         col('a').power(2)
         """
         return self._call("power", exponent)
@@ -435,7 +503,7 @@ class Expr:
     def abs(self) -> Expr:
         """The number without its sign; an integer that has none is an error.
 
-        >>> print(col("a").abs())
+        >>> print(col("a").abs().describe())
         col('a').abs()
         """
         return self._call("abs")
@@ -444,9 +512,12 @@ class Expr:
         """The value as one of another type: a text such as ``"int32"``, a pyarrow type, or a DataType. A value that
         would change is an error unless safe is False.
 
-        >>> print(col("a").cast("int32"))
+        >>> print(col("a").cast("int32").describe())
         col('a').cast('int32')
         """
+        if type(target_type).__module__ == "weir.datatype" and target_type.is_python_type():
+            raise TypeError("a DataType of a Python class (DataType(int)) has an Arrow type only with values, which cast has "
+                            "not: use one such as DataType.int64() or DataType.string()")
         return self._call("cast", type=type_name(target_type), safe=safe)
 
     # -- namespaces
@@ -455,7 +526,7 @@ class Expr:
     def str(self) -> _StringNamespace:
         """Functions of text.
 
-        >>> print(col("name").str.upper())
+        >>> print(col("name").str.upper().describe())
         col('name').str.upper()
         """
         from weir._expr_namespaces import _StringNamespace
@@ -466,7 +537,7 @@ class Expr:
     def list(self) -> _ListNamespace:
         """Functions of lists.
 
-        >>> print(col("items").list[0])
+        >>> print(col("items").list[0].describe())
         col('items').list.get(0)
         """
         from weir._expr_namespaces import _ListNamespace
@@ -477,7 +548,7 @@ class Expr:
     def struct(self) -> _StructNamespace:
         """Fields of structs.
 
-        >>> print(col("user").struct["age"])
+        >>> print(col("user").struct["age"].describe())
         col('user').struct.field('age')
         """
         from weir._expr_namespaces import _StructNamespace
@@ -488,7 +559,7 @@ class Expr:
     def map(self) -> _MapNamespace:
         """Functions of maps.
 
-        >>> print(col("labels").map.keys())
+        >>> print(col("labels").map.keys().describe())
         col('labels').map.keys()
         """
         from weir._expr_namespaces import _MapNamespace
@@ -499,7 +570,7 @@ class Expr:
     def dt(self) -> _DatetimeNamespace:
         """Functions of dates and times.
 
-        >>> print(col("when").dt.year())
+        >>> print(col("when").dt.year().describe())
         col('when').dt.year()
         """
         from weir._expr_namespaces import _DatetimeNamespace
@@ -510,7 +581,7 @@ class Expr:
     def arr(self) -> _ArrayNamespace:
         """Functions of arrays (tensors).
 
-        >>> print(col("image").arr.to_list())
+        >>> print(col("image").arr.to_list().describe())
         col('image').arr.to_list()
         """
         from weir._expr_namespaces import _ArrayNamespace
@@ -546,10 +617,10 @@ class ColumnExpr(Expr):
 
     __slots__ = ("_name",)
 
-    def __init__(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"a column is named by a str, not by {type(name).__qualname__}")
-        self._name = name
+    def __init__(self, _name: str) -> None:
+        if not isinstance(_name, str):
+            raise TypeError(f"a column is named by a str, not by {type(_name).__qualname__}")
+        self._name = _name
 
     @property
     def name(self) -> str:
@@ -561,7 +632,42 @@ class ColumnExpr(Expr):
         return self._name
 
     def _rename(self, name: str) -> Expr:
-        return AliasExpr(self, name)
+        from weir._expr_nodes import AliasExpr
+
+        return AliasExpr(self.data_type, self, name, True)
+
+    def _field(self, input_schema: Any) -> Any:
+        at = input_schema.get_field_index(self._name) if input_schema is not None else -1
+        return None if at < 0 else input_schema.field(at)
+
+    def get_type(self, input_schema: Any) -> Any:
+        """The column's type in the schema, or None.
+
+        >>> import pyarrow
+        >>> col("a").get_type(pyarrow.schema([("a", "int8")])), col("b").get_type(pyarrow.schema([]))
+        (DataType(int8), None)
+        """
+        field = self._field(input_schema)
+        return None if field is None else field.type
+
+    def nullable(self, input_schema: Any) -> bool:
+        """Whether the schema lets it be null.
+
+        >>> import pyarrow
+        >>> col("a").nullable(pyarrow.schema([pyarrow.field("a", "int8", nullable=False)]))
+        False
+        """
+        field = self._field(input_schema)
+        return True if field is None else bool(field.nullable)
+
+    def to_field(self, input_schema: Any) -> Any:
+        """The schema's own field, or None.
+
+        >>> import pyarrow
+        >>> col("a").to_field(pyarrow.schema([("a", "int8")]))
+        pyarrow.Field<a: int8>
+        """
+        return self._field(input_schema)
 
     def _key(self) -> tuple[Any, ...]:
         return (self._name,)
@@ -596,11 +702,31 @@ class LiteralExpr(Expr):
     def __init__(self, value: Any) -> None:
         self.value = value
 
+    @property
+    def data_type(self) -> DataType:
+        """The type of the value.
+
+        >>> lit("x").data_type
+        DataType(arrow:string)
+        """
+        from weir.datatype import DataType
+
+        return DataType.infer_dtype(self.value)
+
+    def nullable(self, input_schema: Any) -> bool:
+        """Whether the value is None.
+
+        >>> lit(None).nullable(None)
+        True
+        """
+        return self.value is None
+
     def _key(self) -> tuple[Any, ...]:
         return (self.value,)
 
     def _label(self) -> str:
-        return f"LIT({self.value!r})"
+        text = repr(self.value)
+        return f"LIT({text if len(text) <= 50 else text[:47] + '...'})"
 
     def _inline(self) -> str:
         text = repr(self.value)
@@ -705,6 +831,14 @@ class BinaryExpr(Expr):
                  Operation.AND: "and_", Operation.OR: "or_"}
         return getattr(operator, names.get(self.op, self.op.value))(left, right)
 
+    def nullable(self, input_schema: Any) -> bool:
+        """Whether either side may be null.
+
+        >>> (lit(1) + 2).nullable(None)
+        False
+        """
+        return self.left.nullable(input_schema) or self.right.nullable(input_schema)
+
 
 def _arrow_floor(pc: Any, x: Any, y: Any) -> tuple[Any, Any]:
     """x // y and x % y, rounded down, which Arrow's division of integers does not: so in float64."""
@@ -724,6 +858,25 @@ class UnaryExpr(Expr):
 
     def __init__(self, op: Operation, operand: Expr) -> None:
         self.op, self.operand = op, operand
+
+    @property
+    def data_type(self) -> DataType:
+        """True or false.
+
+        >>> (~col("a")).data_type
+        DataType(arrow:bool)
+        """
+        from weir.datatype import DataType
+
+        return DataType("bool")
+
+    def nullable(self, input_schema: Any) -> bool:
+        """Whether the operand may be null; is_null and is_not_null never are.
+
+        >>> col("a").is_null().nullable(None), (~lit(True)).nullable(None)
+        (False, False)
+        """
+        return self.op is Operation.NOT and self.operand.nullable(input_schema)
 
     def _children(self) -> tuple[tuple[str, Expr], ...]:
         return (("operand", self.operand),)
@@ -750,198 +903,10 @@ class UnaryExpr(Expr):
         return operand.is_null() if self.op is Operation.IS_NULL else operand.is_valid()
 
 
-class AliasExpr(Expr):
-    """An expression with a name; made by ``Expr.alias``.
-
-    >>> (col("x") * 2).alias("z")
-    ALIAS('z')
-        └── MUL
-            ├── left: COL('x')
-            └── right: LIT(2)
-    """
-
-    __slots__ = ("expr", "_name")
-
-    def __init__(self, expr: Expr, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"an alias is a str, not {type(name).__qualname__}")
-        self.expr: Expr = expr.expr if isinstance(expr, AliasExpr) else expr
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """The name.
-
-        >>> col("a").alias("b").name
-        'b'
-        """
-        return self._name
-
-    def _children(self) -> tuple[tuple[str, Expr], ...]:
-        return (("", self.expr),)
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self._name,)
-
-    def _label(self) -> str:
-        return f"ALIAS({self._name!r})"
-
-    def _inline(self) -> str:
-        return f"{_paren(self.expr)}.alias({self._name!r})"
-
-    def _compile(self) -> str:
-        return self.expr._compile()
-
-    def _compile_filter(self) -> str:
-        return self.expr._compile_filter()
-
-    def _arrow(self) -> Any:
-        return self.expr._arrow()
-
-
-class CallExpr(Expr):
-    """A function of the engine or of pyarrow, by its name; made by methods and namespaces.
-
-    >>> col("s").str.upper()
-    CALL(str.upper)
-        └── arg[0]: COL('s')
-    """
-
-    __slots__ = ("function", "args", "options")
-
-    def __init__(self, function: str, args: tuple[Expr, ...], options: Mapping[str, Any]) -> None:
-        self.function, self.args, self.options = function, args, dict(options)
-
-    def _children(self) -> tuple[tuple[str, Expr], ...]:
-        return tuple((f"arg[{i}]", arg) for i, arg in enumerate(self.args))
-
-    def _key(self) -> tuple[Any, ...]:
-        return (self.function, self.options)
-
-    def _label(self) -> str:
-        return f"CALL({self.function})"
-
-    def _inline(self) -> str:
-        # Options that were left alone are not shown, nor the name of the first.
-        words = [arg._inline() for arg in self.args[1:]]
-        shown = [pair for pair in self.options.items() if pair[1] is not None and pair != ("safe", True)]
-        words += [(f"{value!r}" if i == 0 else f"{key}={value!r}") for i, (key, value) in enumerate(shown)]
-        return f"{_paren(self.args[0])}.{self.function}({', '.join(words)})"
-
-    def _text(self) -> str | None:
-        from weir._expr_functions import FUNCTIONS
-
-        make = FUNCTIONS[self.function].text
-        return make([arg._compile() for arg in self.args], self.options) if make else None
-
-    def needs_python(self) -> bool:
-        """Whether an argument does, or the engine does not have the function with these options.
-
-        >>> col("t").dt.strftime("%Y").needs_python(), col("t").dt.strftime("%Z").needs_python()
-        (False, True)
-        """
-        return super().needs_python() or self._text() is None
-
-    def _compile(self) -> str:
-        text = None if super().needs_python() else self._text()
-        if text is None:
-            raise ValueError(f"{self} needs Python")
-        return text
-
-    def _arrow(self) -> Any:
-        import pyarrow.compute as pc
-
-        from weir._expr_functions import FUNCTIONS
-
-        function = FUNCTIONS[self.function]
-        if not function.is_expression:
-            raise ValueError(f"{self} has no form in pyarrow's expressions")
-        return function.arrow(pc, [arg._arrow() for arg in self.args], self.options)
-
-
-class WhenExpr(Expr):
-    """The value that belongs to the first condition that is true; made by ``when``.
-
-    >>> print(when(col("a") > 0, "up").otherwise("down"))
-    when(col('a') > 0, 'up').otherwise('down')
-    """
-
-    __slots__ = ("branches", "default")
-
-    def __init__(self, branches: tuple[tuple[Expr, Expr], ...], default: Expr) -> None:
-        self.branches, self.default = branches, default
-
-    def when(self, condition: Expr, value: Any) -> WhenExpr:
-        """A further condition, looked at where those before are not true.
-
-        >>> print(when(col("a") > 9, "high").when(col("a") > 3, "middle").otherwise("low"))
-        when(col('a') > 9, 'high').when(col('a') > 3, 'middle').otherwise('low')
-        """
-        return WhenExpr((*self.branches, (_wrap(condition), _wrap(value))), self.default)
-
-    def otherwise(self, value: Any) -> WhenExpr:
-        """The value where no condition is true; without it that is null.
-
-        >>> print(when(col("a") > 0, col("a")).otherwise(0))
-        when(col('a') > 0, col('a')).otherwise(0)
-        """
-        return WhenExpr(self.branches, _wrap(value))
-
-    def _children(self) -> tuple[tuple[str, Expr], ...]:
-        pairs = [(f"{label}[{i}]", part) for i, branch in enumerate(self.branches)
-                 for label, part in zip(("when", "then"), branch, strict=True)]
-        return (*pairs, ("otherwise", self.default))
-
-    def _key(self) -> tuple[Any, ...]:
-        return ()
-
-    def _label(self) -> str:
-        return "WHEN"
-
-    def _inline(self) -> str:
-        whens = ".".join(f"when({condition._inline()}, {value._inline()})" for condition, value in self.branches)
-        if isinstance(self.default, LiteralExpr) and self.default.value is None:
-            return whens
-        return f"{whens}.otherwise({self.default._inline()})"
-
-    def _compile(self) -> str:
-        text = self.default._compile()
-        for condition, value in reversed(self.branches):
-            text = f"if_else(coalesce({condition._compile()}, False), {value._compile()}, {text})"
-        return text
-
-    def _arrow(self) -> Any:
-        import pyarrow.compute as pc
-
-        value = self.default._arrow()
-        for condition, then in reversed(self.branches):
-            value = pc.if_else(pc.coalesce(condition._arrow(), pc.scalar(False)), then._arrow(), value)
-        return value
-
-
-class StarExpr(Expr):
-    """All columns; made by ``star``.
-
-    >>> star()
-    COL(*)
-    """
-
-    __slots__ = ()
-
-    def _key(self) -> tuple[Any, ...]:
-        return ()
-
-    def _label(self) -> str:
-        return "COL(*)"
-
-    def _inline(self) -> str:
-        return "col(*)"
-
-
 def col(name: str) -> ColumnExpr:
     """A column by its name.
 
-    >>> print(col("price") * col("quantity"))
+    >>> print((col("price") * col("quantity")).describe())
     col('price') * col('quantity')
     """
     return ColumnExpr(name)
@@ -950,25 +915,7 @@ def col(name: str) -> ColumnExpr:
 def lit(value: Any) -> LiteralExpr:
     """A value, the same for all rows.
 
-    >>> print(col("age") + lit(1))
+    >>> print((col("age") + lit(1)).describe())
     col('age') + 1
     """
     return LiteralExpr(value)
-
-
-def when(condition: Expr, value: Any) -> WhenExpr:
-    """``value`` where the condition is true; add further ``when`` and an ``otherwise``.
-
-    >>> print(when(col("a").is_null(), "none").otherwise("some"))
-    when(col('a').is_null(), 'none').otherwise('some')
-    """
-    return WhenExpr(((_wrap(condition), _wrap(value)),), LiteralExpr(None))
-
-
-def star() -> StarExpr:
-    """All columns of the input.
-
-    >>> print(star())
-    col(*)
-    """
-    return StarExpr()

@@ -337,7 +337,12 @@ class Step(Op):
         return self.input.rows() if self.keeps_rows else None
 
     def add(self, flow: Flow, build: Build) -> None:
-        flow.step(self.verb, self.words)
+        words = self.words
+        if any("\x01" in word for word in words):  # a random number's seed, or the number of the run
+            from weir._expr_places import fill
+
+            words = tuple(fill(word, build.execution, build.random_seed) for word in words)
+        flow.step(self.verb, words)
 
 
 class Filter(Step):

@@ -13,7 +13,7 @@ from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callabl
 if TYPE_CHECKING:
     from weir.context import DataContext
     from weir.dataset import Dataset
-    from weir.expressions import Expr
+    from weir.expressions import Expr, UnnestExpr
     from weir.schema import Schema
 
 UserFunction = Callable[..., Any]
@@ -270,12 +270,8 @@ class Transforms:
 
     def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
         if not expr.needs_python():
-            return self._then(Filter(self._op, expr._compile_filter(), str(expr)))
-        from weir._expr_python import Selector
-
-        return self._call(
-            "map_batches", Selector(expr), compute, None, resources, {}, batch_format="pyarrow", name=f"Filter({expr})"
-        )
+            return self._then(Filter(self._op, expr._compile_filter(), expr.describe()))
+        return self._with_places({}, expr, compute, resources, f"Filter({expr.describe()})")
 
     # ---- transforming: columns ----
 
@@ -306,8 +302,8 @@ class Transforms:
 
     def with_columns(
         self,
-        exprs: Mapping[str, Expr] | None = None,
-        *more_exprs: Mapping[str, Expr],
+        exprs: Mapping[str, Expr] | UnnestExpr | None = None,
+        *more_exprs: Mapping[str, Expr] | UnnestExpr,
         compute: Any = None,
         num_cpus: float | None = None,
         num_gpus: float | None = None,
@@ -326,10 +322,17 @@ class Transforms:
         >>> weir.range(2).with_columns({"a": weir.col("id") + 1, "b": weir.lit("x")}).take(1)
         [{'id': 0, 'a': 1, 'b': 'x'}]
         """
+        from weir.expressions import UnnestExpr
+
         columns: dict[str, Expr] = {}
         for part in ((exprs,) if exprs is not None else ()) + more_exprs:
+            if isinstance(part, UnnestExpr):
+                known = self.schema() if self._op.is_native else None
+                for field in part.expand_projection(None if known is None else known.base_schema):
+                    columns[str(field.name)] = field._unalias()
+                continue
             if not isinstance(part, Mapping):
-                raise TypeError(f"with_columns takes mappings of names to expressions, not {type(part).__name__}")
+                raise TypeError(f"with_columns takes mappings of names to expressions, or unnest(), not {type(part).__name__}")
             columns.update(part)
         if not columns:
             raise ValueError("with_columns needs at least one column")
@@ -338,12 +341,14 @@ class Transforms:
     def _with(
         self, columns: Mapping[str, Any], compute: Any, arguments: Mapping[str, Any], extra: Mapping[str, Any]
     ) -> Dataset:
-        from weir.expressions import Expr
+        from weir.expressions import Expr, UnnestExpr
 
         resources = remote_args("with_column", arguments, extra)
         for name, expr in columns.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"a column's name is a text that is not empty, not {name!r}")
+            if isinstance(expr, UnnestExpr):
+                raise TypeError("unnest() makes columns of its own names: give it to with_columns as it is")
             if not isinstance(expr, Expr):
                 raise TypeError(f"column {name!r} needs an expression, such as weir.col('a') + 1, not {type(expr).__name__}")
         if any(expr.needs_python() for expr in columns.values()):
@@ -352,10 +357,28 @@ class Transforms:
         return self._then(Step(self._op, "with", words))
 
     def _with_python(self, columns: Mapping[str, Any], compute: Any, resources: Mapping[str, Any]) -> Dataset:
-        from weir._expr_python import Projector
+        return self._with_places(columns, None, compute, resources, "Project")
 
-        return self._call(
-            "map_batches", Projector(dict(columns)), compute, None, resources, {}, batch_format="pyarrow", name="Project"
+    def _with_places(
+        self, columns: Mapping[str, Any], predicate: Any, compute: Any, resources: Mapping[str, Any], name: str
+    ) -> Dataset:
+        """Runs expressions in workers. What the engine alone can draw (random numbers, row numbers) becomes a column before, which
+        goes away after; a class of the user's makes it a pool of actors."""
+        from weir._expr_python import Actor, Projector, Selector, has_class, split_places
+
+        drawn, columns, predicate = split_places(columns, predicate)
+        ds: Any = self
+        if drawn:
+            ds = ds._then(Step(ds._op, "with", [f"{quoted(key)}={expr._compile()}" for key, expr in drawn.items()]))
+        exprs = [*columns.values(), *([] if predicate is None else [predicate])]
+        made = Projector(columns, tuple(drawn)) if predicate is None else Selector(predicate, tuple(drawn))
+        if any(map(has_class, exprs)):
+            return ds._call(  # type: ignore[no-any-return]
+                "map_batches", Actor, compute, None, resources, {}, batch_format="pyarrow", name=name,
+                fn_constructor_args=(made,),
+            )
+        return ds._call(  # type: ignore[no-any-return]
+            "map_batches", made, compute, None, resources, {}, batch_format="pyarrow", name=name
         )
 
     def add_column(

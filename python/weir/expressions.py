@@ -6,7 +6,7 @@ pyarrow.compute does. What the engine has no function for, and functions of the 
 (``Expr.needs_python``).
 
     >>> from weir.expressions import col, lit
-    >>> print((col("price") * lit(2)).alias("double"))
+    >>> print((col("price") * lit(2)).alias("double").describe())
     (col('price') * 2).alias('double')
 """
 
@@ -14,76 +14,146 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from weir._expr_literals import quote_name
-from weir._expr_tree import (
-    AliasExpr,
-    BinaryExpr,
-    CallExpr,
-    ColumnExpr,
-    Expr,
-    LiteralExpr,
-    Operation,
-    StarExpr,
-    UnaryExpr,
-    WhenExpr,
-    _wrap,
-    col,
-    lit,
-    star,
-    when,
-)
+from weir._expr_nodes import AliasExpr, CallExpr, StarExpr, UDFExpr, WhenExpr, star, when
+from weir._expr_places import MonotonicallyIncreasingIdExpr, RandomExpr, UUIDExpr
+from weir._expr_tree import BinaryExpr, ColumnExpr, Expr, LiteralExpr, Operation, UnaryExpr, _wrap, col, lit
+
+if TYPE_CHECKING:
+    from weir.datatype import DataType
 
 __all__ = [
-    "AliasExpr", "BinaryExpr", "CallExpr", "ColumnExpr", "Expr", "LiteralExpr", "Operation", "StarExpr", "UDFExpr",
-    "UnaryExpr", "WhenExpr", "col", "download", "lit", "monotonically_increasing_id", "pyarrow_udf", "random", "star",
+    "AliasExpr", "BinaryExpr", "CallExpr", "ColumnExpr", "DownloadExpr", "Expr", "LiteralExpr",
+    "MonotonicallyIncreasingIdExpr", "Operation", "RandomExpr", "StarExpr", "UDFExpr", "UUIDExpr", "UnaryExpr",
+    "UnnestExpr", "WhenExpr", "col", "download", "lit", "monotonically_increasing_id", "pyarrow_udf", "random", "star",
     "udf", "unnest", "uuid", "when",
 ]
 
+PyArrowComputeUDFExpr = CallExpr
+_NAMESPACES = ("_ArrayNamespace", "_DatetimeNamespace", "_ListNamespace", "_MapNamespace", "_StringNamespace",
+               "_StructNamespace")
 
-class UDFExpr(Expr):
-    """A function of the user over columns; made by calling what ``udf`` decorates. It runs in workers.
 
-    >>> @udf(return_dtype="int64")
-    ... def twice(x):
-    ...     return [2 * v for v in x.to_pylist()]
-    >>> twice(col("a"))
-    UDF(twice)
-        └── arg[0]: COL('a')
+def __getattr__(name: str) -> Any:
+    if name in _NAMESPACES:
+        from weir import _expr_namespaces
+
+        return getattr(_expr_namespaces, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_rename_expr(expr: Expr) -> bool:
+    """Whether it gives a column another name, as rename_columns does.
+
+    >>> is_rename_expr(col("a")._rename("b")), is_rename_expr(col("a").alias("b"))
+    (True, False)
+    """
+    return isinstance(expr, AliasExpr) and expr._is_rename and isinstance(expr.expr, ColumnExpr)
+
+
+class DownloadExpr(Expr):
+    """The bytes that a column's addresses lead to; made by ``download``.
+
+    >>> download("uri")
+    DOWNLOAD('uri')
     """
 
-    __slots__ = ("fn", "args", "kwargs", "return_dtype")
+    __slots__ = ("uri_column_name", "filesystem")
 
-    def __init__(
-        self, fn: Callable[..., Any], args: tuple[Expr, ...], kwargs: Mapping[str, Expr], return_dtype: Any
-    ) -> None:
-        self.fn, self.args, self.kwargs, self.return_dtype = fn, args, dict(kwargs), return_dtype
+    def __init__(self, uri_column_name: str, filesystem: Any = None) -> None:
+        self.uri_column_name, self.filesystem = uri_column_name, filesystem
 
-    def _children(self) -> tuple[tuple[str, Expr], ...]:
-        return (*((f"arg[{i}]", arg) for i, arg in enumerate(self.args)),
-                *((f"kwarg[{key!r}]", arg) for key, arg in self.kwargs.items()))
+    @property
+    def data_type(self) -> DataType:
+        """Bytes.
+
+        >>> download("uri").data_type
+        DataType(arrow:binary)
+        """
+        from weir.datatype import DataType
+
+        return DataType("binary")
 
     def _key(self) -> tuple[Any, ...]:
-        return (self.fn, str(self.return_dtype))
-
-    def _fn_name(self) -> str:
-        return getattr(self.fn, "__name__", type(self.fn).__name__)
+        return (self.uri_column_name,)
 
     def _label(self) -> str:
-        return f"UDF({self._fn_name()})"
+        return f"DOWNLOAD({self.uri_column_name!r})"
 
     def _inline(self) -> str:
-        words = [arg._inline() for arg in self.args] + [f"{key}={arg._inline()}" for key, arg in self.kwargs.items()]
-        return f"{self._fn_name()}({', '.join(words)})"
+        return f"download({self.uri_column_name!r})"
+
+    def _columns(self) -> set[str]:
+        return {self.uri_column_name}
 
     def needs_python(self) -> bool:
-        """Always.
+        """Always: files are read in workers.
 
-        >>> udf("int64")(abs)(col("a")).needs_python()
+        >>> download("uri").needs_python()
         True
         """
         return True
+
+
+class UnnestExpr(Expr):
+    """A struct as one column a field; made by ``unnest``.
+
+    >>> unnest(col("s"))
+    UNNEST
+        └── COL('s')
+    """
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr) -> None:
+        self.expr = expr
+
+    def _children(self) -> tuple[tuple[str, Expr], ...]:
+        return (("", self.expr),)
+
+    def _key(self) -> tuple[Any, ...]:
+        return ()
+
+    def _label(self) -> str:
+        return "UNNEST"
+
+    def _inline(self) -> str:
+        return f"unnest({self.expr._inline()})"
+
+    def alias(self, name: str) -> Expr:
+        """There is none: the fields name the columns.
+
+        >>> unnest(col("s")).alias("x")
+        Traceback (most recent call last):
+        TypeError: unnest() cannot be aliased: its columns are named by the struct's fields. Give it to with_columns as it is.
+        """
+        raise TypeError("unnest() cannot be aliased: its columns are named by the struct's fields. "
+                        "Give it to with_columns as it is.")
+
+    def expand_projection(self, input_schema: Any) -> list[Expr]:
+        """One expression a field, named by it; the struct's type comes from the expression or the pyarrow schema.
+
+        >>> import pyarrow
+        >>> kind = pyarrow.struct([("x", pyarrow.int8()), ("y", pyarrow.string())])
+        >>> [part.name for part in unnest(col("s")).expand_projection(pyarrow.schema([("s", kind)]))]
+        ['x', 'y']
+        """
+        import collections
+
+        kind = self.expr.get_type(input_schema)
+        if kind is None:
+            raise ValueError("unnest() needs to know the struct's type when the plan is made, and it is not known: give it a "
+                             "function that says it (@udf(return_dtype=DataType.struct(...))), or a column of a dataset whose "
+                             "schema is known (behind map or map_batches it is not; materialize() makes it known)")
+        if not str(kind).startswith("struct<"):
+            raise TypeError(f"unnest() is for structs, and {self.expr._inline()} is {kind}")
+        names = [kind[i].name for i in range(kind.num_fields)]
+        twice = sorted(name for name, count in collections.Counter(names).items() if count > 1)
+        if twice:
+            raise ValueError(f"unnest() cannot make columns of a struct that has fields twice: {twice}")
+        return [self.expr.struct.field_by_index(i).alias(name) for i, name in enumerate(names)]
 
 
 class _ClassUDF:
@@ -92,15 +162,29 @@ class _ClassUDF:
     def __init__(self, cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.cls, self.args, self.kwargs = cls, args, kwargs
         self.__name__ = cls.__name__
+        self.callable_class_spec = (cls, args, kwargs)
         self._instance: Any = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _ClassUDF, (self.cls, self.args, self.kwargs)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def init(self) -> None:
+        """Makes the object, once a process."""
         if self._instance is None:
             self._instance = self.cls(*self.args, **self.kwargs)
-        return self._instance(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.init()
+        result = self._instance(*args, **kwargs)
+        if hasattr(result, "__await__"):
+            import asyncio
+
+            result = asyncio.run(_awaited(result))
+        return result
+
+
+async def _awaited(value: Any) -> Any:
+    return await value
 
 
 def _udf_maker(fn: Callable[..., Any], return_dtype: Any) -> Callable[..., UDFExpr]:
@@ -121,7 +205,7 @@ def udf(return_dtype: Any) -> Callable[[Any], Any]:
     ... def add_one(x):
     ...     import pyarrow.compute as pc
     ...     return pc.add(x, 1)
-    >>> print(add_one(col("a")) * 2)
+    >>> print((add_one(col("a")) * 2).describe())
     add_one(col('a')) * 2
     """
 
@@ -141,64 +225,72 @@ def udf(return_dtype: Any) -> Callable[[Any], Any]:
 def pyarrow_udf(return_dtype: Any) -> Callable[[Any], Any]:
     """The same as ``udf``: arguments are always pyarrow arrays.
 
-    >>> print(pyarrow_udf("int64")(abs)(col("a")))
+    >>> print(pyarrow_udf("int64")(abs)(col("a")).describe())
     abs(col('a'))
     """
     return udf(return_dtype)
 
 
-def _later(name: str) -> NoReturn:
-    raise NotImplementedError(f"weir.expressions.{name} is not there yet")
+def download(uri_column_name: str, *, filesystem: Any = None) -> DownloadExpr:
+    """The bytes of the files that a column names: paths and file:// addresses, or whatever a pyarrow ``filesystem`` opens. Files
+    are read by several threads; null where there is none or it cannot be read.
 
-
-def download(uri_column_name: str, *, filesystem: Any = None) -> Expr:
-    """The bytes that a column's addresses lead to. Not there yet.
-
-    >>> download("uri")
-    Traceback (most recent call last):
-    NotImplementedError: weir.expressions.download is not there yet
+    >>> import tempfile, weir
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"abc")
+    ...     file.flush()
+    ...     rows = weir.from_items([{"uri": file.name}, {"uri": "/no/such/file"}]).with_column("bytes", download("uri"))
+    ...     rows.select_columns(["bytes"]).take()
+    [{'bytes': b'abc'}, {'bytes': None}]
     """
-    _later("download")
+    return DownloadExpr(uri_column_name, filesystem)
 
 
-def unnest(expr: Expr) -> Expr:
-    """A struct as one column per field. Not there yet.
+def unnest(expr: Expr) -> UnnestExpr:
+    """A struct as one column per field, for ``with_columns``.
 
-    >>> unnest(col("s"))
-    Traceback (most recent call last):
-    NotImplementedError: weir.expressions.unnest is not there yet
+    >>> import weir
+    >>> ds = weir.from_items([{"s": {"x": 1, "y": "a"}}])
+    >>> ds.with_columns(unnest(col("s"))).take()
+    [{'s': {'x': 1, 'y': 'a'}, 'x': 1, 'y': 'a'}]
     """
-    _later("unnest")
+    if isinstance(expr, UnnestExpr):
+        raise TypeError("unnest() cannot be nested inside another unnest().")
+    if not isinstance(expr, Expr):
+        raise TypeError(f"unnest() expects an expression, got {type(expr).__name__}.")
+    return UnnestExpr(expr)
 
 
-def random(*, seed: int | None = None, reseed_after_execution: bool = True) -> Expr:
-    """Random numbers between 0 and 1. Not there yet; ``Dataset.random_sample`` is.
+def random(*, seed: int | None = None, reseed_after_execution: bool = True) -> RandomExpr:
+    """Random numbers between 0 and 1. With a seed they are the same whatever number of workers there is; and the same in every
+    run with ``reseed_after_execution=False``, else those of the run's number.
 
-    >>> random()
-    Traceback (most recent call last):
-    NotImplementedError: weir.expressions.random is not there yet
+    >>> import weir
+    >>> ds = weir.range(3).with_column("r", random(seed=1, reseed_after_execution=False))
+    >>> ds.take() == ds.take()
+    True
     """
-    _later("random")
+    return RandomExpr(seed, reseed_after_execution)
 
 
-def uuid() -> Expr:
-    """Random identifiers. Not there yet.
+def uuid() -> UUIDExpr:
+    """A random UUID (version 4) for each row, as text.
 
-    >>> uuid()
-    Traceback (most recent call last):
-    NotImplementedError: weir.expressions.uuid is not there yet
+    >>> import weir
+    >>> [len(row["u"]) for row in weir.range(2).with_column("u", uuid()).take()]
+    [36, 36]
     """
-    _later("uuid")
+    return UUIDExpr()
 
 
-def monotonically_increasing_id() -> Expr:
-    """Numbers that grow from row to row. Not there yet.
+def monotonically_increasing_id() -> MonotonicallyIncreasingIdExpr:
+    """Numbers that grow from row to row: the block's in the upper 31 bits, the row's in it in the lower 33.
 
-    >>> monotonically_increasing_id()
-    Traceback (most recent call last):
-    NotImplementedError: weir.expressions.monotonically_increasing_id is not there yet
+    >>> import weir
+    >>> weir.range(2).with_column("n", monotonically_increasing_id()).take()
+    [{'id': 0, 'n': 0}, {'id': 1, 'n': 1}]
     """
-    _later("monotonically_increasing_id")
+    return MonotonicallyIncreasingIdExpr()
 
 
 def _with_words(columns: Mapping[str, Expr]) -> list[str]:

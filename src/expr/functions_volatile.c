@@ -51,8 +51,8 @@ static void put_uuid(uint8_t *out, uint64_t high, uint64_t low)
 	static const char digits[] = "0123456789abcdef";
 	uint32_t at = 0;
 
-	high = (high & ~(uint64_t)0xf000) | 0x4000;                             /* version 4 */
-	low = (low & ~((uint64_t)3 << 62)) | (uint64_t)2 << 62;                 /* variant 1 */
+	high = (high & ~(uint64_t)0xf000) | 0x4000;             /* version 4 */
+	low = (low & ~((uint64_t)3 << 62)) | (uint64_t)2 << 62; /* variant 1 */
 	for (uint32_t i = 0; i < 32; i++) {
 		uint64_t half = i < 16 ? high : low;
 
@@ -105,8 +105,9 @@ void weir_evaluator_split(struct weir_evaluator *evaluator, uint64_t number, con
 	evaluator->split_key = place ? weir_hash_bytes(place, strlen(place), 0) : number;
 	/* Behind a function a split's number has more bits, and a split fewer rows. */
 	if (place)
-		evaluator->split_id = (number >> SPLIT_BITS_BEHIND ? evaluator->split_key >> (64 - SPLIT_BITS_BEHIND) : number)
-				      << ROW_BITS_BEHIND;
+		evaluator->split_id =
+			(number >> SPLIT_BITS_BEHIND ? evaluator->split_key >> (64 - SPLIT_BITS_BEHIND) : number)
+			<< ROW_BITS_BEHIND;
 	else
 		evaluator->split_id = number << ROW_BITS;
 }
