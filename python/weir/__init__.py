@@ -174,8 +174,9 @@ _WHERE = {
 }
 
 _MODULES = (
-    "aggregate", "block", "checkpoint", "compute", "context", "core", "data", "dataset", "dataset_pipeline", "datasink",
-    "datasource", "datatype", "extensions", "iterator", "read_api", "schema",
+    "aggregate", "block", "checkpoint", "compat", "compute", "constants", "context", "core", "data", "dataset",
+    "dataset_pipeline", "datasink", "datasource", "datatype", "extensions", "iterator", "ray_api", "read_api",
+    "runtime_env", "schema", "torch_inference", "torch_utils", "util",
 )
 
 __all__ = [
