@@ -168,8 +168,9 @@ def _name_of(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0) -> bytes:
-    """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known."""
+def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0, operator: str = "") -> bytes:
+    """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known.
+    `operator`: which of several that run in one worker."""
     advise(error)
     try:
         text = str(error)
@@ -180,7 +181,8 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
     except Exception:
         trace = f"{_name_of(type(error))}: {text}"
     return pickle.dumps({"kind": kind, "type": _name_of(type(error)), "text": text, "traceback": trace, "rows": rows,
-                         "count": count, "pid": os.getpid(), "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
+                         "count": count, "pid": os.getpid(), "operator": operator,
+                         "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
 
 
 def _pickled(error: BaseException) -> bytes | None:
@@ -209,6 +211,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     except Exception as damage:
         return SystemException(f"{operator} failed, and its report could not be read: {damage}")
     cause = _rebuilt(report["exception"])
+    operator = report["operator"] or operator
     text = _describe(report, operator, origin)
     kind = report["kind"]
     if kind == "constructor":

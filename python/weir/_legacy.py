@@ -262,7 +262,7 @@ def stats(ds: Dataset) -> str:
     op = getattr(ds, "_history", None) or run.op
     groups = _stats.groups(op, ds.context)
     seconds = sum(s.get("elapsed_ns", 0) for s in run.stats) / 1e9
-    stages = _stats._stages(run.stats, groups)
+    stages = _stats._stages(run.stats, groups, ds.context)
     if len(groups) > 1 and groups[-1][0].name == SHUFFLED:  # it is done by those who read and map
         groups[-2:], stages[-2:] = [groups[-2] + groups[-1]], [stages[-1]]
     lines: list[str] = []

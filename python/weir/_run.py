@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from weir import _session, _watch
+from weir import _fuse, _session, _watch
 from weir._plan import (
     Blocks,
     Call,
@@ -106,24 +106,42 @@ class Build:
         steps = chain(op)
         self.block_rows = None
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
-        for step in steps:
+        for first, *others in _fuse.runs(steps, self.context):
+            step = first
             if isinstance(step, (Call, Union)) or (isinstance(step, Step) and not step.keeps_blocks):
                 rows, self.block_rows = self.block_rows, None
                 if isinstance(step, Call) and isinstance(rows, int) and step.spec.batch_size is None:
                     step = _with_batch_size(step, rows)
             elif isinstance(step, Limit) and isinstance(self.block_rows, list):
                 self.block_rows = None
-            step.add(flow, self)
+            if others and isinstance(step, Call):
+                self.add_calls(flow, [step.spec, *(other.spec for other in others if isinstance(other, Call))])
+            else:
+                step.add(flow, self)
         return flow
 
-    def add_call(self, flow: Flow, spec: Any) -> None:
+    def add_calls(self, flow: Flow, specs: list[Any]) -> None:
+        """Functions that run in one worker."""
+        specs = [copy.copy(spec) for spec in specs]
+        for spec in specs:
+            spec.context = self.context
+        try:
+            self.add_call(flow, _fuse.fused(specs), _fuse.shape(specs))
+        except (TypeError, ValueError):
+            from weir import _call
+
+            for spec in specs:  # whichever is at fault says so by its own name
+                os.close(_call.prepare(spec, self.state)["setup"][0])
+            raise
+
+    def add_call(self, flow: Flow, spec: Any, shape: dict[str, int] | None = None) -> None:
         from weir import _call
 
         spec = copy.copy(spec)
         spec.context = self.context  # the Dataset's that runs, which may have been changed since the step was added
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
-        prepared = _call.prepare(spec, self.state, self.gpus)
+        prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
         if most:

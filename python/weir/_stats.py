@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from weir import _plan
+from weir import _fuse, _plan
 from weir._plan import Blocks, Call, Limit, Op, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def text(ds: Dataset) -> str:
     lines: list[str] = []
     names = groups(op, ds.context)
     seconds = sum(s.get("elapsed_ns", 0) for s in run.stats) / 1e9
-    stages = _stages(run.stats, names)
+    stages = _stages(run.stats, names, ds.context)
     for number, (group, stage) in enumerate(zip(names, stages), 1):
         lines += _operator(number, "->".join(o.name for o in group), stage, seconds)
         lines.append("")
@@ -165,28 +165,31 @@ def text(ds: Dataset) -> str:
     return "\n".join(lines).rstrip("\n") + "\n"
 
 
-def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]]) -> list[dict[str, Any]]:
+def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: DataContext) -> list[dict[str, Any]]:
     """Figures of each group of operators, summed over the parts of the run."""
     out: list[dict[str, Any]] = [{"waits": {}} for _ in names]
     for part in stats:
         stages = list(part.get("stages") or [])
-        numbers = _stage_numbers(names, stages)
+        numbers = _stage_numbers(names, stages, context)
         for i, into in enumerate(out):
             mine = [stages[n] for n in numbers[i]] if numbers else []
             _add_stage(into, mine, part, is_first=i == 0, is_last=i == len(out) - 1)
     return out
 
 
-def _stage_numbers(names: list[list[Op]], stages: list[dict[str, Any]]) -> list[list[int]] | None:
+def _stage_numbers(names: list[list[Op]], stages: list[dict[str, Any]], context: DataContext) -> list[list[int]] | None:
     """Which of the engine's stages each group ran in. A call has one of its own; what is native between two shares one. None:
     the engine ran something else (parts of a union)."""
     out: list[list[int]] = []
     at = -1
     native = False
+    together = {id(op) for run in _fuse.runs([op for group in names for op in group], context) for op in run[1:]}
     for group in names:
         mine: list[int] = []
         for op in group:
-            if isinstance(op, (Call, ReadTasks)):
+            if id(op) in together:
+                pass  # it ran in the worker of the one before
+            elif isinstance(op, (Call, ReadTasks)):
                 at += 2 if isinstance(op, ReadTasks) else 1  # what hands its tasks out is a stage, too
                 native = False
             elif not native:

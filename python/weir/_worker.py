@@ -533,7 +533,8 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
         if isinstance(error, Stopped) and error.__cause__ is not None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
-        worker.failed(_errors.pack(error, kind, function.rows, count), memory=is_governors(error))
+        name, rows = getattr(function.call, "place", None) or ("", function.rows)  # of several: the one that failed
+        worker.failed(_errors.pack(error, kind, rows, count, name), memory=is_governors(error))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

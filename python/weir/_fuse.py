@@ -1,0 +1,125 @@
+"""Functions that follow each other run in the same worker, one after another, on the rows of one task:
+
+    lanes ─ chunk ─▶ worker: f ─▶ g ─▶ h ─ chunk ─▶ lanes            instead of a process, and a way there and back, for each
+
+Which ones: functions with equal resources that leave the number of workers to weir, as Ray Data fuses them, but for classes: their
+pools have sizes of their own. A function behind one that changes the number of rows, and wants batches of a size, is on its own:
+its batches would be cut short at the end of every task.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from weir._call import CallSpec
+    from weir._plan import Op
+    from weir._weir import Batch
+
+BATCH = "engine"  # a batch_format of ours: the batch as it is
+
+
+def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
+    """Whether `spec` runs in the worker of `before`."""
+    from weir import _call, _worker
+
+    if not getattr(context, "optimize_fuse_stages", True):
+        return False
+    for one in (before, spec):
+        if one.kind not in _call.KINDS or one.is_class or any(_call.pool_sizes(one).values()):
+            return False
+        if one.batch_size == "auto" or _worker.is_async(one.fn):
+            return False
+    if (before.num_cpus, before.num_gpus, before.memory) != (spec.num_cpus, spec.num_gpus, spec.memory):
+        return False
+    if (before.runtime_env or {}) != (spec.runtime_env or {}):
+        return False
+    return not isinstance(spec.batch_size, int) or before.kind in ("map", "map_batches")
+
+
+def fused(specs: Sequence[CallSpec]) -> CallSpec:
+    """One call that does the work of several."""
+    made = copy.copy(specs[0])
+    made.kind, made.fn, made.batch_format, made.batch_size = "map_batches", Chain(specs), BATCH, None
+    made.fn_args = made.fn_kwargs = None
+    made.name = "->".join(spec.name for spec in specs)
+    return made
+
+
+def shape(specs: Sequence[CallSpec]) -> dict[str, int]:
+    """How the engine cuts tasks for them (fields of a call, see _call.prepare): as many rows as the largest batch."""
+    from weir import _call
+
+    sizes = [spec.batch_size for spec in specs if isinstance(spec.batch_size, int)]
+    is_rows = all(spec.kind != "map_batches" for spec in specs)
+    return {
+        "batch_rows": max(sizes, default=0),
+        "chunk_bytes": _call.ROWS_BYTES if is_rows else 0,
+        "fine": int(is_rows or bool(sizes)),
+    }
+
+
+def runs(steps: Sequence[Op], context: Any) -> list[list[Op]]:
+    """The steps of a chain; calls that run together are together."""
+    from weir._plan import Call
+
+    out: list[list[Op]] = []
+    for step in steps:
+        last = out[-1][-1] if out else None
+        if isinstance(step, Call) and isinstance(last, Call) and fuses(last.spec, step.spec, context):
+            out[-1].append(step)
+        else:
+            out.append([step])
+    return out
+
+
+class Chain:
+    """Several functions as one. Pickles as what is needed to make them.
+
+    `place`: which of them raised, and on which of the task's rows, as far as that can be told."""
+
+    place: tuple[str, tuple[int, int]] | None = None
+
+    def __init__(self, specs: Sequence[CallSpec]) -> None:
+        from weir import _call
+
+        self.parts = [(_call.function_head(spec), _call.function_objects(spec)) for spec in specs]
+        self.functions: list[Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"parts": self.parts, "functions": None}
+
+    def __call__(self, batch: Batch) -> Iterator[Batch]:
+        from weir import _worker
+
+        if self.functions is None:
+            self.functions = [_worker.make(head, objects) for head, objects in self.parts]
+        self.place = None
+        stream: Iterable[Batch] = [batch]
+        is_same = True  # row i here is of the task's row i
+        for function in self.functions:
+            stream = self._applied(function, stream, None if is_same else batch.num_rows)
+            is_same = is_same and function.kind == "map"
+        return iter(stream)
+
+    def _applied(self, function: Any, stream: Iterable[Batch], count: int | None) -> Iterator[Batch]:
+        """`count`: of the task's rows, when it cannot be told which of them a row is."""
+        from weir import _worker
+
+        if isinstance(function.batch_size, int):
+            from weir._run import rebatched
+
+            stream = rebatched(iter(stream), function.batch_size, False)
+        first = 0
+        for batch in stream:
+            try:
+                yield from _worker.apply(function, batch)
+            except GeneratorExit:
+                raise
+            except BaseException:
+                low, high = function.rows
+                self.place = (function.name, (first + low, first + high) if count is None else (0, count - 1))
+                raise
+            first += batch.num_rows

@@ -1,0 +1,107 @@
+"""Functions that follow each other run in one worker, and nothing shows of it but the processes that are not there."""
+import os
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+import weir  # noqa: E402
+
+
+def pids(ds):
+    """For each row the processes that it passed."""
+    return [tuple(row["pids"]) for row in ds.take_all()]
+
+
+def seen(row):
+    return {**row, "pids": [*row.get("pids", []), os.getpid()]}
+
+
+def test_functions_share_a_process():
+    passed = pids(weir.range(50).map(seen).map(seen).filter(lambda row: row["id"] % 2 == 0).flat_map(lambda row: [seen(row)]))
+    assert len(passed) == 25 and all(len(set(p)) == 1 and len(p) == 3 for p in passed)
+    assert os.getpid() not in {p for row in passed for p in row}
+
+
+class Seen:
+    def __call__(self, row):
+        return seen(row)
+
+
+@pytest.mark.parametrize("behind", [
+    lambda ds: ds.map(Seen),
+    lambda ds: ds.map(seen, concurrency=1),
+    lambda ds: ds.map(seen, num_cpus=0.5),
+    lambda ds: ds.map(seen, memory=50_000_000),
+    lambda ds: ds.map(seen, runtime_env={"env_vars": {"A": "b"}}),
+    lambda ds: ds.limit(10).map(seen),
+    lambda ds: ds.with_column("x", weir.col("id")).map(seen),
+], ids=["class", "concurrency", "num_cpus", "memory", "runtime_env", "limit", "native"])
+def test_what_is_different_runs_apart(behind):
+    assert all(len(set(p)) == 2 for p in pids(behind(weir.range(20).map(seen))))
+
+
+def test_it_can_be_switched_off():
+    ds = weir.range(20)
+    ds.context.optimize_fuse_stages = False
+    assert all(len(set(p)) == 2 for p in pids(ds.map(seen).map(seen)))
+
+
+def test_batches_keep_their_sizes():
+    def sized(batch):
+        return {**batch, "n": np.full(len(batch["id"]), len(batch["id"]))}
+
+    ds = weir.range(1000).map(lambda row: row).map_batches(sized, batch_size=300)
+    assert sorted({row["n"] for row in ds.take_all()}) == [100, 300]
+    # Behind what changes the number of rows a task is filled up to the size, by not being in the same worker: of its batches only
+    # the last may be smaller.
+    ds = weir.range(1000).filter(lambda row: row["id"] % 2 == 0).map_batches(sized, batch_size=100)
+    assert max(row["n"] for row in ds.take_all()) == 100
+    ds = weir.range(100).map_batches(sized, batch_size=10).map_batches(lambda b: {"m": [len(b["n"])]}, batch_size=40)
+    assert sorted(row["m"] for row in ds.take_all()) == [20, 40, 40]
+
+
+def test_generators_frames_and_several_blocks():
+    def doubled(batch):
+        yield batch
+        yield {"id": batch["id"] + 1000}
+
+    ds = weir.range(40, override_num_blocks=4).map_batches(doubled).map(lambda row: {"id": row["id"] + 1}).map_batches(lambda b: b)
+    assert sorted(row["id"] for row in ds.take_all()) == sorted([i + 1 for i in range(40)] + [i + 1001 for i in range(40)])
+
+
+def test_errors_name_the_function_and_the_row():
+    def fails(row):
+        if row["id"] == 41:
+            raise KeyError("here")
+        return row
+
+    with pytest.raises(KeyError) as raised:
+        weir.range(100).map(lambda row: row).map(fails).map(lambda row: row).take_all()
+    assert "Map(fails) failed on row 41 of range" in str(raised.value)
+    with pytest.raises(KeyError) as raised:
+        weir.range(100).flat_map(lambda row: [row]).map(fails).take_all()
+    assert "Map(fails) failed on row" in str(raised.value)
+    with pytest.raises(ValueError, match=r"MapBatches\(<lambda>\) returned what cannot be used"):
+        weir.range(5).map(lambda row: row).map_batches(lambda batch: [1]).take_all()
+
+
+def test_what_cannot_be_pickled_is_named():
+    import threading
+
+    lock = threading.Lock()
+    with pytest.raises(TypeError, match="the variable 'lock'"):
+        weir.range(5).map(lambda row: row).map(lambda row: {"x": lock}).take_all()
+
+
+def test_stats_show_one_operator():
+    ds = weir.range(100).map(lambda row: row).map_batches(lambda batch: batch)
+    ds.take_all()
+    first, *others = [line for line in ds.stats().splitlines() if line.startswith("Operator ")]
+    assert first.startswith("Operator 1 ReadRange->Map(<lambda>)->MapBatches(<lambda>): ") and not others
+
+
+def test_blocks_without_rows_and_columns_that_change():
+    ds = weir.range(30, override_num_blocks=3).filter(lambda row: row["id"] >= 10).map(
+        lambda row: {"v": row["id"] if row["id"] < 20 else str(row["id"])}).map(lambda row: {"w": row["v"]})
+    assert [row["w"] for row in ds.take_all()] == [*range(10, 20), *map(str, range(20, 30))]
