@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir import _run
@@ -31,6 +31,8 @@ class Splits:
         def _then(self, op: Op) -> Dataset: ...
 
         def count(self) -> int: ...
+
+        def iterator(self) -> DataIterator: ...
 
         def materialize(self) -> MaterializedDataset: ...
 
@@ -325,6 +327,105 @@ class Splits:
         [0, 1, 2, 3, 4, 5]
         """
         return self._then(RandomizeBlocks(self._op, RandomSeedConfig.create_seed_config(seed)))
+
+    # ---- tensors: those of the iterator ----
+
+    def iter_tf_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int | None = 256,
+        dtypes: Any = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+    ) -> Iterable[Any]:
+        """Batches as dicts of TensorFlow tensors. See DataIterator.iter_tf_batches.
+
+        >>> import weir
+        >>> batches = weir.range(4).iter_tf_batches(batch_size=2)  # doctest: +SKIP
+        """
+        return self.iterator().iter_tf_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            dtypes=dtypes,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+        )
+
+    def iter_jax_batches(
+        self,
+        *,
+        prefetch_batches: int = 1,
+        batch_size: int = 256,
+        dtypes: Any = None,
+        collate_fn: Any = None,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        synchronize_batches: bool = False,
+        paddings: Any = None,
+    ) -> Iterable[Any]:
+        """Batches as dicts of JAX arrays. See DataIterator.iter_jax_batches.
+
+        >>> import weir
+        >>> batches = weir.range(4).iter_jax_batches(batch_size=2)  # doctest: +SKIP
+        """
+        return self.iterator().iter_jax_batches(
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            dtypes=dtypes,
+            collate_fn=collate_fn,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            synchronize_batches=synchronize_batches,
+            paddings=paddings,
+        )
+
+    def to_tf(
+        self,
+        feature_columns: str | list[str],
+        label_columns: str | list[str],
+        *,
+        additional_columns: str | list[str] | None = None,
+        prefetch_batches: int = 1,
+        batch_size: int = 1,
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        local_shuffle_seed: int | None = None,
+        feature_type_spec: Any = None,
+        label_type_spec: Any = None,
+        additional_type_spec: Any = None,
+    ) -> Any:
+        """A tf.data.Dataset. See DataIterator.to_tf.
+
+        >>> import weir
+        >>> ds = weir.range(4).to_tf("id", "id")  # doctest: +SKIP
+        """
+        return self.iterator().to_tf(
+            feature_columns,
+            label_columns,
+            additional_columns=additional_columns,
+            prefetch_batches=prefetch_batches,
+            batch_size=batch_size,
+            drop_last=drop_last,
+            local_shuffle_buffer_size=local_shuffle_buffer_size,
+            local_shuffle_seed=local_shuffle_seed,
+            feature_type_spec=feature_type_spec,
+            label_type_spec=label_type_spec,
+            additional_type_spec=additional_type_spec,
+        )
+
+    def to_torch(self, **arguments: Any) -> Any:
+        """A torch IterableDataset of features and labels, with the arguments of DataIterator.to_torch.
+
+        >>> import weir
+        >>> [features.tolist() for features, _ in weir.range(2).to_torch(batch_size=2)]
+        [[[0], [1]]]
+        """
+        return self.iterator().to_torch(**arguments)
 
     def to_random_access_dataset(self, key: str, num_workers: int | None = None) -> RandomAccessDataset:
         """Rows by the value of a column: everything runs now, and is kept in the order of that column.

@@ -82,8 +82,9 @@ def _spec(tf: Any, types: Mapping[str, Any], group: Any) -> Any:
 def _column_spec(tf: Any, arrow_type: Any, name: str) -> Any:
     import pyarrow as pa
 
-    if isinstance(arrow_type, pa.FixedShapeTensorType):
-        return tf.TensorSpec((None, *arrow_type.shape), tf.dtypes.as_dtype(arrow_type.value_type.to_pandas_dtype()), name)
+    if hasattr(arrow_type, "shape"):
+        inner = getattr(arrow_type, "scalar_type", None) or arrow_type.value_type
+        return tf.TensorSpec((None, *arrow_type.shape), tf.dtypes.as_dtype(inner.to_pandas_dtype()), name)
     if pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
         return tf.RaggedTensorSpec((None, None), tf.dtypes.as_dtype(arrow_type.value_type.to_pandas_dtype()))
     if pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type):

@@ -408,15 +408,24 @@ class DataIterator:
         raise TypeError("`DataIterator` objects aren't iterable: call iter_rows() or iter_batches()")
 
     def __reduce__(self) -> Any:
+        if self._dataset.has_serializable_lineage():
+            import cloudpickle
+
+            # Not pickle, which whoever sends it (multiprocessing) may use, and which knows no lambdas.
+            return _unpickled, (cloudpickle.dumps(self._dataset),)
         from weir import _streaming_split
 
-        if self._dataset.has_serializable_lineage() or type(self) is not DataIterator:
-            return type(self), (self._dataset,)
         # Its rows are in this process: they go there as those of a split do.
         return _streaming_split.SplitIterator(_streaming_split.Coordinator(self._dataset, 1, False), 0).__reduce__()
 
 
 DatasetIterator = DataIterator
+
+
+def _unpickled(dataset: bytes) -> DataIterator:
+    import pickle
+
+    return DataIterator(pickle.loads(dataset))
 
 
 def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callable[[Batch], Any]:

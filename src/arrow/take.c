@@ -185,6 +185,31 @@ static int take_bytes(const struct picked *picked, const struct weir_array *arra
 	return WEIR_OK;
 }
 
+/* Whether the items of a list can be copied as bytes, list by list: tensors and lists of numbers mostly can. */
+static bool is_plain(const struct weir_array *items)
+{
+	return items->type->layout == WEIR_LAYOUT_FIXED && items->type->byte_width && !items->dictionary &&
+	       (items->null_count == 0 || !items->buffers[0].data);
+}
+
+/* An array of `count` such items, to be filled. */
+static struct weir_array *plain_new(const struct picked *picked, const struct weir_array *items, int64_t count,
+				    uint8_t **to, struct weir_error *err)
+{
+	struct weir_array *out = weir_array_new(picked->account, items->type, err);
+	uint64_t size;
+
+	if (!out)
+		return NULL;
+	out->length = count;
+	if (weir_mul_overflows((uint64_t)count, (uint64_t)items->type->byte_width, &size))
+		weir_error_set(err, WEIR_E_OVERFLOW, "%lld items are too many", (long long)count);
+	else if (weir_buffer_new(picked->account, size, &out->buffers[1], to, err) == WEIR_OK)
+		return out;
+	weir_array_unref(out);
+	return NULL;
+}
+
 /* The children's rows of the taken lists, one behind the other. */
 #define LIST_ROWS(TYPE)                                                                                                \
 	do {                                                                                                           \
@@ -197,6 +222,36 @@ static int take_bytes(const struct picked *picked, const struct weir_array *arra
 		}                                                                                                      \
 	} while (0)
 
+#define LIST_BYTES(TYPE)                                                                                               \
+	do {                                                                                                           \
+		const TYPE *begins = (const TYPE *)array->buffers[1].data + array->offset;                             \
+		const TYPE *ends = (const TYPE *)out->buffers[1].data;                                                 \
+		for (int64_t i = 0; i < picked->count; i++) {                                                          \
+			size_t size = (size_t)(ends[i + 1] - ends[i]) * width;                                         \
+			if (size)                                                                                      \
+				memcpy(to + (size_t)ends[i] * width, from + (size_t)begins[picked->rows[i]] * width,   \
+				       size);                                                                          \
+		}                                                                                                      \
+	} while (0)
+
+static int take_plain_list(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
+			   struct weir_error *err)
+{
+	const struct weir_array *items = array->children[0];
+	size_t width = items->type->byte_width;
+	const uint8_t *from = items->buffers[1].data + (size_t)items->offset * width;
+	uint8_t *to;
+
+	out->children[0] = plain_new(picked, items, offset_at(out, picked->count), &to, err);
+	if (!out->children[0])
+		return err->code;
+	if (type_offset_width(array->type) == 4)
+		LIST_BYTES(int32_t);
+	else
+		LIST_BYTES(int64_t);
+	return WEIR_OK;
+}
+
 static int take_list(const struct picked *picked, const struct weir_array *array, struct weir_array *out,
 		     struct weir_error *err)
 {
@@ -206,6 +261,8 @@ static int take_list(const struct picked *picked, const struct weir_array *array
 
 	if (take_offsets(picked, array, out, err))
 		return err->code;
+	if (is_plain(array->children[0]))
+		return take_plain_list(picked, array, out, err);
 	items.count = offset_at(out, picked->count);
 	size = (size_t)items.count * sizeof(*rows);
 	rows = weir_alloc(picked->account, size, err);
@@ -231,6 +288,18 @@ static int take_fixed_list(const struct picked *lists, const struct weir_array *
 	if (weir_mul_overflows(lists->count, each, &items.count) || items.count > INT64_MAX / 16)
 		return weir_error_set(err, WEIR_E_OVERFLOW, "%lld lists of %lld items are too many",
 				      (long long)lists->count, (long long)each);
+	if (is_plain(array->children[0]) && !lists->missing) {
+		const struct weir_array *from = array->children[0];
+		struct picked whole = {.rows = lists->rows, .count = lists->count};
+		size_t width = from->type->byte_width, first = (size_t)(from->offset + array->offset * each) * width;
+		uint8_t *to;
+
+		out->children[0] = plain_new(lists, from, items.count, &to, err);
+		if (!out->children[0])
+			return err->code;
+		gather_width(&whole, from->buffers[1].data + first, to, (size_t)each * width);
+		return WEIR_OK;
+	}
 	size = (size_t)items.count * sizeof(*rows);
 	rows = weir_alloc(lists->account, size, err);
 	if (!rows)
