@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from weir import _run, _tasks
@@ -15,6 +16,7 @@ from weir._plan import Call, Op
 from weir._transform import remote_args
 
 if TYPE_CHECKING:
+    from weir._checkpointed import Checkpoint
     from weir.dataset import Dataset
     from weir.datasource import Datasink, WriteResult
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 def write(ds: Dataset, sink: Datasink[Any], extra: dict[str, Any] | None, concurrency: int | None) -> None:
     """What write_datasink does."""
     from weir import read_api
+    from weir._checkpointed import Checkpoint
+    from weir.dataset import SaveMode
     from weir.datasource.datasink import Datasink as Base
     from weir.datasource.file_datasink import _FileDatasink
 
@@ -30,12 +34,23 @@ def write(ds: Dataset, sink: Datasink[Any], extra: dict[str, Any] | None, concur
     given = remote_args("write_datasink", {}, extra)
     read_api._check_concurrency(concurrency)
     try:
+        checkpoint = Checkpoint.begin(ds, sink.path if isinstance(sink, _FileDatasink) else None)
         if isinstance(sink, _FileDatasink):
+            if checkpoint is not None and checkpoint.is_resumed:
+                sink.mode = SaveMode.APPEND  # what is there is what the run before has written
             sink.on_write_start()
             if sink._skip_write:
                 return
-        result = _run_write(ds, sink, given, concurrency)
+        elif checkpoint is not None:
+            warnings.warn(
+                f"Checkpointing with non-file datasink ({type(sink).__name__}) notes rows after they are written: those of a task "
+                "that is killed between the two are written again.",
+                stacklevel=3,
+            )
+        result = _run_write(ds, sink, given, concurrency, checkpoint)
         sink.on_write_complete(result)
+        if checkpoint is not None:
+            checkpoint.finish()
     except Exception as error:
         sink.on_write_failed(error)
         raise
@@ -59,11 +74,14 @@ def _start(ds: Dataset, sink: Datasink[Any]) -> None:
     sink.on_write_start(schema.base_schema if schema is not None else None)
 
 
-def _run_write(ds: Dataset, sink: Datasink[Any], given: dict[str, Any], concurrency: int | None) -> WriteResult[Any]:
+def _run_write(
+    ds: Dataset, sink: Datasink[Any], given: dict[str, Any], concurrency: int | None, checkpoint: Checkpoint | None
+) -> WriteResult[Any]:
     from weir import _call
     from weir.datasource.datasink import WriteResult
 
-    run = ds._last_run = ds._new_run()
+    run = ds._last_run = ds._new_run(checkpoint.plan if checkpoint is not None else None)
+    config = checkpoint.config if checkpoint is not None else None
     parts = run.parts()
     if parts:  # a sink that nothing is written to is not started
         _start(ds, sink)
@@ -72,7 +90,7 @@ def _run_write(ds: Dataset, sink: Datasink[Any], given: dict[str, Any], concurre
     for part in parts:
         spec = _call.CallSpec(
             kind="write",
-            fn=_tasks.Writer(sink, write_uuid, len(result.write_returns)),
+            fn=_tasks.Writer(sink, write_uuid, len(result.write_returns), config),
             batch_size=sink.min_rows_per_write,
             name="Write",
             context=ds._context,

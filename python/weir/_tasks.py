@@ -12,14 +12,16 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from weir import _formats
 
 if TYPE_CHECKING:
     from weir._weir import Batch
+    from weir.checkpoint.interfaces import CheckpointConfig
     from weir.context import DataContext
-    from weir.datasource.datasink import Datasink, WriteResult
+    from weir.datasource.datasink import Datasink, TaskContext, WriteResult
 
 CPU_FACTOR = 2  # tasks of a read: at least so many for each CPU
 WRITE_BYTES = 32 << 20  # of a write, if the sink does not say how much it wants
@@ -124,20 +126,46 @@ def batches_of(block: Any) -> list[Batch]:
 class Writer:
     """In a worker: gives a sink its blocks, and what it returned a row."""
 
-    def __init__(self, sink: Datasink[Any], write_uuid: str, first: int) -> None:
+    def __init__(self, sink: Datasink[Any], write_uuid: str, first: int, checkpoint: CheckpointConfig | None = None) -> None:
         self.sink = sink
         self.write_uuid = write_uuid
         self.first = first  # tasks of earlier parts of the same write
+        self.checkpoint = checkpoint
 
     def __call__(self, batch: Batch, number: int) -> Batch:
         from weir._weir import batch_from_columns
         from weir.datasource.datasink import WRITE_UUID, TaskContext
 
         context = TaskContext(self.first + number, "Write", kwargs={WRITE_UUID: self.write_uuid})
-        with TaskContext.current(context):
+        with TaskContext.current(context), self._noted(batch, context):
             returned = self.sink.write(iter([as_block(batch)]), context)
         data = packed(returned, f"what {type(self.sink).__name__}.write returned")
         return batch_from_columns({"rows": [batch.num_rows], "bytes": [int(batch.nbytes)], "returned": [data]})
+
+    @contextmanager
+    def _noted(self, batch: Batch, context: TaskContext) -> Iterator[None]:
+        """Around a write: its rows' ids go into the checkpoint, before it and again after it where its files can be known by
+        their names, else after it."""
+        if self.checkpoint is None:
+            yield
+            return
+        from weir._checkpointed import check_ids
+        from weir.checkpoint.checkpoint_writer import CheckpointWriter
+        from weir.datasource.file_datasink import _FileDatasink
+        from weir.datasource.filename_provider import split_extension, task_filename
+
+        check_ids(self.checkpoint, batch.names)
+        writer = CheckpointWriter.create(self.checkpoint)
+        ids = _formats._engine_table(batch.select([self.checkpoint.id_column])).column(0)
+        if isinstance(self.sink, _FileDatasink):
+            name = split_extension(task_filename(self.sink.filename_provider, self.write_uuid, context.task_idx))[0]
+            pending = writer.write_pending_checkpoint(ids, name)
+            yield
+        else:
+            yield
+            pending = writer.write_pending_checkpoint(ids, f"{self.write_uuid}_{context.task_idx:06}")
+        if pending is not None:
+            writer.commit_checkpoint(pending)
 
 
 def as_block(batch: Batch) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import shutil
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from weir import _plan, _run
-from weir._plan import Blocks, Op
+from weir import _pieces, _plan, _run
+from weir._checkpointed import Checkpoint
+from weir._plan import Op
 from weir._transform import refuse, remote_args
 from weir.dataset import SaveMode
 from weir.datasource import plain_path
@@ -17,6 +17,7 @@ from weir.datasource import plain_path
 if TYPE_CHECKING:
     from weir._weir import Batch, Flow
     from weir.dataset import Dataset
+    from weir.datasource import FilenameProvider
 
 Option = tuple[str, "str | None"]
 _FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl"}
@@ -57,8 +58,9 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         refuse(method, "filesystem", "files are written to this machine")
     if get("catalog") is not None:
         refuse(method, "catalog", "files are written to a folder")
-    if get("filename_provider") is not None:
-        refuse(method, "filename_provider", "files are named <dataset>_<write>_<task>, as Ray names them")
+    provider = get("filename_provider")
+    if provider is not None and not hasattr(provider, "get_filename_for_task"):
+        raise TypeError(f"{method}: filename_provider is a FilenameProvider, not {type(provider).__name__}")
     remote_args(method, {}, get("ray_remote_args"))
     concurrency = get("concurrency")
     if concurrency is not None and _count(concurrency, "concurrency") is None:
@@ -75,7 +77,10 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     options = _format_options(method, kind, arguments)
     options += _open_options(method, get("arrow_open_stream_args"))
     partitions = _partitions(get("partition_cols"))
-    if os.path.exists(target):
+    checkpoint = Checkpoint.begin(ds, target)
+    if checkpoint is not None and checkpoint.is_resumed:
+        mode = SaveMode.APPEND  # what is there is what the run before has written
+    elif os.path.exists(target):
         if mode in (SaveMode.ERROR, SaveMode.CREATE):
             raise ValueError(f"Path {target} already exists. If this is unexpected, use mode='ignore' to ignore those files")
         if mode is SaveMode.IGNORE:
@@ -86,7 +91,9 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         raise FileNotFoundError(f"{target} is not there, and try_create_dir=False")
     if rows_max is not None:
         options.append(("rows-per-file", str(rows_max)))
-    _run_write(ds, target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions)
+    if kind == "json":
+        options.append(("extension", ".json"))
+    _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, provider, checkpoint))
 
 
 def _partitions(columns: Any) -> list[str]:
@@ -182,81 +189,50 @@ def _json(arguments: Mapping[str, Any]) -> list[Option]:
 # ---- running ----
 
 
-def _run_write(
-    ds: Dataset,
-    target: str,
-    format: str,
-    mode: SaveMode,
-    options: list[Option],
-    rows_min: int | None,
-    bytes_min: int | None,
-    rows_max: int | None,
-    partitions: list[str],
-) -> None:
-    run = ds._last_run = ds._new_run()
-    parts = [
-        whole
-        for part in run.parts()
-        for whole in (_run.kept(part, run) if isinstance(part, _run.LocalRows) else [part])
-    ]
-    if rows_min is not None or bytes_min is not None:
-        parts = _merged(run, parts, rows_min, bytes_min)
-    if format == "jsonl":
-        options = [*options, ("extension", ".json")]
-    if partitions:
-        _write_partitions(ds, run, parts, target, [("format", format), *options], mode, partitions)
-        run.finished = True
-        return
-    modes = iter([{SaveMode.OVERWRITE: "overwrite"}.get(mode, "append")])
-    for part in parts:
-        rows = _rows_per_block(part)
-        more: list[Option] = [("rows-per-file", str(rows))] if rows and rows_max is None else []
-        words: list[Option] = [("format", format), ("mode", next(modes, "append")), ("name", f"{ds._uuid[:22]}_{os.urandom(16).hex()}")]
-        _write_part(run, part, target, [*words, *options, *more])
-    if not parts and mode is SaveMode.OVERWRITE and os.path.isdir(target):
-        _write_part(run, _plan.Range(0), target, [("format", format), ("mode", "overwrite")])
+class Job(NamedTuple):
+    """A write, its arguments checked."""
+
+    target: str
+    format: str
+    mode: SaveMode
+    options: list[Option]
+    rows_min: int | None
+    bytes_min: int | None
+    rows_max: int | None
+    partitions: list[str]
+    provider: FilenameProvider | None
+    checkpoint: Checkpoint | None
+
+
+def _run_write(ds: Dataset, job: Job) -> None:
+    run = ds._last_run = ds._new_run(job.checkpoint.plan if job.checkpoint is not None else None)
+    parts = run.parts()
+    if job.checkpoint is not None:
+        _pieces.write_with_checkpoint(ds, run, parts, job)
+        job.checkpoint.finish()
+    elif job.partitions or job.rows_min is not None or job.bytes_min is not None:
+        _pieces.write_streamed(ds, run, parts, job)
+    elif job.provider is not None or len(parts) > 1 or any(isinstance(part, _run.LocalRows) for part in parts):
+        _pieces.write_renamed(ds, run, parts, job)
+    elif parts:
+        mode = "overwrite" if job.mode is SaveMode.OVERWRITE else "append"
+        _write_part(run, parts[0], job, job.target, [("mode", mode), ("name", f"{ds._uuid[:22]}_{os.urandom(16).hex()}")])
+    elif job.mode is SaveMode.OVERWRITE and os.path.isdir(job.target):
+        _write_part(run, _plan.Range(0), job, job.target, [("mode", "overwrite")])
     run.finished = True
 
 
-def _write_part(run: _run.Run, part: Op, target: str, options: list[Option]) -> None:
+def _write_part(run: _run.Run, part: Op, job: Job, target: str, more: list[Option]) -> None:
+    """One flow into a folder."""
+    rows = _rows_per_block(part)
+    options: list[Option] = [("format", job.format), *more, *job.options]
+    if rows and job.rows_max is None:
+        options.append(("rows-per-file", str(rows)))
+
     def end(flow: Flow) -> None:
         flow.step("write", [target if target.endswith("/") else target + "/"], options)
 
     run.wait(part, "sink", end)
-
-
-def _write_partitions(
-    ds: Dataset, run: _run.Run, parts: list[Op], target: str, options: list[Option], mode: SaveMode, columns: list[str]
-) -> None:
-    """A folder for each combination of values, beside the target first, so that a run that fails leaves nothing."""
-    folders: dict[str, list[Any]] = {}
-    for part in parts:
-        for block in run.blocks_of(part):
-            for folder, rows in _by_partition(_run.as_batch(block), columns):
-                folders.setdefault(folder, []).append(rows)
-    beside = f"{target}.{os.urandom(8).hex()}.partial"
-    name = f"{ds._uuid[:22]}_{os.urandom(16).hex()}"
-    try:
-        for folder, batches in folders.items():
-            whole = [Blocks("Write", [_run.joined(batches)], run.build.state.id, fixed=True)]
-            for part in whole:
-                _write_part(run, part, os.path.join(beside, folder), [*options, ("mode", "append"), ("name", name)])
-        if mode is SaveMode.OVERWRITE and os.path.isdir(target):
-            _replace(beside, target)
-        else:
-            for folder in folders:
-                os.makedirs(os.path.join(target, folder), exist_ok=True)
-                for file in os.listdir(os.path.join(beside, folder)):
-                    os.rename(os.path.join(beside, folder, file), os.path.join(target, folder, file))
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-
-
-def _replace(beside: str, target: str) -> None:
-    old = f"{target}.{os.urandom(8).hex()}.old"
-    os.rename(target, old)
-    os.rename(beside, target)
-    shutil.rmtree(old)
 
 
 def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
@@ -285,19 +261,3 @@ def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
 def _rows_per_block(part: Op) -> int | None:
     """Where the user has fixed the rows a block has, a file is a block."""
     return part.count if isinstance(part, _plan.RepartitionRows) else None
-
-
-def _merged(run: _run.Run, parts: list[Op], rows_min: int | None, bytes_min: int | None) -> list[Op]:
-    """Blocks of at least so many rows, as far as there are: a file each."""
-    out: list[Op] = []
-    for part in parts:
-        blocks = run.blocks_of(part)
-        rows = rows_min or 1
-        total = sum(b.num_rows for b in blocks)
-        if bytes_min is not None and total:
-            size = sum(int(b.nbytes) for b in blocks)
-            rows = max(1, -(-bytes_min * total // max(1, size)))
-        merged = list(_run.rebatched((_run.as_batch(b) for b in blocks), rows, False))
-        if merged:
-            out.append(Blocks("Write", merged, run.build.state.id, fixed=True))
-    return out

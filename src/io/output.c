@@ -468,6 +468,26 @@ const char *weir_output_name_prefix(const struct weir_output *output)
 	return output->prefix;
 }
 
+int weir_output_stage_path(const struct weir_output *output, char *out, size_t size, struct weir_error *err)
+{
+	const struct place *place = &output->place;
+	int length;
+
+	WEIR_ASSERT(!output->single);
+	length = output->inside ? snprintf(out, size, "%s/%s/%s", place->parent, place->name, output->stage.name)
+				: snprintf(out, size, "%s/%s", place->parent, output->stage.name);
+	if (length < 0 || (size_t)length >= size)
+		return weir_error_set(err, WEIR_E_INVALID, "the path is too long");
+	return WEIR_OK;
+}
+
+void weir_output_adopt(struct weir_output *output, uint32_t count)
+{
+	pthread_mutex_lock(&output->lock);
+	output->kept_count += count;
+	pthread_mutex_unlock(&output->lock);
+}
+
 /* ---- files ---- */
 
 int weir_output_file_new(struct weir_output *output, const char *name, struct weir_output_file **out,

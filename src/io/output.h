@@ -53,6 +53,11 @@ void weir_output_free(struct weir_output *output); /* aborts unless committed; r
 /* "" for a fresh folder, else a short random text that new names must carry so that they meet none of the old ones. */
 const char *weir_output_name_prefix(const struct weir_output *output);
 
+/* For files that others make: the path of the folder in which they wait for the commit, and how many of them count. What lies
+ * there at the commit goes with it, directories too, under the names that it has there. Not for a single file. */
+int weir_output_stage_path(const struct weir_output *output, char *out, size_t size, struct weir_error *err);
+void weir_output_adopt(struct weir_output *output, uint32_t count);
+
 /* Finishes or undoes what a killed run left beside `target`. */
 int weir_output_recover(struct weir_account *account, const char *target, struct weir_error *err);
 

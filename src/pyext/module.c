@@ -61,7 +61,7 @@ struct pyext_log *pyext_log_here(PyObject *module)
 
 static int module_exec(PyObject *module)
 {
-	if (pyext_add_errors(module) || pyext_add_values(module) || pyext_add_session(module) ||
+	if (pyext_add_errors(module) || pyext_add_values(module) || pyext_add_session(module) || pyext_add_output(module) ||
 	    pyext_add_flow(module) || pyext_add_task(module) || pyext_add_worker(module) || pyext_add_zygote(module) ||
 	    pyext_add_block(module) || pyext_add_share(module))
 		return -1;
@@ -80,6 +80,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
 	Py_VISIT(state->zygote_type);
 	Py_VISIT(state->block_type);
 	Py_VISIT(state->shared_type);
+	Py_VISIT(state->output_type);
 	if (state->values && pyext_values_visit(state->values, visit, arg))
 		return -1;
 	return pyext_errors_visit(state, visit, arg);
@@ -97,6 +98,7 @@ static int module_clear(PyObject *module)
 	Py_CLEAR(state->zygote_type);
 	Py_CLEAR(state->block_type);
 	Py_CLEAR(state->shared_type);
+	Py_CLEAR(state->output_type);
 	pyext_errors_clear(state);
 	return 0;
 }

@@ -46,7 +46,7 @@ struct pyext_state {
 	/* errors.c: exceptions[code] raises for engine errors; a reference each, several codes may share one. */
 	PyObject *error, *call_failed, *exceptions[WEIR_CODE_COUNT];
 	PyTypeObject *session_type, *flow_type, *task_type, *worker_type, *worker_task_type, *zygote_type, *block_type,
-		*shared_type;
+		*shared_type, *output_type;
 	/* task.c: tasks that are not stopped yet, so that the end of the interpreter can stop them. Guarded by the GIL. */
 	struct task_object *tasks;
 	bool at_exit;                /* the hook of the interpreter's end is set */
@@ -93,6 +93,7 @@ int pyext_log_drain(struct pyext_log *log); /* 0 or −1: a handler of the progr
 /* ---- session.c, flow.c, task.c ---- */
 
 int pyext_add_session(PyObject *module);
+int pyext_add_output(PyObject *module);
 int pyext_add_flow(PyObject *module);
 int pyext_add_task(PyObject *module);
 int pyext_add_block(PyObject *module);

@@ -13,9 +13,10 @@ ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["weir._absent", "weir._tasks", "weir.block", "weir.datasink",
            "weir.datasource._retry", "weir.datasource.arrays", "weir.datasource.datasink", "weir.datasource.datasource",
            "weir.datasource.file_based_datasource", "weir.datasource.file_datasink", "weir.datasource.file_meta_provider",
-           "weir.datasource.listing", "weir.datasource.partitioning", "weir.datasource.sql", "weir.extensions",
+           "weir.datasource.filename_provider", "weir.datasource.listing", "weir.datasource.partitioning", "weir.datasource.sql", "weir.extensions",
            "weir.extensions.arrow_objects", "weir.extensions.arrow_tensors", "weir.extensions.formats",
-           "weir.extensions.pandas_objects", "weir.extensions.pandas_tensors", "weir.extensions.ragged"]
+           "weir.extensions.pandas_objects", "weir.extensions.pandas_tensors", "weir.extensions.ragged", "weir.checkpoint",
+           "weir.checkpoint.interfaces", "weir.checkpoint.util"]
 
 
 @pytest.mark.parametrize("name", MODULES)

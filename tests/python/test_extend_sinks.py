@@ -321,3 +321,85 @@ def test_local_mode(tmp_path):
               "assert sink.log[-1][1].num_rows == 10\n"
               "assert {one['pid'] for one in sink.log[-1][1].write_returns} == {os.getpid()}\n")
     subprocess.run([sys.executable, "-c", script % (os.path.dirname(__file__), str(tmp_path))], check=True)
+
+
+# ---- the engine's own files ----
+
+
+class Parts(FilenameProvider):
+    def get_filename_for_task(self, write_uuid, task_index):
+        return f"rows-{task_index}"
+
+
+def test_names_of_parquet_csv_and_json(tmp_path):
+    ds = weir.range(10).repartition(2)
+    ds.write_parquet(str(tmp_path / "p"), filename_provider=Parts())
+    assert sorted(os.listdir(tmp_path / "p")) == ["rows-0-0.parquet", "rows-1-0.parquet"]
+    ds.write_csv(str(tmp_path / "c"), filename_provider=Parts())
+    assert sorted(os.listdir(tmp_path / "c")) == ["rows-0", "rows-1"]
+    ds.write_json(str(tmp_path / "j"), filename_provider=NamedAsBefore())
+    assert sorted(os.listdir(tmp_path / "j")) == ["old0-0.txt", "old1-0.txt"]
+    assert weir.read_parquet(str(tmp_path / "p")).count() == 10
+
+
+def test_a_name_that_is_there_already_is_replaced_with_a_warning(tmp_path):
+    for count in (10, 20):
+        ds = weir.range(count).repartition(2)
+        if count == 20:
+            with pytest.warns(UserWarning, match="write_uuid"):
+                ds.write_parquet(str(tmp_path), filename_provider=Parts())
+        else:
+            ds.write_parquet(str(tmp_path), filename_provider=Parts())
+        assert weir.read_parquet(str(tmp_path)).count() == count
+
+    class Same(FilenameProvider):
+        def get_filename_for_task(self, write_uuid, task_index):
+            return "one.parquet"
+
+    with pytest.raises(ValueError, match="must differ"):
+        weir.range(10).repartition(2).write_parquet(str(tmp_path), filename_provider=Same())
+    assert weir.read_parquet(str(tmp_path)).count() == 20
+
+
+def test_folders_stream_and_appear_together(tmp_path, monkeypatch):
+    from weir import _pieces
+
+    monkeypatch.setattr(_pieces, "_held_bytes", lambda run: 4000)
+    out = tmp_path / "out"
+    ds = weir.range(5000, override_num_blocks=20).map(lambda row: {"id": row["id"], "part": f"p{row['id'] % 4}"})
+    ds.write_parquet(str(out), partition_cols=["part"])
+    assert sorted(os.listdir(out)) == ["part=p0", "part=p1", "part=p2", "part=p3"]
+    assert all(len(os.listdir(out / name)) > 1 for name in os.listdir(out))
+    rows = weir.read_parquet(str(out)).take_all()
+    assert sorted(row["id"] for row in rows) == list(range(5000)) and all(row["part"] == f"p{row['id'] % 4}" for row in rows)
+
+    def fails(row):
+        if row["id"] == 4999:
+            raise ValueError("at the end")
+        return {"id": row["id"], "part": 1}
+
+    with pytest.raises(ValueError, match="at the end"):
+        weir.range(5000, override_num_blocks=20).map(fails).write_parquet(str(out), partition_cols=["part"])
+    assert weir.read_parquet(str(out)).count() == 5000 and os.listdir(tmp_path) == ["out"]
+
+
+def test_files_of_so_many_rows_or_bytes(tmp_path, monkeypatch):
+    from weir import _pieces
+
+    monkeypatch.setattr(_pieces, "_held_bytes", lambda run: 4000)
+    import pyarrow.parquet as pq
+
+    def sizes(folder):
+        return [pq.read_metadata(folder / name).num_rows for name in sorted(os.listdir(folder))]
+
+    weir.range(1000, override_num_blocks=9).write_parquet(str(tmp_path / "r"), min_rows_per_file=300)
+    assert sizes(tmp_path / "r") == [300, 300, 300, 100]
+    weir.range(1000, override_num_blocks=9).write_parquet(str(tmp_path / "b"), min_bytes_per_file=2000)
+    assert sum(sizes(tmp_path / "b")) == 1000 and all(size >= 250 for size in sizes(tmp_path / "b")[:-1])
+    weir.range(1000).write_parquet(str(tmp_path / "m"), min_rows_per_file=400, max_rows_per_file=400)
+    assert sizes(tmp_path / "m") == [400, 400, 200]
+
+
+def test_parts_of_different_schemas_appear_together(tmp_path):
+    weir.from_items([{"a": 1}]).union(weir.from_items([{"b": "x"}])).write_parquet(str(tmp_path / "out"))
+    assert len(os.listdir(tmp_path / "out")) == 2 and os.listdir(tmp_path) == ["out"]

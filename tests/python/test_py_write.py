@@ -145,7 +145,7 @@ def test_csv_and_json_texts(tmp_path):
     assert files(tmp_path / "n")[0].endswith(".csv.gz") and weir.read_csv(str(tmp_path / "n")).count() == 2
 
 
-@pytest.mark.parametrize("bad", [dict(filesystem=object()), dict(filename_provider=object()), dict(catalog=object()),
+@pytest.mark.parametrize("bad", [dict(filesystem=object()), dict(catalog=object()),
                                  dict(ray_remote_args={"resources": {"x": 1}}), dict(concurrency=0)])
 def test_arguments_that_are_refused(tmp_path, bad):
     with pytest.raises(ValueError):

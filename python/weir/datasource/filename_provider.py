@@ -26,7 +26,7 @@ class FilenameProvider:
     >>> folder = tempfile.mkdtemp()
     >>> weir.range(10).repartition(2).write_parquet(folder, filename_provider=Numbered())
     >>> sorted(os.listdir(folder))
-    ['rows-0.parquet', 'rows-1.parquet']
+    ['rows-0-0.parquet', 'rows-1-0.parquet']
     """
 
     def __init__(self, dataset_uuid: str | None = None, file_format: str | None = None) -> None:
