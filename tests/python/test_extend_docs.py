@@ -10,7 +10,7 @@ pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
 
 ROOT = Path(__file__).resolve().parents[2]
-MODULES = ["weir._absent", "weir._tasks", "weir.block", "weir.datasink",
+MODULES = ["weir._absent", "weir._tasks", "weir._convert", "weir._sources", "weir.block", "weir.datasink",
            "weir.datasource._retry", "weir.datasource.arrays", "weir.datasource.datasink", "weir.datasource.datasource",
            "weir.datasource.file_based_datasource", "weir.datasource.file_datasink", "weir.datasource.file_meta_provider",
            "weir.datasource.filename_provider", "weir.datasource.listing", "weir.datasource.partitioning", "weir.datasource.sql", "weir.extensions",
