@@ -58,7 +58,7 @@ def checked(read, path, table, rng):
     same(read(path), table)
     part, mix, every = rng.randrange(1, 3000), rng.randrange(1, 4), rng.randrange(2, 9)
     same(read(path, part=part), table)
-    same(read(path, every=every, phase=1), table.take(list(range(1, len(table), every))))
+    same(read(path, every=every, phase=1), table.take(pyarrow.array(range(1, len(table), every), pyarrow.int64())))
     begin = rng.randrange(len(table) + 1)
     end = rng.randrange(begin, len(table) + 1)
     if end > begin:
@@ -86,6 +86,42 @@ def test_random_vectors(read, tmp_path, seed):
     if not options["use_dictionary"] and kind in (pyarrow.float32(), pyarrow.float64()) and rng.random() < 0.4:
         options["column_encoding"] = {"v.list.element": "BYTE_STREAM_SPLIT"}
     print(kind, size, rows, options)
+    path = tmp_path / "v.parquet"
+    pyarrow.parquet.write_table(table, path, **options)
+    checked(read, path, table, rng)
+
+
+def stretches(kind, rows, rng, large):
+    """Lists of one length for a while, then of another; some nulls and empty ones, or none."""
+    lengths, odd = [], rng.choice([0, 0, 0.0005, 0.05])
+    while len(lengths) < rows:
+        size = rng.choice([1, 2, 3, 8, 9, 64, 200])
+        lengths += [size if rng.random() >= odd else rng.choice([0, 1, size + 1, None])
+                    for _ in range(min(rows - len(lengths), rng.choice([1, 100, 5000, 100_000])))]
+    offsets = numpy.concatenate([[0], numpy.cumsum([n or 0 for n in lengths])])
+    items = values_of(kind, int(offsets[-1]), rng)
+    if odd and rng.random() < 0.3:
+        mask = pyarrow.array([rng.random() < 0.0005 for _ in range(len(items))])
+        items = pyarrow.compute.if_else(mask, pyarrow.scalar(None, kind), items)
+    mask = pyarrow.array([n is None for n in lengths])
+    made = pyarrow.LargeListArray if large else pyarrow.ListArray
+    return made.from_arrays(pyarrow.array(offsets, pyarrow.int64() if large else pyarrow.int32()), items, mask=mask)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_lists(read, tmp_path, seed):
+    rng = random.Random(seed)
+    print("seed", seed)
+    rows = rng.choice([1, 100, 1000, 8000])
+    kind = rng.choice(TYPES)
+    table = pyarrow.table({"v": stretches(kind, rows, rng, rng.random() < 0.3),
+                           "i": pyarrow.array(range(rows), pyarrow.int64()),
+                           "w": stretches(pyarrow.float32(), rows, rng, False)})
+    options = {"compression": rng.choice(["none", "none", "snappy", "zstd"]), "use_dictionary": rng.random() < 0.3,
+               "data_page_version": rng.choice(["1.0", "2.0"]), "row_group_size": rng.choice([rows, rows // 3 + 1]),
+               "data_page_size": rng.choice([1 << 20, 1 << 17, 70_000, 5000]), "write_page_index": rng.random() < 0.5,
+               "write_batch_size": rng.choice([1024, 50, 7])}
+    print(kind, rows, options)
     path = tmp_path / "v.parquet"
     pyarrow.parquet.write_table(table, path, **options)
     checked(read, path, table, rng)
@@ -120,8 +156,8 @@ ROWS, SIZE = 5000, 4
 NUMBERS = list(range(ROWS * SIZE))
 
 
-def lists_file(repetition, definition, values=NUMBERS, count=None, rows=ROWS, pages=None, nullable=False):
-    """Lists of four int64, as ARROW:schema says, with levels of the caller's."""
+def lists_file(repetition, definition, values=NUMBERS, count=None, rows=ROWS, pages=None, nullable=False, fixed=True):
+    """Lists of four int64, as ARROW:schema says (or does not say), with levels of the caller's."""
     kind = pyarrow.list_(pyarrow.field("element", pyarrow.int64(), nullable), SIZE)
     schema = pyarrow.schema([pyarrow.field("c", kind, nullable)])
     text = base64.b64encode(schema.serialize().to_pybytes()).decode()
@@ -132,7 +168,8 @@ def lists_file(repetition, definition, values=NUMBERS, count=None, rows=ROWS, pa
     pages = pages or [data_page(repetition + definition + plain64(values), count)]
     total = count if len(pages) == 1 else len(NUMBERS)
     return file(elements, [chunk(pages, total)], rows,
-                change=lambda footer: footer[:-1] + b"\x19" + encode([{1: "ARROW:schema", 2: text}]) + b"\0")
+                change=lambda footer: footer[:-1] + b"\x19" + encode([{1: "ARROW:schema", 2: text}]) + b"\0" if fixed
+                else footer)
 
 
 def repetition(lengths):
@@ -174,8 +211,24 @@ def test_honest_lists(outcome, make):
     for cuts in ([0, 4, 8, 20000], [0, 2, 20000], [0, 4000, 4001, 20000], [0, 16000, 20000]):
         pages = [data_page(levels(*[(1, int(i % SIZE > 0)) for i in range(a, b)]) + levels((b - a, 1)) +
                            plain64(NUMBERS[a:b]), b - a) for a, b in zip(cuts, cuts[1:])]
-        got = outcome(lists_file(b"", b"", pages=pages))
-        assert got == [NUMBERS[i:i + SIZE] for i in range(0, len(NUMBERS), SIZE)], cuts
+        for fixed in (True, False):
+            got = outcome(lists_file(b"", b"", pages=pages, fixed=fixed))
+            assert got == [NUMBERS[i:i + SIZE] for i in range(0, len(NUMBERS), SIZE)], cuts
+
+
+def test_a_list_goes_on_in_the_next_page(outcome):
+    """The first page is lists of four and nothing else, but the last of them has not ended."""
+    for more in (1, 4, 5000):
+        pages = [data_page(repetition(EVEN[:4000]) + levels((16000, 1)) + plain64(NUMBERS[:16000]), 16000),
+                 data_page(levels((more, 1), (4000 - more, 0)) + levels((4000, 1)) + plain64(NUMBERS[16000:]), 4000)] \
+            if more < 4000 else [
+                data_page(repetition(EVEN[:4000]) + levels((16000, 1)) + plain64(NUMBERS[:16000]), 16000),
+                data_page(levels((4000, 1)) + levels((4000, 1)) + plain64(NUMBERS[16000:]), 4000)]
+        rows = 4000 + (4000 - more if more < 4000 else 0)
+        want = [NUMBERS[i:i + 4] for i in range(0, 15996, 4)] + [NUMBERS[15996:16000 + min(more, 4000)]]
+        want += [[n] for n in NUMBERS[16000 + more:]] if more < 4000 else []
+        for options in ({}, {"part": 100}):
+            assert outcome(lists_file(b"", b"", pages=pages, fixed=False, rows=rows), **options) == want, more
 
 
 @pytest.mark.parametrize("make", [repetition, packed])
@@ -216,6 +269,20 @@ def test_other_lies(outcome):
         for options in ({}, {"part": 100}, {"mix": 2}):
             got = outcome(data, **options)
             assert isinstance(got, str), (name, options)
+
+
+def test_lies_about_lists_of_any_length(outcome):
+    lies = {
+        "too few values": lists_file(repetition(EVEN), ALL, NUMBERS[:-1], count=len(NUMBERS), fixed=False),
+        "cut packed run": lists_file(packed(EVEN, cut=5), ALL, fixed=False),
+        "cut run": lists_file(levels((1, 0), (3, 1)), ALL, fixed=False),
+        "definition too short": lists_file(repetition(EVEN), levels((ROWS, 1)), fixed=False),
+        "rows that are not there": lists_file(repetition(EVEN), ALL, rows=ROWS + 1, fixed=False),
+        "begins in the middle": lists_file(levels((ROWS * SIZE, 1)), ALL, fixed=False),
+    }
+    for name, data in lies.items():
+        for options in ({}, {"part": 100}, {"mix": 2}):
+            assert isinstance(outcome(data, **options), str), (name, options)
 
 
 def test_nulls_come_the_usual_way(outcome):

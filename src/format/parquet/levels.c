@@ -37,10 +37,10 @@ void parquet_levels_release(struct weir_account *account, struct parquet_levels 
 	parquet_memory_release(account, &levels->rep);
 	parquet_memory_release(account, &levels->values);
 	parquet_memory_release(account, &levels->bytes);
+	parquet_memory_release(account, &levels->ends);
 }
 
-/* Room for `size` bytes, what is there kept. */
-static int grow(struct parquet_leaf *leaf, struct parquet_memory *memory, size_t size, struct weir_error *err)
+int parquet_levels_grow(struct parquet_leaf *leaf, struct parquet_memory *memory, size_t size, struct weir_error *err)
 {
 	size_t capacity = memory->capacity ? memory->capacity : 4096;
 	uint8_t *larger;
@@ -110,8 +110,8 @@ static int bytes_append(struct parquet_leaf *leaf, struct parquet_levels *levels
 
 	for (uint32_t i = 0; i < count; i++)
 		total += views[i].size;
-	if (grow(leaf, &levels->values, ((size_t)levels->value_count + count) * sizeof(uint32_t), err) ||
-	    grow(leaf, &levels->bytes, levels->bytes_size + total, err))
+	if (parquet_levels_grow(leaf, &levels->values, ((size_t)levels->value_count + count) * sizeof(uint32_t), err) ||
+	    parquet_levels_grow(leaf, &levels->bytes, levels->bytes_size + total, err))
 		return err->code;
 	sizes = (uint32_t *)levels->values.data + levels->value_count;
 	for (uint32_t i = 0; i < count; i++) {
@@ -185,7 +185,7 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 
 		if (!levels->values.data && levels->values_before > room)
 			room = levels->values_before - PARQUET_PAD;
-		if (grow(leaf, &levels->values, room, err) ||
+		if (parquet_levels_grow(leaf, &levels->values, room, err) ||
 		    parquet_values_read(leaf, count, levels->values.data + (size_t)levels->value_count * width, err))
 			return err->code;
 		levels->value_count += count;
@@ -196,7 +196,7 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 	if (parquet_values_block(leaf, count, &read, err))
 		return err->code;
 	if (info->type->layout == WEIR_LAYOUT_BITS) {
-		if (grow(leaf, &levels->values, ((size_t)levels->value_count + count) / 8 + 16, err))
+		if (parquet_levels_grow(leaf, &levels->values, ((size_t)levels->value_count + count) / 8 + 16, err))
 			return err->code;
 		reader->kernels->copy_bits(read, 0, count, (uint64_t *)levels->values.data, levels->value_count);
 		levels->value_count += count;
@@ -204,7 +204,8 @@ static int values_append(struct parquet_leaf *leaf, struct parquet_levels *level
 	}
 	if (info->type->layout == WEIR_LAYOUT_BYTES)
 		return bytes_append(leaf, levels, read, count, err);
-	if (grow(leaf, &levels->values, ((size_t)levels->value_count + count + PARQUET_SLACK) * width, err))
+	if (parquet_levels_grow(leaf, &levels->values, ((size_t)levels->value_count + count + PARQUET_SLACK) * width,
+				err))
 		return err->code;
 	memcpy(levels->values.data + (size_t)levels->value_count * width, read, (size_t)count * width);
 	levels->value_count += count;
@@ -218,7 +219,8 @@ static int entries_append(struct parquet_leaf *leaf, struct parquet_levels *leve
 
 	if (levels->count > INT32_MAX - count)
 		return weir_error_set(err, WEIR_E_LIMIT, "Rows with more than 2^31 values.");
-	if (grow(leaf, &levels->def, at + size, err) || grow(leaf, &levels->rep, at + size, err))
+	if (parquet_levels_grow(leaf, &levels->def, at + size, err) ||
+	    parquet_levels_grow(leaf, &levels->rep, at + size, err))
 		return err->code;
 	memcpy(levels->def.data + at, def, size);
 	memcpy(levels->rep.data + at, rep, size);
@@ -392,13 +394,17 @@ int parquet_levels_read(struct parquet_leaf *leaf, struct parquet_levels *levels
 	levels->count = levels->value_count = 0;
 	levels->bytes_size = 0;
 	levels->all_present = true;
+	levels->is_even = false;
 	if (parquet_levels_skip_pages(leaf, levels, row, err))
 		return err->code;
 	if (levels->row < row && rows_use(leaf, levels, row, false, err))
 		return err->code;
 	/* A leaf of required elements all the way has a value in every row, so none can be left out. */
-	if (!selection->rows || leaf->info->def_max == 0)
-		return rows_use(leaf, levels, row + count, true, err);
+	if (!selection->rows || leaf->info->def_max == 0) {
+		if (levels->is_alone && parquet_straight_read(leaf, levels, row, count, err))
+			return err->code;
+		return levels->is_even ? WEIR_OK : rows_use(leaf, levels, row + count, true, err);
+	}
 	for (uint32_t i = 0; i < selection->count;) {
 		uint32_t run = 1, first = selection->rows[i];
 

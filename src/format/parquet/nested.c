@@ -58,6 +58,11 @@ static int validity(const struct make *make, const struct parquet_shape *shape, 
 	int64_t at = 0, set = 0;
 
 	*out = (struct weir_buffer){0};
+	if (levels->is_even) {
+		*count = slots.rep == 0 ? make->column->reader->vector_rows : levels->value_count;
+		*nulls = 0;
+		return WEIR_OK;
+	}
 	if (levels->all_present) {
 		for (uint32_t i = 0; i < levels->count; i++)
 			at += rep[i] <= slots.rep;
@@ -141,7 +146,8 @@ static int leaf_fixed(const struct make *make, struct parquet_levels *levels, st
 
 		levels->values = (struct parquet_memory){0};
 		levels->values_before = memory.capacity;
-		return weir_buffer_adopt(make->account, memory.data, memory.capacity, size, &array->buffers[1], make->err);
+		return weir_buffer_adopt(make->account, memory.data, memory.capacity, size, &array->buffers[1],
+					 make->err);
 	}
 	if (weir_buffer_new(make->account, (uint64_t)array->length * width, &array->buffers[1], &out, make->err))
 		return make->err->code;
@@ -247,6 +253,17 @@ static int64_t list_offsets(const struct make *make, const struct parquet_shape 
 	const uint16_t *def = (const uint16_t *)levels->def.data, *rep = (const uint16_t *)levels->rep.data;
 	int64_t slot = 0, elements = 0;
 
+	if (levels->is_even) {
+		const uint32_t *ends = (const uint32_t *)levels->ends.data;
+		uint32_t count = make->column->reader->vector_rows;
+
+		memset(out, 0, is_large ? 8 : 4);
+		for (uint32_t i = 0; is_large && i < count; i++)
+			((int64_t *)out)[i + 1] = ends[i];
+		if (!is_large)
+			memcpy(out + 4, ends, count * sizeof(*ends));
+		return levels->value_count;
+	}
 	/* Lists of values, none of them in another list, nothing missing: an entry is an element. */
 	if (levels->all_present && slots.rep == 0 && !is_large &&
 	    shape->rep_element >= first_leaf(make, shape)->info->rep_max) {

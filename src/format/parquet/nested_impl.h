@@ -18,6 +18,10 @@ struct parquet_levels {
 	size_t bytes_size;
 	uint32_t value_count;
 	bool all_present; /* every entry is a value: nothing is null or empty at any level */
+	/* All of the vector's rows are lists out of such pages (straight.c): there are no entries, but the ends of the lists. */
+	bool is_even;
+	struct parquet_memory ends; /* uint32_t each */
+	bool is_alone; /* of the column: lists of fixed-width values, so that all this may be */
 
 	/* Of the page: levels decoded and not yet used are places [next, end). */
 	uint16_t next_def[WEIR_VECTOR_ROWS + PARQUET_SLACK], next_rep[WEIR_VECTOR_ROWS + PARQUET_SLACK];
@@ -27,10 +31,11 @@ struct parquet_levels {
 	int64_t row;  /* of the row group: rows that have ended before place `next`, or the one that is open there */
 	bool is_open; /* an entry of row `row` has been used: it goes on until the next repetition level 0 */
 
-	/* straight.c: whether the page is lists of the type's length and nothing else; whether its rows are being taken that way,
-	 * so that next … end are empty and the cursors of levels are at its beginning; and where its values lie in the file, if
-	 * it was not loaded. */
+	/* straight.c: whether the page is lists of one length and nothing else, and of which; whether its rows are being taken that
+	 * way, so that next … end are empty and the cursors of levels are at its beginning; and where its values lie in the file,
+	 * if it was not loaded. */
 	enum parquet_evenness evenness;
+	uint32_t list_size;
 	bool is_straight;
 	uint64_t values_offset;
 };
@@ -63,6 +68,11 @@ int parquet_levels_skip_pages(struct parquet_leaf *leaf, struct parquet_levels *
 /* The next `count` ≤ WEIR_VECTOR_ROWS values of the page, in Arrow's layout (texts: views), in memory of the leaf's that the
  * next call uses again. */
 int parquet_values_block(struct parquet_leaf *leaf, uint32_t count, const void **out, struct weir_error *err);
+/* Room for `size` bytes, what is there kept. */
+int parquet_levels_grow(struct parquet_leaf *leaf, struct parquet_memory *memory, size_t size, struct weir_error *err);
+/* straight.c: the vector's rows [row, row + count), as many as pages allow: all of them, and is_even, or some, with entries. */
+int parquet_straight_read(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row, uint32_t count,
+			  struct weir_error *err);
 void parquet_levels_rewind(struct parquet_levels *levels); /* a new chunk begins */
 void parquet_levels_release(struct weir_account *account, struct parquet_levels *levels);
 

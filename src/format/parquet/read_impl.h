@@ -324,10 +324,8 @@ int parquet_flat_decode(struct weir_pending *pending, const struct weir_selectio
 int parquet_nested_decode(struct weir_pending *pending, const struct weir_selection *selection,
 			  struct weir_column *column, struct weir_error *err);
 
-/* straight.c: the decode_to of columns whose type has weir_type_row_bytes. */
-int parquet_straight_lists(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
-			   struct weir_error *err);
-bool parquet_column_is_straight(const struct parquet_column *column);
+/* straight.c: sets the column's decode_to where it can have one. */
+void parquet_straight_plan(struct parquet_column *column);
 
 /* Rows [row_first, + row_count) of the row group, at most rows_cap, from the leaf's pages. */
 int parquet_flat_rows(struct parquet_leaf *leaf, int64_t row_first, uint32_t row_count,

@@ -105,7 +105,7 @@ static void columns_bind(struct parquet_reader *self)
 		column->pending.decode = column->levels ? parquet_nested_decode : parquet_flat_decode;
 		for (uint32_t l = 0; l < column->leaf_count; l++)
 			column->leaves[l].info = &self->file->leaves[column->shape->leaf_begin + l];
-		column->pending.decode_to = parquet_column_is_straight(column) ? parquet_straight_lists : NULL;
+		parquet_straight_plan(column);
 	}
 }
 

@@ -337,3 +337,28 @@ bool parquet_rle_is_lists(struct parquet_rle rle, uint64_t count, uint64_t size)
 	}
 	return true;
 }
+
+uint64_t parquet_rle_first_list(struct parquet_rle rle, uint64_t count)
+{
+	uint64_t at = 0;
+
+	if (rle.width != 1 || rle.msb_first || rle.taken & 7)
+		return 0;
+	while (at < count) {
+		uint32_t some;
+
+		if (!run_next(&rle))
+			return 0;
+		some = count - at < rle.left ? (uint32_t)(count - at) : rle.left;
+		for (uint32_t i = 0; rle.packed && i < some; i++)
+			if (packed_value(&rle, rle.taken + i) != (at + i > 0))
+				return at + i;
+		if (!rle.packed && (at ? !rle.value : rle.value))
+			return at;
+		if (!rle.packed && !at && some > 1)
+			return 1;
+		rle.left = 0;
+		at += some;
+	}
+	return at;
+}

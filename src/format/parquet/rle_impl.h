@@ -42,5 +42,7 @@ uint32_t parquet_rle_skip_ones(struct parquet_rle *rle, const struct parquet_ker
 bool parquet_rle_is_all(struct parquet_rle rle, uint64_t count, uint32_t value);
 /* Are they repetition levels of lists of `size` values each: a 0 and size − 1 times 1? */
 bool parquet_rle_is_lists(struct parquet_rle rle, uint64_t count, uint64_t size);
+/* How many values the first list among `count` repetition levels has; 0: they do not begin with a list. */
+uint64_t parquet_rle_first_list(struct parquet_rle rle, uint64_t count);
 
 #endif

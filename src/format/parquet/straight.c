@@ -1,4 +1,4 @@
-/* Lists of one length from the file straight to where they stay: no levels and no values in between.
+/* Lists of one length from the file straight to where they stay: no levels in between, and no values.
  *
  * Vectors of numbers (embeddings) are lists of n values each, none of them null. Their levels say so in every entry: the
  * repetition is a 0 and n − 1 times 1, again and again, the definition the same number throughout. Runs and packed groups
@@ -12,6 +12,9 @@
  * Pages in other codecs and encodings are loaded as always, and their values copied or decoded to their place. A page that
  * does not pass, because something is null, empty or of another length, because a row goes on in the next page or because it
  * is damaged, is left to nested.c: the rows before it have been taken, and it takes the others.
+ *
+ * Lists that may have any length often have the same one all the same. Their pages are looked at in the same way, with the
+ * length of the page's first list; their values go to the vector's memory, and no levels but the lists' ends come of them.
  */
 #include "format/parquet/nested_impl.h"
 
@@ -22,17 +25,6 @@ enum {
 	LEVELS_MAX = 256 << 10, /* of a page that is not loaded */
 	LEVELS_GUESS = 4 << 10,
 };
-
-bool parquet_column_is_straight(const struct parquet_column *column)
-{
-	const struct parquet_shape *shape = column->shape;
-	const struct parquet_leaf_info *info = column->leaves[0].info;
-
-	return column->levels && column->leaf_count == 1 && weir_type_row_bytes(shape->type) > 0 &&
-	       shape->type->id == WEIR_FIXED_LIST && shape->children[0]->kind == PARQUET_SHAPE_LEAF &&
-	       info->rep_max == 1 && info->width > 0 && info->width_arrow == shape->type->fields[0].type->byte_width &&
-	       info->convert != PARQUET_ALL_NULL;
-}
 
 static bool is_stored(const struct parquet_leaf *leaf)
 {
@@ -79,13 +71,16 @@ static int levels_fetch(struct parquet_leaf *leaf, const uint8_t **bytes, size_t
 	return parquet_window_fetch(leaf, leaf->page.body_offset, need, bytes, err);
 }
 
-/* Do the cursors of levels, at the page's beginning, tell of lists of one length alone? */
-static bool levels_are_even(const struct parquet_leaf *leaf, uint32_t list_size)
+/* Do the cursors of levels, at the page's beginning, tell of lists of one length alone? `list_size` 0: of whichever length. */
+static bool levels_are_even(const struct parquet_leaf *leaf, struct parquet_levels *levels, uint64_t list_size)
 {
 	const struct parquet_page *page = &leaf->page;
 	uint64_t count = (uint64_t)page->header.value_count;
 
-	if (count % list_size ||
+	if (list_size == 0)
+		list_size = parquet_rle_first_list(leaf->repetition, count);
+	levels->list_size = (uint32_t)list_size;
+	if (list_size == 0 || count % list_size ||
 	    (page->row_end >= 0 && (uint64_t)(page->row_end - page->row_begin) != count / list_size))
 		return false;
 	return parquet_rle_is_all(leaf->definition, count, leaf->info->def_max) &&
@@ -110,7 +105,7 @@ static int look_stored(struct parquet_leaf *leaf, struct parquet_levels *levels,
 	}
 	if ((size_t)header->value_count > ((size_t)header->size_uncompressed - used) / leaf->info->width)
 		return WEIR_OK;
-	if (!levels_are_even(leaf, list_size))
+	if (!levels_are_even(leaf, levels, list_size))
 		return WEIR_OK;
 	levels->evenness = PARQUET_EVEN;
 	levels->values_offset = leaf->page.body_offset + used;
@@ -131,7 +126,7 @@ static int look(struct parquet_leaf *leaf, struct parquet_levels *levels, uint32
 		return look_stored(leaf, levels, list_size, err);
 	if (leaf->page.bytes ? parquet_page_restart(leaf, err) : parquet_page_load(leaf, err))
 		return err->code;
-	if (levels_are_even(leaf, list_size))
+	if (levels_are_even(leaf, levels, list_size))
 		levels->evenness = PARQUET_EVEN;
 	/* nested.c would go on from where the cursors were. */
 	levels->is_straight = true;
@@ -195,7 +190,8 @@ static int page_ready(struct parquet_leaf *leaf, struct parquet_levels *levels, 
 	*ready = false;
 	if (is_new && look(leaf, levels, list_size, err))
 		return err->code;
-	if (levels->evenness != PARQUET_EVEN || levels->used % list_size)
+	if (levels->evenness != PARQUET_EVEN || levels->used % levels->list_size ||
+	    (list_size && levels->list_size != list_size))
 		return WEIR_OK;
 	*ready = true;
 	if (!levels->values_offset && (!levels->is_straight || is_new || !leaf->page.bytes)) {
@@ -209,16 +205,44 @@ static int page_ready(struct parquet_leaf *leaf, struct parquet_levels *levels, 
 	return WEIR_OK;
 }
 
-int parquet_straight_lists(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
-			   struct weir_error *err)
+/* Steps to a page that has entries left. False at the end of the chunk. */
+static int page_find(struct parquet_leaf *leaf, struct parquet_levels *levels, bool *found, struct weir_error *err)
+{
+	while (!leaf->has_page || levels->used == (uint32_t)leaf->page.header.value_count) {
+		*found = !leaf->has_page || !leaf->is_last;
+		if (!*found)
+			return WEIR_OK;
+		if (parquet_levels_page_next(leaf, levels, err))
+			return err->code;
+	}
+	*found = true;
+	return WEIR_OK;
+}
+
+/* Rows of the current page that are left, at most `most`. */
+static uint32_t rows_some(const struct parquet_leaf *leaf, const struct parquet_levels *levels, int64_t most)
+{
+	uint32_t left = ((uint32_t)leaf->page.header.value_count - levels->used) / levels->list_size;
+
+	return left < most ? left : (uint32_t)most;
+}
+
+static void rows_taken(struct parquet_levels *levels, uint32_t count)
+{
+	levels->used += count * levels->list_size;
+	levels->row += count;
+}
+
+static int decode_to(struct weir_pending *pending, uint32_t first, uint32_t count, uint8_t *out, uint32_t *done,
+		     struct weir_error *err)
 {
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
 	struct parquet_leaf *leaf = &self->leaves[0];
 	struct parquet_levels *levels = &self->levels[0];
-	uint32_t list_size = (uint32_t)self->shape->type->list_size;
+	uint32_t list_size = (uint32_t)self->shape->type->list_size, some;
 	int64_t row = reader->vector_row + first, end = row + count;
-	uint64_t row_bytes = weir_type_row_bytes(self->shape->type);
+	bool ready;
 
 	*done = 0;
 	/* Memory is short: nested.c knows what to do about large pages. */
@@ -227,38 +251,116 @@ int parquet_straight_lists(struct weir_pending *pending, uint32_t first, uint32_
 	if (parquet_levels_skip_pages(leaf, levels, row, err))
 		goto fail;
 	while (levels->row < end) {
-		uint64_t left = (uint64_t)leaf->page.header.value_count - levels->used, some;
-		bool ready;
-
-		if (!leaf->has_page || left == 0) {
-			if (leaf->has_page && leaf->is_last)
-				break;
-			if (parquet_levels_page_next(leaf, levels, err))
-				goto fail;
-			continue;
-		}
-		if (page_ready(leaf, levels, list_size, &ready, err))
+		if (page_find(leaf, levels, &ready, err) || (ready && page_ready(leaf, levels, list_size, &ready, err)))
 			goto fail;
 		if (!ready)
 			break;
-		some = left / list_size;
+		some = rows_some(leaf, levels, (levels->row < row ? row : end) - levels->row);
 		if (levels->row < row) {
-			some = some < (uint64_t)(row - levels->row) ? some : (uint64_t)(row - levels->row);
-			if (!levels->values_offset && parquet_values_skip(leaf, (uint32_t)some * list_size, err))
+			if (!levels->values_offset && parquet_values_skip(leaf, some * list_size, err))
 				goto fail;
 		} else {
-			some = some < (uint64_t)(end - levels->row) ? some : (uint64_t)(end - levels->row);
-			if (values_read(leaf, levels, some * list_size, out, err))
+			if (values_read(leaf, levels, (uint64_t)some * list_size, out, err))
 				goto fail;
-			out += some * row_bytes;
-			*done += (uint32_t)some;
+			out += some * weir_type_row_bytes(self->shape->type);
+			*done += some;
 		}
-		levels->used += (uint32_t)some * list_size;
-		levels->row += (int64_t)some;
+		rows_taken(levels, some);
 	}
 	return WEIR_OK;
 fail:
 	weir_error_at_source(err, weir_file_path(reader->file->base.file));
 	weir_error_at_row(err, reader->file->metadata.row_groups[reader->row_group].row_begin + reader->vector_row);
 	return err->code;
+}
+
+void parquet_straight_plan(struct parquet_column *column)
+{
+	const struct parquet_shape *shape = column->shape;
+	const struct parquet_leaf_info *info = column->leaves[0].info;
+
+	column->pending.decode_to = NULL;
+	if (!column->levels)
+		return;
+	column->levels[0].is_alone = column->leaf_count == 1 && shape->kind == PARQUET_SHAPE_LIST &&
+				     shape->children[0]->kind == PARQUET_SHAPE_LEAF && info->rep_max == 1 &&
+				     info->type->layout == WEIR_LAYOUT_FIXED && info->width > 0 &&
+				     info->width_arrow > 0 && info->convert != PARQUET_ALL_NULL;
+	if (column->levels[0].is_alone && shape->type->id == WEIR_FIXED_LIST && weir_type_row_bytes(shape->type) > 0)
+		column->pending.decode_to = decode_to;
+}
+
+/* ── into a vector ── */
+
+/* Of the rows that were taken: the general way goes on behind them. */
+static int entries_make(struct parquet_leaf *leaf, struct parquet_levels *levels, uint32_t rows, struct weir_error *err)
+{
+	const uint32_t *ends = (const uint32_t *)levels->ends.data;
+	size_t size = levels->value_count * sizeof(uint16_t);
+	uint16_t *def, *rep;
+
+	if (parquet_levels_grow(leaf, &levels->def, size, err) || parquet_levels_grow(leaf, &levels->rep, size, err))
+		return err->code;
+	def = (uint16_t *)levels->def.data;
+	rep = (uint16_t *)levels->rep.data;
+	for (uint32_t i = 0; i < levels->value_count; i++) {
+		def[i] = leaf->info->def_max;
+		rep[i] = 1;
+	}
+	for (uint32_t i = 0; i < rows; i++)
+		rep[i ? ends[i - 1] : 0] = 0;
+	levels->count = levels->value_count;
+	return WEIR_OK;
+}
+
+/* A page's last row has ended when the next page does not go on with it. */
+int parquet_straight_read(struct parquet_leaf *leaf, struct parquet_levels *levels, int64_t row, uint32_t count,
+			  struct weir_error *err)
+{
+	uint32_t width = leaf->info->width_arrow, taken = 0, *ends;
+	int64_t end = row + count;
+	bool ready;
+
+	if (leaf->reader->is_tight || levels->is_open || levels->row != row)
+		return WEIR_OK;
+	if (parquet_levels_grow(leaf, &levels->ends, count * sizeof(*ends), err))
+		return err->code;
+	ends = (uint32_t *)levels->ends.data;
+	while (levels->row < end) {
+		uint32_t some;
+		size_t room;
+
+		if (page_find(leaf, levels, &ready, err))
+			return err->code;
+		if (!ready) { /* the end of the chunk, and of its last row */
+			levels->row += levels->is_open;
+			levels->is_open = false;
+			break;
+		}
+		if (page_ready(leaf, levels, 0, &ready, err))
+			return err->code;
+		if (!ready)
+			break;
+		levels->row += levels->is_open;
+		levels->is_open = false;
+		some = rows_some(leaf, levels, end - levels->row);
+		if (some == 0 || (uint64_t)levels->value_count + (uint64_t)some * levels->list_size > INT32_MAX)
+			break;
+		room = ((size_t)levels->value_count + (size_t)some * levels->list_size + PARQUET_SLACK) * width;
+		if (!levels->values.data && levels->values_before > room)
+			room = levels->values_before - PARQUET_PAD;
+		if (parquet_levels_grow(leaf, &levels->values, room, err) ||
+		    values_read(leaf, levels, (uint64_t)some * levels->list_size,
+				levels->values.data + (size_t)levels->value_count * width, err))
+			return err->code;
+		for (uint32_t i = 0; i < some; i++)
+			ends[taken++] = levels->value_count += levels->list_size;
+		rows_taken(levels, some);
+		if (levels->used == (uint32_t)leaf->page.header.value_count) {
+			levels->row--;
+			levels->is_open = true;
+		}
+	}
+	levels->is_even = taken == count && levels->row == end;
+	return levels->is_even ? WEIR_OK : entries_make(leaf, levels, taken, err);
 }
