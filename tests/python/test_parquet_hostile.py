@@ -95,6 +95,10 @@ LIES = {
                                    elements=[element("c", INT64, REPEATED)]),
     "more children than elements": one([data_page(THREE, 3)], elements=[element("c", children=1 << 30)]),
     "a group without children": one([data_page(THREE, 3)], elements=[element("c")]),
+    "a repeated group without children": file(COLUMN + [element("d", children=0, repetition=REPEATED)],
+                                              [chunk([data_page(THREE, 3)], 3)], 3),
+    "a list of groups without children": file(COLUMN + [element("d", children=1, converted=3), inner(element(
+        "list", children=1, repetition=REPEATED)), inner(element("element", children=0))], [chunk([data_page(THREE, 3)], 3)], 3),
     "fixed length of zero": one([data_page(THREE, 3)], elements=[element("c", FIXED, length=0)], physical=FIXED),
     "fixed length below zero": one([data_page(THREE, 3)], elements=[element("c", FIXED, length=-5)], physical=FIXED),
     "decimal of 99 digits": one([data_page(THREE, 3)], elements=[element("c", INT64, converted=5, precision=99)]),

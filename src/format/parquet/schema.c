@@ -160,6 +160,11 @@ static struct parquet_shape *struct_shape(struct parquet_schema_build *build, st
 		parquet_schema_refuse(build, WEIR_E_DATA, "a group with more children than there are elements");
 		return NULL;
 	}
+	/* Every shape has a leaf, which knows how many rows there are. */
+	if (count == 0) {
+		parquet_schema_refuse(build, WEIR_E_UNSUPPORTED, "a group without columns in it");
+		return NULL;
+	}
 	shape = shape_new(build, PARQUET_SHAPE_STRUCT, count);
 	if (!shape)
 		return NULL;
