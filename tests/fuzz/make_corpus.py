@@ -149,6 +149,12 @@ def parquet():
     yield "arrow_schema", parquet_bytes(pa.table({"d": pa.array(["a", None]).dictionary_encode(),
                                                   "l": pa.array([[1, 2], None], pa.list_(pa.int8(), 2))}),
                                         store_schema=True)
+    vectors = pa.table({"v": pa.array([[1, 2, 3], [4, 5, 6]] * 4, pa.list_(pa.float32(), 3)),
+                        "l": pa.array([[1, 2], [3, 4]] * 4, pa.list_(pa.int64()))})
+    for version in ("1.0", "2.0"):
+        yield f"vectors_v{version[0]}", parquet_bytes(vectors, use_dictionary=False, data_page_version=version,
+                                                      store_schema=True)
+    yield "vectors_pages", parquet_bytes(vectors, data_page_size=1, write_batch_size=2, compression="snappy", store_schema=True)
     yield "page_index", parquet_bytes(numbers.select(["i"]), write_page_index=True)
 
 

@@ -400,8 +400,9 @@ int parquet_nested_decode(struct weir_pending *pending, const struct weir_select
 {
 	struct parquet_column *self = (struct parquet_column *)pending;
 	struct parquet_reader *reader = self->reader;
+	/* Rows of the vector have left by straight.c. */
+	bool is_behind = self->leaf_count == 1 && self->levels[0].row > reader->vector_row;
 	/* Where many rows live, leaving out the others costs more than taking them along. */
-	bool is_behind = self->levels[0].row > reader->vector_row; /* rows of the vector have left by straight.c */
 	bool is_sparse = selection->rows && (is_behind || selection->count * SPARSE < reader->vector_rows);
 	struct weir_selection rows = is_sparse ? *selection : (struct weir_selection){.count = reader->vector_rows};
 	struct make make = {.column = self, .account = reader->account, .err = err, .has_blanks = is_sparse};
