@@ -2,7 +2,7 @@
  * them, and taken by a consumer that looks at one value. Small batches show the cost of a batch, large ones that of a byte;
  * beside it the plain copy of as many bytes.
  *
- *     weir_micro_stage_hop PATH_OF_TEST_WORKER [batches]
+ *     weir_micro_stage_hop PATH_OF_TEST_WORKER [batches [rows]]
  */
 #include "base/clock.h"
 #include "api/handles.h"
@@ -96,22 +96,29 @@ static uint64_t copy_ns(size_t size, int64_t times)
 
 int main(int argc, char **argv)
 {
-	static const int64_t rows[] = {100, 1000, 10000, 100000, 1000000};
+	int64_t rows[] = {100, 1000, 10000, 100000, 1000000};
+	size_t sizes = sizeof(rows) / sizeof(*rows);
 	const char *worker[] = {argc > 1 ? argv[1] : "", NULL};
 	struct weir_options options = {.struct_size = sizeof(options), .memory_limit = (int64_t)1 << 30, .threads = 2};
 	struct weir_spawner spawner;
 	struct weir_session *session;
 
 	if (argc < 2) {
-		fprintf(stderr, "usage: weir_micro_stage_hop PATH_OF_TEST_WORKER [batches]\n");
+		fprintf(stderr, "usage: weir_micro_stage_hop PATH_OF_TEST_WORKER [batches [rows]]\n");
 		return 2;
 	}
 	weir_spawner_init(&spawner, worker);
 	if (weir_session_open(&options, &session, NULL))
 		return 1;
 	printf("%10s %14s %14s %10s\n", "rows", "us a batch", "copy alone", "GB/s");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-		int64_t batches = argc > 2 ? strtoll(argv[2], NULL, 10) : rows[i] < 10000 ? 20000 : 20000000 / rows[i] * 5;
+	if (argc > 3) {
+		rows[0] = strtoll(argv[3], NULL, 10);
+		sizes = 1;
+	}
+	for (size_t i = 0; i < sizes; i++) {
+		int64_t batches = argc > 2          ? strtoll(argv[2], NULL, 10)
+				  : rows[i] < 10000 ? 20000
+						    : 20000000 / rows[i] * 5;
 		uint64_t best = UINT64_MAX;
 
 		for (int round = 0; round < ROUNDS; round++) {

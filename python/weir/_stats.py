@@ -228,7 +228,13 @@ def _add_stage(
     for stage in mine:
         for policy, waited in stage["wait_ns"].items():
             into["waits"][policy] = into["waits"].get(policy, 0) + waited
+    timed = into.setdefault("times", {})
     for stage in calls:
+        if stage["tasks_timed"]:
+            timed["tasks"] = timed.get("tasks", 0) + stage["tasks_timed"]
+            for key in ("wall_ns", "cpu_ns", "call_ns"):
+                low, high, total = timed.get(key, (stage[key]["min"], 0, 0))
+                timed[key] = (min(low, stage[key]["min"]), max(high, stage[key]["max"]), total + stage[key]["total"])
         into["memory_peak"] = max(into.get("memory_peak", 0), stage["memory_peak"])
         into["memory_planned"] = max(into.get("memory_planned", 0), stage["memory_assumed"])
         into["workers_peak"] = max(into.get("workers_peak", 0), stage["slots_peak"])
@@ -243,8 +249,9 @@ def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> 
     block_mean = rows // max(1, blocks)
     lines = [f"Operator {number} {name}: {tasks} tasks executed, {blocks} blocks produced in {round(seconds, 2)}s"]
     mean, whole = _seconds(spent / per), _seconds(spent)
-    for title in ("Remote wall time", "Remote cpu time", "UDF time", "Block transform time"):
-        lines.append(f"* {title}: {_spread(mean, mean, mean, whole)}")
+    for title, key in _TIMES.items():
+        spread = _times(stage.get("times", {}), key) or _spread(mean, mean, mean, whole)
+        lines.append(f"* {title}: {spread}")
     lines.append(f"* Output num rows per block: {_spread(block_mean, block_mean, block_mean, rows)}")
     size = stage.get("bytes", 0)
     size_mean = size // max(1, blocks)
@@ -271,6 +278,21 @@ def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> 
     return lines
 
 
+def _times(times: dict[str, Any], key: str) -> str:
+    """As workers measured it, task by task; empty where none did (native operators)."""
+    if key not in times:
+        return ""
+    low, high, total = (ns / 1e9 for ns in times[key])
+    return _spread(_seconds(low), _seconds(high), _seconds(total / times["tasks"]), _seconds(total))
+
+
+# What of a task in a worker: all of it; the work of its threads; inside the function; all, with what is made of rows and results.
+_TIMES = {
+    "Remote wall time": "wall_ns",
+    "Remote cpu time": "cpu_ns",
+    "UDF time": "call_ns",
+    "Block transform time": "wall_ns",
+}
 SHOWN_NS = 1_000_000  # waits shorter than this are not worth a line
 _TROUBLES = {"deaths": "workers died", "retries": "tasks ran again", "tasks_errored": "tasks failed and were left out"}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from weir import _errors, _formats, _setup
@@ -64,6 +65,7 @@ class Function:
         self.loop: Any = None
         self.rows = (0, 0)
         self.task = 0  # the number of the task, which a write is told
+        self.call_ns = 0  # of the current task's time, what the user's function took
         self.call_numbered = fn
         if args:
             self.call: Callable[[Any], Any] = lambda value: fn(value, *args, **kwargs)
@@ -150,7 +152,22 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
 def _apply_read(function: Function, batch: Batch) -> Iterator[Batch]:
     for number, row in enumerate(batch.rows()):
         function.rows = (number, number)
-        yield from function.call(row["task"])
+        yield from _timed(function, function.call(row["task"]))
+
+
+def _timed(function: Function, items: Iterable[Any]) -> Iterator[Any]:
+    """The items of a generator; the time it takes to make them is the function's."""
+    source = iter(items)
+    while True:
+        begun = perf_counter_ns()
+        try:
+            item = next(source)
+        except StopIteration:
+            return
+        finally:
+            function.call_ns += perf_counter_ns() - begun
+        yield item
+        del item
 
 
 def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
@@ -206,7 +223,7 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
     if function.is_async:
         values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
                                      function.arrow_backed, _inside is not None) for a, b in ranges)
-        for result in _run_async(function, values, ranges):
+        for result in _timed(function, _run_async(function, values, ranges)):
             yield from _formats.from_result(result, copy=True)
         return
     for a, b in ranges:
@@ -214,6 +231,7 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         part = batch if b - a == count else batch.slice(a, b)
         value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed,
                                    _inside is not None)
+        begun = perf_counter_ns()
         try:
             result = function.call(value)
         except StopIteration as error:
@@ -221,8 +239,9 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         del part, value
         if _is_awaitable(result):
             result = _finish(function, result)
+        function.call_ns += perf_counter_ns() - begun
         if hasattr(result, "__next__"):
-            for item in result:
+            for item in _timed(function, result):
                 yield from _formats.from_result(item, copy=True)
         else:
             yield from _formats.from_result(result, copy=len(ranges) > 1)
@@ -255,6 +274,7 @@ def _row_results(function: Function, batch: Batch) -> Iterator[list[Any]]:
     for first in range(0, batch.num_rows, ROWS_AT_ONCE):
         rows = batch.rows(first, min(first + ROWS_AT_ONCE, batch.num_rows))
         results: list[Any] = []
+        begun = perf_counter_ns()
         if function.is_async:
             results = list(_run_async(function, rows, [(first + i, first + i + 1) for i in range(len(rows))]))
         else:
@@ -268,6 +288,7 @@ def _row_results(function: Function, batch: Batch) -> Iterator[list[Any]]:
                 raise Stopped from StopIteration()
             if results and _is_awaitable(results[0]):
                 results = [_finish(function, result) for result in results]
+        function.call_ns += perf_counter_ns() - begun
         function.rows = (first, first + len(rows) - 1)
         yield results
 
@@ -520,6 +541,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     """One task, from its rows to its answer."""
     batch = task.batch
     function.task = task.number
+    function.call_ns = 0
     del task
     count = batch.num_rows
     function.rows = (0, max(0, count - 1))
@@ -539,4 +561,4 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch
     _flush()
-    worker.done()
+    worker.done(function.call_ns)

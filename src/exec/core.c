@@ -81,9 +81,9 @@ static void share_budget(struct weir_core *core)
 	}
 }
 
-static size_t flight_size(const struct weir_stage_spec *spec)
+static size_t flight_size(const struct stage *stage)
 {
-	return (size_t)spec->slots * spec->in_flight_max * sizeof(uint32_t);
+	return (size_t)stage->spec.slots * stage->flight_max * sizeof(uint32_t);
 }
 
 int weir_core_new(struct weir_account *account, const struct weir_core_options *options, struct weir_core **out,
@@ -129,11 +129,14 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 			stage->spec.name = "stage";
 		if (is_lanes(stage))
 			stage->spec.in_flight_max = 1;
-		core->slot_count += stage->spec.slots * stage->spec.in_flight_max;
+		stage->depth = stage->flight_max = stage->spec.in_flight_max;
+		if (!is_lanes(stage) && stage->spec.in_flight_short > stage->flight_max)
+			stage->flight_max = stage->spec.in_flight_short;
+		core->slot_count += stage->spec.slots * stage->flight_max;
 		stage->slots = weir_alloc_zero(account, stage->spec.slots * sizeof(*stage->slots), err);
 		if (!stage->slots)
 			goto fail;
-		stage->flight = weir_alloc_zero(account, flight_size(&stage->spec), err);
+		stage->flight = weir_alloc_zero(account, flight_size(stage), err);
 		if (!stage->flight)
 			goto fail;
 	}
@@ -158,7 +161,7 @@ void weir_core_free(struct weir_core *core)
 		if (stage->slots)
 			weir_free(account, stage->slots, stage->spec.slots * sizeof(*stage->slots));
 		if (stage->flight)
-			weir_free(account, stage->flight, flight_size(&stage->spec));
+			weir_free(account, stage->flight, flight_size(stage));
 		weir_list_release(&stage->queue, account);
 	}
 	weir_list_release(&core->deliveries, account);

@@ -46,6 +46,7 @@
 #define HELD_BYTES_MAX ((int64_t)64 << 20)
 #define HELD_SHARE 16      /* of the budget, where that is less */
 #define IDLE_MEASURES 200  /* measurements in a row that find a worker idle, after which it is let go */
+#define TIMES_FOLLOW 8     /* a task's time counts so little against those before it */
 #define ESTIMATE_FALLS 256 /* a measurement below the estimate takes this part of the difference off */
 
 enum item_state {
@@ -125,7 +126,10 @@ struct heap WEIR_LIST(uint32_t);
 struct stage {
 	struct weir_stage_spec spec;
 	struct slot *slots;
-	uint32_t *flight; /* slots × in_flight_max item indices */
+	uint32_t *flight; /* slots × flight_max item indices */
+	uint32_t flight_max;
+	uint32_t depth;   /* tasks that a slot may have in its hands now: in_flight_max, or more where they are short */
+	uint64_t task_ns; /* what a task takes, of late; 0: not known */
 	struct heap queue;
 	uint32_t flying; /* items in its slots */
 	uint32_t up;     /* slots that have come up and not died since */
@@ -218,7 +222,7 @@ static inline bool is_lanes(const struct stage *stage)
 
 static inline uint32_t *slot_flight(const struct stage *stage, uint32_t slot)
 {
-	return stage->flight + (size_t)slot * stage->spec.in_flight_max;
+	return stage->flight + (size_t)slot * stage->flight_max;
 }
 
 static inline void emit(struct weir_core *core, struct weir_action action)
@@ -312,7 +316,9 @@ void weir_exec_pool_begin(struct weir_core *core, uint32_t stage);
 /* flow.c */
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage); /* of the queue in front of a stage */
 uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage);  /* what counts against it */
-void weir_exec_accept(struct weir_core *core, uint32_t index);             /* into the queue of its stage */
+/* Whether it stands before all that wait there: then it is not they who hold it back, but it them. */
+bool weir_exec_passes(const struct weir_core *core, uint32_t stage, uint32_t index);
+void weir_exec_accept(struct weir_core *core, uint32_t index); /* into the queue of its stage */
 void weir_exec_settle(struct weir_core *core);
 bool weir_exec_front_moves(const struct weir_core *core); /* something will be heard of it without anybody's doing */
 void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, struct slot *slot);

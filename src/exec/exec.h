@@ -52,12 +52,15 @@
 #define WEIR_REBUILD_ATTEMPT (1u << 16) /* attempts from here on run a split again for the sake of one lost chunk */
 #define WEIR_WINDOW_SPLITS 2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
 
+#define WEIR_AHEAD_NS 1000000u /* work that a worker has ahead; to sleep and be woken in between costs a hundredth of it */
+
 enum weir_stage_kind { WEIR_STAGE_LANES, WEIR_STAGE_WORKERS };
 
 struct weir_stage_spec {
 	enum weir_stage_kind kind;
 	uint32_t slots;             /* lanes or workers, at most */
 	uint32_t in_flight_max;     /* WORKERS: batches given to one worker ahead (2) */
+	uint32_t in_flight_short;   /* WORKERS: where tasks are short, as many as take WEIR_AHEAD_NS, at most so many; 0: as above */
 	int64_t slot_memory;        /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
 	const char *name;           /* for messages, borrowed */
 	/* Zero in all that follows: no such wish. */
@@ -104,7 +107,7 @@ enum weir_event_kind {
 	WEIR_EV_OUTPUT,          /* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from
 	                          * 0. The bytes leave the slot's grant. KEPT or DROP answers in the same step */
 	WEIR_EV_TASK_DONE,       /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
-	                          * task (an open writer's); the rest is given back */
+	                          * task (an open writer's); the rest is given back. A worker's: times as it measured them */
 	WEIR_EV_TASK_FAILED,     /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
 	                          * A worker's: WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says;
 	                          * bytes = private memory it had then, if known */
@@ -127,6 +130,12 @@ enum weir_event_kind {
 
 #define WEIR_NO_SLOT UINT32_MAX
 
+/* Of one task in a worker: from its start to its end, the process's work in all threads, inside the user's function. 0: not
+ * known. */
+struct weir_task_times {
+	uint64_t wall_ns, cpu_ns, call_ns;
+};
+
 struct weir_event {
 	enum weir_event_kind kind;
 	uint32_t stage, slot, generation;
@@ -136,6 +145,7 @@ struct weir_event {
 	int code;
 	enum weir_death death;
 	bool last;
+	struct weir_task_times times;
 };
 
 enum weir_action_kind {
@@ -210,6 +220,10 @@ enum weir_wait {
 	WEIR_WAIT_COUNT
 };
 
+struct weir_spread {
+	uint64_t min, max, total;
+};
+
 struct weir_stage_stats {
 	uint64_t tasks_done, tasks_errored, retries, deaths; /* deaths: of workers, whoever's hand */
 	uint64_t rows_in, rows_out, bytes_in, bytes_out;     /* of tasks done; out: accepted */
@@ -217,6 +231,8 @@ struct weir_stage_stats {
 	uint32_t slots_up, slots_busy, slots_peak, queued;
 	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
+	uint64_t tasks_timed; /* of tasks done: those whose times are known */
+	struct weir_spread wall_ns, cpu_ns, call_ns;
 };
 const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);

@@ -6,12 +6,9 @@ enum { CONSUMER_CHUNKS_A_SLOT = 4 };
 
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage)
 {
-	const struct weir_stage_spec *spec;
-
 	if (stage == core->stage_count)
 		return CONSUMER_CHUNKS_A_SLOT * (core->stages[stage - 1].spec.slots + 1);
-	spec = &core->stages[stage].spec;
-	return spec->slots * (spec->kind == WEIR_STAGE_LANES ? 2 : spec->in_flight_max);
+	return core->stages[stage].spec.slots * (is_lanes(&core->stages[stage]) ? 2 : core->stages[stage].depth);
 }
 
 uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage)
@@ -19,6 +16,13 @@ uint32_t weir_exec_waiting(const struct weir_core *core, uint32_t stage)
 	if (stage == core->stage_count)
 		return (uint32_t)core->deliveries.count;
 	return (uint32_t)core->stages[stage].queue.count + core->stages[stage].flying;
+}
+
+bool weir_exec_passes(const struct weir_core *core, uint32_t stage, uint32_t index)
+{
+	const struct heap *waiting = stage == core->stage_count ? &core->deliveries : &core->stages[stage].queue;
+
+	return waiting->count > 0 && weir_exec_item_before(core, index, waiting->items[0]);
 }
 
 /* A task's chunks are pinned and let go together. */
@@ -90,7 +94,8 @@ static bool resume_lanes(struct weir_core *core)
 
 			if (slot->wait != WAITS_RESUME)
 				continue;
-			if (!room && slot_flight(stage, w)[0] != front && !MUTANT(17))
+			if (!room && slot_flight(stage, w)[0] != front && !MUTANT(17) &&
+			    !weir_exec_passes(core, s + 1, slot_flight(stage, w)[0]))
 				continue;
 			weir_exec_wait_end(core, stage, slot);
 			emit(core, (struct weir_action){.kind = WEIR_DO_RESUME,

@@ -409,6 +409,41 @@ void weir_exec_task_lost(struct weir_core *core, uint32_t index)
 		weir_exec_accept(core, index);
 }
 
+static void spread(struct weir_spread *of, uint64_t ns, bool first)
+{
+	of->min = first || ns < of->min ? ns : of->min;
+	of->max = first || ns > of->max ? ns : of->max;
+	of->total += ns;
+}
+
+/* What a worker measured. Short tasks are given further ahead, so that nobody sleeps between two of them. */
+static void timed(struct stage *stage, const struct weir_task_times *times)
+{
+	struct weir_stage_stats *stats = &stage->stats;
+	uint64_t depth;
+
+	if (is_lanes(stage) || times->wall_ns == 0)
+		return;
+	spread(&stats->wall_ns, times->wall_ns, stats->tasks_timed == 0);
+	spread(&stats->cpu_ns, times->cpu_ns, stats->tasks_timed == 0);
+	spread(&stats->call_ns, times->call_ns, stats->tasks_timed == 0);
+	stats->tasks_timed++;
+	/* One that had to wait for its processor says little: no step up is larger than the time so far. */
+	if (stage->task_ns == 0)
+		stage->task_ns = times->wall_ns;
+	else if (times->wall_ns > stage->task_ns)
+		stage->task_ns += ((times->wall_ns < 2 * stage->task_ns ? times->wall_ns : 2 * stage->task_ns) -
+				   stage->task_ns) /
+					  TIMES_FOLLOW +
+				  1;
+	else
+		stage->task_ns -= (stage->task_ns - times->wall_ns) / TIMES_FOLLOW;
+	depth = WEIR_AHEAD_NS / stage->task_ns;
+	if (depth < stage->spec.in_flight_max)
+		depth = stage->spec.in_flight_max;
+	stage->depth = depth < stage->flight_max ? (uint32_t)depth : stage->flight_max;
+}
+
 void weir_exec_task_done(struct weir_core *core, const struct weir_event *event)
 {
 	uint32_t index = weir_exec_running(core, event);
@@ -426,6 +461,7 @@ void weir_exec_task_done(struct weir_core *core, const struct weir_event *event)
 		core->stats.tasks_done++;
 		core->stats.splits_done += item->stage == 0;
 		core->stages[item->stage].stats.tasks_done++;
+		timed(&core->stages[item->stage], &event->times);
 		core->stages[item->stage].stats.rows_in += (uint64_t)item->task_rows;
 		core->stages[item->stage].stats.bytes_in += (uint64_t)item->task_bytes;
 	}

@@ -21,15 +21,26 @@ int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint3
 
 static bool concurrency_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
-	const struct weir_stage_spec *spec = &core->stages[stage].spec;
+	const struct stage *of = &core->stages[stage];
 
 	(void)index;
-	return core->stages[stage].flying < (MUTANT(27) ? 1 : (uint64_t)spec->slots * spec->in_flight_max);
+	/* Not by depth: one slot may have more than that from before, while another has nothing. */
+	return of->flying < (MUTANT(27) ? 1 : (uint64_t)of->spec.slots * of->flight_max);
 }
 
 static bool memory_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
 	return weir_exec_room(core) >= weir_exec_start_need(core, stage, index) && !weir_exec_older_waits(core, index);
+}
+
+/* Tasks that can be in hands at once. */
+static uint64_t hands(const struct weir_core *core)
+{
+	uint64_t count = 0;
+
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		count += (uint64_t)core->stages[s].spec.slots * core->stages[s].depth;
+	return count;
 }
 
 /* Only where order is kept: results that wait for an earlier one must stay few. What was bundled waits as one. */
@@ -41,13 +52,14 @@ static bool window_allows(const struct weir_core *core, uint32_t stage, uint32_t
 		return true;
 	front = weir_exec_front(core);
 	return front == NO_ITEM || core->split_next - item_at(core, front)->path[0] <
-					   (uint64_t)WEIR_WINDOW_SPLITS * core->slot_count + core->parts + MUTANT(14);
+					   WEIR_WINDOW_SPLITS * hands(core) + core->parts + MUTANT(14);
 }
 
+/* Where order is kept, results of later splits may fill the next queue while those of earlier ones are still to come. */
 static bool downstream_allows(const struct weir_core *core, uint32_t stage, uint32_t index)
 {
-	(void)index;
-	return weir_exec_waiting(core, stage + 1) < weir_exec_capacity(core, stage + 1);
+	return weir_exec_waiting(core, stage + 1) < weir_exec_capacity(core, stage + 1) ||
+	       (index != NO_ITEM && weir_exec_passes(core, stage + 1, index));
 }
 
 bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage)
@@ -64,8 +76,7 @@ static bool resources_allow(const struct weir_core *core, uint32_t stage_index, 
 	const struct stage *stage = &core->stages[stage_index];
 
 	(void)index;
-	return weir_exec_resources_left(core, stage_index) || MUTANT(33) ||
-	       stage->flying < stage->busy * stage->spec.in_flight_max;
+	return weir_exec_resources_left(core, stage_index) || MUTANT(33) || stage->flying < stage->busy * stage->depth;
 }
 
 struct policy {

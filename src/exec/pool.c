@@ -257,7 +257,7 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		const struct slot *slot = &stage->slots[w];
 
-		if (slot->state != SLOT_UP || slot->alone || slot->flight_count >= stage->spec.in_flight_max ||
+		if (slot->state != SLOT_UP || slot->alone || slot->flight_count >= stage->depth ||
 		    (!wake && slot->flight_count == 0))
 			continue;
 		if (best == WEIR_NO_SLOT || slot->flight_count < stage->slots[best].flight_count)

@@ -295,12 +295,10 @@ static PyObject *flow_start(PyObject *object, PyObject *args, PyObject *kwargs)
 	struct flow_object *self = (struct flow_object *)object;
 	PyObject *module = pyext_module_of(object);
 	struct weir_start_options options = {.struct_size = sizeof(options)};
-	struct weir_error err = {0};
 	struct weir_task *task = NULL;
 	const char *end_name = "collect";
 	long long batch_rows = 0;
 	enum api_end end;
-	int code;
 
 	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|sL:start", names, &end_name, &batch_rows) ||
 	    end_of(end_name, &end) || pyext_need_here(self->pid, "Flow"))
@@ -310,18 +308,8 @@ static PyObject *flow_start(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	options.batch_rows = batch_rows;
-	self->lookers++;
-	Py_BEGIN_ALLOW_THREADS;
-	code = api_flow_task(self->flow, end, &options, &task, &err);
-	if (!code) {
-		code = api_task_start(task, &err);
-		if (code)
-			api_task_unref(task);
-	}
-	Py_END_ALLOW_THREADS;
-	self->lookers--;
-	if (code)
-		return pyext_raise(module, &err);
+	if (pyext_start(module, self, end, &options, &task))
+		return NULL;
 	return pyext_task_new(module, self->session, task, end == API_END_COLLECT);
 }
 

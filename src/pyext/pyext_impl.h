@@ -130,6 +130,9 @@ PyObject *pyext_batch_of_schema(PyObject *module, const struct weir_schema *sche
 /* Takes a reference of its own. */
 PyObject *pyext_block_new(PyObject *module, PyObject *session, struct weir_block *block);
 
+/* Starts what the flow says; a signal's handler runs meanwhile. −1 with an exception. */
+int pyext_start(PyObject *module, struct flow_object *flow, enum api_end end, const struct weir_start_options *options,
+		struct weir_task **out);
 /* A started task, of which the reference is taken over, also on failure. `session` is the one it runs in. */
 PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows);
 /* Stops whatever still runs: the interpreter is about to end. */

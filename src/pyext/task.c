@@ -425,6 +425,13 @@ static PyObject *stage_of(const char *name, const struct weir_stage_stats *stats
 		 NUMBER(slots_busy) || NUMBER(slots_peak) || NUMBER(queued) || NUMBER(memory_assumed) ||
 		 NUMBER(memory_peak) || NUMBER(outputs) || NUMBER(busy_ns);
 #undef NUMBER
+#define SPREAD(field)                                                                                                  \
+	put(stage, #field,                                                                                             \
+	    Py_BuildValue("{s:K,s:K,s:K}", "min", (unsigned long long)stats->field.min, "max",                         \
+			  (unsigned long long)stats->field.max, "total", (unsigned long long)stats->field.total))
+	failed = failed || put(stage, "tasks_timed", PyLong_FromUnsignedLongLong(stats->tasks_timed)) ||
+		 SPREAD(wall_ns) || SPREAD(cpu_ns) || SPREAD(call_ns);
+#undef SPREAD
 	for (int i = 0; !failed && i < WEIR_WAIT_COUNT; i++)
 		failed = put(wait, waits[i], PyLong_FromUnsignedLongLong(stats->wait_ns[i]));
 	if (failed || PyDict_SetItemString(stage, "wait_ns", wait))

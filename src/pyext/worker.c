@@ -341,13 +341,14 @@ static PyObject *worker_output(PyObject *object, PyObject *given)
 	Py_RETURN_NONE;
 }
 
-static PyObject *worker_done(PyObject *object, PyObject *Py_UNUSED(unused))
+static PyObject *worker_done(PyObject *object, PyObject *args)
 {
 	struct worker_object *self = (struct worker_object *)object;
+	unsigned long long call_ns = 0;
 
-	if (need_task(self))
+	if (!PyArg_ParseTuple(args, "|K", &call_ns) || need_task(self))
 		return NULL;
-	weir_worker_side_done(&self->link->side, self->task);
+	weir_worker_side_done(&self->link->side, self->task, call_ns);
 	self->task = NULL;
 	Py_RETURN_NONE;
 }
@@ -420,7 +421,7 @@ static PyMethodDef worker_methods[] = {
 	 "next($self, idle_ms=-1)\n--\n\nWaits for a WorkerTask. 'idle': none came for so long. None: there will be none."},
 	{"output", worker_output, METH_O,
 	 "output($self, batch, /)\n--\n\nGives a Batch as a result of the task; there may be several."},
-	{"done", worker_done, METH_NOARGS, "done($self)\n--\n\nThe task is done."},
+	{"done", worker_done, METH_VARARGS, "done($self)\n--\n\nThe task is done."},
 	{"failed", (PyCFunction)(void (*)(void))worker_failed, METH_VARARGS | METH_KEYWORDS,
 	 "failed($self, payload, memory=False, text='')\n--\n\nThe task failed; payload tells the driver how. memory: it may work alone."},
 	{"broken", (PyCFunction)(void (*)(void))worker_broken, METH_VARARGS | METH_KEYWORDS,

@@ -13,6 +13,7 @@
  * on disk, never both, so that the figures add up.
  */
 #include "base/checked.h"
+#include "base/pagemap.h"
 #include "store/store.h"
 #include "store/store_impl.h"
 
@@ -447,7 +448,7 @@ static void owner_release(struct weir_owner *owner)
 		store->held_by_user -= footprint(chunk);
 	pthread_mutex_unlock(&store->lock);
 	/* Pages that somebody wrote to are his copies; the next chunk in this place must not be hidden by them. */
-	if (last)
+	if (last && weir_pagemap_has_copies(store->pagemap, own->view, footprint(chunk)))
 		madvise(own->view, (size_t)footprint(chunk), MADV_DONTNEED);
 	weir_free(&store->heap, own, sizeof(*own));
 	weir_chunk_unpin(chunk);

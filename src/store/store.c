@@ -1,10 +1,12 @@
 /* The store as a whole: options, figures, the end. Chunks are in chunk.c, their memory in region.c and space.c, their
  * files in spill_file.c. */
 #include "store/store.h"
+#include "base/pagemap.h"
 #include "store/store_impl.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int add_files(struct weir_store *store, const char *const *dirs, struct weir_error *err)
 {
@@ -50,6 +52,7 @@ int weir_store_new(struct weir_account *account, const struct weir_store_options
 	store->space.account = &store->heap;
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_cond_init(&store->settled, NULL);
+	store->pagemap = weir_pagemap_open();
 	code = add_files(store, options->spill_dirs, err);
 	if (code)
 		weir_store_free(store);
@@ -71,6 +74,8 @@ void weir_store_free(struct weir_store *store)
 		weir_spill_file_release(&store->files[i]);
 	weir_free(&store->heap, store->files, sizeof(*store->files) * store->file_count);
 	pthread_cond_destroy(&store->settled);
+	if (store->pagemap >= 0)
+		close(store->pagemap);
 	pthread_mutex_destroy(&store->lock);
 	weir_account_release(&store->memory);
 	weir_account_release(&store->heap);

@@ -125,6 +125,7 @@ struct weir_store {
 	uint64_t region_size;
 	struct weir_spill_file *files;
 	uint32_t file_count;
+	int pagemap;             /* −1: none */
 	pthread_mutex_t lock;    /* guards all below, and what says so above; rank: store */
 	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING */
 	struct weir_space space; /* of the driver's regions */

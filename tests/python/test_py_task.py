@@ -335,6 +335,34 @@ def test_ctrl_c_is_seen_at_once(call):
     assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
 
 
+def test_ctrl_c_while_files_are_opened():
+    """A pipe to which nobody writes takes for ever to look into, as ten thousand files far away nearly do."""
+    silent, writer = os.pipe()
+    ended = python("""
+        import os, signal, sys, threading, time
+        from weir import _weir
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        flow = _weir.Flow(_weir.Session(memory_limit=256 << 20))
+        sent = []
+        def send():
+            time.sleep(0.3)
+            sent.append(time.monotonic())
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=send).start()
+        try:
+            flow.step("read", ["-"], {"format": "csv"})
+            flow.start("count")
+        except KeyboardInterrupt:
+            print(time.monotonic() - sent[0])
+            raise
+        """, stdin=silent)
+    os.close(silent)
+    os.close(writer)
+    assert ended.returncode == -signal.SIGINT, ended.stderr
+    assert float(ended.stdout) < 0.5
+    assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
+
+
 def test_a_handler_of_the_program_runs_while_it_waits_and_waiting_goes_on():
     ended = python("""
         import os, signal, threading

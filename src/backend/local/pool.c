@@ -266,6 +266,7 @@ static void report(struct weir_pool *pool, uint32_t slot, struct weir_worker_eve
 		break;
 	case WEIR_WORKER_DONE:
 		event.event.kind = WEIR_EV_TASK_DONE;
+		event.event.times = said->times;
 		break;
 	case WEIR_WORKER_FAILED:
 		event.event.kind = WEIR_EV_TASK_FAILED;

@@ -111,6 +111,7 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.kind = WEIR_STAGE_WORKERS,
 		.slots = (uint32_t)or_default(call->slots_max, session->threads),
 		.in_flight_max = (uint32_t)or_default(call->in_flight, 2),
+		.in_flight_short = call->in_flight ? 0 : WEIR_WORKER_FLIGHT_MAX,
 		.slot_memory = or_default(call->memory, 4 * chunk + WORKER_START),
 		.name = call->name,
 		.slots_first = (uint32_t)or_default(call->slots_first, 1),

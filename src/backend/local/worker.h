@@ -19,7 +19,7 @@
 #include "exec/exec.h"
 #include "backend/local/launcher.h"
 
-#define WEIR_WORKER_FLIGHT_MAX 8
+#define WEIR_WORKER_FLIGHT_MAX 16
 #define WEIR_WORKER_TEXT 36 /* of an error, in short; the rest is in its payload */
 
 struct weir_worker;
@@ -68,14 +68,15 @@ enum weir_worker_event_kind {
 
 struct weir_worker_event {
 	enum weir_worker_event_kind kind;
-	struct weir_run run;         /* OUTPUT, DONE, FAILED */
-	struct weir_chunk *chunk;    /* OUTPUT; FAILED, BROKEN: the payload or NULL. A reference for the receiver */
-	uint32_t number;             /* OUTPUT: which of this attempt's, from 0 */
-	uint64_t row_count;          /* OUTPUT: as the worker says; DONE: of all its outputs */
-	int code;                    /* FAILED, BROKEN */
-	char text[WEIR_WORKER_TEXT]; /* FAILED, BROKEN */
-	enum weir_death death;       /* DIED; what was in flight has been let go */
-	int status;                  /* DIED: a wait status, or WEIR_STATUS_… */
+	struct weir_run run;          /* OUTPUT, DONE, FAILED */
+	struct weir_chunk *chunk;     /* OUTPUT; FAILED, BROKEN: the payload or NULL. A reference for the receiver */
+	uint32_t number;              /* OUTPUT: which of this attempt's, from 0 */
+	uint64_t row_count;           /* OUTPUT: as the worker says; DONE: of all its outputs */
+	int code;                     /* FAILED, BROKEN */
+	struct weir_task_times times; /* DONE: as the worker says */
+	char text[WEIR_WORKER_TEXT];  /* FAILED, BROKEN */
+	enum weir_death death;        /* DIED; what was in flight has been let go */
+	int status;                   /* DIED: a wait status, or WEIR_STATUS_… */
 };
 /* The next thing that it has said; NONE: nothing. What it said before it died comes before DIED. `look` also asks the
  * system whether it has died or greets; without it only the ring is read. */

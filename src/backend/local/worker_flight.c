@@ -450,6 +450,8 @@ static int take_answer(struct weir_worker *worker, struct flight *flight, const 
 			return err->code;
 		out->kind = WEIR_WORKER_DONE;
 		out->row_count = flight->rows;
+		out->times = (struct weir_task_times){
+			.wall_ns = message->offset, .cpu_ns = message->size, .call_ns = message->row_count};
 		flight_end(worker, flight);
 		return WEIR_OK;
 	case WORKER_FAILED:

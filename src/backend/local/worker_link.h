@@ -49,7 +49,7 @@
 #include <sys/mman.h>
 
 #define WORKER_MAGIC 0x72696577u /* "weir" */
-#define WORKER_VERSION 2u
+#define WORKER_VERSION 3u
 #define WORKER_SOCKET 3   /* descriptors a worker is started with */
 #define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
 #define WORKER_RING_SIZE 64u
@@ -68,7 +68,8 @@ enum worker_message_kind {
 	WORKER_BROKEN, /* code, text, payload at (offset, size) of its region; size 0: none */
 	WORKER_OUTPUT, /* (task, attempt): chunk at (offset, size) of its region, row_count; `count`: its number, from 0 */
 	WORKER_MORE, /* (task, attempt): needs a room of `size` bytes; ROOM answers */
-	WORKER_DONE, /* (task, attempt): `count` outputs; code ≠ 0: the parts are held until RELEASE */
+	WORKER_DONE, /* (task, attempt): `count` outputs; code ≠ 0: the parts are held until RELEASE. Nanoseconds: offset = since it
+			* was begun, size = of work in all threads, row_count = in the user's function */
 	WORKER_FAILED, /* (task, attempt): code, text, payload as BROKEN; the parts are held until RELEASE where count ≠ 0 */
 	WORKER_RELEASE,   /* part */
 	WORKER_FORGOTTEN, /* region */

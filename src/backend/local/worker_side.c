@@ -12,6 +12,7 @@
 #include "backend/local/worker_side.h"
 #include "base/checked.h"
 #include "base/clock.h"
+#include "base/pagemap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,9 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE ((uint64_t)4096)
-#define PAGEMAP_FILE ((uint64_t)1 << 61)
-#define PAGEMAP_THERE ((uint64_t)3 << 62) /* in memory or swapped out */
+#define PAGE WEIR_PAGE
 
 /* A forked child has the rings and all the rest too, but they are not its own. */
 static bool is_here(const struct weir_worker_side *side)
@@ -152,7 +151,7 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 	side->is_open = true;
 	side->bell = fds[1];
 	side->bell_driver = fds[2];
-	side->pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	side->pagemap = weir_pagemap_open();
 	pthread_mutex_init(&side->lock, NULL);
 	side->worker = hello.worker;
 	side->generation = hello.generation;
@@ -381,27 +380,6 @@ static int64_t count_faults(struct weir_worker_side *side)
 	return side->faults;
 }
 
-static bool has_copies(struct weir_worker_side *side, const uint8_t *bytes, uint64_t pages)
-{
-	uint64_t entries[512], page = (uintptr_t)bytes / PAGE;
-
-	if (side->pagemap < 0)
-		return true;
-	while (pages > 0) {
-		uint64_t n = pages < 512 ? pages : 512;
-
-		if (pread(side->pagemap, entries, n * sizeof(*entries), (off_t)(page * sizeof(*entries))) !=
-		    (ssize_t)(n * sizeof(*entries)))
-			return true;
-		for (uint64_t i = 0; i < n; i++)
-			if (entries[i] & PAGEMAP_THERE && !(entries[i] & PAGEMAP_FILE))
-				return true;
-		page += n;
-		pages -= n;
-	}
-	return false;
-}
-
 /* Under the lock: another part of the same chunk may still show what was written there. */
 static void drop_copies(struct weir_worker_side *side, const struct weir_side_part *part)
 {
@@ -412,7 +390,7 @@ static void drop_copies(struct weir_worker_side *side, const struct weir_side_pa
 			return;
 	if (part->faults == count_faults(side) && part->faults >= 0)
 		return;
-	if (has_copies(side, part->bytes, pages))
+	if (weir_pagemap_has_copies(side->pagemap, part->bytes, part->size))
 		madvise((void *)part->bytes, pages * PAGE, MADV_DONTNEED);
 }
 
@@ -560,6 +538,14 @@ static int give_room(struct weir_worker_side *side, struct weir_side_task *task,
 	return WEIR_OK;
 }
 
+static uint64_t work_ns(void)
+{
+	struct timespec time = {0};
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 static int begin_task(struct weir_worker_side *side, const struct worker_message *message, struct weir_side_task **out,
 		      struct weir_error *err)
 {
@@ -570,6 +556,8 @@ static int begin_task(struct weir_worker_side *side, const struct worker_message
 		return err->code;
 	task->task = message->task;
 	task->attempt = message->attempt;
+	task->begun_ns = weir_clock_ns();
+	task->begun_work_ns = work_ns();
 	task->part_count = message->count;
 	task->next = side->tasks;
 	side->tasks = task;
@@ -709,9 +697,13 @@ void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_tas
 	put(side, message, true);
 }
 
-void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task)
+void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task, uint64_t call_ns)
 {
-	struct worker_message message = {.kind = WORKER_DONE, .count = task->outputs};
+	struct worker_message message = {.kind = WORKER_DONE,
+					 .count = task->outputs,
+					 .offset = weir_clock_ns() - task->begun_ns,
+					 .size = work_ns() - task->begun_work_ns,
+					 .row_count = call_ns};
 
 	if (is_here(side))
 		end_task(side, task, &message);

@@ -47,6 +47,7 @@ struct weir_side_task {
 	uint8_t *room; /* what is left of it */
 	uint64_t room_size;
 	uint32_t outputs;
+	uint64_t begun_ns, begun_work_ns;
 	struct weir_side_task *next;
 };
 
@@ -90,8 +91,9 @@ int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *
 /* What was written there, of at most that size. */
 void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
 			     uint64_t row_count);
-/* Both end the task and free it. Its parts are freed when they have been released too. */
-void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task);
+/* Both end the task and free it. Its parts are freed when they have been released too. call_ns: of its time, what the user's
+ * function took. */
+void weir_worker_side_done(struct weir_worker_side *side, struct weir_side_task *task, uint64_t call_ns);
 /* The payload may be of any size; where there is no room for it only code and text arrive. */
 void weir_worker_side_failed(struct weir_worker_side *side, struct weir_side_task *task, int code, const char *text,
 			     const void *payload, uint64_t size);

@@ -353,8 +353,7 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 
 	PROMISE(world, worker->state == WORKER_UP && !worker->stopped && worker->generation == action->generation,
 		"a batch for a worker that is not up");
-	PROMISE(world, worker->count < world->config.stages[action->stage].in_flight_max,
-		"a worker has too many batches");
+	PROMISE(world, worker->count < world->depth[action->stage], "a worker has too many batches");
 	PROMISE(world, !worker->alone, "another batch beside one that must be alone");
 	PROMISE(world, chunk->own_deaths < WEIR_ATTEMPTS_MAX, "a batch tried too often");
 	PROMISE(world, chunk->user_failures <= world->config.stages[action->stage].user_retries,
@@ -499,7 +498,7 @@ void sim_check_cut(struct world *world)
 	PROMISE(world, !world->winding_down, "a split asked for while everything is stopped");
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		window += (uint64_t)WEIR_WINDOW_SPLITS * world->config.stages[s].slots *
-			  (sim_is_lanes(world, s) ? 1 : world->config.stages[s].in_flight_max);
+			  (sim_is_lanes(world, s) ? 1 : world->depth[s]);
 	/* What waits to be one task waits as one. */
 	for (size_t i = 0; i < world->chunks.count; i++)
 		window += sim_bundles(world, world->chunks.items[i].place.length - 1) && !world->chunks.items[i].done;
@@ -513,8 +512,9 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 {
 	const struct weir_stage_spec *next = &world->config.stages[action->stage + 1];
 	struct lane *lane = lane_of(world, action);
+	struct place at, other;
 	uint32_t waiting = 0;
-	struct place at;
+	bool passes = false; /* something waits there that comes after what the lane makes */
 
 	if (!lane)
 		return;
@@ -522,16 +522,19 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 	if (action->stage + 1 == world->config.options.stage_count || next->kind != WEIR_STAGE_WORKERS ||
 	    (action->stage == 0 && lane->place.length > 1))
 		return;
+	at = sim_lane_position(world, lane);
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *chunk = &world->chunks.items[i];
 
+		other = sim_position(&chunk->place, chunk->kept);
+		passes |= chunk->place.length == action->stage + 2 && !chunk->running && !chunk->done &&
+			  sim_place_compare(&at, &other) < 0;
 		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. */
 		if (next->rows_min > 0 && (chunk->bundle ? chunk->part > 0 : chunk->rows < next->rows_min))
 			continue;
 		waiting += chunk->place.length == action->stage + 2 && !chunk->done && !chunk->doomed && !chunk->held;
 	}
-	at = sim_lane_position(world, lane);
-	PROMISE(world, waiting < next->slots * next->in_flight_max || sim_is_front(world, &at),
+	PROMISE(world, waiting < next->slots * world->depth[action->stage + 1] || sim_is_front(world, &at) || passes,
 		"a lane goes on though the pool has its hands full");
 }
 
@@ -568,9 +571,7 @@ void sim_check_busy(struct world *world)
 	for (uint32_t w = 0; w < world->config.stages[last].slots && waiting; w++) {
 		const struct worker *worker = &world->workers[last][w];
 
-		PROMISE(world,
-			worker->state != WORKER_UP || worker->killed ||
-				worker->count == world->config.stages[last].in_flight_max,
+		PROMISE(world, worker->state != WORKER_UP || worker->killed || worker->count >= world->depth[last],
 			"a worker idles while a batch waits");
 	}
 }

@@ -75,6 +75,7 @@ void sim_plan(struct config *config, uint64_t seed)
 			spec->kind = WEIR_STAGE_WORKERS;
 			spec->slots = 1 + skewed(&random, SIM_WORKERS_MAX - 1);
 			spec->in_flight_max = 1 + (uint32_t)random_below(&random, SIM_FLIGHT_MAX);
+			spec->in_flight_short = chance(&random, 40) ? SIM_FLIGHT_MAX : 0;
 			spec->slot_memory = config->unit * (int64_t)random_below(&random, 8);
 			workers += spec->slot_memory;
 		} else {

@@ -221,6 +221,21 @@ static void user_failed(struct world *world, uint32_t stage, struct chunk *chunk
 	task_ends(world, chunk, true);
 }
 
+/* What a task took, as its worker says; short ones may be given further ahead. */
+static uint64_t takes_ns(struct world *world, uint32_t stage)
+{
+	const struct weir_stage_spec *spec = &world->config.stages[stage];
+	uint64_t ns = 1000 + random_below(&world->random, sim_chance(world, 20) ? 5000000 : 400000), ahead;
+	uint64_t *of = &world->task_ns[stage], up = ns < 2 * *of ? ns : 2 * *of;
+
+	*of = *of == 0 ? ns : ns > *of ? *of + (up - *of) / 8 + 1 : *of - (*of - ns) / 8;
+	ahead = WEIR_AHEAD_NS / *of;
+	if (ahead > spec->in_flight_short)
+		ahead = spec->in_flight_short;
+	world->depth[stage] = ahead > spec->in_flight_max ? (uint32_t)ahead : spec->in_flight_max;
+	return ns;
+}
+
 static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int code)
 {
 	struct worker *worker = &world->workers[stage][slot];
@@ -248,6 +263,7 @@ static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int c
 					   .slot = slot,
 					   .generation = worker->generation,
 					   .run = batch.run,
+					   .times.wall_ns = accepted ? takes_ns(world, stage) : 0,
 					   .code = code});
 }
 

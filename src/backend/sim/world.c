@@ -686,7 +686,8 @@ int weir_sim_run(struct weir_account *account, uint64_t seed, FILE *trace, struc
 	sim_plan(&world->config, seed);
 	world->budget = world->budget_min = world->config.options.budget;
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
-		world->estimate[s] = world->config.stages[s].slot_memory;
+		world->estimate[s] = world->config.stages[s].slot_memory,
+		world->depth[s] = world->config.stages[s].in_flight_max;
 	weir_account_init(&world->core_account, account, "core");
 	world->core_account.ask = refuse;
 	world->splits = weir_alloc_zero(account, (world->config.split_count + 1) * sizeof(*world->splits), &err);

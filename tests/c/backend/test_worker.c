@@ -469,7 +469,7 @@ static bool misbehave(struct worker *w, struct weir_side_task *task)
 			weir_side_part_release(&w->side, task->parts[0]);
 			weir_worker_side_output(&w->side, task, 100, 1);
 			weir_worker_side_ready(&w->side);
-			weir_worker_side_done(&w->side, task);
+			weir_worker_side_done(&w->side, task, 0);
 			_exit(0);
 		}
 		waitpid(child, NULL, 0);
@@ -540,7 +540,7 @@ static void run(struct worker *w, struct weir_side_task *task)
 		weir_worker_side_failed(&w->side, task, w->err.code, w->err.message, w->err.message,
 					strlen(w->err.message));
 	else
-		weir_worker_side_done(&w->side, task);
+		weir_worker_side_done(&w->side, task, 0);
 }
 
 static int work(struct worker *w)
