@@ -129,3 +129,37 @@ def _tree(ds: Dataset, op: Op) -> str:
         at = at.input
         depth += 1
     return "\n".join(lines)
+
+
+def html(ds: Dataset) -> str:
+    """The text of _repr_html_: what is known of it without a run, as tables."""
+    from html import escape
+
+    op = ds._op
+    rows = op.rows()
+    blocks = len(op.blocks) if isinstance(op, Blocks) else None
+    facts = [("num_blocks", blocks), ("num_rows", rows)]
+    schema: Schema | None = None
+    if not isinstance(op, Read) or op.format == "parquet":
+        try:
+            schema = ds.schema(fetch_if_missing=False)
+        except Exception:  # what is wrong with the files is for whoever runs it
+            schema = None
+    parts = [f"<h2>{escape(type(ds).__name__)}{f': {escape(ds.name)}' if ds.name else ''}</h2>"]
+    parts.append(_html_table(("Field", "Value"), [(name, "?" if value is None else f"{value:,}") for name, value in facts]))
+    if schema is None:
+        parts.append("<h5>Unknown schema</h5>")
+    else:
+        parts.append(_html_table(("Name", "Type"), list(zip(schema.names, schema.type_texts))))
+    if isinstance(op, Blocks) and schema is not None and rows:
+        shown_rows = [row for row in _rows(op, 0, min(rows, ROWS_SHOWN)) if row is not None]
+        parts.append(_html_table(tuple(schema.names), [tuple(_cell(row.get(n)) for n in schema.names) for row in shown_rows]))
+    return "\n".join(parts)
+
+
+def _html_table(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
+    from html import escape
+
+    lines = ["<table>", "<thead><tr>" + "".join(f"<th>{escape(cell)}</th>" for cell in head) + "</tr></thead>", "<tbody>"]
+    lines += ["<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in body]
+    return "\n".join([*lines, "</tbody>", "</table>"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir import _run
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from weir.iterator import DataIterator
     from weir.random_access_dataset import RandomAccessDataset
     from weir.schema import Schema
+    from weir.stats import DatasetStatsSummary, DatasetSummary
 
 
 class Splits:
@@ -426,6 +427,41 @@ class Splits:
         [[[0], [1]]]
         """
         return self.iterator().to_torch(**arguments)
+
+    # ---- figures ----
+
+    def get_stats_summary(self, detail: bool = False) -> DatasetStatsSummary:
+        """What stats() tells, as an object. `detail` asks a cluster's scheduler, of which there is none here.
+
+        >>> import weir
+        >>> weir.range(10).materialize().get_stats_summary().operators_stats[0].operator_name
+        'ReadRange'
+        """
+        from weir import stats
+
+        if detail:
+            raise ValueError("get_stats_summary(detail=True) is about the scheduler of a cluster, which weir does not have")
+        return stats.of_run(self)  # type: ignore[arg-type]
+
+    def summary(
+        self, columns: list[str] | None = None, override_dtype_agg_mapping: Mapping[Any, Any] | None = None
+    ) -> DatasetSummary:
+        """Statistics of the columns, by their types, in one pass: of numbers count, mean, min, max, std, the median (of a sample),
+        missing and zero percentages; of times count, min, max and missing; of others count, missing and the ten most frequent
+        values.
+
+        Args:
+            columns: only these.
+            override_dtype_agg_mapping: for columns of a DataType, a function of the column's name to aggregations of it.
+
+        >>> import weir
+        >>> found = weir.from_items([{"age": 25}, {"age": 35}]).summary().to_pandas().set_index("statistic")["age"]
+        >>> float(found["mean"]), float(found["missing_pct"])
+        (30.0, 0.0)
+        """
+        from weir import stats
+
+        return stats.of_columns(self, columns, override_dtype_agg_mapping)  # type: ignore[arg-type]
 
     def to_random_access_dataset(self, key: str, num_workers: int | None = None) -> RandomAccessDataset:
         """Rows by the value of a column: everything runs now, and is kept in the order of that column.

@@ -686,6 +686,11 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
 
         return _show.shown(self)
 
+    def _repr_html_(self) -> str:
+        from weir import _show
+
+        return _show.html(self)
+
     def __len__(self) -> int:
         raise AttributeError("Use `ds.count()` to compute the length of a distributed Dataset. This may be an expensive operation.")
 

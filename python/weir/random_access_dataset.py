@@ -65,7 +65,7 @@ class RandomAccessDataset:
         """A reference to the row with this key, or to None: weir.get has it.
 
         >>> import weir
-        >>> weir.get(weir.range(10).to_random_access_dataset("id").get_async(7))  # doctest: +SKIP
+        >>> weir.get(weir.range(10).to_random_access_dataset("id").get_async(7))
         {'id': 7}
         """
         import weir
