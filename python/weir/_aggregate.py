@@ -60,6 +60,13 @@ def whole(ds: Dataset, function: str, columns: list[str] | None, ignore_nulls: b
     return next(iter(result.values())) if result is not None and len(result) == 1 else result
 
 
+def _columns(ds: Dataset) -> str:
+    from weir._errors import listed
+
+    names = ds.columns()
+    return f": its columns are {listed(names)}" if names else ""
+
+
 def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | None:
     """The results by name; None for a Dataset without rows."""
     names = [item.name for item in items]
@@ -80,7 +87,7 @@ def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | No
             parts.extend(batch.rows())
     except KeyError as error:
         raise ValueError(
-            f"You specified the column {_missing(error, columns)!r}, but there's no such column in the dataset."
+            f"You specified the column {_missing(error, columns)!r}, but there's no such column in the dataset{_columns(ds)}."
         ) from error
     if not parts:
         return None

@@ -265,8 +265,8 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
     if not spec.name:
         check(spec)
 
-    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None) -> BaseException:
-        return _errors.from_failure(_errors.pack(error, kind, rows), spec.name, "",
+    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None, columns: Sequence[str] = ()) -> BaseException:
+        return _errors.from_failure(_errors.pack(error, kind, rows, columns=columns), spec.name, "",
                                     bool(getattr(spec.context, "raise_original_map_exception", False)))
 
     try:
@@ -283,7 +283,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                     result = next(results, None)
                 except Exception as error:
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
-                    raise failure(error, kind, function.rows) from error
+                    raise failure(error, kind, function.rows, batch.names) from error
                 if result is None:
                     break
                 yield result

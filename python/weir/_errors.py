@@ -13,6 +13,7 @@ import os
 import pickle
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
@@ -168,10 +169,11 @@ def _name_of(cls: type) -> str:
     return cls.__qualname__ if cls.__module__ in ("builtins", "__main__") else f"{cls.__module__}.{cls.__qualname__}"
 
 
-def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0, operator: str = "") -> bytes:
+def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0, operator: str = "",
+         columns: Sequence[str] = ()) -> bytes:
     """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known.
-    `operator`: which of several that run in one worker."""
-    advise(error)
+    `operator`: which of several that run in one worker; `columns`: those of its input, when known."""
+    advise(error, kind, columns)
     try:
         text = str(error)
     except Exception as second:  # a __str__ that raises is the user's, too
@@ -194,14 +196,43 @@ def _pickled(error: BaseException) -> bytes | None:
     return bytes(data)
 
 
-def advise(error: BaseException) -> None:
+def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = ()) -> None:
     """Adds a note where weir knows what to do about an error."""
-    text = str(error) if isinstance(error, (ValueError, RuntimeError)) else ""
+    text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
         error.add_note("batches are views of shared memory: zero_copy_batch=False gives writable copies")
     elif "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
                                           and type(error).__module__.startswith("torch")):
         error.add_note("the GPU's memory did not suffice: a smaller batch_size needs less of it")
+    elif kind == "constructor" and isinstance(error, TypeError) and "__init__() missing" in text:
+        error.add_note("fn_constructor_args=[…] or fn_constructor_kwargs={…} say what the class is made with")
+    elif isinstance(error, ModuleNotFoundError):
+        error.add_note(f"functions run in the same Python as the program ({sys.executable}): install the package there; a module of "
+                       "your own must lie on sys.path when the run starts")
+    elif isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str) and columns \
+            and error.args[0] not in columns:
+        error.add_note(f"there is no column {error.args[0]!r}{nearest(error.args[0], columns)}; the columns are {listed(columns)}")
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """", did you mean …", where one of the names is like it.
+
+    >>> nearest("batchsize", ["batch_size", "compute"])
+    " (did you mean 'batch_size'?)"
+    """
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(names), 1, 0.6)
+    return f" (did you mean {found[0]!r}?)" if found else ""
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Some of the names, as text.
+
+    >>> listed(["a", "b"]), listed(["a", "b"], 1)
+    ('a, b', 'a and 1 more')
+    """
+    return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
 def from_failure(payload: bytes, operator: str, origin: str = "", original: bool = False) -> BaseException:
@@ -368,13 +399,42 @@ class translated:
                 raise made from None
 
 
+# Advice of the engine in the command's words, and what it is called in Python.
+_IN_PYTHON = (
+    (" (try --unify-schemas)", "; read the files apart and cast the column, or write them anew"),
+    ("(--ragged skip leaves such rows out)",
+     "(parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=lambda row: 'skip') leaves such rows out)"),
+    ("; if records span lines, say --layout objects",
+     "; where records span lines, parse_options=pyarrow.json.ParseOptions(newlines_in_values=True) reads them"),
+)
+
+
+def in_python(text: str) -> str:
+    """An error of the engine, with advice that a program can follow."""
+    for theirs, ours in _IN_PYTHON:
+        text = text.replace(theirs, ours)
+    return text
+
+
+def _run_errors(engine: Any) -> tuple[type[BaseException], ...]:
+    """What steps of the engine raise about data and expressions: to a program, a failed task like that of a function."""
+    names = ("ExpressionError", "NameUnknownError", "TypeMismatchError", "OutOfRangeError", "ArithmeticOverflowError",
+             "DivisionByZeroError", "CastError", "DataError", "MisfitError", "NotFoundError", "ExistsError", "ReadWriteError")
+    return tuple(getattr(engine, name) for name in names)
+
+
 def translate(error: BaseException, context: Any = None) -> BaseException:
     """The exception to raise for one of the engine's: itself, or what a worker's report says."""
     from weir import _weir
 
     if isinstance(error, getattr(_weir, "WorkerError", ())):
-        return WorkerCrashedError(str(error))
+        return WorkerCrashedError(f"{error}: the function, or a library that it uses, ended the process (a crash in native code, "
+                                  "os._exit, or the system when memory ran out)")
     if not isinstance(error, _weir.CallFailed):
+        if type(error) in _run_errors(_weir):
+            made = _make((RayTaskError, UserCodeException), type(error), error, in_python(str(error)))
+            made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
+            return made
         return error
     if error.payload is None:  # there was no room for more than a line
         return _make((RayTaskError, RayDataUserCodeException), None, None, str(error))

@@ -43,6 +43,7 @@ from weir._plan import (
     chain,
     cut_sizes,
 )
+from weir.datasource import Listing
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
@@ -272,6 +273,8 @@ def resolve(op: Op, run: Run) -> list[Op]:
         return _by_schema(op)
     if isinstance(op, ReadTasks):
         return _resolve_tasks(op, run)
+    if isinstance(op, Read) and not splits_blocks(run.context) and not run.build.state.local_mode:
+        return [RepartitionRows(file, WHOLE_ROWS, False) for file in _by_file(op, run)]
     if isinstance(op, Source):
         return [op]
     if isinstance(op, Union):
@@ -280,7 +283,7 @@ def resolve(op: Op, run: Run) -> list[Op]:
     parts = resolve(op.input, run)
     if isinstance(op, Repartition):
         return resolve(_cut(op, op.count, parts, run), run)
-    if isinstance(op, ReadBlocks) and _is_small(op.input):
+    if isinstance(op, ReadBlocks) and (_is_small(op.input) or not splits_blocks(run.context)):
         return resolve(_cut(op, op.count, parts, run, at_most_rows=True), run)
     if not parts:
         return []
@@ -291,7 +294,23 @@ def resolve(op: Op, run: Run) -> list[Op]:
     if isinstance(op, RepartitionRows) and len(parts) > 1:
         blocks = list(rebatched(run.collect(parts), op.count, False))
         return _by_schema(Blocks("Repartition", blocks, run.build.state.id, fixed=True))
-    return [with_input(op, part) for part in parts]
+    made = [with_input(op, part) for part in parts]
+    if isinstance(op, Step) and not op.keeps_rows and not splits_blocks(run.context):
+        made = [RepartitionRows(part, WHOLE_ROWS, False) for part in made]
+    return made
+
+
+def splits_blocks(context: DataContext) -> bool:
+    """Whether blocks that get too large are cut. Else a file is a block, and files are read one after another."""
+    return bool(context.block_splitting_enabled) and context.target_max_block_size is not None
+
+
+def _by_file(op: Read, run: Run) -> list[Op]:
+    listing = Listing((), None, False, None, None, op.listing.ignore_missing, ())
+    return [
+        Read(op.name, op.format, listing._replace(paths=(path,)), op.options, op.partitioning, op.columns, op.include_paths)
+        for path in op.files(run.build.execution)
+    ]
 
 
 def _resolve_tasks(op: ReadTasks, run: Run) -> list[Op]:
@@ -380,6 +399,7 @@ def _by_schema(op: Blocks) -> list[Op]:
 
 
 JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
+WHOLE_ROWS = 1 << 40  # more than a file has
 SMALL_BYTES = 64 << 20  # files up to this size are read first where an exact number of blocks was asked for
 
 
@@ -582,7 +602,10 @@ def joined(batches: list[Batch]) -> Batch:
     except ArrowConversionError:
         raise
     except (ValueError, TypeError) as error:
-        raise ArrowConversionError(str(error)) from None
+        raise ArrowConversionError(
+            f"{error}: blocks of this Dataset differ, and do not fit into one batch. Let the function return the same type for every "
+            "batch, or take a batch a block with batch_size=None"
+        ) from None
 
 
 # ---- running ----

@@ -46,7 +46,7 @@ def _materialized(ds: Dataset, op: Blocks) -> str:
     total = op.rows() or 0
     schema = ds.schema()
     if schema is None:
-        return f"MaterializedDataset(num_blocks={len(op.blocks)}, num_rows={total}, schema=Unknown schema)"
+        return f"MaterializedDataset(num_rows={total}, schema=Unknown schema)"
     if total <= ROWS_SHOWN:
         rows = _rows(op, 0, total)
     else:

@@ -54,7 +54,11 @@ def remote_args(method: str, arguments: Mapping[str, Any], extra: Mapping[str, A
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
             out[name] = value
         elif name not in _WITHOUT_MEANING:
-            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+            from weir._errors import nearest
+
+            known = (*_RESOURCE_NAMES, "batch_size", "batch_format", "zero_copy_batch", "compute", "concurrency", "fn_args", "fn_kwargs",
+                     "fn_constructor_args", "fn_constructor_kwargs", "ray_remote_args")
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{nearest(name, known)}")
     for name in ("num_cpus", "num_gpus", "memory"):
         value = out.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):

@@ -544,6 +544,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     function.call_ns = 0
     del task
     count = batch.num_rows
+    columns = batch.names
     function.rows = (0, max(0, count - 1))
     try:
         for result in apply(function, batch):
@@ -556,7 +557,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
         name, rows = getattr(function.call, "place", None) or ("", function.rows)  # of several: the one that failed
-        worker.failed(_errors.pack(error, kind, rows, count, name), memory=is_governors(error))
+        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns), memory=is_governors(error))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

@@ -30,13 +30,13 @@ class _Alias(Loader, MetaPathFinder):
     """weir.data.x is weir.x itself: loaded a second time its classes would be others."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if not name.startswith("weir.data.") or name.count(".") != 2:
+        if not name.startswith("weir.data."):
             return None
-        found = importlib.util.find_spec("weir." + name.rpartition(".")[2])
+        found = importlib.util.find_spec("weir." + name.removeprefix("weir.data."))
         return ModuleSpec(name, self) if found is not None else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        module = importlib.import_module("weir." + spec.name.rpartition(".")[2])
+        module = importlib.import_module("weir." + spec.name.removeprefix("weir.data."))
         self._own = module.__spec__
         return module
 
@@ -45,7 +45,7 @@ class _Alias(Loader, MetaPathFinder):
 
 
 if not any(type(finder).__name__ == "_Alias" for finder in sys.meta_path):
-    sys.meta_path.append(_Alias())
+    sys.meta_path.insert(0, _Alias())  # first: a package's own folder would be searched for its modules
 
 
 def __getattr__(name: str) -> Any:

@@ -77,7 +77,6 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
         made._op = op
         made._context = self._context.copy()
         made._uuid = os.urandom(12).hex()
-        made._name = None
         made._last_run = made._iteration = made._schema_known = None
         made._frames = []
         return made
@@ -121,7 +120,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
         for batch in run:
             rows.extend(batch.rows())
             if limit is not None and len(rows) > limit:
-                raise ValueError(f"The dataset has more than the given limit of {limit} records.")
+                raise ValueError(f"The dataset has more than the given limit of {limit} records. take({limit}) gives the first of them, take_all() all.")
         return rows
 
     def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
@@ -697,6 +696,12 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(
             "`Dataset` objects aren't iterable. To iterate records, call `ds.iter_rows()` or `ds.iter_batches()`."
+        )
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError(
+            f"a Dataset has no items: for columns, call `ds.select_columns([{key!r}])`; for rows, `ds.take(n)`, `ds.limit(n)` or "
+            "`ds.to_pandas()`"
         )
 
     def __bool__(self) -> bool:

@@ -115,6 +115,8 @@ static PyObject *builtin_of(int code)
 	};
 	const char *name = weir_code_python(code);
 
+	if (code == WEIR_E_DATA)
+		return PyExc_ValueError; /* as pyarrow's error for such files is one */
 	for (size_t i = 0; i < sizeof(builtins) / sizeof(*builtins); i++) {
 		if (strcmp(builtins[i].name, name) == 0)
 			return *builtins[i].exception;

@@ -60,7 +60,7 @@ def plain_path(path: Any) -> str:
         return text.split("://", 1)[1]
     scheme, colon, _ = text.partition("://")
     if colon and scheme.isalnum():
-        raise ValueError(f"{text!r}: files are read from this machine only; there is no reader for {scheme}://")
+        raise ValueError(f"{text!r}: files are read from this machine only; there is no reader for {scheme}://. Copy them here first, or mount them")
     return text
 
 
@@ -82,9 +82,25 @@ def check_paths(paths: Any, ignore_missing: bool) -> tuple[str, ...]:
             if _is_pattern(full):
                 full = _pattern_checked(full, ignore_missing)
             elif not ignore_missing:
-                raise FileNotFoundError(text)
+                raise FileNotFoundError(not_there(text, full))
         out.append(full)
     return tuple(out)
+
+
+def not_there(text: str, full: str) -> str:
+    """What is known about a path that is not there: how far it goes, and what lies there."""
+    folder = os.path.dirname(full.rstrip("/"))
+    while not os.path.isdir(folder) and folder not in ("", "/"):
+        folder = os.path.dirname(folder)
+    try:
+        names = sorted(name for name in os.listdir(folder) if not name.startswith((".", "_")))
+    except OSError:
+        names = []
+    from weir._errors import listed, nearest
+
+    missing = os.path.relpath(full.rstrip("/"), folder).split("/")[0]
+    holds = f" and holds {listed(names, 5)}{nearest(missing, names)}" if names else ""
+    return f"{text}: there is no such file or folder; {folder} is there{holds}"
 
 
 def _is_pattern(path: str) -> bool:

@@ -1,0 +1,216 @@
+"""The mistakes that users make most: the error says what is wrong, where, and what to do. Texts are held as they are."""
+import os
+import re
+import threading
+
+import pytest
+
+import weir
+from weir.exceptions import ActorDiedError, RayTaskError, WorkerCrashedError
+
+col = weir.col
+
+
+@pytest.fixture
+def at(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"id": [1, 2], "name": ["a", "b"]}), tmp_path / "a.parquet")
+    (tmp_path / "mixed").mkdir()
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "mixed" / "0.parquet")
+    pq.write_table(pa.table({"a": ["x"]}), tmp_path / "mixed" / "1.parquet")
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 nonsense PAR1")
+    (tmp_path / "ragged.csv").write_text("a,b\n1,2\n3,4,5\n")
+    (tmp_path / "cut.json").write_text('{"a": 1}\n{"a": \n')
+    return str(tmp_path)
+
+
+class Model:
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, batch):
+        return batch
+
+
+class Failing:
+    def __init__(self):
+        raise RuntimeError("weights.bin is not there")
+
+    def __call__(self, batch):
+        return batch
+
+
+class NoCall:
+    pass
+
+
+def of_a_lock():
+    lock = threading.Lock()
+
+    def with_lock(batch):
+        with lock:
+            return batch
+
+    return with_lock
+
+
+def grow(batch):
+    batch["id"] += 1
+    return batch
+
+
+# What is done, the class of the error, and pieces of its text: the cause, the place, the fix.
+MISTAKES = {
+    "a column that a filter does not find": (
+        lambda at: weir.range(3).filter(expr=col("idd") > 1).take(), KeyError,
+        ["operator filter: no column 'idd'; did you mean 'id'?"]),
+    "a column that select_columns does not find": (
+        lambda at: weir.read_parquet(f"{at}/a.parquet").select_columns(["nam"]).take(), KeyError,
+        ["operator select: no column 'nam'; did you mean 'name'?"]),
+    "a column that read_parquet does not find": (
+        lambda at: weir.read_parquet(f"{at}/a.parquet", columns=["nam"]).take(), KeyError, ["no column 'nam'; did you mean 'name'?"]),
+    "a column that drop_columns does not find": (
+        lambda at: weir.range(3).drop_columns(["idd"]), KeyError,
+        ["drop_columns: column(s) not found in dataset schema: ['idd']. Available columns: ['id']"]),
+    "a column that a function does not find in a row": (
+        lambda at: weir.read_parquet(f"{at}/a.parquet").map(lambda row: {"x": row["nme"]}).take(), KeyError,
+        ["Map(<lambda>) failed on row 0 of ", "a.parquet", 'row["nme"]', "there is no column 'nme' (did you mean 'name'?); the columns are id, name"]),
+    "a column that a function does not find in a batch": (
+        lambda at: weir.range(3).map_batches(lambda batch: {"x": batch["value"]}).take(), KeyError,
+        ["MapBatches(<lambda>) failed on rows 0–2 of range", "there is no column 'value'; the columns are id"]),
+    "a column that an aggregate does not find": (
+        lambda at: weir.range(3).sum("idd"), ValueError,
+        ["You specified the column 'idd', but there's no such column in the dataset: its columns are id."]),
+    "a function of map that returns nothing": (
+        lambda at: weir.range(3).map(lambda row: None).take(), ValueError,
+        ["Map(<lambda>) returned what cannot be used", "the function of map returned None for a row; each row is a dict with str keys"]),
+    "a function of map that returns a list": (
+        lambda at: weir.range(3).map(lambda row: [row]).take(), ValueError,
+        ["the function of map returned a list", 'name the value, as in {"item": value}']),
+    "a function of map_batches that returns a list": (
+        lambda at: weir.range(3).map_batches(lambda batch: [1, 2]).take(), ValueError,
+        ["MapBatches(<lambda>) returned what cannot be used on rows 0–2 of range", "the function returned a list ([1, 2])",
+         'name the column, as in {"column": values}']),
+    "a function of map_batches that returns a number for a column": (
+        lambda at: weir.range(3).map_batches(lambda batch: {"x": 5}).take(), ValueError,
+        ["a dict whose value for 'x' is an int (5)", "a list, a NumPy array or a torch tensor with one element a row"]),
+    "columns of different lengths": (
+        lambda at: weir.range(3).map_batches(lambda batch: {"x": [1], "y": [1, 2]}).take(), ValueError,
+        ["columns of different lengths: 'x' has 1, 'y' has 2"]),
+    "a function of flat_map that returns one row": (
+        lambda at: weir.range(3).flat_map(lambda row: {"x": 1}).take(), ValueError,
+        ["FlatMap(<lambda>)", "returned a dict ({'x': 1}); it may return a list of rows, or a generator of them"]),
+    "a package that is not installed": (
+        lambda at: weir.range(3).map(lambda row: __import__("no_such_package")).take(), ModuleNotFoundError,
+        ["Map(<lambda>) failed on row 0 of range", "No module named 'no_such_package'", "install the package there", "sys.path"]),
+    "a class without the arguments of its constructor": (
+        lambda at: weir.range(3).map_batches(Model).take(), ActorDiedError,
+        ["MapBatches(Model) failed in its constructor", "missing 1 required positional argument: 'path'", "fn_constructor_args=[…]"]),
+    "a class without __call__": (
+        lambda at: weir.range(3).map_batches(NoCall), ValueError, ["map_batches: the class NoCall has no __call__ method"]),
+    "constructor arguments for a function": (
+        lambda at: weir.range(3).map_batches(lambda batch: batch, fn_constructor_args=[1]), ValueError,
+        ["fn_constructor_args can only be given with a class, and <lambda> is a function"]),
+    "a constructor that fails": (
+        lambda at: weir.range(3).map_batches(Failing).take(), ActorDiedError,
+        ["MapBatches(Failing) failed in its constructor", "in __init__", "RuntimeError: weights.bin is not there"]),
+    "a variable that cannot be pickled": (
+        lambda at: weir.range(3).map_batches(of_a_lock()).take(), TypeError,
+        ["MapBatches(with_lock) cannot be sent to worker processes", "the variable 'lock'", "Make it inside the function, or in the constructor of a class"]),
+    "a GPU that is not there": (
+        lambda at: weir.range(3).map_batches(lambda batch: batch, num_gpus=64).take(), ValueError,
+        ["MapBatches(<lambda>) wants 64 GPUs a worker, and there ", "weir.init(num_gpus=…) declares GPUs that are not found"]),
+    "a path that is not there": (
+        lambda at: weir.read_parquet(f"{at}/mixd"), FileNotFoundError,
+        ["mixd: there is no such file or folder; ", "is there and holds a.parquet, broken.parquet, cut.json, mixed, ragged.csv (did you mean 'mixed'?)"]),
+    "a folder without such files": (
+        lambda at: weir.read_csv(at, file_extensions=["tsv"]).take(), ValueError,
+        ["No files found under ", "names starting with '_' or '.'", "`file_extensions`"]),
+    "a path of an object store": (
+        lambda at: weir.read_parquet("s3://bucket/x"), ValueError,
+        ["'s3://bucket/x': files are read from this machine only; there is no reader for s3://. Copy them here first"]),
+    "files whose columns have different types": (
+        lambda at: weir.read_parquet(f"{at}/mixed").take_all(), TypeError,
+        ["1.parquet: operator read, column a: the column is string here and int64 in ", "0.parquet", "read the files apart and cast the column"]),
+    "a file that is no Parquet": (
+        lambda at: weir.read_parquet(f"{at}/broken.parquet").take(), ValueError, ["broken.parquet: ", "footer"]),
+    "a CSV row with too many fields": (
+        lambda at: weir.read_csv(f"{at}/ragged.csv").take(), ValueError,
+        ["ragged.csv: operator read, line 3: the row has 3 fields instead of 2: 3,4,5", "invalid_row_handler"]),
+    "a JSON file that ends too early": (
+        lambda at: weir.read_json(f"{at}/cut.json").take(), ValueError, ["cut.json: operator read, line 2", "newlines_in_values=True"]),
+    "len of a Dataset": (lambda at: len(weir.range(3)), AttributeError, ["Use `ds.count()` to compute the length"]),
+    "a loop over a Dataset": (lambda at: list(weir.range(3)), TypeError, ["aren't iterable", "`ds.iter_rows()` or `ds.iter_batches()`"]),
+    "an index of a Dataset": (lambda at: weir.range(3)["id"], TypeError, ["`ds.select_columns(['id'])`", "`ds.take(n)`"]),
+    "the number of blocks before a run": (
+        lambda at: weir.range(3).num_blocks(), NotImplementedError, ["Call `ds.materialize()`"]),
+    "more rows than take_all may give": (
+        lambda at: weir.range(30).take_all(10), ValueError, ["more than the given limit of 10 records", "take(10) gives the first of them"]),
+    "writing into a batch": (
+        lambda at: weir.range(3).map_batches(grow).take(), ValueError,
+        ["MapBatches(grow) failed on rows 0–2 of range", 'batch["id"] += 1', "zero_copy_batch=False gives writable copies"]),
+    "a batch format that is not there": (
+        lambda at: weir.range(3).map_batches(lambda batch: batch, batch_format="panda"), ValueError, ['"pandas"', "not 'panda'"]),
+    "a batch size of nothing": (lambda at: weir.range(3).map_batches(lambda batch: batch, batch_size=0), ValueError, ["batch_size is at least 1, not 0"]),
+    "what a function returned instead of the function": (
+        lambda at: weir.range(3).map({"a": 1}), ValueError, ["map takes a function or a class, not {'a': 1}"]),
+    "an argument that is misspelt": (
+        lambda at: weir.range(3).map_batches(lambda batch: batch, batchsize=3), TypeError,
+        ["map_batches() got an unexpected keyword argument 'batchsize' (did you mean 'batch_size'?)"]),
+    "`and` between expressions": (
+        lambda at: weir.range(3).filter(expr=(col("id") > 1) and (col("id") < 3)), TypeError, ["use & for and, | for or, ~ for not"]),
+    "types that do not go together in an expression": (
+        lambda at: weir.range(3).with_column("x", col("id") + "a").take(), TypeError,
+        ["operator with, column id", "'+' is not defined for int64 (id) and string ('a')"]),
+    "concurrency of two numbers for a function": (
+        lambda at: weir.range(3).map(lambda row: row, concurrency=(1, 2)), ValueError, ["is not a callable class", "Use ``concurrency=n``"]),
+    "compute and concurrency": (
+        lambda at: weir.range(3).map(lambda row: row, concurrency=1, compute=weir.TaskPoolStrategy(1)), ValueError, ["use `compute`"]),
+    "tasks for a class": (
+        lambda at: weir.range(3).map_batches(Failing, compute=weir.TaskPoolStrategy(1)), ValueError,
+        ["`compute` must be an ActorPoolStrategy for the class Failing"]),
+    "a target that is there already": (
+        lambda at: [weir.range(3).write_parquet(f"{at}/out", mode=mode) for mode in ("append", "error")], ValueError,
+        ["out already exists", "mode="]),
+    "texts as torch tensors": (
+        lambda at: list(weir.from_items(["a"]).iter_torch_batches()), TypeError, ["column 'item' holds values of type str", "collate_fn"]),
+    "lists of different lengths as one tensor": (
+        lambda at: list(weir.from_items([[1], [1, 2]]).iter_torch_batches()), RuntimeError,
+        ["column 'item' holds arrays of different shapes", "give a collate_fn that pads them"]),
+    "a function that ends its process": (
+        lambda at: weir.range(3).map(lambda row: os._exit(3)).take(), WorkerCrashedError,
+        ["operator Map(<lambda>), rows 0 to 2", "exit status 3", "a crash in native code, os._exit, or the system when memory ran out"]),
+    "another type in each block": (
+        lambda at: weir.range(4, override_num_blocks=2).map_batches(
+            lambda batch: {"x": batch["id"] if batch["id"][0] else ["a"] * len(batch["id"])}).to_pandas(), ValueError,
+        ["column x: string and int64 have no common type", "Let the function return the same type for every batch"]),
+    "a pipeline that is used twice": (
+        lambda at: [pipe.map(len) for pipe in [weir.range(3).repeat(2)] * 2], RuntimeError,
+        ["map() has taken this DatasetPipeline", "window() or repeat() of the Dataset once more"]),
+}
+
+
+@pytest.mark.parametrize("name", list(MISTAKES))
+def test_mistake(name, at):
+    if "torch" in name or "tensor" in name:
+        pytest.importorskip("torch")
+    make, kind, pieces = MISTAKES[name]
+    with pytest.raises(kind) as caught:
+        make(at)
+    text = str(caught.value)
+    for piece in pieces:
+        assert piece in text, f"{piece!r} is not in {text!r}"
+    assert not re.search(r"_worker\.py|_errors\.py|--[a-z]", text), text  # neither weir's own frames nor the command's options
+
+
+def test_there_are_enough():
+    assert len(MISTAKES) >= 30
+
+
+def test_errors_of_files_and_expressions_are_failed_tasks(at):
+    for make in (lambda: weir.range(3).filter(expr=col("idd") > 1).take(), lambda: weir.read_parquet(f"{at}/broken.parquet").take(),
+                 lambda: weir.read_csv(f"{at}/ragged.csv").count()):
+        with pytest.raises(RayTaskError):
+            make()
