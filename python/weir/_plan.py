@@ -10,6 +10,7 @@ Plans pickle: all but Blocks consist of plain values, and Blocks are found again
 
 from __future__ import annotations
 
+import sys
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -291,7 +292,21 @@ class Blocks(Source):
         flow.read_blocks(_run.chunks_of(self.blocks))
 
     def __reduce__(self) -> tuple[Any, ...]:
+        core = sys.modules.get("weir.core.payload")
+        if core is not None and core.nested.refs is not None:  # an argument of a task, say: its rows go along
+            from weir import _run
+            from weir.core import blocks
+
+            rows = [blocks.packed(_run.as_batch(chunk)) for chunk in _run.chunks_of(self.blocks)]
+            return _travelled, (self._name, rows, self.fixed)
         return _find_blocks, (self.session, id(self))
+
+
+def _travelled(name: str, rows: list[Any], fixed: bool) -> Blocks:
+    from weir import _session
+    from weir.core import blocks
+
+    return Blocks(name, [blocks.unpacked(row) for row in rows], _session.current().id, fixed)
 
 
 def _find_blocks(session: str, key: int) -> Blocks:

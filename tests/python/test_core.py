@@ -1,4 +1,6 @@
 """weir's objects, tasks and actors do what Ray's do: answers of core_behaviours.py, recorded from Ray 2.60 in core_answers.json."""
+import doctest
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -40,6 +42,13 @@ def session():
     weir.init(num_cpus=2, num_gpus=2, resources={"thing": 2})
     yield as_ray()
     weir.shutdown()
+
+
+@pytest.mark.parametrize("name", ["actor_pool", "api", "channel", "context", "errors", "functions", "handles", "ids", "objects", "options", "payload",
+                                  "placement", "processes", "queue", "resources", "signatures", "tasks"])
+def test_docstrings(session, name):
+    flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
+    assert doctest.testmod(importlib.import_module(f"weir.core.{name}"), optionflags=flags).failed == 0
 
 
 def test_every_case_has_an_answer():

@@ -41,6 +41,9 @@ class Calls:
         """See weir.cancel."""
         task = id[:ids.TASK]
         below = self.node.scheduler.children(task) if recursive else []
+        found = self.node.scheduler.tasks.get(task)
+        if found is not None and recursive:
+            found.ends_children = True  # those too that are still on their way here
         self.node.scheduler.cancel(id, force)
         for child in below:
             self.do_cancel(peer, ids.object_of(child.id, 0), force, recursive)

@@ -112,14 +112,25 @@ class RuntimeContext:
 
     def get_actor_id(self) -> str | None:
         """Of the actor that this is; None elsewhere."""
-        worker = runtime.worker
-        return worker.actor_id.hex() if worker is not None and worker.actor_id else None
+        worker, current = runtime.worker, self._current()
+        if worker is not None:
+            return worker.actor_id.hex() if worker.actor_id else None
+        return current.actor.hex() if current is not None and current.actor else None
+
+    def _about(self) -> dict[str, Any]:
+        """What is known of the actor that this is."""
+        if runtime.worker is not None:
+            about: dict[str, Any] = runtime.worker.about
+            return about
+        node: Any = runtime.get()  # local_mode
+        about = node.actors.actors[bytes.fromhex(self.get_actor_id() or "")].about
+        return about
 
     def get_actor_name(self) -> str | None:
         """Its name: None outside of actors, "" for one without."""
         if self.get_actor_id() is None:
             return None
-        return str(runtime.worker.about.get("name") or "")
+        return str(self._about().get("name") or "")
 
     @property
     def namespace(self) -> str:
@@ -135,17 +146,17 @@ class RuntimeContext:
         """Whether this actor's process is not its first."""
         if self.get_actor_id() is None:
             raise RuntimeError("was_current_actor_reconstructed is of actors: this is none")
-        return bool(runtime.worker.restarts)
+        return runtime.worker is not None and bool(runtime.worker.restarts)
 
     @property
     def current_actor(self) -> Any:
         """A handle of the actor that this is."""
         from weir.core.handles import handle_of
 
-        worker = runtime.worker
-        if worker is None or not worker.actor_id:
+        id = self.get_actor_id()
+        if id is None:
             raise RuntimeError("This method is only available in an actor.")
-        return handle_of(worker.actor_id, worker.about)
+        return handle_of(bytes.fromhex(id), self._about())
 
     def get_assigned_resources(self) -> dict[str, float]:
         """What the task or actor was given; {} in the driver."""

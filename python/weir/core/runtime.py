@@ -85,10 +85,20 @@ def _make() -> Runtime:
 
                 _runtime = Client.connected(_address)
             else:
-                from weir.core.node import Node
-
-                _runtime = Node()
+                _runtime = _node()
         return _runtime
+
+
+def _node() -> Runtime:
+    from weir import _session
+
+    if _session.current().local_mode:
+        from weir.core.local import LocalNode
+
+        return LocalNode()
+    from weir.core.node import Node
+
+    return Node()
 
 
 def belongs_to(address: str) -> None:

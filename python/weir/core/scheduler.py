@@ -88,6 +88,10 @@ class Scheduler:
             except ValueError as error:
                 self.fail(task, errors.of_system(error))
                 return
+        parent = self.tasks.get(task.parent)
+        if parent is not None and parent.ends_children and task.kind == FUNCTION:
+            self.fail(task, self.cancelled(task))
+            return
         if task.kind == METHOD:
             self.node.actors.add(task)
         elif task.kind == CREATE and not self.node.actors.begin(task):

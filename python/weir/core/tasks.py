@@ -70,7 +70,8 @@ class Task:
     """One call. The first fields are its maker's, those after `worker` the node's own."""
 
     __slots__ = ("id", "kind", "function", "name", "returns", "needs", "actor", "method", "options", "parent",
-                 "args", "args_fd", "worker", "missing", "retries", "peer", "is_cancelled", "gpus", "took", "seen", "is_sent")
+                 "args", "args_fd", "worker", "missing", "retries", "peer", "is_cancelled", "gpus", "took", "seen", "is_sent",
+                 "ends_children")
 
     def __init__(self, kind: int, function: bytes, name: str, returns: int, needs: tuple[bytes, ...], options: Options,
                  actor: bytes = b"", method: str = "", parent: bytes = b"") -> None:
@@ -98,6 +99,7 @@ class Task:
         self.took: Any = None
         self.seen = 0         # items of a generator that are there, from an earlier try
         self.is_sent = False
+        self.ends_children = False  # it was cancelled with all that it starts
 
     def fields(self) -> tuple[Any, ...]:
         """For a message."""

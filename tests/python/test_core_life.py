@@ -1,0 +1,468 @@
+"""Objects, tasks and actors when processes end, memory runs out, or somebody presses Ctrl-C; what is printed; what is left."""
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import weir
+import weir.core
+from weir.exceptions import ActorDiedError, ObjectLostError, ObjectStoreFullError, TaskCancelledError, WorkerCrashedError
+
+MIB = 1 << 20
+
+
+def until(what, seconds=20):
+    end = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit=512 * MIB)
+    yield
+    weir.shutdown()
+
+
+def used():
+    gc.collect()
+    return weir._session.current().native.memory()["used"]
+
+
+def program(text, *args, **kwargs):
+    env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(weir.__file__))}
+    return subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, env=env, **kwargs)
+
+
+def is_alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@weir.remote
+def pid_of_worker():
+    return os.getpid()
+
+
+@weir.remote
+def sleep(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+@weir.remote
+def array(size):
+    return np.ones(size, np.uint8)
+
+
+@weir.remote
+class Keeper:
+    def __init__(self):
+        self.kept = None
+
+    def keep(self, what):
+        self.kept = what
+        return True
+
+    def total(self):
+        return int(weir.get(self.kept[0]).sum())
+
+    def pid(self):
+        return os.getpid()
+
+    def make(self, size):
+        return weir.put(np.ones(size, np.uint8))
+
+    def sleep(self, seconds):
+        time.sleep(seconds)
+
+
+# ---- memory ----
+
+def test_memory_moves_with_references():
+    before = used()
+    ref = weir.put(np.ones(50 * MIB, np.uint8))
+    assert used() - before >= 50 * MIB
+    free = weir.available_resources()["object_store_memory"]
+    view = weir.get(ref)
+    del ref
+    assert used() - before >= 50 * MIB  # the view is over the same memory
+    del view
+    until(lambda: used() - before < MIB)
+    assert weir.available_resources()["object_store_memory"] > free
+
+
+def test_shared_once():
+    ref = weir.put(np.arange(4 * MIB))
+    before = used()
+    a, b = weir.get(ref), weir.get(ref)
+    assert a.ctypes.data == b.ctypes.data and not a.flags.writeable and used() == before
+
+
+def test_results_are_freed():
+    before = used()
+    ref = array.remote(20 * MIB)
+    assert int(weir.get(ref).sum()) == 20 * MIB and used() - before >= 20 * MIB
+    del ref
+    until(lambda: used() - before < MIB)
+
+
+def test_arguments_are_freed():
+    before = used()
+
+    @weir.remote
+    def total(x):
+        return int(x.sum())
+
+    assert weir.get(total.remote(np.ones(20 * MIB, np.uint8))) == 20 * MIB
+    until(lambda: used() - before < MIB)
+
+
+def test_an_object_that_was_dropped_before_it_came_is_freed():
+    before = used()
+    array.remote(20 * MIB)
+    weir.get(array.remote(1))
+    until(lambda: used() - before < MIB)
+
+
+def test_references_inside_objects_hold():
+    before = used()
+    outer = weir.put([weir.put(np.ones(20 * MIB, np.uint8))])
+    assert used() - before >= 20 * MIB
+    assert int(weir.get(weir.get(outer)[0]).sum()) == 20 * MIB
+    del outer
+    until(lambda: used() - before < MIB)
+
+
+def test_an_actor_holds_what_it_was_given_and_drops_it_with_its_life():
+    before = used()
+    actor = Keeper.remote()
+    ref = weir.put(np.ones(20 * MIB, np.uint8))
+    assert weir.get(actor.keep.remote([ref]))
+    del ref
+    assert weir.get(actor.total.remote()) == 20 * MIB
+    made = weir.get(actor.make.remote(10 * MIB))
+    assert used() - before >= 30 * MIB
+    weir.kill(actor)
+    until(lambda: used() - before < 12 * MIB)
+    assert int(weir.get(made).sum()) == 10 * MIB
+    del made
+    until(lambda: used() - before < MIB)
+
+
+def test_an_actor_drops_what_it_lets_go():
+    before = used()
+    actor = Keeper.remote()
+    assert weir.get(actor.keep.remote([weir.put(np.ones(20 * MIB, np.uint8))]))
+    assert used() - before >= 20 * MIB
+    assert weir.get(actor.keep.remote(None))
+    until(lambda: used() - before < MIB)
+
+
+def test_beyond_the_limit():
+    kept = [weir.put(np.ones(40 * MIB, np.uint8)) for _ in range(5)]
+    with pytest.raises(ObjectStoreFullError, match="an object of 367,001,6.. bytes: the limit is 536,870,912 bytes.*objects") as caught:
+        weir.put(np.zeros(350 * MIB, np.uint8))
+    assert "memory_limit" in str(caught.value)
+    with pytest.raises(ObjectStoreFullError):
+        weir.get(array.options(max_retries=0).remote(350 * MIB))
+    del kept
+    gc.collect()
+    assert int(weir.get(weir.put(np.ones(300 * MIB, np.uint8)))[-1]) == 1
+
+
+def test_pickled_by_other_means_it_stays():
+    import pickle
+
+    data = pickle.dumps(weir.put("still here"))
+    gc.collect()
+    assert weir.get(pickle.loads(data)) == "still here"
+
+
+# ---- deaths ----
+
+def test_a_worker_killed_during_a_task_is_replaced():
+    @weir.remote(max_retries=1)
+    def wait(path):
+        with open(path, "a") as file:
+            file.write(f"{os.getpid()}\n")
+        if len(open(path).readlines()) == 1:
+            time.sleep(1000)
+        return "again"
+
+    import tempfile
+
+    path = os.path.join(tempfile.mkdtemp(), "pids")
+    ref = wait.remote(path)
+    until(lambda: os.path.exists(path) and open(path).read().endswith("\n"))
+    os.kill(int(open(path).read()), signal.SIGKILL)
+    assert weir.get(ref, timeout=30) == "again"
+
+
+def test_a_worker_killed_too_often():
+    ref = pid_of_worker.options(max_retries=0).remote()
+    weir.get(ref)
+
+    @weir.remote(max_retries=2)
+    def suicide():
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(WorkerCrashedError, match=r"suicide\(\).*SIGKILL.*3 times"):
+        weir.get(suicide.remote(), timeout=60)
+
+
+def test_a_killed_actor_is_told_with_its_cause():
+    actor = Keeper.remote()
+    pid = weir.get(actor.pid.remote())
+    waiting = actor.sleep.remote(1000)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ActorDiedError, match=f"(?s)Keeper.*pid: {pid}.*SIGKILL"):
+        weir.get(waiting, timeout=30)
+    with pytest.raises(ActorDiedError, match="SIGKILL"):
+        weir.get(actor.pid.remote(), timeout=30)
+
+
+def test_the_zygote_dies():
+    weir.get(pid_of_worker.remote())
+    os.kill(weir._session.current().zygotes["zygote"].pid, signal.SIGKILL)
+    assert weir.get([pid_of_worker.remote() for _ in range(8)], timeout=60)
+    assert weir.get(Keeper.remote().pid.remote(), timeout=60)
+
+
+def test_cancel_stops_children():
+    @weir.remote
+    def parent(path):
+        ref = sleep.remote(1000)
+        open(path, "w").close()
+        return weir.get(ref)
+
+    import tempfile
+
+    path = os.path.join(tempfile.mkdtemp(), "begun")
+    ref = parent.remote(path)
+    until(lambda: os.path.exists(path))
+    weir.cancel(ref)
+    with pytest.raises(TaskCancelledError):
+        weir.get(ref, timeout=30)
+    until(lambda: weir.available_resources()["CPU"] == 2)
+
+
+DRIVER = """
+    import os, sys, time, weir
+    weir.init(num_cpus=2)
+    @weir.remote
+    def f():
+        time.sleep(1000)
+    @weir.remote
+    class A:
+        def pid(self):
+            return os.getpid()
+    @weir.remote
+    def pid():
+        return os.getpid()
+    a = A.remote()
+    pids = weir.get([a.pid.remote(), pid.remote()]) + [weir._session.current().zygotes["zygote"].pid]
+    refs = [f.remote() for _ in range(4)]
+    print(*pids, os.path.dirname(weir.core.runtime.get().address), flush=True)
+    {end}
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "exit", "exception", "shutdown"])
+def test_nothing_survives_the_driver(how):
+    end = {"killed": "sys.stdin.read()", "exit": "sys.exit(0)", "exception": "raise ValueError", "shutdown": "weir.shutdown(); sys.exit(0)"}[how]
+    driver = program(DRIVER.replace("{end}", end))
+    words = driver.stdout.readline().split()
+    pids, folder = list(map(int, words[:3])), words[3]
+    if how == "killed":
+        assert all(is_alive(pid) for pid in pids)
+        driver.kill()
+    driver.stdin.close()
+    driver.wait(20)
+    until(lambda: not any(is_alive(pid) for pid in pids))
+    assert how == "killed" or not os.path.exists(folder)
+    driver.stdout.close()
+    driver.stderr.close()
+
+
+def test_ctrl_c_in_get():
+    driver = program("""
+        import os, signal, sys, time, weir
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        weir.init(num_cpus=1)
+        @weir.remote
+        def f(t):
+            time.sleep(t)
+            return os.getpid()
+        pid = weir.get(f.remote(0))
+        ref = f.remote(1000)
+        print("go", flush=True)
+        try:
+            weir.get(ref)
+        except KeyboardInterrupt:
+            print("interrupted", time.time(), flush=True)
+        weir.cancel(ref)
+        print(weir.get(f.remote(0)) == pid)
+    """)
+    assert driver.stdout.readline() == "go\n"
+    time.sleep(0.3)  # until it waits; earlier is fine, too
+    sent = time.time()
+    driver.send_signal(signal.SIGINT)
+    word, when = driver.stdout.readline().split()
+    assert word == "interrupted" and float(when) - sent < 0.5
+    out, err = driver.communicate(timeout=30)
+    assert out == "True\n", err
+
+
+# ---- programs ----
+
+def test_prints_are_labelled_and_come_before_the_result():
+    driver = program("""
+        import sys, weir
+        @weir.remote
+        def f(x):
+            print("out", x)
+            print("err", x, file=sys.stderr)
+        @weir.remote
+        class Loud:
+            def __init__(self): print("made")
+            def say(self): print("said")
+        weir.get(f.remote(1))
+        print("after")
+        weir.get(Loud.remote().say.remote())
+        print("end")
+    """)
+    out, err = driver.communicate(timeout=60)
+    import re
+
+    assert re.fullmatch(r"\(f pid=\d+\) out 1\nafter\n\(Loud pid=\d+\) made\n\(Loud pid=\d+\) said\nend\n", out), out
+    assert re.search(r"^\(f pid=\d+\) err 1$", err, re.M), err
+    assert "pid=0)" not in out
+
+
+def test_the_main_module_and_a_fork(tmp_path):
+    path = tmp_path / "script.py"
+    path.write_text(textwrap.dedent("""
+        import multiprocessing, os
+        import weir
+        class Point:
+            def __init__(self, x): self.x = x
+        @weir.remote
+        def move(p): return Point(p.x + 1)
+        def child(ref, queue): queue.put(weir.get(ref).x)
+        if __name__ == "__main__":
+            ref = move.remote(Point(1))
+            assert isinstance(weir.get(ref), Point)
+            for kind in ("fork", "spawn"):
+                context = multiprocessing.get_context(kind)
+                queue = context.SimpleQueue()
+                process = context.Process(target=child, args=(ref, queue))
+                process.start()
+                print(queue.get())
+                process.join()
+    """))
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(weir.__file__))})
+    assert done.stdout == "2\n2\n", done.stderr
+
+
+def test_threads():
+    found = []
+
+    def work(i):
+        found.append(weir.get([pid_of_worker.remote() for _ in range(20)]))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(found) == 8
+
+
+def test_threads_of_a_task_share_its_connection():
+    @weir.remote
+    def many(n):
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(8) as pool:
+            return sum(pool.map(lambda i: weir.get(sleep.remote(i / 1000)) * 1000, range(n)))
+
+    assert round(weir.get(many.remote(20), timeout=60)) == sum(range(20))
+
+
+def test_what_can_never_run_says_so():
+    with pytest.raises(ValueError, match="pid_of_worker wants 3 CPU, and the session has 2"):
+        pid_of_worker.options(num_cpus=3).remote()
+    with pytest.raises(ValueError, match="1 nothing, and the session has 0.*resources"):
+        Keeper.options(resources={"nothing": 1}).remote()
+
+    @weir.remote
+    def inside():
+        return weir.get(pid_of_worker.options(num_cpus=3).remote())
+
+    with pytest.raises(ValueError, match="wants 3 CPU"):
+        weir.get(inside.remote(), timeout=30)
+
+
+def test_references_of_a_session_that_has_ended():
+    driver = program("""
+        import weir
+        from weir.exceptions import ObjectLostError
+        ref = weir.put(1)
+        weir.shutdown()
+        try:
+            weir.get(ref)
+        except ObjectLostError as error:
+            print("lost", "session" in str(error))
+        print(weir.get(weir.put(2)))
+    """)
+    out, err = driver.communicate(timeout=30)
+    assert out == "lost True\n2\n", err
+
+
+def test_many_large_objects():
+    refs = [weir.put(np.full(20_000, i, np.int64)) for i in range(1500)]  # each has a descriptor
+    assert sum(int(weir.get(ref)[0]) for ref in refs) == sum(range(1500))
+    many = [weir.put(np.full(10_000, i, np.int64)) for i in range(400)]
+
+    @weir.remote
+    def total(*arrays):
+        return sum(int(array[0]) for array in arrays)
+
+    assert weir.get(total.remote(*many)) == sum(range(400))
+
+
+def test_an_unknown_object():
+    with pytest.raises(ObjectLostError):
+        weir.get(weir.core.objects.own(os.urandom(28)))
+
+
+def test_a_materialized_dataset_and_an_iterator_as_arguments():
+    @weir.remote
+    def total(ds):
+        return int(ds.sum("id"))
+
+    @weir.remote
+    def rows(it):
+        return sum(int(row["id"]) for row in it.iter_rows())
+
+    assert weir.get(total.remote(weir.range(100).materialize()), timeout=60) == 4950
+    assert weir.get(rows.remote(weir.range(100).iterator()), timeout=60) == 4950
+    left, right = weir.range(100).streaming_split(2)
+    assert sum(weir.get([rows.remote(left), rows.remote(right)], timeout=60)) == 4950
+    strings = weir.from_items([{"a": "x" * i, "b": [i]} for i in range(50)]).materialize()
+    assert weir.get(weir.put(strings)).take_all() == strings.take_all()
