@@ -28,7 +28,7 @@ def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
     if not getattr(context, "optimize_fuse_stages", True):
         return False
     for one in (before, spec):
-        if one.kind not in _call.KINDS or one.is_class or any(_call.pool_sizes(one).values()):
+        if one.kind not in _call.KINDS or one.kind == "write" or one.is_class or any(_call.pool_sizes(one).values()):
             return False
         if one.batch_size == "auto" or _worker.is_async(one.fn):
             return False

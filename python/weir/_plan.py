@@ -257,6 +257,17 @@ class ReadTasks(Source):
         wanted = _tasks.parallelism(self.parallelism, size, cpus, context)
         return _tasks.tasks_of(self.source, self.read_args, wanted, self.row_limit, context)
 
+    def of(self, source: Any, row_limit: int | None = None) -> ReadTasks:
+        """The same of a source that was told something."""
+        made = ReadTasks(source, self.read_args, self.parallelism, self.spec)
+        made.row_limit = row_limit if row_limit is not None else self.row_limit
+        return made
+
+    def known_rows(self, context: Any) -> int | None:
+        """How many rows its tasks say they have, if all do."""
+        counts = [getattr(task.metadata, "num_rows", None) for task in self.tasks(context, 1)]
+        return None if any(count is None for count in counts) else sum(int(count) for count in counts if count is not None)
+
     def input_files(self, context: Any) -> list[str]:
         """The files that its tasks say they read."""
         return [path for task in self.tasks(context, 1) for path in task.metadata.input_files or ()]
@@ -363,11 +374,12 @@ class Step(Op):
 class Filter(Step):
     """Rows for which an expression holds."""
 
-    __slots__ = ()
+    __slots__ = ("expr",)
     kind = "Filter"
 
-    def __init__(self, input: Op, text: str, shown: str) -> None:
+    def __init__(self, input: Op, text: str, shown: str, expr: Any = None) -> None:
         super().__init__(input, "filter", [text], f"Filter({shown})")
+        self.expr = expr  # for sources that can leave rows out themselves
 
 
 class Sample(Step):
@@ -492,8 +504,8 @@ class Repartition(Op):
 
 
 class ReadBlocks(Op):
-    """A read in so many blocks: exactly, where the files are small; where they are large, at least so many as far as the files
-    allow, since counting rows first would mean to keep them all."""
+    """A read in so many blocks: exactly, where the files are small or Parquet, whose footers say how many rows there are; of other
+    files that are large, at least so many as far as the files allow, since counting rows first would mean to keep them all."""
 
     __slots__ = ("count",)
     kind = "SplitBlocks"
@@ -514,7 +526,10 @@ class ReadBlocks(Op):
         return None
 
     def add(self, flow: Flow, build: Build) -> None:
-        """The read before it has been told."""
+        # The read before it has been told; who takes the rows cuts them where the pieces are not exactly these.
+        if isinstance(self.input, Read) and self.input.format == "parquet" and not build.is_counting:
+            rows = build.count_rows(self.input)
+            build.block_rows = cut_sizes(rows, max(1, min(self.count, rows)))
 
 
 class RepartitionRows(Op):

@@ -29,6 +29,7 @@ from weir import _fuse, _session, _watch
 from weir._plan import (
     Blocks,
     Call,
+    Filter,
     Limit,
     Op,
     Range,
@@ -87,6 +88,7 @@ class Build:
         # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
         self.block_rows: int | list[int] | None = None
         self.read_blocks: int | None = None  # how many pieces a read is cut into
+        self.is_counting = False
         self.calls: list[str] = []
         self.gpus = 0.0  # that the calls so far have
 
@@ -95,6 +97,14 @@ class Build:
             raise ValueError(
                 "this Dataset was materialised in a session that has ended (weir.shutdown(), or a fork): make it again"
             )
+
+    def count_rows(self, op: Op) -> int:
+        """The rows of a read, by its footers."""
+        build = Build(self.context)
+        build.execution, build.is_counting = self.execution, True
+        task = build.flow(op).start(end="count")
+        task.wait()
+        return int(task.stats()["rows_out"])
 
     def random_seed(self) -> int:
         return int.from_bytes(os.urandom(8), "little") >> 1
@@ -280,7 +290,7 @@ def resolve(op: Op, run: Run) -> list[Op]:
     if isinstance(op, Union):
         return _resolve_union(op, run)
     assert op.input is not None
-    parts = resolve(op.input, run)
+    parts = resolve(_told(op), run)
     if isinstance(op, Repartition):
         return resolve(_cut(op, op.count, parts, run), run)
     if isinstance(op, ReadBlocks) and (_is_small(op.input) or not splits_blocks(run.context)):
@@ -311,6 +321,33 @@ def _by_file(op: Read, run: Run) -> list[Op]:
         Read(op.name, op.format, listing._replace(paths=(path,)), op.options, op.partitioning, op.columns, op.include_paths)
         for path in op.files(run.build.execution)
     ]
+
+
+def _told(op: Op) -> Op:
+    """What is before an operator; a user-defined source there is told what the operator wants of it."""
+    before = op.input
+    assert before is not None
+    if isinstance(op, Limit):
+        return _row_limited(before, op.count)
+    if not isinstance(before, ReadTasks) or not isinstance(op, Step) or before.source.should_create_reader:
+        return before
+    source = before.source
+    if isinstance(op, Filter) and op.expr is not None and source.supports_predicate_pushdown():
+        return before.of(source.apply_predicate(op.expr))
+    if op.verb == "select" and source.supports_projection_pushdown():
+        names = [word[1:-1] for word in op.words]
+        if not any("\\" in word for word in op.words):
+            return before.of(source.apply_projection({name: name for name in names}))
+    return before
+
+
+def _row_limited(op: Op, count: int) -> Op:
+    """The plan whose user-defined source is told that no more rows of a task are wanted, where nothing between leaves rows out."""
+    if isinstance(op, ReadTasks):
+        return op.of(op.source, count)
+    if isinstance(op, Step) and op.keeps_rows and op.input is not None:
+        return with_input(op, _row_limited(op.input, count))
+    return op
 
 
 def _resolve_tasks(op: ReadTasks, run: Run) -> list[Op]:
@@ -774,6 +811,10 @@ class Run:
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
         blocks: list[Any] = [b for b in task.blocks() if b.num_rows]
+        last = chain(part)[-1]
+        if isinstance(last, ReadBlocks):
+            rows = sum(block.num_rows for block in blocks)
+            return cut_blocks(blocks, max(1, min(last.count, rows))) if blocks else blocks
         if _has_fixed_blocks(part):
             return blocks
         most = self.context.target_max_block_size

@@ -274,7 +274,7 @@ class Transforms:
 
     def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
         if not expr.needs_python():
-            return self._then(Filter(self._op, expr._compile_filter(), expr.describe()))
+            return self._then(Filter(self._op, expr._compile_filter(), expr.describe(), expr))
         return self._with_places({}, expr, compute, resources, f"Filter({expr.describe()})")
 
     # ---- transforming: columns ----

@@ -681,6 +681,9 @@ class BlockBuilder:
         return to_table([_run.joined(batches)]) if batches else _empty_table()
 
 
+DelegatingBlockBuilder = BlockBuilder  # the name by which sources written for Ray Data have it
+
+
 def to_table(batches: Sequence[Batch]) -> pyarrow.Table:
     """Batches of one schema as a Table, tensors as Ray Data's extension types."""
     from weir import _formats, _run

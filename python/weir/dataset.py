@@ -164,6 +164,10 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
         known = self._op.rows()
         if known is not None and all(isinstance(op, (_plan.Range, Blocks, Limit, Step)) for op in _plan.walk(self._op)):
             return known
+        if isinstance(self._op, _plan.ReadTasks):
+            told = self._op.known_rows(self._context)
+            if told is not None:
+                return told
         run = self._last_run = self._new_run()
         return run.count()
 

@@ -54,7 +54,7 @@ def test_a_task_is_a_block():
 
 
 def test_tasks_run_in_workers(tmp_path):
-    assert weir.read_datasource(Numbers(4, folder=str(tmp_path))).count() == 40
+    assert len(weir.read_datasource(Numbers(4, folder=str(tmp_path))).take_all()) == 40
     ran = [name for name in os.listdir(tmp_path) if name.startswith("ran-")]
     assert sorted(name.split("-")[1] for name in ran) == ["0", "1", "2", "3"]
     assert all(int(name.split("-")[2]) != os.getpid() for name in ran)
@@ -114,7 +114,7 @@ def test_errored_blocks():
     context = weir.DataContext.get_current()
     context.max_errored_blocks = 1
     try:
-        assert weir.read_datasource(Failing(1)).count() == 10
+        assert len(weir.read_datasource(Failing(1)).take_all()) == 10
     finally:
         context.max_errored_blocks = 0
 
@@ -427,3 +427,53 @@ def test_packages_that_are_not_installed():
         except ImportError:
             with pytest.raises(ImportError, match=package):
                 getattr(weir, name)([])
+
+
+# ---- what a source is told ----
+
+
+class Told(Numbers):
+    def __init__(self, folder):
+        super().__init__(3, folder=str(folder))
+
+    def supports_projection_pushdown(self):
+        return True
+
+    def supports_predicate_pushdown(self):
+        return True
+
+    def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+        with open(os.path.join(self.folder, "told"), "w") as file:
+            print(self.get_projection_map(), self.get_current_predicate() is not None, file=file)
+        return super().get_read_tasks(parallelism, per_task_row_limit, data_context)
+
+
+def test_columns_rows_and_limits_reach_the_source(tmp_path):
+    ds = weir.read_datasource(Told(tmp_path))
+    assert ds.select_columns(["task"]).take(1) == [{"task": 0}]
+    assert (tmp_path / "told").read_text() == "{'task': 'task'} False\n"
+    assert (tmp_path / "asked").read_text().split()[-1] == "1"
+    assert ds.filter(expr=weir.col("task") > 1).count() == 10
+    assert (tmp_path / "told").read_text() == "None True\n"
+    assert ds.limit(12).count() == 12 and (tmp_path / "asked").read_text().split()[-1] == "12"
+    ds.filter(lambda row: True).limit(12).count()
+    assert (tmp_path / "asked").read_text().split()[-1] == "None"
+
+
+def test_count_believes_what_tasks_say(tmp_path):
+    ds = weir.read_datasource(Numbers(4, folder=str(tmp_path)))
+    assert ds.count() == 40 and not [name for name in os.listdir(tmp_path) if name.startswith("ran-")]
+
+
+def test_many_blocks_of_large_files(tmp_path, monkeypatch):
+    from weir import _run
+
+    monkeypatch.setattr(_run, "SMALL_BYTES", 0)
+    weir.range(1000).write_parquet(str(tmp_path / "a"))
+    weir.range(500).write_parquet(str(tmp_path / "b"))
+    for count in (1, 7, 40):
+        ds = weir.read_parquet([str(tmp_path / "a"), str(tmp_path / "b")], override_num_blocks=count)
+        assert ds.materialize().num_blocks() == count
+        sizes = [len(batch["id"]) for batch in ds.iter_batches(batch_size=None)]
+        assert len(sizes) == count and sum(sizes) == 1500 and max(sizes) - min(sizes) <= 1
+    assert weir.read_parquet(str(tmp_path / "b"), override_num_blocks=900).materialize().num_blocks() == 500

@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.context weir",
-    "ExecutionCallback ExecutionOptions ExecutionResources NodeIdStr",
+    "weir.context weir.datasource.datasink weir",
+    "ExecutionCallback ExecutionOptions ExecutionResources NodeIdStr TaskContext",
 )
