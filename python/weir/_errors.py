@@ -201,6 +201,8 @@ def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = 
     text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
         error.add_note("batches are views of shared memory: zero_copy_batch=False gives writable copies")
+    elif isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
+        _advise_memory(error)
     elif "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
                                           and type(error).__module__.startswith("torch")):
         error.add_note("the GPU's memory did not suffice: a smaller batch_size needs less of it")
@@ -233,6 +235,20 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     ('a, b', 'a and 1 more')
     """
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
+
+
+def _advise_memory(error: BaseException) -> None:
+    """The figures of a worker whose bound was too narrow; it has been tried alone before this error is shown."""
+    import resource
+
+    bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if bound == resource.RLIM_INFINITY:
+        return
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        fields = dict(line.split(":", 1) for line in status if ":" in line)
+    used = int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
+    error.add_note(f"the worker used {used / 1e6:.0f} MB, and may map {bound / 1e6:.0f} MB with its views of shared memory: all that memory_limit "
+                   "leaves for it while nothing else runs. A smaller batch_size needs less, weir.init(memory_limit=…) gives more")
 
 
 def from_failure(payload: bytes, operator: str, origin: str = "", original: bool = False) -> BaseException:

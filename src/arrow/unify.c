@@ -333,6 +333,60 @@ const struct weir_type *weir_type_unify(struct weir_account *account, const stru
 	return unify(&u, a, b);
 }
 
+/* ---- room for more ---- */
+
+static const struct weir_type *large_struct(struct weir_account *account, const struct weir_type *type,
+					    struct weir_error *err)
+{
+	size_t size = ((size_t)type->field_count + 1) * sizeof(struct weir_field);
+	struct weir_field *fields = weir_alloc(account, size, err);
+	const struct weir_type *made = NULL;
+	uint32_t n = 0;
+
+	if (!fields)
+		return NULL;
+	for (; n < type->field_count; n++) {
+		fields[n] = type->fields[n];
+		fields[n].type = weir_type_large(account, type->fields[n].type, err);
+		if (!fields[n].type)
+			break;
+	}
+	if (n == type->field_count)
+		made = weir_type_struct(account, fields, n, err);
+	while (n-- > 0)
+		weir_type_unref(fields[n].type);
+	weir_free(account, fields, size);
+	return made;
+}
+
+const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+{
+	struct weir_field item;
+	const struct weir_type *made;
+
+	switch (type->id) {
+	case WEIR_STRING:
+		return weir_type_of(WEIR_LARGE_STRING);
+	case WEIR_BINARY:
+		return weir_type_of(WEIR_LARGE_BINARY);
+	case WEIR_STRUCT:
+		return large_struct(account, type, err);
+	case WEIR_LIST_TYPE:
+	case WEIR_LARGE_LIST:
+	case WEIR_FIXED_LIST:
+		item = type->fields[0];
+		item.type = weir_type_large(account, item.type, err);
+		if (!item.type)
+			return NULL;
+		made = weir_type_list(account, type->id == WEIR_FIXED_LIST ? WEIR_FIXED_LIST : WEIR_LARGE_LIST, &item,
+				      type->list_size, false, err);
+		weir_type_unref(item.type);
+		return made;
+	default:
+		return weir_type_ref(type);
+	}
+}
+
 struct weir_schema *weir_schema_unify(struct weir_account *account, const struct weir_schema *a,
 				      const struct weir_schema *b, struct weir_error *err)
 {

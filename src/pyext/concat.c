@@ -222,6 +222,20 @@ static struct weir_array *null_rows(struct concat *c, const struct weir_type *ty
 	return array;
 }
 
+static struct weir_array *join_as(struct concat *c, struct weir_array **parts, const struct weir_type *type)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		struct weir_array *part = parts[i] ? weir_array_promote(c->v->account, parts[i], type, &c->err)
+						   : null_rows(c, type, c->batches[i]->row_count);
+
+		if (!part)
+			return NULL;
+		weir_array_unref(parts[i]);
+		parts[i] = part;
+	}
+	return weir_array_concat(c->v->account, parts, c->count, &c->err);
+}
+
 static struct weir_array *join(struct concat *c, struct weir_array **parts)
 {
 	const struct weir_type *type = weir_type_of(WEIR_NULL), *wider;
@@ -236,17 +250,19 @@ static struct weir_array *join(struct concat *c, struct weir_array **parts)
 		if (!type)
 			return NULL;
 	}
-	for (uint32_t i = 0; i < c->count; i++) {
-		struct weir_array *part = parts[i] ? weir_array_promote(c->v->account, parts[i], type, &c->err)
-						   : null_rows(c, type, c->batches[i]->row_count);
+	joined = join_as(c, parts, type);
+	/* Rows that are asked for together may have more than 2 GiB of text together, though none of their blocks had. */
+	if (!joined && c->err.code == WEIR_E_OVERFLOW) {
+		struct weir_error too_large = c->err;
 
-		if (!part)
-			goto out;
-		weir_array_unref(parts[i]);
-		parts[i] = part;
+		weir_error_clear(&c->err);
+		wider = weir_type_large(c->v->account, type, &c->err);
+		if (wider && weir_type_equal(wider, type, false))
+			c->err = too_large;
+		else if (wider)
+			joined = join_as(c, parts, wider);
+		weir_type_unref(wider);
 	}
-	joined = weir_array_concat(c->v->account, parts, c->count, &c->err);
-out:
 	weir_type_unref(type);
 	return joined;
 }
