@@ -1,4 +1,5 @@
 /* From tree to program: names become column numbers, calls find their function, types are checked, constants folded. */
+#include "base/hash.h"
 #include "expr/program.h"
 
 #include <stdarg.h>
@@ -258,8 +259,82 @@ static const char *text_of(struct weir_program *program, const struct weir_expr 
 	return out;
 }
 
+/* A tree's hash, with its arguments' already in their nodes' place. */
+static uint64_t hash_of(const struct weir_expr *expr)
+{
+	uint64_t hash = weir_hash_bytes(expr->name ? expr->name : "", expr->name ? strlen(expr->name) : 0, expr->kind);
+
+	if (expr->kind == WEIR_EXPR_LITERAL)
+		return hash + expr->value.unsigned_;
+	for (uint32_t i = 0; i < expr->count; i++)
+		hash = weir_hash_u64(hash ^ hash_of(expr->arguments[i])) + i;
+	return hash;
+}
+
+static bool is_same(const struct weir_expr *a, const struct weir_expr *b)
+{
+	if (a->kind != b->kind || a->count != b->count || !a->name != !b->name || (a->name && strcmp(a->name, b->name)))
+		return false;
+	if (a->kind == WEIR_EXPR_LITERAL) {
+		if (!weir_type_equal(a->value.type, b->value.type, false) || a->value.is_null != b->value.is_null)
+			return false;
+		if (a->value.is_null)
+			return true;
+		if (a->value.type->layout == WEIR_LAYOUT_BYTES || a->value.type->id == WEIR_FIXED_BINARY)
+			return weir_view_equal(&a->value.bytes, &b->value.bytes);
+		/* Not by ==: the zeros differ, and NaN is NaN. */
+		return !memcmp(a->value.decimal, b->value.decimal,
+			       weir_type_is_decimal(a->value.type) ? 32
+			       : a->value.type->id == WEIR_BOOL    ? 1
+								   : 8);
+	}
+	for (uint32_t i = 0; i < a->count; i++) {
+		if (!is_same(a->arguments[i], b->arguments[i]))
+			return false;
+	}
+	return true;
+}
+
+/* Deeper ones are never looked for: hashing is by walks over the tree. */
+enum { SHARED_DEPTH_MAX = 12 };
+
+static int bind_new(struct weir_program *program, const struct weir_expr *expr, struct weir_node **out,
+		    struct weir_error *err);
+
 static int bind(struct weir_program *program, const struct weir_expr *expr, struct weir_node **out,
 		struct weir_error *err)
+{
+	struct weir_bound bound = {.expr = expr};
+	uint32_t *bucket;
+	int code;
+
+	if (expr->kind != WEIR_EXPR_CALL || expr->depth > SHARED_DEPTH_MAX)
+		return bind_new(program, expr, out, err);
+	bound.hash = hash_of(expr);
+	bucket = &program->buckets[bound.hash % WEIR_BOUND_BUCKETS];
+	for (uint32_t at = *bucket; at; at = program->bound.items[at - 1].next) {
+		const struct weir_bound *other = &program->bound.items[at - 1];
+
+		if (other->hash == bound.hash && is_same(other->expr, expr)) {
+			other->node->is_shared = true;
+			*out = other->node;
+			return WEIR_OK;
+		}
+	}
+	code = bind_new(program, expr, out, err);
+	/* Constants are converted where they stand, and a random number is a new one each time. */
+	if (code || (*out)->kind != WEIR_NODE_CALL || (*out)->is_volatile)
+		return code;
+	bound.node = *out;
+	bound.next = *bucket;
+	code = weir_list_push(&program->bound, program->account, err, bound);
+	if (!code)
+		*bucket = (uint32_t)program->bound.count;
+	return code;
+}
+
+static int bind_new(struct weir_program *program, const struct weir_expr *expr, struct weir_node **out,
+		    struct weir_error *err)
 {
 	struct weir_node *node = weir_bind_new(program, err);
 	int code;
@@ -318,6 +393,35 @@ static int list_conjuncts(struct weir_program *program, const struct weir_node *
 	return code;
 }
 
+/* Binds a copy of the tree, which lives as long as others may be compared with it. */
+static int bind_root(struct weir_program *program, const struct weir_expr *expr, struct weir_node **root,
+		     struct weir_error *err)
+{
+	struct weir_expr *kept = NULL;
+	int code = weir_expr_clone(expr, program->account, &kept, err);
+
+	if (!code) {
+		code = weir_list_push(&program->trees, program->account, err, kept);
+		if (code)
+			weir_expr_free(kept);
+	}
+	if (!code)
+		code = bind(program, kept, root, err);
+	return code ? code : weir_list_push(&program->roots, program->account, err, *root);
+}
+
+int weir_program_extend(struct weir_program *program, const struct weir_expr *expr, uint32_t *root,
+			struct weir_error *err)
+{
+	struct weir_node *node;
+	int code = bind_root(program, expr, &node, err);
+
+	*root = (uint32_t)program->roots.count - 1;
+	if (code)
+		weir_error_at_source(err, "expression");
+	return code;
+}
+
 int weir_program_new(struct weir_account *account, const struct weir_expr *expr, const struct weir_schema *schema,
 		     struct weir_program **out, struct weir_error *err)
 {
@@ -330,7 +434,7 @@ int weir_program_new(struct weir_account *account, const struct weir_expr *expr,
 	program->account = account;
 	weir_arena_init(&program->arena, account);
 	program->schema = weir_schema_ref(schema);
-	code = bind(program, expr, &program->root, err);
+	code = bind_root(program, expr, &program->root, err);
 	if (!code) {
 		program->type = program->root->kind == WEIR_NODE_COLUMN ? schema->fields[program->root->column].type
 									: program->root->type;
@@ -362,6 +466,11 @@ void weir_program_free(struct weir_program *program)
 	weir_list_release(&program->types, account);
 	weir_list_release(&program->conjuncts, account);
 	weir_list_release(&program->equalities, account);
+	for (size_t i = 0; i < program->trees.count; i++)
+		weir_expr_free(program->trees.items[i]);
+	weir_list_release(&program->trees, account);
+	weir_list_release(&program->roots, account);
+	weir_list_release(&program->bound, account);
 	weir_schema_unref(program->schema);
 	weir_arena_release(&program->arena);
 	weir_free(account, program, sizeof(*program));

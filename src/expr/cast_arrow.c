@@ -27,7 +27,7 @@ static int64_t whole_of(double value, uint32_t width)
 	int64_t whole;
 
 	if (!(value > -0x1p63 && value < 0x1p63))
-		return width < 4 ? 0 : INT64_MIN;
+		return width < 4 ? 0 : width == 4 ? INT32_MIN : INT64_MIN;
 	whole = (int64_t)value;
 	if (width < 8 && width != 0 && whole != (int32_t)whole)
 		return width == 4 ? INT32_MIN : whole;

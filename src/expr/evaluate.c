@@ -35,6 +35,7 @@ void weir_evaluator_begin(struct weir_evaluator *evaluator, const struct weir_ve
 	evaluator->row_next += vector->selection.count;
 	evaluator->arrived = vector->selection;
 	evaluator->numbers = NULL;
+	evaluator->vector_number++;
 }
 
 void weir_evaluator_release(struct weir_evaluator *evaluator)
@@ -68,6 +69,15 @@ int weir_evaluator_new(struct weir_account *account, const struct weir_program *
 	if (evaluator->caches)
 		evaluator->conjuncts = weir_alloc_zero(account,
 						       program->conjuncts.count * sizeof(*evaluator->conjuncts), err);
+	for (size_t i = 0; evaluator->conjuncts && !evaluator->kept && i < program->bound.count; i++) {
+		if (program->bound.items[i].node->is_shared) {
+			evaluator->kept = weir_alloc_zero(account, program->node_count * sizeof(*evaluator->kept), err);
+			if (!evaluator->kept) {
+				weir_evaluator_free(evaluator);
+				return err->code;
+			}
+		}
+	}
 	if (!evaluator->conjuncts) {
 		weir_evaluator_free(evaluator);
 		return err->code;
@@ -92,6 +102,8 @@ void weir_evaluator_free(struct weir_evaluator *evaluator)
 	if (evaluator->conjuncts)
 		weir_free(account, evaluator->conjuncts,
 			  evaluator->program->conjuncts.count * sizeof(*evaluator->conjuncts));
+	if (evaluator->kept)
+		weir_free(account, evaluator->kept, evaluator->program->node_count * sizeof(*evaluator->kept));
 	weir_evaluator_release(evaluator);
 	weir_free(account, evaluator, sizeof(*evaluator));
 }
@@ -133,6 +145,25 @@ static int column_of(const struct weir_eval *eval, uint32_t number, struct weir_
 	return WEIR_OK;
 }
 
+/* Kept when it was computed for all rows that came: then it serves any of them. */
+static int evaluate_shared(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
+			   struct weir_error *err)
+{
+	struct weir_evaluator *evaluator = eval->evaluator;
+	struct weir_kept *kept = &evaluator->kept[node->number];
+	int code;
+
+	if (kept->vector == evaluator->vector_number) {
+		*out = kept->column;
+		return WEIR_OK;
+	}
+	code = node->eval(eval, node, out, err);
+	if (!code && eval->selection.rows == evaluator->arrived.rows &&
+	    eval->selection.count == evaluator->arrived.count)
+		*kept = (struct weir_kept){.vector = evaluator->vector_number, .column = *out};
+	return code;
+}
+
 int weir_node_evaluate(const struct weir_eval *eval, const struct weir_node *node, struct weir_column *out,
 		       struct weir_error *err)
 {
@@ -163,6 +194,8 @@ int weir_node_evaluate(const struct weir_eval *eval, const struct weir_node *nod
 		if (code || done)
 			return code;
 	}
+	if (node->is_shared && eval->evaluator->kept && !eval->instead)
+		return evaluate_shared(eval, node, out, err);
 	return node->eval(eval, node, out, err);
 }
 
@@ -335,7 +368,14 @@ int weir_eval_strict(const struct weir_eval *eval, const struct weir_node *node,
 int weir_evaluator_eval(struct weir_evaluator *evaluator, struct weir_vector *vector, struct weir_column *out,
 			struct weir_error *err)
 {
-	const struct weir_node *root = evaluator->program->root;
+	weir_evaluator_begin(evaluator, vector);
+	return weir_evaluator_root(evaluator, vector, 0, out, err);
+}
+
+int weir_evaluator_root(struct weir_evaluator *evaluator, struct weir_vector *vector, uint32_t number,
+			struct weir_column *out, struct weir_error *err)
+{
+	const struct weir_node *root = evaluator->program->roots.items[number];
 	struct weir_eval eval = {.evaluator = evaluator,
 				 .vector = vector,
 				 .selection = vector->selection,
@@ -343,7 +383,6 @@ int weir_evaluator_eval(struct weir_evaluator *evaluator, struct weir_vector *ve
 				 .arena = &evaluator->arena};
 	int code;
 
-	weir_evaluator_begin(evaluator, vector);
 	if (root->kind == WEIR_NODE_COLUMN) {
 		code = weir_column_decode(vector, root->column, err);
 		if (!code)

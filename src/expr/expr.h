@@ -61,6 +61,10 @@ int weir_program_new(struct weir_account *account, const struct weir_expr *expr,
 		     struct weir_program **out, struct weir_error *err);
 void weir_program_free(struct weir_program *program);
 const struct weir_type *weir_program_type(const struct weir_program *program);
+/* Another expression over the same columns: `root` is its number for weir_evaluator_root. Parts that are the same as ones of the
+ * expressions before are evaluated once. Before the first evaluator is made. */
+int weir_program_extend(struct weir_program *program, const struct weir_expr *expr, uint32_t *root,
+			struct weir_error *err);
 /* The literal it folded to, or NULL. */
 const struct weir_scalar *weir_program_constant(const struct weir_program *program);
 
@@ -74,6 +78,10 @@ void weir_evaluator_split(struct weir_evaluator *evaluator, uint64_t number, con
  * late as it can. A bare column comes back as it is, in its form. */
 int weir_evaluator_eval(struct weir_evaluator *evaluator, struct weir_vector *vector, struct weir_column *out,
 			struct weir_error *err);
+/* For programs of several roots: once a vector, then each root's value; all are borrowed until the next begin. */
+void weir_evaluator_begin(struct weir_evaluator *evaluator, const struct weir_vector *vector);
+int weir_evaluator_root(struct weir_evaluator *evaluator, struct weir_vector *vector, uint32_t root,
+			struct weir_column *out, struct weir_error *err);
 /* Narrows the vector's selection to the rows where the (boolean) program is true. Conjuncts one after the other, the
  * next evaluated only for rows that are left, in an order that adapts to what they cost and drop. The selection's rows
  * belong to the evaluator until its next call. */

@@ -55,6 +55,7 @@ struct weir_node {
 	bool may_fail;    /* an error may be raised for a row; includes the arguments' */
 	bool needs_rows;  /* the kernel looks only at rows that are selected and not null */
 	bool makes_nulls; /* the kernel may clear bits of call->validity */
+	bool is_shared;   /* more than one node has it as an argument: its value is kept while a vector is worked on */
 	bool is_volatile; /* depends on the row's place (functions_volatile.c); includes the arguments' */
 	const char *text; /* for messages */
 };
@@ -69,6 +70,15 @@ struct weir_equalities {
 	const struct weir_scalar *values;
 };
 
+/* A call that was bound, for those that are the same. */
+struct weir_bound {
+	uint64_t hash;
+	const struct weir_expr *expr;
+	struct weir_node *node;
+	uint32_t next; /* 1 + its place in the list; 0: the last of its bucket */
+};
+enum { WEIR_BOUND_BUCKETS = 1024 };
+
 struct weir_program {
 	struct weir_account *account;
 	struct weir_arena arena;
@@ -76,6 +86,11 @@ struct weir_program {
 	struct weir_program_types WEIR_LIST(const struct weir_type *) types;
 	struct weir_program_resources WEIR_LIST(struct weir_resource) resources;
 	struct weir_node *root;
+	/* All roots, the first is `root`; what is the same in several of them is one node. */
+	struct weir_program_roots WEIR_LIST(const struct weir_node *) roots;
+	struct weir_program_bound WEIR_LIST(struct weir_bound) bound; /* while binding one tree after another */
+	uint32_t buckets[WEIR_BOUND_BUCKETS];
+	struct weir_program_trees WEIR_LIST(struct weir_expr *) trees; /* that `bound` points into */
 	uint32_t node_count;
 	const struct weir_type *type; /* the root's, or that of a bare column */
 	struct weir_program_conjuncts WEIR_LIST(const struct weir_node *) conjuncts;
@@ -224,6 +239,12 @@ struct weir_conjunct {
 	uint64_t ns, rows_in, rows_out;
 };
 
+/* The value of a shared node for all rows of the vector. */
+struct weir_kept {
+	uint64_t vector; /* its number; 0: none */
+	struct weir_column column;
+};
+
 struct weir_evaluator {
 	struct weir_account *account;
 	const struct weir_program *program;
@@ -236,12 +257,12 @@ struct weir_evaluator {
 	uint64_t split_key, split_id, row_begin, row_next;
 	struct weir_selection arrived; /* the vector's, before a filter narrows it */
 	const uint64_t *numbers;       /* of the vector's rows, once somebody asked */
+	uint64_t vector_number;        /* counts from 1 */
+	struct weir_kept *kept;        /* by node number; NULL: nothing is shared */
 	uint16_t rows[WEIR_VECTOR_ROWS];
 };
 /* evaluate.c: an evaluator for folding, without a program. */
 void weir_evaluator_init(struct weir_evaluator *evaluator, struct weir_account *account);
 void weir_evaluator_release(struct weir_evaluator *evaluator);
-/* Before each vector: forgets what belongs to the one before. */
-void weir_evaluator_begin(struct weir_evaluator *evaluator, const struct weir_vector *vector);
 
 #endif

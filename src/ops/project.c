@@ -33,15 +33,16 @@ struct project_config {
 struct project_step {
 	struct weir_account *account;
 	uint32_t output_count;
-	int64_t *inputs;
-	struct weir_program **programs; /* NULL where a column passes */
+	int64_t *inputs;              /* −1: a root of the program */
+	uint32_t *roots;
+	struct weir_program *program; /* all expressions; NULL: columns only */
 };
 
 struct project_lane {
 	struct weir_account account;
 	struct weir_lane_context *context;
 	const struct project_step *step;
-	struct weir_evaluator **evaluators;
+	struct weir_evaluator *evaluator; /* NULL: columns only */
 	struct weir_column *columns;
 };
 
@@ -426,9 +427,8 @@ static void step_free(void *state)
 {
 	struct project_step *step = state;
 
-	for (uint32_t i = 0; step->programs && i < step->output_count; i++)
-		weir_program_free(step->programs[i]);
-	weir_free(step->account, step->programs, step->output_count * sizeof(*step->programs));
+	weir_program_free(step->program);
+	weir_free(step->account, step->roots, step->output_count * sizeof(*step->roots));
 	weir_free(step->account, step->inputs, step->output_count * sizeof(*step->inputs));
 	weir_free(step->account, step, sizeof(*step));
 }
@@ -439,9 +439,7 @@ static void lane_free(void *state)
 	struct weir_account *account = lane->context->account;
 	uint32_t count = lane->step->output_count;
 
-	for (uint32_t i = 0; lane->evaluators && i < count; i++)
-		weir_evaluator_free(lane->evaluators[i]);
-	weir_free(&lane->account, lane->evaluators, count * sizeof(*lane->evaluators));
+	weir_evaluator_free(lane->evaluator);
 	weir_free(&lane->account, lane->columns, count * sizeof(*lane->columns));
 	weir_account_release(&lane->account);
 	weir_free(account, lane, sizeof(*lane));
@@ -458,14 +456,11 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	weir_account_init(&lane->account, context->account, "project");
 	lane->context = context;
 	lane->step = step;
-	lane->evaluators = weir_alloc_zero(&lane->account, step->output_count * sizeof(*lane->evaluators), err);
 	lane->columns = weir_alloc_zero(&lane->account, step->output_count * sizeof(*lane->columns), err);
-	if (!lane->evaluators || !lane->columns)
+	if (!lane->columns)
 		code = err->code;
-	for (uint32_t i = 0; !code && i < step->output_count; i++) {
-		if (step->programs[i])
-			code = weir_evaluator_new(&lane->account, step->programs[i], &lane->evaluators[i], err);
-	}
+	if (!code && step->program)
+		code = weir_evaluator_new(&lane->account, step->program, &lane->evaluator, err);
 	if (code) {
 		lane_free(lane);
 		return code;
@@ -479,10 +474,8 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	struct project_lane *lane = state;
 
 	(void)err;
-	for (uint32_t i = 0; i < lane->step->output_count; i++) {
-		if (lane->evaluators[i])
-			weir_evaluator_split(lane->evaluators[i], split->number, split->place);
-	}
+	if (lane->evaluator)
+		weir_evaluator_split(lane->evaluator, split->number, split->place);
 	return WEIR_OK;
 }
 
@@ -492,16 +485,18 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 	const struct project_step *step = lane->step;
 
 	/* Expressions first: what they decode in the input is then passed on decoded. */
+	if (lane->evaluator)
+		weir_evaluator_begin(lane->evaluator, vector);
 	for (uint32_t i = 0; i < step->output_count; i++) {
-		if (lane->evaluators[i]) {
-			int code = weir_evaluator_eval(lane->evaluators[i], vector, &lane->columns[i], err);
+		if (step->inputs[i] < 0) {
+			int code = weir_evaluator_root(lane->evaluator, vector, step->roots[i], &lane->columns[i], err);
 
 			if (code)
 				return code;
 		}
 	}
 	for (uint32_t i = 0; i < step->output_count; i++) {
-		if (!lane->evaluators[i])
+		if (step->inputs[i] >= 0)
 			lane->columns[i] = vector->columns[step->inputs[i]];
 	}
 	vector->columns = lane->columns;
@@ -530,6 +525,14 @@ static const struct weir_step_ops *step_ops_of(const struct weir_op *op)
 				     : &rename_ops;
 }
 
+/* Output i is an expression. */
+static int add_root(struct project_step *step, const struct weir_expr *expr, const struct weir_schema *input, uint32_t i,
+		    struct weir_error *err)
+{
+	return step->program ? weir_program_extend(step->program, expr, &step->roots[i], err)
+			     : weir_program_new(step->account, expr, input, &step->program, err);
+}
+
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
 	const struct project_config *config = node->config;
@@ -542,9 +545,9 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		return code;
 	step->account = env->account;
 	step->output_count = config->output_count;
-	step->programs = weir_alloc_zero(env->account, step->output_count * sizeof(*step->programs), err);
+	step->roots = weir_alloc_zero(env->account, step->output_count * sizeof(*step->roots), err);
 	step->inputs = weir_alloc_zero(env->account, step->output_count * sizeof(*step->inputs), err);
-	if (!step->programs || !step->inputs)
+	if (!step->roots || !step->inputs)
 		code = err->code;
 	for (uint32_t i = 0; !code && i < config->output_count; i++) {
 		const struct output *output = &config->outputs[i];
@@ -552,11 +555,12 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 		step->inputs[i] = output->input;
 		if (output->input < 0) {
-			code = weir_program_new(env->account, output->expr, input, &step->programs[i], err);
+			code = add_root(step, output->expr, input, i, err);
 		} else if (passed[output->input]) {
 			/* An undecoded column is decoded once, so the second use of it goes through an expression. */
 			column = weir_expr_column(env->account, input->fields[output->input].name, err);
-			code = column ? weir_program_new(env->account, column, input, &step->programs[i], err) : err->code;
+			code = column ? add_root(step, column, input, i, err) : err->code;
+			step->inputs[i] = -1;
 			weir_expr_free(column);
 		} else {
 			passed[output->input] = true;

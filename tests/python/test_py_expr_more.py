@@ -2,6 +2,8 @@
 before anything runs, and what reads skip."""
 import collections
 import datetime
+import json
+import math
 import re
 import uuid as builtin_uuid
 
@@ -13,6 +15,7 @@ parquet = pytest.importorskip("pyarrow.parquet")
 pc = pytest.importorskip("pyarrow.compute")
 weir = pytest.importorskip("weir")
 
+import ray_expr_cases  # noqa: E402
 from weir.datatype import DataType, TypeCategory  # noqa: E402
 from weir.expressions import (  # noqa: E402
     CallExpr, DownloadExpr, UDFExpr, col, download, lit, monotonically_increasing_id, pyarrow_udf, random, udf, unnest, uuid, when)
@@ -237,3 +240,33 @@ def test_predicates_reach_the_reader(tmp_path, expr):
     if len(groups) < 10:  # the test can fail
         with pytest.raises(Exception, match="t.parquet"):
             weir.read_parquet(str(tmp_path)).take_all()
+
+
+# ---- against Ray Data itself
+
+
+def close(a, b):
+    """Equal, but for the last digits of floats, which are texts there."""
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(close, a, b))
+    if isinstance(a, str) and isinstance(b, str) and a != b:
+        try:
+            return math.isclose(float(a), float(b), rel_tol=1e-6)
+        except ValueError:
+            return False
+    return a == b
+
+
+def test_answers_are_those_of_ray_data():
+    """Recorded from Ray 2.60: python ray_expr_cases.py record."""
+    import weir.expressions
+
+    wanted = json.loads(ray_expr_cases.RECORDED.read_text())
+    got = ray_expr_cases.answers(weir, weir.expressions, DataType)
+    assert got.keys() == wanted.keys() and len(wanted) > 180
+    for name, answer in wanted.items():
+        if isinstance(answer, dict):
+            assert isinstance(got[name], dict) and got[name]["type"] == answer["type"], (name, got[name], answer)
+            assert close(got[name]["values"], answer["values"]), (name, got[name], answer)
+        else:
+            assert got[name] == answer, (name, got[name], answer)

@@ -19,6 +19,12 @@ static const char *const texts[] = {
 	"s[:1] in s.split(',')",
 	"hour(cast(n, \"timestamp[s, tz=Europe/Berlin]\")) + d.year",
 	"arrow_mod(arrow_add(arrow_multiply(n, 3), 1), 7.5) > arrow_divide(n, 2) or arrow_ln(n) < arrow_sign(n)",
+	"arrow_replace_regex(s, '(?P<x>[a-c])', r'<\\0>') if arrow_match_regex(s, 'a|b', True) else arrow_slice(s, -1, None, -1)",
+	"element(list_sort(arrow_split_regex(s, 'b', 2), 'descending'), 0)",
+	"field(arrow_extract_regex(s, '(?P<first>.)(?P<rest>.*)'), 'rest')",
+	"arrow_cast(arrow_split(s, ',', 1), 'list<item: large_string>', False)",
+	"round_time(d, 'month') if arrow_strftime(d, '%c %Q') > 'a' else ceil_time(d, 'week')",
+	"arrow_add(n, 1) * 2 + arrow_add(n, 1) > length(uuid(1)) + monotonically_increasing_id() + random(3)",
 	"lpad(title(s), 20, '*') + center(swapcase(s), arrow_length(s) + 30) if is_ascii(s) else strftime(d, '%A, %d %B %Y')",
 };
 
