@@ -23,3 +23,12 @@ MODULES = ["weir._absent", "weir._tasks", "weir._convert", "weir._sources", "wei
 def test_docstrings(name):
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0
+
+
+def test_the_page():
+    text = (ROOT / "docs" / "extending.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "extending.md", "extending.md", 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.tries > 20 and runner.failures == 0
