@@ -223,6 +223,70 @@ static void damage_is_an_error_or_valid_arrays(void **state)
 	weir_batch_unref(batch);
 }
 
+/* Values that were put into a frame before it was a block, all that it has room for or fewer. */
+static void frames_become_blocks(void **state)
+{
+	const struct weir_field item = {.name = "item", .type = weir_type_of(WEIR_FLOAT)};
+	struct weir_error err = {0};
+	const struct weir_type *list = weir_type_list(account, WEIR_FIXED_LIST, &item, 3, false, &err);
+	struct weir_field fields[] = {{.name = "i", .type = weir_type_of(WEIR_INT64)},
+				      {.name = "v", .type = list},
+				      {.name = "b", .type = weir_type_of(WEIR_INT8)}};
+	struct weir_schema *schema = weir_schema_new(account, fields, 3, NULL, &err);
+	static const int64_t room[] = {1, 7, 100, 1000};
+
+	(void)state;
+	for (size_t k = 0; k < 4; k++) {
+		for (int64_t rows = 1; rows <= room[k]; rows += 1 + rows / 3) {
+			struct weir_block_plan frame, plan;
+			struct weir_block_cache cache = {0};
+			struct weir_array *columns[3];
+			struct weir_batch *batch, *back;
+			uint64_t places[3];
+			uint8_t *bytes;
+
+			assert_ok(weir_block_frame(account, schema, room[k], &frame, places, &err));
+			bytes = aligned_alloc(64, frame.size);
+			memset(bytes, 0xee, frame.size);
+			for (int i = 0; i < 3; i++) {
+				struct weir_array *values = columns[i] = weir_array_new(account, fields[i].type, &err);
+				uint64_t width = i == 0 ? 8 : i == 1 ? 12 : 1;
+
+				assert_true(places[i] % 64 == 0 && places[i] + (uint64_t)room[k] * width <= frame.size);
+				values->length = rows;
+				if (i == 1) {
+					values = values->children[0] = weir_array_new(account, item.type, &err);
+					values->length = rows * 3;
+				}
+				for (uint64_t at = 0; at < (uint64_t)rows * width; at++)
+					bytes[places[i] + at] = (uint8_t)(at * 31 + (uint64_t)i);
+				values->buffers[1] = (struct weir_buffer){.data = bytes + places[i],
+									  .size = (uint64_t)rows * width};
+			}
+			batch = weir_batch_new(account, schema, rows, columns, &err);
+			assert_ok(weir_block_measure(batch, &plan, &err));
+			assert_true(plan.size <= frame.size && (rows < room[k] || plan.size == frame.size));
+			assert_ok(weir_block_write(batch, &plan, bytes, &err));
+			assert_ok(weir_block_open(account, &cache, bytes, plan.size, NULL, true, &back, &err));
+			assert_int_equal(back->row_count, rows);
+			for (int i = 0; i < 3; i++) {
+				const struct weir_array *values = i == 1 ? back->columns[1]->children[0]
+									 : back->columns[i];
+
+				for (uint64_t at = 0; at < (uint64_t)rows * (i == 0 ? 8 : i == 1 ? 12 : 1); at++)
+					assert_int_equal(values->buffers[1].data[at], (uint8_t)(at * 31 + (uint64_t)i));
+				weir_array_unref(columns[i]);
+			}
+			weir_batch_unref(back);
+			weir_batch_unref(batch);
+			weir_block_cache_release(&cache);
+			free(bytes);
+		}
+	}
+	weir_schema_unref(schema);
+	weir_type_unref(list);
+}
+
 #ifdef WEIR_FAULTS
 static void failed_allocations_are_survived(void **state)
 {
@@ -252,9 +316,8 @@ static void failed_allocations_are_survived(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(batches_come_back_from_their_bytes),
-		cmocka_unit_test(blocks_are_streams),
-		cmocka_unit_test(damage_is_an_error_or_valid_arrays),
+		cmocka_unit_test(batches_come_back_from_their_bytes), cmocka_unit_test(blocks_are_streams),
+		cmocka_unit_test(damage_is_an_error_or_valid_arrays), cmocka_unit_test(frames_become_blocks),
 #ifdef WEIR_FAULTS
 		cmocka_unit_test(failed_allocations_are_survived),
 #endif
