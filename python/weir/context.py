@@ -621,10 +621,7 @@ class DataContext:
     @checkpoint_config.setter
     def checkpoint_config(self, value: Any) -> None:
         if value is not None:
-            try:
-                from weir.checkpoint import CheckpointBackend, CheckpointConfig  # type: ignore[import-not-found,unused-ignore]
-            except ModuleNotFoundError:
-                raise ValueError("checkpoint_config is not supported: a run that failed is started again as a whole") from None
+            from weir.checkpoint import CheckpointBackend, CheckpointConfig
 
             if isinstance(value, dict):
                 value = dict(value)

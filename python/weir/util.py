@@ -6,7 +6,7 @@
 >>> f(1)
 1
 
-Pools of actors and placement groups come from weir.core.
+Pools of actors, placement groups and scheduling strategies come from weir.core.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -32,20 +32,20 @@ __all__ = [
     "DoesNotExist",
     "Exists",
     "In",
-    "NodeAffinitySchedulingStrategy",
-    "NodeLabelSchedulingStrategy",
     "NotIn",
-    "PlacementGroupSchedulingStrategy",
     "PublicAPI",
     "RayDeprecationWarning",
+    "as_completed",
     "deregister_serializer",
     "disable_log_once_globally",
     "enable_periodic_logging",
     "get_device",
     "get_devices",
+    "get_node_instance_id",
     "get_node_ip_address",
     "inspect_serializability",
     "log_once",
+    "map_unordered",
     "register_serializer",
     "reset_log_once",
 ]
@@ -158,47 +158,7 @@ def Deprecated(*args: Any, **kwargs: Any) -> Any:
     return annotate
 
 
-# ---- where tasks run: on this machine, whatever is asked for, unless it cannot be ----
-
-
-class PlacementGroupSchedulingStrategy:
-    """A place in a placement group.
-
-    >>> PlacementGroupSchedulingStrategy(None).placement_group_bundle_index
-    -1
-    """
-
-    def __init__(
-        self, placement_group: Any, placement_group_bundle_index: int = -1, placement_group_capture_child_tasks: bool | None = None
-    ) -> None:
-        self.placement_group = placement_group
-        self.placement_group_bundle_index = placement_group_bundle_index
-        self.placement_group_capture_child_tasks = placement_group_capture_child_tasks
-
-
-class NodeAffinitySchedulingStrategy:
-    """A machine; with soft=True any other will do.
-
-    >>> from weir.ray_api import node_id
-    >>> NodeAffinitySchedulingStrategy(node_id(), soft=False).soft
-    False
-    """
-
-    def __init__(self, node_id: str, soft: bool, _spill_on_unavailable: bool = False, _fail_on_unavailable: bool = False) -> None:
-        try:
-            valid = isinstance(node_id, str) and len(bytes.fromhex(node_id)) == 28
-        except ValueError:
-            valid = False
-        if not valid:
-            raise ValueError(f"Invalid node_id {node_id!r}. Node ID must be a valid hex string; ray.nodes() has it")
-        if _spill_on_unavailable and not soft:
-            raise ValueError("_spill_on_unavailable cannot be set when soft is False. Please set soft to True")
-        if _fail_on_unavailable and soft:
-            raise ValueError("_fail_on_unavailable cannot be set when soft is True. Please set soft to False")
-        self.node_id = node_id
-        self.soft = soft
-        self._spill_on_unavailable = _spill_on_unavailable
-        self._fail_on_unavailable = _fail_on_unavailable
+# ---- labels of machines; the strategies that use them are weir.core's ----
 
 
 class In:
@@ -228,23 +188,6 @@ def _texts(what: str, values: Sequence[Any]) -> list[str]:
         if not isinstance(value, str):
             raise ValueError(f"{what} takes texts, not {type(value).__name__}")
     return list(values)
-
-
-class NodeLabelSchedulingStrategy:
-    """A machine with labels.
-
-    >>> NodeLabelSchedulingStrategy(soft={"gpu": Exists()}).hard
-    {}
-    """
-
-    def __init__(self, hard: Mapping[str, Any] | None = None, *, soft: Mapping[str, Any] | None = None) -> None:
-        self.hard = dict(hard or {})
-        self.soft = dict(soft or {})
-        for value in [*self.hard.values(), *self.soft.values()]:
-            if not isinstance(value, (In, NotIn, Exists, DoesNotExist)):
-                raise ValueError(f"a label is compared by In, NotIn, Exists or DoesNotExist, not {type(value).__name__}")
-        if not self.hard and not self.soft:
-            raise ValueError("The `hard` and `soft` parameter of NodeLabelSchedulingStrategy cannot both be empty.")
 
 
 # ---- logging ----
@@ -363,7 +306,66 @@ def inspect_serializability(
     return False, {found}
 
 
+# ---- results as they come ----
+
+
+def as_completed(refs: Sequence[Any], *, chunk_size: int = 10, yield_obj_refs: bool = False, **kwargs: Any) -> Iterator[Any]:
+    """The results of tasks, or their references, in the order in which they are there. `kwargs` go to wait().
+
+    >>> import weir
+    >>> sorted(as_completed([weir.put(1), weir.put(2)]))
+    [1, 2]
+    """
+    from weir import core
+
+    if chunk_size < 1:
+        raise ValueError("`chunk_size` must be >= 1")
+    left = list(refs)
+    while left:
+        ready, left = core.wait(left, num_returns=min(chunk_size, len(left)), **kwargs)
+        yield from ready if yield_obj_refs else core.get(ready)
+
+
+def map_unordered(
+    fn: Any, items: Iterable[Any], *, backpressure_size: int | None = 100, chunk_size: int = 10, yield_obj_refs: bool = False, **kwargs: Any
+) -> Iterator[Any]:
+    """The results of a remote function for each item, in the order in which they are there; at most `backpressure_size` wait at a time.
+
+    >>> import weir
+    >>> @weir.remote
+    ... def double(x): return 2 * x
+    >>> sorted(map_unordered(double, [1, 2, 3]))
+    [2, 4, 6]
+    """
+    from weir import core
+
+    if backpressure_size is None:
+        backpressure_size = sys.maxsize
+    if backpressure_size <= 0:
+        raise ValueError("backpressure_size must be positive.")
+    if chunk_size < 1:
+        raise ValueError("`chunk_size` must be >= 1")
+    call = fn.remote if hasattr(fn, "remote") else fn
+    going: list[Any] = []
+    for item in items:
+        if len(going) >= backpressure_size:
+            ready, going = core.wait(going, num_returns=min(chunk_size, len(going)), **kwargs)
+            yield from ready if yield_obj_refs else core.get(ready)
+        going.append(call(item))
+    yield from as_completed(going, chunk_size=chunk_size, yield_obj_refs=yield_obj_refs, **kwargs)
+
+
 # ---- this machine ----
+
+
+def get_node_instance_id() -> str:
+    """The number that a cloud has given to this machine: its own name.
+
+    >>> import os
+    >>> get_node_instance_id() == os.uname().nodename
+    True
+    """
+    return os.uname().nodename
 
 
 def get_node_ip_address() -> str:

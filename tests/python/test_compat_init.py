@@ -142,12 +142,10 @@ def test_levels_of_loggers():
 def test_nodes():
     node, = ray_api.nodes()
     assert node["Alive"] and node["Resources"] == ray_api.cluster_resources() and len(bytes.fromhex(node["NodeID"])) == 28
-    strategy = util.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-    assert strategy.node_id == node["NodeID"]
-    with pytest.raises(ValueError, match="Invalid node_id"):
-        util.NodeAffinitySchedulingStrategy("here", soft=True)
-    with pytest.raises(ValueError, match="cannot both be empty"):
-        util.NodeLabelSchedulingStrategy()
+    from weir import core
+
+    assert core.get_runtime_context().get_node_id() == node["NodeID"]
+    assert core.NodeAffinitySchedulingStrategy(node["NodeID"], soft=False).node_id == node["NodeID"]
 
 
 def test_annotations():

@@ -13,22 +13,16 @@ RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_
 
 # Modules without anything public.
 PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
-# What these are made of has not landed yet.
-PENDING = set("""
-    ray ray.actor ray.data.checkpoint ray.data.checkpoint.checkpoint_filter ray.data.checkpoint.checkpoint_writer ray.data.checkpoint.interfaces
-    ray.data.checkpoint.util ray.data.datatype ray.data.expressions ray.experimental ray.remote_function ray.runtime_context ray.types ray.util
-    ray.util.actor_pool ray.util.placement_group ray.util.queue
-""".split())
 # Names of Ray's that weir does not have. Everything else in the recorded list has to be there.
 CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
 SERVICES = "Catalog CatalogAccessMode ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig ReaderFormat ResolvedSource SinkMode"
 LATER = {  # sorting, grouping and what is built upon it
-    "ray.data": "DatasetSummary Preprocessor list_stats_summaries",
+    "ray.data": "Preprocessor list_stats_summaries",
     "ray.data.aggregate": "AggregateFnV2 ApproximateQuantile ApproximateTopK AsList CountDistinct MissingValuePercentage Quantile Unique "
                           "ValueCounter VectorizedAggregateFnV2 ZeroPercentage",
     "ray.data.grouped_data": "GroupedData GroupedDataset",
     "ray.data.preprocessor": "*", "ray.data.preprocessors": "*", "ray.data.preprocessors.utils": "*",
-    "ray.data.preprocessors.version_support": "*", "ray.data.stats": "DatasetSummary",
+    "ray.data.preprocessors.version_support": "*",
 }
 ABSENT = {name: set(words.split()) for name, words in {
     **LATER,
@@ -42,7 +36,7 @@ ABSENT = {name: set(words.split()) for name, words in {
     "ray.experimental": "CommunicatorMetadata RDTManager TensorTransportManager TensorTransportMetadata deregister_nixl_memory "
                         "get_local_object_locations register_nixl_memory register_nixl_memory_pool register_tensor_transport "
                         "set_nixl_cuda_stream set_resource set_target_device_for_ref set_target_for_ref wait_tensor_freed",
-    "ray.util": "accelerators as_completed connect disconnect get_node_instance_id iter map_unordered pdb ray_debugpy",
+    "ray.util": "connect disconnect iter pdb ray_debugpy",
     "ray.util.debug": "Suspect",
     "ray.util.placement_group": "check_placement_group_index validate_placement_group",
     "ray.util.state": "*",
@@ -98,7 +92,7 @@ def found():
 
 @pytest.mark.parametrize("module", sorted(set(MODULES) | set(RECORDED["modules"])))
 def test_a_module_holds_what_it_should(found, module):
-    if module in PRIVATE | PENDING:
+    if module in PRIVATE:
         return
     names = found[module]
     assert isinstance(names, dict), names

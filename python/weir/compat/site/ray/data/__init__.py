@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir weir.ray_types",
+    "weir weir.stats weir.ray_types",
     "ActorPoolStrategy BlockBasedFileDatasink Catalog CatalogAccessMode ClickHouseTableSettings "
     "DatabricksUnityCatalog DataContext DataIterator Dataset DatasetContext DatasetIterator DatasetPipeline "
     "DatasetSummary Datasink Datasource ExecutionOptions ExecutionResources FileShuffleConfig from_arrow "

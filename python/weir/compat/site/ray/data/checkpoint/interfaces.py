@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.checkpoint weir.exceptions",
+    "weir.checkpoint.interfaces weir.checkpoint weir.exceptions",
     "CheckpointBackend CheckpointConfig InvalidCheckpointingConfig InvalidCheckpointingOperators",
 )
