@@ -260,6 +260,21 @@ def test_cancel_stops_children():
     until(lambda: weir.available_resources()["CPU"] == 2)
 
 
+def test_cancel_at_any_moment():
+    for i in range(60):
+        ref = sleep.remote(1000)
+        time.sleep(i % 6 * 0.0005)
+        weir.cancel(ref)
+        with pytest.raises(TaskCancelledError):
+            weir.get(ref, timeout=30)
+    refs = [sleep.options(runtime_env={"env_vars": {"N": str(i)}}).remote(1000) for i in range(2)]  # processes that are not there yet
+    for ref in refs:
+        weir.cancel(ref)
+        with pytest.raises(TaskCancelledError):
+            weir.get(ref, timeout=30)
+    assert weir.get(sleep.remote(0)) == 0
+
+
 DRIVER = """
     import os, sys, time, weir
     weir.init(num_cpus=2)

@@ -148,6 +148,15 @@ class Client:
             self._await(self.idle, lambda: self.inbox)
         return self.inbox.popleft()
 
+    def look(self) -> None:
+        """Takes what has come, without waiting."""
+        if self.reading.acquire(False):
+            try:
+                for data, fds in self.connection.take():
+                    self._take(data, fds)
+            finally:
+                self.reading.release()
+
     # ---- Runtime ----
 
     def put(self, dumped: Dumped, id: bytes | None = None) -> bytes:

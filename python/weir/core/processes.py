@@ -178,6 +178,9 @@ class WorkerProcess(Peer):
                 close_all(fds)
         elif kind == m.HELLO:
             self.pid = message[1]
+            for task in self.tasks.values():
+                if task.is_cancelled:
+                    self.interrupt(task)
         else:
             super().on_message(message, fds)
 
@@ -203,8 +206,9 @@ class WorkerProcess(Peer):
 
     # ---- its end ----
 
-    def interrupt(self) -> None:
-        """Interrupts what it runs: there is one task, and the driver has not heard of its end."""
+    def interrupt(self, task: Task) -> None:
+        """Interrupts the task that it runs, or is about to run: the driver has not heard of its end, so there is no other."""
+        self.post((m.CANCEL, task.id))
         if self.pid and not self.is_gone:
             try:
                 os.kill(self.pid, CANCEL_SIGNAL)

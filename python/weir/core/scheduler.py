@@ -338,7 +338,7 @@ class Scheduler:
         elif force:
             task.worker.kill()
         else:
-            task.worker.interrupt()
+            task.worker.interrupt(task)
 
     def children(self, parent: bytes) -> list[Task]:
         """Tasks that a task has started."""

@@ -71,6 +71,7 @@ class Worker:
         self.loop: Any = None
         self.threads: Any = None
         self.is_leaving = False
+        self.is_signalled = False
 
     # ---- the main thread ----
 
@@ -143,9 +144,17 @@ class Worker:
             self.loop.call_soon_threadsafe(cancel)
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """The node wants the task of the main thread to end."""
+        """The node wants the task of the main thread to end. It has said which before: if that is not yet running, it is looked up."""
+        self.is_signalled = True
         if self.running is not None:
             raise Cancelled
+
+    def _was_cancelled(self, call: Call) -> bool:
+        if self.is_signalled:
+            self.is_signalled = False
+            self.client.look()
+            self.cancelled.update(message[1] for message, _ in self.client.inbox if message[0] == m.CANCEL)
+        return call.id in self.cancelled
 
     # ---- one task ----
 
@@ -215,10 +224,10 @@ class Worker:
         how = m.OK
         retried: Any = None
         try:
-            if call.id in self.cancelled:
-                raise Cancelled
             if is_main:
                 self.running = call.id
+            if self._was_cancelled(call) if is_main else call.id in self.cancelled:
+                raise Cancelled
             args, kwargs, retried = self._arguments(call)
             target = self._target(call)
             result = target(*args, **kwargs)
@@ -478,12 +487,12 @@ def main() -> None:
     greeting, _ = connection.recv()
     hello: dict[str, Any] = pickle.loads(greeting)[1]
     client = Client(connection, hello["address"])
+    worker = Worker(client, hello)
+    signal.signal(CANCEL_SIGNAL, worker.on_signal)  # before anybody knows where to send it
     client.send((m.HELLO, os.getpid()))
     runtime.use(client, hello["address"])
     _worker.adopt(hello["world"])
     # A Dataset that runs in a task has a session of its own, with a share of what there is.
     _session.set_share(memory_limit=hello["memory"], num_cpus=hello["cpus"])
-    worker = Worker(client, hello)
     runtime.worker = worker
-    signal.signal(CANCEL_SIGNAL, worker.on_signal)
     worker.run()
