@@ -310,7 +310,9 @@ class Blocks(Source):
 
             rows = [blocks.packed(_run.as_batch(chunk)) for chunk in _run.chunks_of(self.blocks)]
             return _travelled, (self._name, rows, self.fixed)
-        return _find_blocks, (self.session, id(self))
+        from weir import _elsewhere
+
+        return _find_blocks, (self.session, id(self), _elsewhere.address_of(self), self.rows(), self.name)
 
 
 def _travelled(name: str, rows: list[Any], fixed: bool) -> Blocks:
@@ -320,14 +322,18 @@ def _travelled(name: str, rows: list[Any], fixed: bool) -> Blocks:
     return Blocks(name, [blocks.unpacked(row) for row in rows], _session.current().id, fixed)
 
 
-def _find_blocks(session: str, key: int) -> Blocks:
+def _find_blocks(session: str, key: int, address: str | None = None, rows: int = 0, name: str = "") -> Op:
     found = _kept.get((session, key))
-    if found is None:
+    if found is not None:
+        return found
+    if address is None:
         raise ValueError(
-            "a materialised Dataset can only be unpickled in the session that made it: write it to files, "
+            "a materialised Dataset can only be unpickled while the session that made it lives: write it to files, "
             "or pickle the Dataset before materialize()"
         )
-    return found
+    from weir._elsewhere import Elsewhere
+
+    return Elsewhere(address, key, rows, name)
 
 
 # ---- steps ----

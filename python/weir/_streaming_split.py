@@ -309,7 +309,7 @@ class Coordinator:
 
     def _serve(self, connection: Connection) -> None:
         first = json.loads(connection.recv()[0])
-        _Sender(self, int(first["split"]), connection).serve()
+        Sender(self, int(first["split"]), connection).serve()
 
     def __repr__(self) -> str:
         return f"Coordinator({self.n} splits of {self.dataset._op.name})"
@@ -338,7 +338,7 @@ def _local_world() -> int:
     return int(text) if text.isdecimal() else 1
 
 
-class _Sender:
+class Sender:
     """The driver's end of one consumer's connection."""
 
     def __init__(self, coordinator: Coordinator, split: int, connection: Connection) -> None:
@@ -440,12 +440,12 @@ def _pickled_error(error: BaseException) -> bytes:
         return pickle.dumps(("error", RuntimeError(f"{type(error).__name__}: {error}")))
 
 
-class _Receiver:
+class Receiver:
     """A consumer's end of its connection; of one process, which may be forked."""
 
-    def __init__(self, address: str, split: int) -> None:
+    def __init__(self, address: str, hello: dict[str, int]) -> None:
         self.address = address
-        self.split = split
+        self.hello = hello  # which split it wants
         self._lock = threading.Lock()
         self._pid = 0
         self._connection: Connection | None = None
@@ -461,7 +461,7 @@ class _Receiver:
                 raise RuntimeError(f"the process that runs this Dataset cannot be reached: {error}") from None
             self._pid = os.getpid()
             self._regions = {}
-            self._connection.send(json.dumps({"split": self.split}).encode())
+            self._connection.send(json.dumps(self.hello).encode())
         return self._connection
 
     def question(self, **words: Any) -> Any:
@@ -530,7 +530,7 @@ class SplitIterator(DataIterator):
 
     def __init__(self, coordinator: Coordinator, index: int) -> None:
         self._coordinator: Coordinator | None = coordinator
-        self._receiver: _Receiver | None = None
+        self._receiver: Receiver | None = None
         self._output_split_idx = index
         self._world_size = coordinator.n
         self._context = coordinator.dataset.context
@@ -540,7 +540,7 @@ class SplitIterator(DataIterator):
     def _attached(cls, address: str, index: int, n: int, context: DataContext, text: str) -> SplitIterator:
         made = cls.__new__(cls)
         made._coordinator = None
-        made._receiver = _Receiver(address, index)
+        made._receiver = Receiver(address, {"split": index})
         made._output_split_idx = index
         made._world_size = n
         made._context = context
@@ -559,12 +559,12 @@ class SplitIterator(DataIterator):
         coordinator = self._coordinator
         return coordinator if coordinator is not None and coordinator.pid == os.getpid() else None
 
-    def _remote(self) -> _Receiver:
+    def _remote(self) -> Receiver:
         if self._receiver is None:  # a forked child's
             assert self._coordinator is not None
             if self._coordinator.address is None:
                 raise RuntimeError("this split belongs to the process that was forked, which has no socket: pickle it")
-            self._receiver = _Receiver(self._coordinator.address, self._output_split_idx)
+            self._receiver = Receiver(self._coordinator.address, {"split": self._output_split_idx})
         return self._receiver
 
     def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Callable[[], None]]:

@@ -723,7 +723,9 @@ class MaterializedDataset(Dataset):
     _history: Op | None = None
 
     def _blocks(self) -> tuple[Any, ...]:
-        assert isinstance(self._op, Blocks)
+        if not isinstance(self._op, Blocks):  # another process has the rows: from now on this one does, too
+            run = self._new_run()
+            self._op = Blocks(self._op.name, run.blocks(), run.build.state.id)
         return self._op.blocks
 
     def num_blocks(self) -> int:

@@ -380,7 +380,7 @@ def test_a_stranger_is_not_let_in() -> None:
     address = it._coordinator.address
     assert oct(os.stat(os.path.dirname(address)).st_mode & 0o777) == "0o700"
     path, _, token = address.rpartition("#")
-    wrong = _streaming_split._Receiver(f"{path}#{'0' * len(token)}", 0)
+    wrong = _streaming_split.Receiver(f"{path}#{'0' * len(token)}", {"split": 0})
     with pytest.raises(RuntimeError, match="cannot be reached"):
         wrong.question(do="stats")
 
@@ -394,6 +394,23 @@ def test_an_iterator_over_kept_rows_travels() -> None:
     process, pipe = start(SPAWN, to_pipe, it)
     assert pipe.recv() == [0, 1, 2, 3, 4]
     process.join(20)
+
+
+def kept_to_pipe(ds: Any, pipe: Any) -> None:
+    pipe.send([ds.count(), [row["a"] for row in ds.take_all()], type(ds).__name__, ds.columns()])
+    pipe.send(ds.map(lambda row: {"a": row["a"] * 2}).take(2))
+    pipe.send((ds.num_blocks() > 0, ds.count(), ds.sum("a")))
+
+
+def test_a_materialised_dataset_travels() -> None:
+    """Two processes read the same rows at the same time; each as often as it likes."""
+    ds = weir.from_items([{"a": i} for i in range(5)])
+    children = [start(SPAWN, kept_to_pipe, ds) for _ in range(2)]
+    for process, pipe in children:
+        assert pipe.recv() == [5, [0, 1, 2, 3, 4], "MaterializedDataset", ["a"]]
+        assert pipe.recv() == [{"a": 0}, {"a": 2}]
+        assert pipe.recv() == (True, 5, 10)
+        process.join(20)
 
 
 def test_an_iterator_over_a_plan_is_the_plan() -> None:
