@@ -183,7 +183,8 @@ def _stage_numbers(names: list[list[Op]], stages: list[dict[str, Any]], context:
     out: list[list[int]] = []
     at = -1
     native = False
-    together = {id(op) for run in _fuse.runs([op for group in names for op in group], context) for op in run[1:]}
+    steps = [Call(op, op.spec) if isinstance(op, ReadTasks) else op for group in names for op in group]
+    together = {id(op) for run in _fuse.runs(steps, context) for op in run[1:]}
     for group in names:
         mine: list[int] = []
         for op in group:

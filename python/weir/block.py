@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 if TYPE_CHECKING:
     import pandas
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 Block = Union["pyarrow.Table", "pandas.DataFrame"]
 BlockColumn = Union["pyarrow.ChunkedArray", "pyarrow.Array", "pandas.Series"]
 DataBatch = Union["pyarrow.Table", "pandas.DataFrame", dict[str, Any]]
+T = TypeVar("T", contravariant=True)
+U = TypeVar("U", covariant=True)
+KeyType = TypeVar("KeyType")
+AggType = TypeVar("AggType")
 BatchColumn = Any
 DataBatchColumn = Any
 CallableClass = type
@@ -186,6 +190,15 @@ class BlockMetadataWithSchema(BlockMetadata):
     def metadata(self) -> BlockMetadata:
         """Without the schema."""
         return BlockMetadata(self.num_rows, self.size_bytes, self.exec_stats, self.task_exec_stats, self.input_files)
+
+
+def to_stats(metas: Sequence[BlockMetadata]) -> list[BlockStats]:
+    """Of several blocks.
+
+    >>> to_stats([BlockMetadata(1, 8)])[0].num_rows
+    1
+    """
+    return [meta.to_stats() for meta in metas]
 
 
 class BlockAccessor:

@@ -477,3 +477,43 @@ def test_many_blocks_of_large_files(tmp_path, monkeypatch):
         sizes = [len(batch["id"]) for batch in ds.iter_batches(batch_size=None)]
         assert len(sizes) == count and sum(sizes) == 1500 and max(sizes) - min(sizes) <= 1
     assert weir.read_parquet(str(tmp_path / "b"), override_num_blocks=900).materialize().num_blocks() == 500
+
+
+def test_huggingface_datasets(monkeypatch):
+    """With a stand-in that has what is used of the package, which need not be installed."""
+    import sys
+    import types
+
+    class Dataset:
+        def __init__(self, columns):
+            self.table = pa.table(columns)
+
+        def with_format(self, name):
+            assert name == "arrow"
+            return self
+
+        def __getitem__(self, rows):
+            return self.table[rows] if not isinstance(rows, slice) else self.table.slice(0, self.table.num_rows)
+
+    class IterableDataset(Dataset):
+        dataset_size = None
+
+        def iter(self, batch_size):
+            for first in range(0, self.table.num_rows, 2):
+                yield self.table.slice(first, 2)
+
+    fake = types.SimpleNamespace(Dataset=Dataset, IterableDataset=IterableDataset, DatasetDict=dict, IterableDatasetDict=dict)
+    monkeypatch.setitem(sys.modules, "datasets", fake)
+    kept = weir.from_huggingface(Dataset({"a": [1, 2, 3]}), override_num_blocks=3)
+    assert [row["a"] for row in kept.take_all()] == [1, 2, 3] and kept.num_blocks() == 3
+    streamed = weir.from_huggingface(IterableDataset({"a": [1, 2, 3]}))
+    assert [row["a"] for row in streamed.take_all()] == [1, 2, 3]
+    with pytest.raises(DeprecationWarning, match="train"):
+        weir.from_huggingface({"train": 1})
+    with pytest.raises(TypeError, match="datasets.Dataset"):
+        weir.from_huggingface(5)
+
+
+def test_stats_of_a_source():
+    ds = weir.read_datasource(Numbers(3)).map(lambda row: {"x": row["task"]}).materialize()
+    assert "ReadNumbers->Map(<lambda>): 3 tasks executed, 3 blocks produced" in ds.stats()
