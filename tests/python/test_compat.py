@@ -157,7 +157,8 @@ def test_torchrun(tmp_path):
     pytest.importorskip("torch")
     path = script(tmp_path, """
         import os, ray
-        print(os.environ["RANK"], ray.__version__, ray.data.range(4).count(), flush=True)
+        line = f"{os.environ['RANK']} {ray.__version__} {ray.data.range(4).count()}\\n"
+        os.write(1, line.encode())  # in one piece: the other one writes, too
     """)
     done = compat("-m", "torch.distributed.run", "--nproc_per_node=2", "--standalone", path)
     assert sorted(output(done)) == ["0 2.60.0 4", "1 2.60.0 4"]
