@@ -452,13 +452,13 @@ def test_references_of_a_session_that_has_ended():
 def test_many_large_objects():
     refs = [weir.put(np.full(20_000, i, np.int64)) for i in range(1500)]  # each has a descriptor
     assert sum(int(weir.get(ref)[0]) for ref in refs) == sum(range(1500))
-    many = [weir.put(np.full(10_000, i, np.int64)) for i in range(400)]
+    many = [weir.put(np.full(10_000, i, np.int64)) for i in range(1200)]
 
     @weir.remote
     def total(*arrays):
         return sum(int(array[0]) for array in arrays)
 
-    assert weir.get(total.remote(*many)) == sum(range(400))
+    assert weir.get(total.remote(*many)) == sum(range(1200))
 
 
 def test_an_unknown_object():

@@ -23,6 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
+DESCRIPTORS = 1 << 16
 FDS_MAX = 250           # in one piece; the kernel takes 253
 ONLY_FDS = 0xFFFFFFFF
 MESSAGE_MAX = 1 << 31
@@ -226,6 +227,16 @@ def pair() -> tuple[Connection, Connection]:
     """
     a, b = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     return Connection(a), Connection(b)
+
+
+def more_descriptors() -> None:
+    """Lets this process have more than the usual 1024: every object with memory of its own needs one, every view of it another."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def connect(address: str) -> Connection:

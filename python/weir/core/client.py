@@ -67,6 +67,7 @@ class Client:
     @classmethod
     def connected(cls, address: str) -> Client:
         """A client of the session with this address."""
+        channel.more_descriptors()
         return cls(channel.connect(address), address)
 
     # ---- talking ----

@@ -27,7 +27,7 @@ from weir import _session
 from weir.core import door, errors, ids, objects, runtime
 from weir.core.actors import Actors
 from weir.core.calls import Calls
-from weir.core.channel import Connection
+from weir.core.channel import Connection, more_descriptors
 from weir.core.payload import Dumped, Map, Payload
 from weir.core.peers import Peer
 from weir.core.resources import Pool
@@ -35,8 +35,6 @@ from weir.core.scheduler import Scheduler
 from weir.core.store import Store
 from weir.core.streams import Streams
 from weir.core.tasks import STREAMING, Task
-
-DESCRIPTORS = 1 << 16  # an object with memory of its own needs one; the usual 1024 are few
 
 
 class Waiting:
@@ -91,7 +89,7 @@ class Node:
         self.thread = threading.Thread(target=self._run, name="weir-node", daemon=True)
         self.thread.start()
         _session.at_shutdown(self.close)
-        _more_descriptors()
+        more_descriptors()
 
     # ---- the thread ----
 
@@ -425,12 +423,3 @@ def _gpus(state: Any) -> list[str]:
     from weir import _call
 
     return _call.gpu_pool(state.num_gpus) if state.num_gpus != 0 else []
-
-
-def _more_descriptors() -> None:
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -19,7 +19,7 @@ from typing import Any
 from weir.core import errors, ids, objects, runtime
 from weir.core import messages as m
 from weir.core.client import Client
-from weir.core.channel import Connection
+from weir.core.channel import Connection, more_descriptors
 from weir.core.context import Current
 from weir.core.payload import Dumped, Map, Payload, dump, load, open_map
 from weir.core.processes import CANCEL_SIGNAL
@@ -483,6 +483,7 @@ def main() -> None:
     from weir import _session, _worker
 
     _die_with_driver()
+    more_descriptors()
     connection = Connection(_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, SOCKET))
     greeting, _ = connection.recv()
     hello: dict[str, Any] = pickle.loads(greeting)[1]
