@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "expr/text_writer.h"
 
+#include <stddef.h>
 #include <string.h>
 #include <utf8proc.h>
 
@@ -368,8 +369,9 @@ static void begins_with(struct weir_call *call, const struct weir_view *part)
 	memset(mask_bytes, 0xff, size);
 	memcpy(&mask_low, mask_bytes, 8);
 	memcpy(&mask_high, mask_bytes + 8, 4);
-	memcpy(&wanted_low, part->prefix, 8);
-	memcpy(&wanted_high, part->prefix + 8, 4);
+	/* Short text lies in the view, from the prefix on. */
+	memcpy(&wanted_low, weir_view_bytes(part), 8);
+	memcpy(&wanted_high, (const uint8_t *)part + offsetof(struct weir_view, tail) + 4, 4);
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
 		const uint8_t *bytes = weir_view_bytes(&views[row]);
