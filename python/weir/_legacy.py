@@ -148,13 +148,24 @@ class Legacy:
         return _stats.explained(self)  # type: ignore[arg-type]
 
     def get_internal_block_refs(self) -> list[Any]:
-        """The blocks; waits until all data is there.
+        """References to the blocks, as pyarrow.Tables; waits until all data is there. Of more than a quarter of the memory limit,
+        and without pyarrow, the engine's own handles, which can be counted.
 
         >>> import weir
-        >>> len(weir.range(4).repartition(2).get_internal_block_refs())
-        2
+        >>> refs = weir.range(4).repartition(2).get_internal_block_refs()
+        >>> len(refs), weir.get(refs[0]).num_rows
+        (2, 2)
         """
-        return list(self.materialize()._blocks())
+        from importlib.util import find_spec
+
+        from weir import _session
+
+        kept = self.materialize()
+        blocks = kept._blocks()
+        limit = int(_session.current().native.memory_limit)
+        if find_spec("pyarrow") is None or sum(int(block.nbytes) for block in blocks) * 4 > limit:
+            return list(blocks)
+        return list(kept.to_arrow_refs())
 
 
 # ---- how many blocks ----

@@ -1,0 +1,177 @@
+"""What data scripts use of ray itself."""
+from parity import case, root
+
+
+@case("5", "'x'", "[1, None]", "{'a': (1, 2)}")
+def put_and_get(data, at, text):
+    ray = root(data)
+    return ray.get(ray.put(eval(text)))
+
+
+@case()
+def get_a_list(data, at):
+    ray = root(data)
+    return ray.get([ray.put(i) for i in range(3)])
+
+
+@case()
+def arrays_are_read_only(data, at):
+    import numpy as np
+
+    ray = root(data)
+    found = ray.get(ray.put(np.arange(100000)))
+    return [bool(found.flags.writeable), int(found.sum())]
+
+
+@case()
+def remote_functions(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def add(a, b=1):
+        return a + b
+
+    return [ray.get(add.remote(1)), ray.get(add.remote(ray.put(10), b=add.remote(5))), ray.get(add.options(num_cpus=1).remote(2))]
+
+
+@case()
+def remote_functions_of_several(data, at):
+    ray = root(data)
+
+    @ray.remote(num_returns=2)
+    def two():
+        return 1, 2
+
+    return ray.get(two.remote())
+
+
+@case()
+def remote_errors(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def bad():
+        raise KeyError("k")
+
+    return ray.get(bad.remote())
+
+
+@case()
+def actors(data, at):
+    ray = root(data)
+
+    @ray.remote
+    class Counter:
+        def __init__(self, n=0):
+            self.n = n
+
+        def add(self, k=1):
+            self.n += k
+            return self.n
+
+    counter = Counter.remote(10)
+    found = [ray.get(counter.add.remote()), ray.get(counter.add.remote(k=5))]
+    ray.kill(counter)
+    return found
+
+
+@case()
+def killed_actors(data, at):
+    ray = root(data)
+
+    @ray.remote
+    class One:
+        def f(self):
+            return 1
+
+    one = One.remote()
+    ray.get(one.f.remote())
+    ray.kill(one)
+    return ray.get(one.f.remote())
+
+
+@case()
+def wait(data, at):
+    ray = root(data)
+    refs = [ray.put(i) for i in range(3)]
+    ready, rest = ray.wait(refs, num_returns=2)
+    return [len(ready), len(rest)]
+
+
+@case()
+def get_timeout(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def slow():
+        import time
+
+        time.sleep(30)
+
+    return ray.get(slow.remote(), timeout=0.2)
+
+
+@case()
+def generators(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def numbers(n):
+        for i in range(n):
+            yield i
+
+    return [ray.get(ref) for ref in numbers.remote(3)]
+
+
+@case()
+def refs_are_no_values(data, at):
+    ray = root(data)
+    return [isinstance(ray.put(1), ray.ObjectRef), ray.is_initialized()]
+
+
+@case("5", "None", "'x'")
+def get_of_no_ref(data, at, text):
+    return root(data).get(eval(text))
+
+
+@case()
+def resources(data, at):
+    ray = root(data)
+    return [sorted(k for k in ray.cluster_resources() if k in ("CPU", "memory", "object_store_memory")), len(ray.nodes())]
+
+
+@case()
+def refs_in_functions(data, at):
+    ray = root(data)
+    ref = ray.put(100)
+    name = ray.__name__
+
+    def fn(row, r):
+        import importlib
+
+        return {"x": row["id"] + importlib.import_module(name).get(r)}
+
+    return data.range(2).map(fn, fn_args=[ref]).take_all()
+
+
+@case()
+def second_init(data, at):
+    root(data).init()
+    return "accepted"
+
+
+@case()
+def second_init_ignored(data, at):
+    root(data).init(ignore_reinit_error=True)
+    return "accepted"
+
+
+@case()
+def remote_with_a_dataset(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def count(ds):
+        return ds.count()
+
+    return ray.get(count.remote(data.range(7)))

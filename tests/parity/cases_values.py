@@ -1,0 +1,82 @@
+"""Values on their way: in rows, in batches of each format, and back."""
+from parity import case
+
+
+COLUMNS = ["[1, 2]", "[1, None]", "[1.5, None]", "[float('nan'), 1.0]", "[True, False]", "[True, None]", "['a', None]", "[b'x', None]",
+           "[[1, 2], [3]]", "[[1, 2], [3, 4]]", "[[], None]", "[{'k': 1}, {'k': None}]", "[d(2024, 1, 2), None]", "[D('1.5'), D('2')]", "[day(2024, 1, 2), None]",
+           "[None, None]", "[np.int8(1), np.int8(2)]", "[np.float32(0.5), None]", "[np.zeros((2, 2)), np.ones((2, 2))]", "[np.arange(2), np.arange(3)]",
+           "[2**40, -1]", "['', 'ä€']", "[td(seconds=1), None]", "[d(2024, 1, 2, 3, 4, 5, 678900), d(1960, 1, 1)]"]
+
+
+def values(text):
+    import datetime
+    import decimal
+
+    import numpy as np
+
+    return eval(text, {"d": datetime.datetime, "D": decimal.Decimal, "day": datetime.date, "np": np, "td": datetime.timedelta})
+
+
+def items(data, text):
+    return data.from_items([{"x": v} for v in values(text)], override_num_blocks=1)
+
+
+@case(*COLUMNS)
+def in_rows(data, at, text):
+    return [r["x"] for r in items(data, text).take_all()]
+
+
+@case(*COLUMNS)
+def in_numpy(data, at, text):
+    return items(data, text).take_batch(batch_format="numpy")["x"]
+
+
+@case(*COLUMNS)
+def in_pandas(data, at, text):
+    return items(data, text).take_batch(batch_format="pandas")
+
+
+@case(*COLUMNS)
+def types(data, at, text):
+    return [str(t) for t in items(data, text).schema().types]
+
+
+@case(*COLUMNS)
+def through_a_function(data, at, text):
+    ds = items(data, text).map(lambda row: {"y": row["x"], "kind": type(row["x"]).__name__})
+    return ds.take_all()
+
+
+@case(*COLUMNS)
+def through_a_batch(data, at, text):
+    ds = items(data, text).map_batches(lambda b: {"y": b["x"], "kind": [str(b["x"].dtype)] * len(b["x"])})
+    return ds.take_all()
+
+
+@case("[1, 2]", "[1.5, None]", "['a', None]", "[True, None]", "[[1], []]", "[{'a': 1}]", "[1, 'a']", "[None, 1]", "[(1, 2)]", "[{1, 2}]")
+def lists_returned(data, at, text):
+    ds = data.range(1).map_batches(lambda b: {"y": eval(text)})
+    return [[r["y"] for r in ds.take_all()], [str(t) for t in ds.schema().types]]
+
+
+@case("int8", "uint16", "float32", "float16", "bool", "datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "U4", "S3", "object")
+def arrays_returned(data, at, dtype):
+    def fn(batch):
+        import numpy as np
+
+        return {"y": np.array(["ab", "c"] if dtype in ("U4", "object") else [b"ab", b"c"] if dtype == "S3" else [0, 1]).astype(dtype)}
+
+    ds = data.range(1).map_batches(fn)
+    return [ds.take_batch()["y"], [str(t) for t in ds.schema().types]]
+
+
+@case("{'a': [1, None]}", "{'a': [1.5, float('nan')]}", "{'a': ['x', None]}", "{'a': pd.Categorical(['u', 'v', 'u'])}", "{'a': pd.to_datetime(['2024-01-02'])}",
+      "{'a': pd.array([1, None], dtype='Int64')}", "{'a': [[1, 2], [3]]}", "{'a': [{'k': 1}]}")
+def frames_returned(data, at, text):
+    def fn(batch):
+        import pandas as pd
+
+        return pd.DataFrame(eval(text, {"pd": pd}))
+
+    ds = data.range(1).map_batches(fn, batch_format="pandas")
+    return [ds.take_all(), [str(t) for t in ds.schema().types]]

@@ -1,0 +1,65 @@
+"""Cases in which weir differs from Ray 2.60: a pattern of their ids, and why. A case that matches and does not differ fails, unless
+the reason begins with "later": those are what weir does not have yet."""
+import re
+
+EARLY = "a mistake is an error at once, with a text that says what is wrong; Ray lets it pass or fails elsewhere, by chance"
+KINDS = "the same mistake is an error of another class: Ray's comes by chance from the first line that stumbles"
+
+KNOWN = [
+    # ---- blocks ----
+    (r"create/range_in_blocks\[10|iterate/iter_batches_sizes\[None\]|consume/(num_blocks|get_internal_block_refs)$",
+     "as many blocks as asked for, of sizes that differ by one; Ray makes one more of what is left"),
+    (r"transform/union$", "rows of a union come in the order of its sides, also with preserve_order, with which Ray takes turns"),
+    (r"consume/size_bytes", "the bytes that blocks take, with what memory is rounded up to"),
+    (r"consume/materialize$", "a MaterializedDataset is materialised: materialize() gives itself"),
+    (r"create/from_pandas\[empty\]", "later: frames without rows lose their columns"),
+    # ---- values ----
+    (r"values/(in_numpy|in_pandas|types|through_a_batch)\[\[d\(2024, 1, 2\), None\]\]", "a datetime beside None is a timestamp; Ray pickles such a column"),
+    (r"values/in_pandas\[\[None, None\]\]", "a column of nulls has the type null in pandas, too"),
+    (r"values/(in_numpy|through_a_batch)\[\[\[\], None\]\]", "empty lists of nothing are arrays of another dtype"),
+    (r"values/(in_numpy|through_a_batch)\[\[\{'k': 1\}", "integers in structs stay integers beside nulls; Ray makes floats of them"),
+    (r"values/through_a_batch\[\[day", "a date that goes through a NumPy batch stays a date; Ray makes a datetime of it"),
+    (r"create/from_arrow\[batch\]", "a RecordBatch is taken like a Table; Ray fails"),
+    # ---- expressions ----
+    (r"expressions/value\[col\('i'\) (//|%) 2\]", "the sign is Python's: -7 // 2 is -4.0; Ray's -3.0 is a defect"),
+    (r"expressions/value\[-col", "there is a minus sign; Ray has none"),
+    (r"expressions/value\[lit\('5'\)\.cast", "a literal can be cast; Ray fails"),
+    (r"expressions/representation\[col\('s'\)\.str", "functions are named; Ray shows all of them as UDF(udf)"),
+    (r"expressions/truth_of_an_expression", "`a > 1 and b` has no meaning for expressions, and is an error; Ray silently drops a part of it"),
+    (r"transform/filter_text\[a [%*]", "texts may have arithmetic; Ray refuses it"),
+    # ---- functions ----
+    (r"transform/map_batches_zero_copy\[False\]", "zero_copy_batch=False gives a batch that can be written to; Ray's cannot"),
+    (r"consume/repr_of_functions", "a built-in function has its name; Ray shows its type"),
+    (r"errors/flat_rows_that_are_none\[[N5]", "what a function returns wrongly is a ValueError, of all functions"),
+    (r"errors/wrong_arguments_of_map_batches\[num_gpus=1\]", "num_gpus does not need a batch_size"),
+    (r"errors/wrong_arguments_of_map_batches\[(batch_size=('x'|1.5)|compute|fn_constructor_kwargs)|errors/no_function\[", EARLY),
+    (r"context/how_a_function_runs\[nonsense=1\]|create/range_of_no_number\[(x|2)", KINDS),
+    (r"context/how_a_class_runs\[concurrency=1, compute", "compute and concurrency together are refused; Ray forgets one of them"),
+    # ---- columns ----
+    (r"transform/select_columns\[\[\]\]|files/read_parquet_columns\[\[('nope')?\]", "no columns, or unknown ones, are an error; Ray gives rows with a column __bsp_stub"),
+    (r"transform/rename_columns\[\{'a': 'b'\}\]", "two columns of one name are an error; Ray loses one of them"),
+    (r"errors/wrong_column_names", EARLY),
+    (r"errors/no_expression\[with_column\]|errors/wrong_union|errors/wrong_filter_texts\[id \+ 1\]|aggregates/no_aggregate", KINDS),
+    (r"errors/wrong_(limits\[1.5\]|repartition\[(0|-1)|loops\[batch_size|writes\[(mode|part|nons)|reads\[(columns='|file_ext|over|nons|part))|create/from_items_of_no_list\[\{", EARLY),
+    (r"errors/write_to_a_file", "a file where a folder is wanted is a NotADirectoryError"),
+    (r"consume/aggregate_of_text", "a sum of texts is a TypeError"),
+    # ---- files ----
+    (r"files/read_relative", "a relative path is found in the program's folder; Ray's workers look in theirs"),
+    (r"files/read_text_encoding\[utf-8\]", "bytes that are no UTF-8 are a ValueError that names file and line, not a UnicodeDecodeError"),
+    (r"files/read_parquet_wider", "later: files with more columns than the first"),
+    (r"files/write_codec", "a page that compression does not make smaller is written as it is"),
+    (r"extend/datasink_that_fails", "an error in a sink's write is the user's, and can be caught as such, too"),
+    (r"extend/filename_provider", "a provider whose names have no number is taken at its word where there is one file; Ray refuses it"),
+    (r"consume/random_access", "rows are plain dicts; Ray's are objects of a class of its own"),
+    (r"iterate/to_torch", "to_torch is there; Ray has dropped it"),
+    (r"consume/summary", "summary needs no further package; Ray wants one"),
+    # ---- not there yet ----
+    (r"core/resources", "later: ray.nodes in weir itself; under compat it is there"),
+    (r"consume/(unique|iter_internal_ref_bundles)", "later: these methods"),
+    (r"aggregates/(aggregate|name)\[(Quantile|Unique|CountDistinct|AsList|Missing|Zero|Value)|aggregates/own_", "later: aggregates of other kinds, and of one's own"),
+]
+
+
+def reason(name):
+    """Why a case differs; None: it does not."""
+    return next((why for pattern, why in KNOWN if re.match(pattern, name)), None)
