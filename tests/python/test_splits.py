@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import os
 import subprocess
@@ -23,7 +25,7 @@ HERE = Path(__file__).parent
 ANSWERS = json.loads((HERE / "recorded" / "split_answers.json").read_text())
 
 # Where weir's text is its own; the type of the error is Ray's.
-OTHER_TEXTS = {"iterator_format", "iterator_is_no_iterable", "loop", "lineage_items"}
+OTHER_TEXTS = {"iterator_format", "iterator_is_no_iterable", "loop", "lineage_items", "take_all_limit", "len"}
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +55,15 @@ def test_as_ray(name: str, answers: dict[str, Any]) -> None:
         assert found[:2] == expected[:2] and found[0] == "error" and found[2]
     else:
         assert found == expected
+
+
+@pytest.mark.parametrize(
+    "name", ["_splits", "_arrange", "_streaming_split", "iterator", "collate_fn", "random_access_dataset", "stats"]
+)
+def test_docstrings(name: str) -> None:
+    pytest.importorskip("torch")
+    results = doctest.testmod(importlib.import_module(f"weir.{name}"))
+    assert results.attempted and not results.failed
 
 
 def ids(ds: Any) -> list[int]:
