@@ -24,7 +24,6 @@ KNOWN = [
     (r"expressions/value\[col\('i'\) (//|%) 2\]", "the sign is Python's: -7 // 2 is -4.0; Ray's -3.0 is a defect"),
     (r"expressions/value\[-col", "there is a minus sign; Ray has none"),
     (r"expressions/value\[lit\('5'\)\.cast", "a literal can be cast; Ray fails"),
-    (r"expressions/representation\[col\('s'\)\.str", "functions are named; Ray shows all of them as UDF(udf)"),
     (r"expressions/truth_of_an_expression", "`a > 1 and b` has no meaning for expressions, and is an error; Ray silently drops a part of it"),
     (r"transform/filter_text\[a [%*]", "texts may have arithmetic; Ray refuses it"),
     # ---- functions ----
