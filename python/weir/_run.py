@@ -775,6 +775,8 @@ class Run:
             return  # a forked child leaves alone what its parent runs
         for run in self.inner:
             run.cancel()
+        if self._task is task:
+            self._task = None  # a Dataset keeps its last run: not what that run needed
         try:
             task.close()
         finally:
