@@ -168,7 +168,7 @@ class DatasetPipeline:
         return self._next("foreach_window", stage)
 
     def _each(self, method: str, *args: Any, **options: Any) -> DatasetPipeline:
-        return self._next(method, lambda ds: getattr(ds, method)(*args, **options))  # type: ignore[no-any-return]
+        return self._next(method, lambda ds: getattr(ds, method)(*args, **options))
 
     def _each_function(self, method: str, *args: Any, **options: Any) -> DatasetPipeline:
         getattr(Dataset(Call(Range(1), _ANY), self._context), method)(*args, **options)  # mistakes are found now

@@ -82,7 +82,7 @@ class _FixedShapeType(pa.ExtensionType):  # type: ignore[misc]
 
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> Any:
-        return cls(_shape_of(serialized), storage_type.value_type)  # type: ignore[call-arg, arg-type]
+        return cls(_shape_of(serialized), storage_type.value_type)  # type: ignore[call-arg]
 
     def __arrow_ext_class__(self) -> Any:
         return ArrowTensorArray
