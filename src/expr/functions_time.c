@@ -249,7 +249,7 @@ static int kernel_truncate(struct weir_call *call, struct weir_error *err)
 
 	for (uint32_t k = 0; k < call->rows.count; k++) {
 		uint32_t row = weir_call_row(call, k);
-		int64_t units = local_at(column, row, it->clock), low, high;
+		int64_t units = local_at(column, row, it->clock), low = 0, high = 0;
 
 		if (!unit_around(it, units, &low, &high))
 			return weir_call_fail(call, row, err, WEIR_E_OVERFLOW, "the %s lies outside of all timestamps",
