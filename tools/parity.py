@@ -117,6 +117,9 @@ def record(names, parts):
     import weir.data
 
     weir.init(ignore_reinit_error=True)
+    # What happens once a process is no case's own.
+    weir.range(1).map(lambda row: row).take()
+    weir.get(weir.put(weir.cluster_resources()))
     package = os.path.realpath(PACKAGE / "weir/__init__.py").removesuffix("/__init__.py")
     answers = {}
     for path in parity.RECORDED.glob("*.json"):

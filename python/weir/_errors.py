@@ -173,7 +173,6 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
          columns: Sequence[str] = ()) -> bytes:
     """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known.
     `operator`: which of several that run in one worker; `columns`: those of its input, when known."""
-    advise(error, kind, columns)
     try:
         text = str(error)
     except Exception as second:  # a __str__ that raises is the user's, too
@@ -182,9 +181,15 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
         trace = user_traceback(error)
     except Exception:
         trace = f"{_name_of(type(error))}: {text}"
+    try:
+        advice = advise(error, kind, columns)
+    except Exception:  # there may be no memory left even for that
+        advice = ""
+    if advice:
+        error.add_note(advice)  # for who looks at the cause; the text ends in the user's own words
     return pickle.dumps({"kind": kind, "type": _name_of(type(error)), "text": text, "traceback": trace, "rows": rows,
                          "count": count, "pid": os.getpid(), "operator": operator,
-                         "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
+                         "advice": advice, "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
 
 
 def _pickled(error: BaseException) -> bytes | None:
@@ -196,24 +201,35 @@ def _pickled(error: BaseException) -> bytes | None:
     return bytes(data)
 
 
-def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = ()) -> None:
-    """Adds a note where weir knows what to do about an error."""
+def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = ()) -> str:
+    """What to do about an error, where weir knows it."""
     text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
-        error.add_note("batches are views of shared memory: zero_copy_batch=False gives writable copies")
-    elif isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
-        _advise_memory(error)
-    elif "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
+        return "batches are views of shared memory: zero_copy_batch=False gives writable copies"
+    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
+        return _advise_memory()
+    if "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
                                           and type(error).__module__.startswith("torch")):
-        error.add_note("the GPU's memory did not suffice: a smaller batch_size needs less of it")
-    elif kind == "constructor" and isinstance(error, TypeError) and "__init__() missing" in text:
-        error.add_note("fn_constructor_args=[…] or fn_constructor_kwargs={…} say what the class is made with")
-    elif isinstance(error, ModuleNotFoundError):
-        error.add_note(f"functions run in the same Python as the program ({sys.executable}): install the package there; a module of "
-                       "your own must lie on sys.path when the run starts")
-    elif isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str) and columns \
-            and error.args[0] not in columns:
-        error.add_note(f"there is no column {error.args[0]!r}{nearest(error.args[0], columns)}; the columns are {listed(columns)}")
+        return "the GPU's memory did not suffice: a smaller batch_size needs less of it"
+    if kind == "constructor" and isinstance(error, TypeError) and "__init__() missing" in text:
+        return "fn_constructor_args=[…] or fn_constructor_kwargs={…} say what the class is made with"
+    if isinstance(error, ModuleNotFoundError):
+        return (f"functions run in the same Python as the program ({sys.executable}): install the package there; a module of "
+                "your own must lie on sys.path when the run starts")
+    if isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str) and columns \
+            and error.args[0] not in columns and not _is_raised(error):
+        return f"there is no column {error.args[0]!r}{nearest(error.args[0], columns)}; the columns are {listed(columns)}"
+    return ""
+
+
+def _is_raised(error: BaseException) -> bool:
+    """Whether the last line says raise: then it is no column that was looked for in vain."""
+    from opcode import opmap
+
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb is not None and tb.tb_frame.f_code.co_code[tb.tb_lasti] == opmap["RAISE_VARARGS"]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
@@ -237,18 +253,18 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def _advise_memory(error: BaseException) -> None:
+def _advise_memory() -> str:
     """The figures of a worker whose bound was too narrow; it has been tried alone before this error is shown."""
     import resource
 
     bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if bound == resource.RLIM_INFINITY:
-        return
+        return ""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         fields = dict(line.split(":", 1) for line in status if ":" in line)
     used = int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
-    error.add_note(f"the worker used {used / 1e6:.0f} MB, and may map {bound / 1e6:.0f} MB with its views of shared memory: all that memory_limit "
-                   "leaves for it while nothing else runs. A smaller batch_size needs less, weir.init(memory_limit=…) gives more")
+    return (f"the worker used {used / 1e6:.0f} MB, and may map {bound / 1e6:.0f} MB with its views of shared memory: all that memory_limit "
+            "leaves for it while nothing else runs. A smaller batch_size needs less, weir.init(memory_limit=…) gives more")
 
 
 def from_failure(payload: bytes, operator: str, origin: str = "", original: bool = False) -> BaseException:
@@ -295,7 +311,8 @@ def _describe(report: dict[str, Any], operator: str, origin: str) -> str:
     place = _place(report["rows"], report["count"], origin)
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
             "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch"}.get(report["kind"], "failed")
-    return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']})\n{report['traceback']}"
+    advice = f": {report['advice']}" if report["advice"] else ""
+    return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']}){advice}\n{report['traceback']}"
 
 
 def _place(rows: tuple[int, int] | None, count: int, origin: str) -> str:

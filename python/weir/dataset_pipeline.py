@@ -304,22 +304,7 @@ class DatasetPipeline:
         """
 
         def stage(ds: Dataset) -> Dataset:
-            from weir import _formats
-
-            _formats._need("pyarrow", "sort_each_window")
-            import pyarrow.compute as pc
-
-            batch = whole(ds)
-            if batch is None:
-                return ds
-            names = batch.names if key is None else [key] if isinstance(key, str) else list(key)
-            for name in names:
-                if name not in batch.names:
-                    raise ValueError(f"sort_each_window: there is no column {name!r}; there are {', '.join(batch.names)}")
-            order = pc.sort_indices(
-                _formats.to_arrow(batch), sort_keys=[(name, "descending" if descending else "ascending") for name in names]
-            )
-            return of_blocks([batch.take(order.to_numpy().astype("int64"))], self._context, ds._op)
+            return ds.sort(key if key is not None else ds.columns() or [], descending)
 
         return self._next("sort_each_window", stage)
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("pandas")  # classes of ray.data.extensions are pandas' and pyarrow's own
+pytest.importorskip("pyarrow")
+
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_text())
 
@@ -29,7 +32,7 @@ ABSENT = {name: set(words.split()) for name, words in {
     "ray": CLUSTER,
     "ray.data": f"{SERVICES} {LATER['ray.data']}",
     "ray.data.catalog": SERVICES,
-    "ray.data.block": "BlockColumnAccessor CustomOpStats to_stats",
+    "ray.data.block": "BlockColumnAccessor CustomOpStats",
     "ray.data.datasource": "DeltaSharingDatasource LeRobotDatasource MCAPDatasource TimeRange TurbopufferDatasink _S3FileSystemWrapper",
     "ray.data.namespace_expressions.map_namespace": "MapComponent",
     "ray.data.util.jax_util": "jax_sync_generator",

@@ -7,7 +7,7 @@ import os
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import expr_probe
 from expr_probe import CONSTANTS, DICTIONARY, PENDING, SELECTION, SMALL, ExprError
@@ -113,6 +113,7 @@ def test_patterns(probe, x, pattern, ignore_case):
 @given(texts(), PATTERNS, st.sampled_from(["", "b", "<\\0>", "\\1", "\\\\", "\\", "\\x", "ä\\0\\0", "\\2"]),
        st.sampled_from([None, 0, 1]))
 def test_replace_by_pattern(probe, x, pattern, replacement, most):
+    assume(most != 0 or pattern in NEVER_EMPTY)  # pyarrow replaces an empty match once, also where it is told not to
     count = "" if most is None else f", {most}"
     check(probe, f"arrow_replace_regex(x, {quoted(pattern)}, {quoted(replacement)}{count})", x,
           lambda: pc.replace_substring_regex(x, pattern, replacement, max_replacements=most))

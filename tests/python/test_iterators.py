@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import weir
-from weir import _weir
-from weir.collate_fn import ArrowBatchCollateFn, CollateFn, NumpyBatchCollateFn
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+import weir  # noqa: E402
+from weir import _weir  # noqa: E402
+from weir.collate_fn import ArrowBatchCollateFn, CollateFn, NumpyBatchCollateFn  # noqa: E402
 
 torch = pytest.importorskip("torch")
 

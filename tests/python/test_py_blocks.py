@@ -185,8 +185,8 @@ def none_left(marker, within_s=5):
 
 def started(program, marker):
     env = dict(os.environ, WEIR_TEST_MARKER=marker)
-    return subprocess.Popen([sys.executable, "-c", FUNCTION + textwrap.dedent(program)], env=env, stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen([sys.executable, "-c", FUNCTION + textwrap.dedent(program)], env=env, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize("ending, status", [("pass", 0), ("sys.exit(3)", 3), ("os._exit(4)", 4),

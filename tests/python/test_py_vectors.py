@@ -2,12 +2,13 @@
 import random
 
 import numpy
-import pyarrow
-import pyarrow.compute
-import pyarrow.parquet
 import pytest
 
-import weir
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.compute")
+pytest.importorskip("pyarrow.parquet")
+
+import weir  # noqa: E402
 
 
 def table_of(rng, rows, size, nulls):

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import weir
-from split_programs import PROGRAMS
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+import weir  # noqa: E402
+from split_programs import PROGRAMS  # noqa: E402
 
 HERE = Path(__file__).parent
 ANSWERS = json.loads((HERE / "recorded" / "split_answers.json").read_text())
@@ -205,7 +206,7 @@ def test_shard_arguments() -> None:
 
 
 RANK = """
-import os, sys, weir
+import os, sys, weir  # noqa: E402
 ds = weir.read_parquet(sys.argv[1]).shard(int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]))
 rows = sum(len(batch["id"]) for _ in range(3) for batch in ds.iter_batches(batch_size=100))
 state = weir._session.current()

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import weir
-from weir.aggregate import Max, Sum
-from weir.datatype import DataType
+pd = pytest.importorskip("pandas")
+
+import weir  # noqa: E402
+from weir.aggregate import Max, Sum  # noqa: E402
+from weir.datatype import DataType  # noqa: E402
 
 
 def test_summary() -> None:
