@@ -319,6 +319,26 @@ static void take(struct weir_worker_side *side, struct worker_message *message)
 	worker_ring_say_cpu(&side->rings->to_driver);
 }
 
+/* Writable and private maps count towards RLIMIT_DATA, which is the bound on what user code holds, and no bound on what it is
+ * given to look at: a worker that has used up the one still gets the other. */
+static void *map_private(int fd, uint64_t size)
+{
+	struct rlimit bound, open;
+	void *bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
+
+	if (bytes != MAP_FAILED || errno != ENOMEM || getrlimit(RLIMIT_DATA, &bound) || bound.rlim_cur == bound.rlim_max)
+		return bytes;
+	open = (struct rlimit){.rlim_cur = bound.rlim_max, .rlim_max = bound.rlim_max};
+	if (setrlimit(RLIMIT_DATA, &open)) {
+		errno = ENOMEM;
+		return MAP_FAILED;
+	}
+	bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
+	setrlimit(RLIMIT_DATA, &bound);
+	errno = ENOMEM;
+	return bytes;
+}
+
 /* The descriptor was sent before the task that needs it. */
 static struct worker_mapped *map_region(struct weir_worker_side *side, uint32_t region, struct weir_error *err)
 {
@@ -337,10 +357,10 @@ static struct worker_mapped *map_region(struct weir_worker_side *side, uint32_t 
 			return NULL;
 		}
 		size = lseek(fds[0], 0, SEEK_END);
-		/* Writable and private: code that scribbles gets its own page, and neither crashes nor changes the chunk. */
+		/* Writable: code that scribbles gets its own page, and neither crashes nor changes the chunk. */
 		bytes = MAP_FAILED;
 		if (size > 0)
-			bytes = worker_map(fds[0], (uint64_t)size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
+			bytes = map_private(fds[0], (uint64_t)size);
 		close(fds[0]);
 		if (bytes == MAP_FAILED) {
 			weir_error_set_errno(err, errno, "cannot map a region");
