@@ -158,7 +158,6 @@ class Splits:
             )
         ds: Any = self
         if shuffle:
-            _need_method(self, "random_shuffle", "train_test_split(shuffle=True)")
             ds = ds.random_shuffle(seed=seed)
         if isinstance(test_size, float) and not 0 < test_size < 1:
             raise ValueError(
@@ -497,8 +496,3 @@ def _check_test_rows(test_size: int, rows: int) -> None:
             f"If `test_size` is an int, it must be bigger than 0 and smaller than the size of the dataset ({rows}). "
             f"Got {test_size}."
         )
-
-
-def _need_method(ds: Any, method: str, what: str) -> None:
-    if not hasattr(ds, method):
-        raise NotImplementedError(f"{what} needs Dataset.{method}, which weir does not have")

@@ -16,7 +16,6 @@ from weir.dataset import Dataset, MaterializedDataset
 from weir.datasource import Listing
 
 if TYPE_CHECKING:
-    from weir._weir import Batch
     from weir.context import DataContext
 
 Make = Callable[[], Dataset]
@@ -202,26 +201,15 @@ def added(a: Any, b: Any) -> Any:
     return {name: b[name] if a[name] is None else a[name] if b[name] is None else a[name] + b[name] for name in a}
 
 
-def whole(ds: Dataset) -> Batch | None:
-    """A window's rows in one batch."""
-    kept = ds.materialize()
-    ds._last_run = kept._last_run
-    batches = [_run.as_batch(block) for block in kept._blocks() if block.num_rows]
-    return _run.joined(batches) if batches else None
-
-
 def shuffled(ds: Dataset, seed: int | None, num_blocks: int | None) -> Dataset:
-    """A window's rows in random order: all of them are taken together for it."""
-    from array import array
-    from random import Random
-
-    batch = whole(ds)
-    if batch is None:
+    """A window's rows in random order, in as many blocks as it had."""
+    kept = ds.random_shuffle(seed=seed).materialize()
+    ds._last_run = kept._last_run
+    rows = kept.count()
+    if not rows:
         return ds
-    order = array("q", range(batch.num_rows))
-    Random(seed).shuffle(order)
     count = num_blocks or block_count(ds._op, ds.context)
-    blocks = _run.cut_blocks([batch.take(order)], min(count, batch.num_rows))
+    blocks = _run.cut_blocks(list(kept._blocks()), min(count, rows))
     made = of_blocks(blocks, ds.context, Repartition(ds._op, count, SHUFFLED))
     made._last_run = ds._last_run
     return made

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from weir import _run
 from weir._legacy import block_count
 from weir._plan import Blocks, Call, Op, Range
-from weir._windows import Kept, Make, Shared, Windows, added, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled, whole
+from weir._windows import Kept, Make, Shared, Windows, added, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled
 from weir.dataset import Dataset
 
 if TYPE_CHECKING:

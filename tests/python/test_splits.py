@@ -101,13 +101,17 @@ def test_the_source_runs_once(tmp_path: Path) -> None:
     assert (tmp_path / "calls").read_text() == "x"
 
 
-def test_shuffled_and_stratified_are_named() -> None:
-    if not hasattr(weir.Dataset, "random_shuffle"):
-        with pytest.raises(NotImplementedError, match="random_shuffle"):
-            weir.range(10).train_test_split(0.5, shuffle=True)
-    if not hasattr(weir.Dataset, "groupby"):
-        with pytest.raises(NotImplementedError, match="groupby"):
-            weir.range(10).train_test_split(0.5, stratify="id")
+def test_shuffled_halves() -> None:
+    train, test = weir.range(1000).train_test_split(0.25, shuffle=True, seed=3)
+    assert (train.count(), test.count()) == (750, 250)
+    assert sorted(ids(train) + ids(test)) == list(range(1000))
+    assert ids(test) != sorted(ids(test)) and min(ids(test)) < 750
+    assert ids(weir.range(1000).train_test_split(0.25, shuffle=True, seed=3)[1]) == ids(test)
+
+
+def test_what_is_stratified_is_named() -> None:
+    with pytest.raises(NotImplementedError, match="groupby"):
+        weir.range(10).train_test_split(0.5, stratify="id")
 
 
 # ---- halves ----
