@@ -251,6 +251,20 @@ struct weir_operator_stats {
 };
 WEIR_API int weir_task_operator(struct weir_task *task, uint32_t index, struct weir_operator_stats *out);
 
+/* One step of the running flow that needs all rows before it gives the first (sort, shuffle, …), in the order in which they
+ * run. WEIR_E_INVALID past the last one. Any thread. */
+struct weir_exchange_stats {
+	size_t struct_size;
+	const char *name;                   /* belongs to the task */
+	uint64_t rows, bytes;               /* kept, in memory and on disk */
+	uint64_t bytes_spilled, bytes_read; /* written to disk and read back from there */
+	uint64_t runs;                      /* sorted runs; 0: it makes none */
+	uint64_t partitions;                /* 0: not known yet */
+	uint64_t partition_rows_max;        /* of those that are done */
+	uint32_t depth;                     /* steps of merging, or of partitioning again */
+};
+WEIR_API int weir_task_exchange(struct weir_task *task, uint32_t index, struct weir_exchange_stats *out);
+
 /* Once a task, either. The stream and the rows keep what they need of the task, which may be freed before them. */
 WEIR_API int weir_task_stream(struct weir_task *task, struct ArrowArrayStream *out, struct weir_error **error);
 WEIR_API int weir_task_rows(struct weir_task *task, struct weir_rows **out, struct weir_error **error);

@@ -161,6 +161,7 @@ def text(ds: Dataset) -> str:
     lines.append(f"\t* Ray Data throughput: {rows / seconds if seconds else 0.0} rows/s")
     lines.append("")
     lines += _memory(figures)
+    lines += _exchanges(run.stats)
     lines += _iteration(ds)
     return "\n".join(lines).rstrip("\n") + "\n"
 
@@ -304,9 +305,29 @@ def _memory(figures: dict[str, Any]) -> list[str]:
     waited = figures.get("wait_ns_memory", 0)
     if waited:
         lines.append(f"* Backpressure (memory): {_seconds(waited / 1e9)}")
-    if figures.get("spilled_bytes"):
-        lines.append(f"* Spilled: {figures['spilled_bytes']} bytes")
     return [*lines, ""]
+
+
+def _exchanges(stats: Iterable[dict[str, Any]]) -> list[str]:
+    """A line for each step that needed all rows before it gave the first."""
+    lines = []
+    for one in (exchange for part in stats for exchange in part.get("exchanges") or []):
+        line = f"* {one['name']}: {one['rows']} rows, {one['bytes']} bytes kept, {one['bytes_spilled']} bytes spilled, "
+        line += f"{one['bytes_read']} bytes restored"
+        if one["runs"]:
+            line += f"; {one['runs']} sorted runs"
+        if one["partitions"]:
+            line += f"; {one['partitions']} partitions"
+            if one["rows"] and one["partition_rows_max"]:
+                line += f", the largest {one['partition_rows_max'] * one['partitions'] / one['rows']:.2f} x the mean"
+        lines.append(f"{line}; depth {one['depth']}")
+    return ["Exchanges:", *lines, ""] if lines else []
+
+
+def spilled_bytes(stats: Iterable[dict[str, Any]]) -> tuple[int, int]:
+    """What exchanges wrote to disk, and read back from there."""
+    found = [exchange for part in stats for exchange in part.get("exchanges") or []]
+    return sum(one["bytes_spilled"] for one in found), sum(one["bytes_read"] for one in found)
 
 
 def _iteration(ds: Dataset) -> list[str]:

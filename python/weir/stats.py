@@ -143,7 +143,8 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
         return out
     groups = _stats.groups(getattr(ds, "_history", None) or run.op, ds.context)
     seconds = out.time_total_s = sum(part.get("elapsed_ns", 0) for part in run.stats) / 1e9
-    out.dataset_bytes_spilled = out.global_bytes_spilled = sum(part.get("spilled_bytes", 0) for part in run.stats)
+    spilled, out.global_bytes_restored = _stats.spilled_bytes(run.stats)
+    out.dataset_bytes_spilled = out.global_bytes_spilled = spilled
     for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
         name = "->".join(op.name for op in group)
         tasks, blocks = stage.get("tasks", 0), stage.get("blocks", 0)

@@ -753,6 +753,32 @@ int weir_task_operator(struct weir_task *task, uint32_t index, struct weir_opera
 	return WEIR_OK;
 }
 
+int weir_task_exchange(struct weir_task *task, uint32_t index, struct weir_exchange_stats *out)
+{
+	struct weir_run_stats run;
+	struct weir_exchange_stats stats;
+	const struct weir_exchange_counts *counts;
+	struct weir_error err = {0};
+
+	if (!task || !out || api_check_size("weir_exchange_stats", out->struct_size, &err))
+		return WEIR_E_INVALID;
+	weir_local_run_stats(task->job.run, &run);
+	if (index >= run.exchange_count)
+		return WEIR_E_INVALID;
+	counts = &run.exchanges[index];
+	stats = (struct weir_exchange_stats){.name = counts->name,
+					     .rows = counts->rows,
+					     .bytes = counts->bytes,
+					     .bytes_spilled = counts->bytes_spilled,
+					     .bytes_read = counts->bytes_read,
+					     .runs = counts->runs,
+					     .partitions = counts->partitions,
+					     .partition_rows_max = counts->rows_max,
+					     .depth = counts->depth};
+	API_COPY_OUT(out, &stats);
+	return WEIR_OK;
+}
+
 void weir_task_free(struct weir_task *task)
 {
 	if (!task)

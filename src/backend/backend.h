@@ -125,6 +125,8 @@ struct weir_run_stats {
 	uint32_t op_count;
 	struct weir_op_counts ops[32]; /* of the first 32 operators of all stages, summed over lanes */
 	uint32_t stage_count;
+	uint32_t exchange_count;
+	struct weir_exchange_counts exchanges[16]; /* of the first 16, in the order in which they run */
 };
 
 /* Runs until the end, an error or cancellation; commits the sink. The fragment stays the caller's. What has to be run before

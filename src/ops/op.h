@@ -91,6 +91,16 @@ struct weir_step_ops {
 	void (*free)(void *step);
 };
 
+/* What an exchange (exchange/) did so far, for stats. */
+struct weir_exchange_counts {
+	const char *name;                   /* the verb */
+	uint64_t rows, bytes;               /* kept between its two halves, in memory and on disk */
+	uint64_t bytes_spilled, bytes_read; /* written to disk and read back from there */
+	uint64_t runs;                      /* sorted runs that were made; 0: it makes none */
+	uint64_t partitions, rows_max;      /* ranges of the order or of the hash, and the rows of the largest; 0: not known yet */
+	uint32_t depth; /* how often a row is moved beyond the first time: steps of merging, or of partitioning again */
+};
+
 struct weir_sink_ops {
 	const char *name;
 	int (*lane_new)(void *sink, struct weir_lane_context *context, void **lane, struct weir_error *err);
@@ -102,6 +112,9 @@ struct weir_sink_ops {
 	void (*lane_free)(void *lane);
 	int (*commit)(void *sink, struct weir_error *err); /* once, after the last lane is gone */
 	void (*free)(void *sink);                          /* without commit: abort */
+	/* The sink of an exchange: what the exchange, not only this half of it, has done. Any thread, at any time. False: another
+	 * sink speaks for it. NULL: it is none. */
+	bool (*exchange_counts)(const void *sink, struct weir_exchange_counts *out);
 };
 
 /* One wrapper each, counting and checking the contract, is in backend/local/lane.c. */

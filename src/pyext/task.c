@@ -409,6 +409,24 @@ static PyObject *operators_of(struct weir_task *task)
 	return list;
 }
 
+static PyObject *exchanges_of(struct weir_task *task)
+{
+	struct weir_exchange_stats stats = {.struct_size = sizeof(stats)};
+	PyObject *list = PyList_New(0);
+
+	for (uint32_t i = 0; list && weir_task_exchange(task, i, &stats) == WEIR_OK; i++) {
+		PyObject *one = Py_BuildValue("{s:s}", "name", stats.name);
+
+#define NUMBER(field) put(one, #field, PyLong_FromUnsignedLongLong((unsigned long long)stats.field))
+		if (!one || NUMBER(rows) || NUMBER(bytes) || NUMBER(bytes_spilled) || NUMBER(bytes_read) || NUMBER(runs) ||
+		    NUMBER(partitions) || NUMBER(partition_rows_max) || NUMBER(depth) || PyList_Append(list, one))
+			Py_CLEAR(list);
+#undef NUMBER
+		Py_XDECREF(one);
+	}
+	return list;
+}
+
 static PyObject *stage_of(const char *name, const struct weir_stage_stats *stats)
 {
 	static const char *const waits[WEIR_WAIT_COUNT] = {
@@ -475,7 +493,8 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 	    NUMBER(bytes_total) || NUMBER(elapsed_ns) || NUMBER(memory_used) || NUMBER(memory_peak) ||
 	    NUMBER(memory_limit) || NUMBER(threads) || NUMBER(splits_redone) || NUMBER(wait_ns_memory) ||
 	    NUMBER(wait_ns_order) || NUMBER(rows_pruned) || put(dict, "finished", PyBool_FromLong(stats.finished)) ||
-	    put(dict, "operators", operators_of(self->task)) || put(dict, "stages", stages_of(self->task)))
+	    put(dict, "operators", operators_of(self->task)) || put(dict, "stages", stages_of(self->task)) ||
+	    put(dict, "exchanges", exchanges_of(self->task)))
 		Py_CLEAR(dict);
 #undef NUMBER
 	return dict;

@@ -637,6 +637,21 @@ static void put_behind_phases(struct weir_local_run *run, struct weir_run_stats 
 	add_stats(out, &own);
 }
 
+/* Each exchange has a sink in a fragment that runs before, whatever its source became a part of. */
+static void exchange_counts(const struct weir_fragment *fragment, struct weir_run_stats *out)
+{
+	const uint32_t capacity = sizeof(out->exchanges) / sizeof(*out->exchanges);
+
+	for (const struct weir_fragment *f = fragment->before; f; f = f->next) {
+		struct weir_exchange_counts counts = {0};
+
+		exchange_counts(f, out);
+		if (out->exchange_count < capacity && f->sink_ops->exchange_counts &&
+		    f->sink_ops->exchange_counts(f->sink, &counts))
+			out->exchanges[out->exchange_count++] = counts;
+	}
+}
+
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out)
 {
 	struct weir_mem_stats memory;
@@ -661,6 +676,8 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 								 : run->stages[run->stage_count - 1].rows_out;
 	if (!run->cleared && run->fragment->source_ops->rows_pruned)
 		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
+	if (!run->cleared)
+		exchange_counts(run->fragment, out);
 	for (uint32_t s = 0; s < run->stage_count; s++)
 		stage_ops(&run->stages[s], out);
 	if (run->phase || run->phases.op_count)

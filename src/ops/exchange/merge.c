@@ -211,6 +211,7 @@ static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, struct w
 		cursor->copy_size = size;
 	}
 	*out = cursor->copy;
+	atomic_fetch_add_explicit(&cursor->run->space->read, weir_chunk_footprint(chunk), memory_order_relaxed);
 	return weir_chunk_read(chunk, cursor->copy, err);
 }
 

@@ -45,6 +45,9 @@ struct ordered_state {
 	int64_t limit;
 	bool is_random;
 	uint64_t seed;
+	const char *name;
+	/* relaxed: figures for stats */
+	_Atomic uint64_t kept_runs, kept_rows, kept_bytes, ranges, range_rows_max;
 	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
 	struct WEIR_LIST(struct weir_sorted_run *) runs;
 	/* No row with a key above this one is among the first `limit`. */
@@ -132,6 +135,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->limit = ordering->limit;
 	state->is_random = ordering->is_random;
 	state->seed = ordering->seed;
+	state->name = ordering->name;
 	state->threads = keeping->threads ? keeping->threads : 1;
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
@@ -410,6 +414,11 @@ static int split_end(void *object, struct weir_error *err)
 	lane->gather = NULL;
 	weir_key_list_release(&lane->keys);
 	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
+	for (size_t i = 0; i < lane->runs.count; i++) {
+		atomic_fetch_add_explicit(&state->kept_rows, (uint64_t)lane->runs.items[i]->row_count, memory_order_relaxed);
+		atomic_fetch_add_explicit(&state->kept_bytes, lane->runs.items[i]->bytes, memory_order_relaxed);
+	}
+	atomic_fetch_add_explicit(&state->kept_runs, lane->runs.count, memory_order_relaxed);
 	pthread_mutex_lock(&state->lock);
 	for (size_t i = 0; i < lane->runs.count && !code; i++) {
 		code = weir_list_push(&state->runs, state->account, err, lane->runs.items[i]);
@@ -431,6 +440,24 @@ static int commit(void *object, struct weir_error *err)
 	return WEIR_OK;
 }
 
+static bool exchange_counts(const void *object, struct weir_exchange_counts *out)
+{
+	const struct ordered_state *state = object;
+
+	*out = (struct weir_exchange_counts){
+		.name = state->name,
+		.rows = atomic_load_explicit(&state->kept_rows, memory_order_relaxed),
+		.bytes = atomic_load_explicit(&state->kept_bytes, memory_order_relaxed),
+		.bytes_spilled = atomic_load_explicit(&state->space.spilled, memory_order_relaxed),
+		.bytes_read = atomic_load_explicit(&state->space.read, memory_order_relaxed),
+		.runs = atomic_load_explicit(&state->kept_runs, memory_order_relaxed),
+		.partitions = atomic_load_explicit(&state->ranges, memory_order_relaxed),
+		.rows_max = atomic_load_explicit(&state->range_rows_max, memory_order_relaxed),
+		.depth = 1,
+	};
+	return true;
+}
+
 static const struct weir_sink_ops sink_ops = {
 	.name = "runs",
 	.lane_new = lane_new,
@@ -441,6 +468,7 @@ static const struct weir_sink_ops sink_ops = {
 	.lane_free = lane_free,
 	.commit = commit,
 	.free = state_unref,
+	.exchange_counts = exchange_counts,
 };
 
 /* ---- behind: ranges ---- */
@@ -458,6 +486,7 @@ struct range_lane {
 	struct weir_lane_context *context;
 	struct ordered_state *state;
 	struct weir_merge *merge;
+	uint64_t rows; /* of the open range, so far */
 };
 
 static int compare_bounds(const void *a_object, const void *b_object)
@@ -520,6 +549,7 @@ static int cut(struct ordered_state *state, struct weir_error *err)
 		}
 	}
 	weir_list_release(&fences, state->account);
+	atomic_store_explicit(&state->ranges, state->rows ? state->bounds.count + 1 : 0, memory_order_relaxed);
 	return code;
 }
 
@@ -580,7 +610,19 @@ static int split_open(void *object, void *split_object, struct weir_error *err)
 	struct range_lane *lane = object;
 	const struct range_split *split = split_object;
 
+	lane->rows = 0;
 	return weir_merge_open(lane->merge, lane->state->runs.items, lane->state->runs.count, &split->from, &split->to, err);
+}
+
+static void range_end(struct range_lane *lane)
+{
+	_Atomic uint64_t *most = &lane->state->range_rows_max;
+	uint64_t before = atomic_load_explicit(most, memory_order_relaxed);
+
+	weir_merge_close(lane->merge);
+	while (before < lane->rows && !atomic_compare_exchange_weak_explicit(most, &before, lane->rows, memory_order_relaxed,
+									     memory_order_relaxed))
+		;
 }
 
 static int next(void *object, struct weir_vector *out, struct weir_error *err)
@@ -588,8 +630,9 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 	struct range_lane *lane = object;
 	int code = weir_merge_next(lane->merge, out, err);
 
+	lane->rows += out->row_count;
 	if (!code && !out->row_count)
-		weir_merge_close(lane->merge);
+		range_end(lane);
 	else if (!code && lane->state->is_random)
 		out->column_count--;
 	return code;

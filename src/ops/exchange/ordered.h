@@ -11,6 +11,7 @@ struct weir_ordering {
 	uint32_t key_count;
 	bool is_random; /* instead: by chance, from a seed */
 	uint64_t seed;
+	const char *name; /* the verb, for stats */
 	int64_t limit; /* only so many of the first rows are wanted; −1: all */
 };
 

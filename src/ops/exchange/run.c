@@ -134,7 +134,7 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 
 	if (!run)
 		return err->code;
-	run->account = space->account;
+	run->space = space;
 	/* As many rows as make a chunk, if all were alike. */
 	if (bytes / batch->row_count)
 		step = space->chunk_bytes / (bytes / batch->row_count);

@@ -22,8 +22,10 @@ struct weir_run_chunk {
 	uint32_t fence_size;
 };
 
+struct weir_run_space;
+
 struct weir_sorted_run {
-	struct weir_account *account;
+	struct weir_run_space *space;
 	uint64_t split; /* whose rows these are */
 	uint32_t part;  /* of that split */
 	int64_t row_count;
@@ -38,7 +40,7 @@ struct weir_run_space {
 	int64_t resident_max;
 	int64_t chunk_bytes;
 	_Atomic int64_t resident; /* relaxed: a figure to stay below */
-	_Atomic uint64_t spilled; /* bytes written */
+	_Atomic uint64_t spilled, read; /* relaxed: figures for stats: bytes written to disk, and read back */
 };
 
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`. Memory that is needed meanwhile comes from

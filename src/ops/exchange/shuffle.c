@@ -87,7 +87,11 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	const struct shuffle_config *config = node->config;
 
 	return weir_ordered_cut(env, fragment, node->schema,
-				&(struct weir_ordering){.is_random = true, .seed = config->seed, .limit = config->limit}, err);
+				&(struct weir_ordering){.is_random = true,
+							.seed = config->seed,
+							.name = "shuffle",
+							.limit = config->limit},
+				err);
 }
 
 const struct weir_op weir_op_shuffle = {

@@ -212,7 +212,10 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	}
 	return code ? code
 		    : weir_ordered_cut(env, fragment, node->schema,
-				       &(struct weir_ordering){.keys = keys, .key_count = config->count, .limit = config->limit},
+				       &(struct weir_ordering){.keys = keys,
+							       .key_count = config->count,
+							       .name = "sort",
+							       .limit = config->limit},
 				       err);
 }
 

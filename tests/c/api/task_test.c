@@ -60,6 +60,7 @@ static void test_wait_and_stats(void **state)
 	struct weir_task *task = start("range 3M then filter 'id % 2 == 0' then count", NULL);
 	struct weir_stats stats = {.struct_size = sizeof(stats)};
 	struct weir_operator_stats op = {.struct_size = sizeof(op)};
+	struct weir_exchange_stats exchange = {.struct_size = sizeof(exchange)};
 
 	(void)state;
 	assert_int_equal(weir_task_wait(task, NULL), WEIR_OK);
@@ -78,12 +79,35 @@ static void test_wait_and_stats(void **state)
 	assert_string_equal(op.name, "filter");
 	assert_int_equal(op.rows_out, 1500000);
 	assert_int_equal(weir_task_operator(task, 2, &op), WEIR_E_INVALID);
+	assert_int_equal(weir_task_exchange(task, 0, &exchange), WEIR_E_INVALID);
 	/* A struct of an older program: no more is written than it has. */
 	memset(&stats, 0x55, sizeof(stats));
 	stats.struct_size = offsetof(struct weir_stats, rows_out);
 	assert_int_equal(weir_task_stats(task, &stats), WEIR_OK);
 	assert_int_equal(stats.rows_in, 3000000);
 	assert_int_equal(stats.rows_out, 0x5555555555555555);
+	weir_task_free(task);
+}
+
+static void test_exchanges(void **state)
+{
+	struct weir_task *task = start("range 1M then sort 'id desc' then shuffle then sort id then count", NULL);
+	struct weir_exchange_stats stats = {.struct_size = sizeof(stats)};
+	const char *const names[] = {"sort", "shuffle", "sort"};
+
+	(void)state;
+	assert_int_equal(weir_task_wait(task, NULL), WEIR_OK);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(weir_task_exchange(task, i, &stats), WEIR_OK);
+		assert_string_equal(stats.name, names[i]);
+		assert_int_equal(stats.rows, 1000000);
+		assert_true(stats.bytes >= 8000000 && stats.bytes < 40000000);
+		assert_int_equal(stats.bytes_spilled, 0);
+		assert_true(stats.runs >= 1 && stats.partitions >= 1);
+		assert_true(stats.partition_rows_max * stats.partitions >= stats.rows && stats.partition_rows_max <= stats.rows);
+		assert_int_equal(stats.depth, 1);
+	}
+	assert_int_equal(weir_task_exchange(task, 3, &stats), WEIR_E_INVALID);
 	weir_task_free(task);
 }
 
@@ -495,6 +519,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
 	const struct CMUnitTest tests[] = {
 		TEST(test_wait_and_stats),
+		TEST(test_exchanges),
 		TEST(test_cancel_from_a_thread),
 		TEST(test_cancel_from_a_signal_handler),
 		TEST(test_cancel_while_a_source_waits),

@@ -132,7 +132,19 @@ static void the_report(void **state)
 	stats.core.wait_ns_memory = second / 2;
 	assert_int_equal(weir_mem_new(64 << 20, &mem, &err), WEIR_OK);
 	weir_text_init(&text, weir_mem_root(mem));
+	stats.exchange_count = 1;
+	stats.exchanges[0] = (struct weir_exchange_counts){.name = "sort",
+							   .rows = 3000,
+							   .bytes = 5 << 20,
+							   .bytes_spilled = 4 << 20,
+							   .bytes_read = 4 << 20,
+							   .runs = 9,
+							   .partitions = 4,
+							   .rows_max = 900,
+							   .depth = 1};
 	assert_int_equal(weir_stats_print(&stats, &text, &err), WEIR_OK);
+	assert_non_null(strstr(text.data, "sort: 3.00k rows, 5.0 MiB kept, 4.0 MiB written to disk, 4.0 MiB read; 9 runs, "
+					  "4 partitions, the largest 1.20 × the mean, depth 1\n"));
 	assert_non_null(strstr(text.data, "filter            1234567"));
 	assert_non_null(strstr(text.data, "time 2.00 s on 2 lanes, 7 splits (3 given up for memory and redone)"));
 	assert_non_null(strstr(text.data, "0.50 s waited for memory"));
