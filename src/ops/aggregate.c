@@ -78,46 +78,16 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	return weir_aggregates_load(env, load, &config->aggregates, err);
 }
 
-/* A new reference. */
-static const struct weir_type *type_of_result(struct weir_account *account, enum weir_aggregate_function function,
-					      const struct weir_type *type, struct weir_error *err)
-{
-	if (function == WEIR_COUNT)
-		return weir_type_of(WEIR_INT64);
-	if (type->id == WEIR_NULL || ((function == WEIR_MEAN || function == WEIR_STD) && type->id != WEIR_DURATION))
-		return weir_type_of(WEIR_DOUBLE);
-	if (function != WEIR_SUM || type->id == WEIR_DURATION)
-		return weir_type_ref(type);
-	if (weir_type_is_decimal(type))
-		return weir_type_decimal(account, type->id,
-					 type->id == WEIR_DECIMAL128 ? WEIR_DECIMAL128_PRECISION_MAX
-								     : WEIR_DECIMAL256_PRECISION_MAX,
-					 type->scale, err);
-	if (weir_type_is_float(type))
-		return weir_type_of(WEIR_DOUBLE);
-	return weir_type_of(weir_type_is_integer(type) && !weir_type_is_signed(type) ? WEIR_UINT64 : WEIR_INT64);
-}
-
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
 	const struct aggregate_config *config = node->config;
 	const struct weir_schema *input = node->inputs[0]->schema;
-	uint32_t count = config->aggregates.item_count, column = 0;
+	uint32_t count = config->aggregates.item_count;
 	struct weir_field *fields = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*fields), err);
-	int code = fields ? weir_aggregates_check(&config->aggregates, input, err) : err->code;
+	int code = fields ? weir_aggregates_check_summaries(&config->aggregates, err) : err->code;
 
-	for (uint32_t i = 0; !code && i < count; i++) {
-		const struct weir_aggregate_item *item = &config->aggregates.items[i];
-
-		code = item->column ? weir_schema_find(input, item->column, &column, err) : WEIR_OK;
-		if (code)
-			break;
-		fields[i] = (struct weir_field){.name = item->name, .nullable = item->function != WEIR_COUNT};
-		fields[i].type = type_of_result(
-			env->account, item->function,
-			item->column ? weir_type_values(input->fields[column].type) : weir_type_of(WEIR_INT64), err);
-		code = fields[i].type ? WEIR_OK : err->code;
-	}
+	if (!code)
+		code = weir_aggregates_fields(&config->aggregates, input, env->account, fields, err);
 	if (!code) {
 		node->schema = weir_schema_new(env->account, fields, count, &(struct weir_metadata){0}, err);
 		code = node->schema ? weir_op_keep_schema(env, node->schema, err) : err->code;
@@ -309,7 +279,7 @@ static int put_result(const struct aggregate_sink *sink, const struct weir_aggre
 		      const struct weir_type *type, struct weir_builder *out, struct weir_error *err)
 {
 	const struct weir_summary *summary = item->column ? &sink->total.items[item->summary] : NULL;
-	bool with_nulls = sink->config->with_nulls;
+	bool with_nulls = sink->config->with_nulls || item->with_nulls;
 	uint64_t count = summary ? weir_summary_count(summary) : sink->total.rows;
 	struct weir_scalar nan = {.real = (double)NAN};
 	double real;

@@ -13,14 +13,34 @@ enum weir_aggregate_function {
 	WEIR_ABSMAX,
 	WEIR_MEAN,
 	WEIR_STD,
+	WEIR_MISSING_PERCENT,
+	WEIR_ZERO_PERCENT,
+	/* From here on the values themselves are needed, not only what some numbers say of them. */
+	WEIR_QUANTILE,
+	WEIR_UNIQUE_VALUES,
+	WEIR_COUNT_DISTINCT,
+	WEIR_LIST_VALUES,
+	WEIR_VALUE_COUNTS,
+	WEIR_APPROX_QUANTILE,
+	WEIR_APPROX_TOP_K,
 };
+
+static inline bool weir_aggregate_is_holistic(enum weir_aggregate_function function)
+{
+	return function >= WEIR_QUANTILE;
+}
+const char *weir_aggregate_function_name(enum weir_aggregate_function function);
 
 struct weir_aggregate_item {
 	const char *text; /* as written, for saving */
 	const char *name; /* of the result */
 	enum weir_aggregate_function function;
 	const char *column; /* NULL: count() */
-	int64_t ddof;
+	int64_t ddof;       /* std's */
+	bool with_nulls;    /* "nulls" was said: one null makes the result null, and count counts nulls too */
+	/* quantile: q; approx_quantile: precision, then each q; approx_top_k: k. Defaults are filled in. */
+	uint32_t number_count;
+	const double *numbers;
 	uint32_t summary; /* which of the summaries; UINT32_MAX: none */
 };
 
@@ -29,7 +49,8 @@ struct weir_aggregates {
 	uint32_t item_count, column_count;
 	struct weir_aggregate_item *items;
 	const char **columns;
-	uint32_t *wants; /* by column: weir_summary_wants */
+	uint32_t *wants;  /* by column: weir_summary_wants */
+	bool is_holistic; /* one of the items at least is */
 };
 
 int weir_aggregates_parse(struct weir_op_env *env, const struct weir_words *words, struct weir_aggregates *out,
@@ -41,6 +62,14 @@ int weir_aggregates_describe(const struct weir_aggregates *aggregates, struct we
 /* The columns are there, and of types for which the functions are defined. */
 int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			  struct weir_error *err);
+/* Only count, sum, min, max, absmax, mean and std: what summaries tell. The error names the verb that has the others. */
+int weir_aggregates_check_summaries(const struct weir_aggregates *aggregates, struct weir_error *err);
+/* The type of an item's result; `type` is that of its column's values (NULL: count()). A new reference. */
+const struct weir_type *weir_aggregate_type(struct weir_account *account, const struct weir_aggregate_item *item,
+					    const struct weir_type *type, struct weir_error *err);
+/* Fields of the results, one an item, whose types are new references; on failure some may be. The schema is checked. */
+int weir_aggregates_fields(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			   struct weir_account *account, struct weir_field *fields, struct weir_error *err);
 /* Rules of both operators: only the columns are needed, and what comes out stays. */
 int weir_aggregates_needs(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			  struct weir_columns *needed, struct weir_error *err);

@@ -5,19 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a function takes behind the column: so many numbers, the last of them again and again where `repeats`. */
 static const struct {
 	const char *name;
 	uint32_t wants;
+	uint32_t numbers_max;
+	bool repeats;
+	double defaults[2];
 } functions[] = {
-	[WEIR_COUNT] = {"count", 0},
-	[WEIR_SUM] = {"sum", WEIR_WANTS_SUM},
-	[WEIR_MIN] = {"min", WEIR_WANTS_BOUNDS},
-	[WEIR_MAX] = {"max", WEIR_WANTS_BOUNDS},
-	[WEIR_ABSMAX] = {"absmax", WEIR_WANTS_BOUNDS},
-	[WEIR_MEAN] = {"mean", WEIR_WANTS_SUM},
-	[WEIR_STD] = {"std", WEIR_WANTS_SUM | WEIR_WANTS_SQUARES},
+	[WEIR_COUNT] = {"count", 0, 0, false, {0}},
+	[WEIR_SUM] = {"sum", WEIR_WANTS_SUM, 0, false, {0}},
+	[WEIR_MIN] = {"min", WEIR_WANTS_BOUNDS, 0, false, {0}},
+	[WEIR_MAX] = {"max", WEIR_WANTS_BOUNDS, 0, false, {0}},
+	[WEIR_ABSMAX] = {"absmax", WEIR_WANTS_BOUNDS, 0, false, {0}},
+	[WEIR_MEAN] = {"mean", WEIR_WANTS_SUM, 0, false, {0}},
+	[WEIR_STD] = {"std", WEIR_WANTS_SUM | WEIR_WANTS_SQUARES, 1, false, {1}},
+	[WEIR_MISSING_PERCENT] = {"missing_percent", 0, 0, false, {0}},
+	[WEIR_ZERO_PERCENT] = {"zero_percent", 0, 0, false, {0}},
+	[WEIR_QUANTILE] = {"quantile", 0, 1, false, {0.5}},
+	[WEIR_UNIQUE_VALUES] = {"unique", 0, 0, false, {0}},
+	[WEIR_COUNT_DISTINCT] = {"count_distinct", 0, 0, false, {0}},
+	[WEIR_LIST_VALUES] = {"list", 0, 0, false, {0}},
+	[WEIR_VALUE_COUNTS] = {"value_counts", 0, 0, false, {0}},
+	[WEIR_APPROX_QUANTILE] = {"approx_quantile", 0, 2, true, {800, 0.5}},
+	[WEIR_APPROX_TOP_K] = {"approx_top_k", 0, 1, false, {10}},
 };
 static const uint32_t function_count = sizeof(functions) / sizeof(*functions);
+
+const char *weir_aggregate_function_name(enum weir_aggregate_function function)
+{
+	return functions[function].name;
+}
 
 static const char *skip_blanks(const char *p)
 {
@@ -28,14 +46,47 @@ static const char *skip_blanks(const char *p)
 
 static int refuse(const char *text, const char *what, struct weir_error *err)
 {
-	return weir_error_set(
-		err, WEIR_E_SYNTAX,
-		"'%s': %s (examples: sum(price), total = sum(price), std(price, 0), count(); functions: count, "
-		"sum, min, max, absmax, mean, std)",
-		text, what);
+	return weir_error_set(err, WEIR_E_SYNTAX,
+			      "'%s': %s (examples: sum(price), total = sum(price), std(price, 0), count(); functions: count, "
+			      "sum, min, max, absmax, mean, std, missing_percent, zero_percent, quantile, unique, "
+			      "count_distinct, list, value_counts, approx_quantile, approx_top_k)",
+			      text, what);
 }
 
-/* NAME = FUNCTION(COLUMN, DDOF); NAME, COLUMN of count and DDOF of std may be absent. */
+/* The numbers behind the column, checked; the absent ones are the defaults. */
+static int numbers_parse(struct weir_op_env *env, const char *const *parts, uint32_t count, struct weir_aggregate_item *item,
+			 struct weir_error *err)
+{
+	uint32_t max = functions[item->function].numbers_max, all = count > max ? count : max;
+	double *numbers = weir_arena_alloc_zero(env->arena, (all + 1) * sizeof(*numbers), err);
+
+	if (!numbers)
+		return err->code;
+	if (count > max && !functions[item->function].repeats)
+		return refuse(item->text, "it has too many arguments", err);
+	for (uint32_t i = 0; i < all; i++) {
+		bool is_share = item->function == WEIR_QUANTILE || (item->function == WEIR_APPROX_QUANTILE && i > 0);
+		char *rest = "";
+
+		numbers[i] = i < count ? strtod(parts[i], &rest) : functions[item->function].defaults[i];
+		if (*rest || (i < count && rest == parts[i]))
+			return refuse(item->text, "an argument is not a number", err);
+		if (is_share && !(numbers[i] >= 0 && numbers[i] <= 1))
+			return refuse(item->text, "a quantile is a number from 0 to 1", err);
+		if (!is_share && !(numbers[i] >= (item->function == WEIR_STD ? 0 : 1) && numbers[i] <= 1e9 &&
+				   numbers[i] == (double)(int64_t)numbers[i]))
+			return refuse(item->text,
+				      item->function == WEIR_STD ? "the second argument is a whole number of at least 0"
+								 : "the second argument is a whole number of at least 1",
+				      err);
+	}
+	item->numbers = numbers;
+	item->number_count = all;
+	item->ddof = item->function == WEIR_STD ? (int64_t)numbers[0] : 0;
+	return WEIR_OK;
+}
+
+/* NAME = FUNCTION(COLUMN, NUMBER …, nulls); NAME, COLUMN of count, numbers and "nulls" may be absent. */
 static int item_parse(struct weir_op_env *env, const char *text, struct weir_aggregate_item *item,
 		      struct weir_error *err)
 {
@@ -88,16 +139,12 @@ static int item_parse(struct weir_op_env *env, const char *text, struct weir_agg
 		if (code)
 			return code;
 	}
-	if (count > (item->function == WEIR_STD ? 2u : 1u) || (!count && item->function != WEIR_COUNT))
+	if (!count && item->function != WEIR_COUNT)
 		return refuse(item->text, "it takes one column", err);
-	item->ddof = 1;
-	if (count == 2) {
-		char *rest;
-
-		item->ddof = strtoll(parts[1], &rest, 10);
-		if (*rest || item->ddof < 0)
-			return refuse(item->text, "the second argument is a whole number of at least 0", err);
-	}
+	item->with_nulls = count > 1 && strcmp(parts[count - 1], "nulls") == 0;
+	code = numbers_parse(env, parts + 1, count ? count - 1 - item->with_nulls : 0, item, err);
+	if (code)
+		return code;
 	if (count)
 		item->column = weir_words_name(env, parts[0], parts[0] + strlen(parts[0]), err);
 	if (count && !item->column)
@@ -137,9 +184,61 @@ static int add_items(struct weir_op_env *env, const char *const *texts, uint32_t
 		if (at == out->column_count)
 			out->columns[out->column_count++] = item->column;
 		out->wants[at] |= functions[item->function].wants;
+		out->is_holistic |= weir_aggregate_is_holistic(item->function);
 		item->summary = at;
 	}
 	return WEIR_OK;
+}
+
+/* Items may stand behind one another without a comma: "n=count() s=sum(x)". Cuts `text` behind its first item and returns
+ * the rest; NULL: there is none. */
+static char *cut_item(char *text)
+{
+	char quote = 0;
+	int depth = 0;
+
+	for (char *p = text; *p; p++) {
+		if (quote) {
+			if (*p == '\\' && p[1])
+				p++;
+			else if (*p == quote)
+				quote = 0;
+		} else if (*p == '"' || *p == '\'') {
+			quote = *p;
+		} else if (*p == '(') {
+			depth++;
+		} else if (*p == ')' && --depth == 0 && isspace((unsigned char)p[1]) && *skip_blanks(p + 1)) {
+			p[1] = '\0';
+			for (p += 2; isspace((unsigned char)*p); p++)
+				;
+			return p;
+		}
+	}
+	return NULL;
+}
+
+/* The items of one word, behind those there are. */
+static int split_word(struct weir_op_env *env, const char *word, const char **texts, uint32_t *count, struct weir_error *err)
+{
+	const char *const *parts;
+	uint32_t found;
+	int code = weir_words_split(env, word, &parts, &found, err);
+
+	for (uint32_t i = 0; !code && i < found; i++) {
+		char *rest = weir_arena_strdup(env->arena, parts[i], err);
+
+		if (!rest)
+			return err->code;
+		while (rest) {
+			char *item = rest;
+
+			rest = cut_item(item);
+			if (texts)
+				texts[*count] = item;
+			(*count)++;
+		}
+	}
+	return code;
 }
 
 int weir_aggregates_parse(struct weir_op_env *env, const struct weir_words *words, struct weir_aggregates *out,
@@ -149,20 +248,13 @@ int weir_aggregates_parse(struct weir_op_env *env, const struct weir_words *word
 	const char **texts = NULL;
 
 	for (uint32_t pass = 0; pass < 2; pass++) { /* count, then fill */
-		uint32_t n = 0;
-
+		count = 0;
 		for (uint32_t w = 0; w < words->count; w++) {
-			const char *const *parts;
-			uint32_t found;
-			int code = weir_words_split(env, words->words[w], &parts, &found, err);
+			int code = split_word(env, words->words[w], texts, &count, err);
 
 			if (code)
 				return code;
-			for (uint32_t i = 0; pass && i < found; i++)
-				texts[n + i] = parts[i];
-			n += found;
 		}
-		count = n;
 		if (!pass && !(texts = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*texts), err)))
 			return err->code;
 	}
@@ -208,13 +300,40 @@ int weir_aggregates_describe(const struct weir_aggregates *aggregates, struct we
 	return code;
 }
 
+static bool is_defined(enum weir_aggregate_function function, const struct weir_type *type)
+{
+	uint32_t wants = functions[function].wants;
+	enum weir_summary_kind kind = weir_summary_kind(type);
+
+	if (type->id == WEIR_NULL)
+		return true;
+	switch (function) {
+	case WEIR_STD:
+		return kind != WEIR_SUMMARY_NONE && type->id != WEIR_DURATION;
+	case WEIR_ABSMAX:
+		return kind != WEIR_SUMMARY_NONE;
+	case WEIR_ZERO_PERCENT:
+	case WEIR_QUANTILE:
+	case WEIR_APPROX_QUANTILE:
+		return kind != WEIR_SUMMARY_NONE;
+	case WEIR_UNIQUE_VALUES:
+	case WEIR_COUNT_DISTINCT:
+	case WEIR_VALUE_COUNTS:
+	case WEIR_APPROX_TOP_K:
+		return type->id != WEIR_MAP;
+	default:
+		return (!(wants & WEIR_WANTS_SUM) || kind != WEIR_SUMMARY_NONE) &&
+		       (!(wants & WEIR_WANTS_BOUNDS) || weir_summary_has_order(type));
+	}
+}
+
 int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			  struct weir_error *err)
 {
 	for (uint32_t i = 0; i < aggregates->item_count; i++) {
 		const struct weir_aggregate_item *item = &aggregates->items[i];
 		const struct weir_type *type;
-		uint32_t column, wants = functions[item->function].wants;
+		uint32_t column;
 		bool defined;
 		char name[96];
 		int code = item->column ? weir_schema_find(schema, item->column, &column, err) : WEIR_OK;
@@ -224,11 +343,7 @@ int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct
 		if (!item->column)
 			continue;
 		type = weir_type_values(schema->fields[column].type);
-		defined = type->id == WEIR_NULL ||
-			  ((!(wants & WEIR_WANTS_SUM) || weir_summary_kind(type) != WEIR_SUMMARY_NONE) &&
-			   (!(wants & WEIR_WANTS_BOUNDS) || weir_summary_has_order(type)) &&
-			   (item->function != WEIR_ABSMAX || weir_summary_kind(type) != WEIR_SUMMARY_NONE) &&
-			   (item->function != WEIR_STD || type->id != WEIR_DURATION));
+		defined = is_defined(item->function, type);
 		if (!defined) {
 			weir_error_set(err, WEIR_E_TYPE, "%s is not defined for %s (%s)",
 				       functions[item->function].name, weir_type_name(type, name, sizeof(name)),
@@ -238,6 +353,119 @@ int weir_aggregates_check(const struct weir_aggregates *aggregates, const struct
 		}
 	}
 	return WEIR_OK;
+}
+
+int weir_aggregates_check_summaries(const struct weir_aggregates *aggregates, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < aggregates->item_count; i++) {
+		const struct weir_aggregate_item *item = &aggregates->items[i];
+
+		if (item->function > WEIR_STD)
+			return weir_error_set(err, WEIR_E_UNSUPPORTED, "%s is a function of group: group '' '%s'",
+					      functions[item->function].name, item->text);
+	}
+	return WEIR_OK;
+}
+
+/* ---- types of results ---- */
+
+static const struct weir_type *list_of(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+{
+	return weir_type_list(account, WEIR_LIST_TYPE,
+			      &(struct weir_field){.name = "item", .type = type, .nullable = true}, 0, false, err);
+}
+
+/* struct<values: list<T>, counts: list<int64>> */
+static const struct weir_type *counts_of(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+{
+	struct weir_field fields[2] = {{.name = "values", .nullable = true}, {.name = "counts", .nullable = true}};
+	const struct weir_type *result = NULL;
+
+	fields[0].type = list_of(account, type, err);
+	fields[1].type = fields[0].type ? list_of(account, weir_type_of(WEIR_INT64), err) : NULL;
+	if (fields[1].type)
+		result = weir_type_struct(account, fields, 2, err);
+	weir_type_unref(fields[0].type);
+	weir_type_unref(fields[1].type);
+	return result;
+}
+
+/* list<struct<COLUMN: T, count: int64>> */
+static const struct weir_type *top_of(struct weir_account *account, const struct weir_aggregate_item *item,
+				      const struct weir_type *type, struct weir_error *err)
+{
+	struct weir_field fields[2] = {{.name = item->column, .type = type, .nullable = true},
+				       {.name = "count", .type = weir_type_of(WEIR_INT64), .nullable = true}};
+	const struct weir_type *entry = weir_type_struct(account, fields, 2, err), *result;
+
+	result = entry ? list_of(account, entry, err) : NULL;
+	weir_type_unref(entry);
+	return result;
+}
+
+static const struct weir_type *type_of_sum(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+{
+	if (weir_type_is_decimal(type))
+		return weir_type_decimal(account, type->id,
+					 type->id == WEIR_DECIMAL128 ? WEIR_DECIMAL128_PRECISION_MAX
+								     : WEIR_DECIMAL256_PRECISION_MAX,
+					 type->scale, err);
+	if (weir_type_is_float(type))
+		return weir_type_of(WEIR_DOUBLE);
+	return weir_type_of(weir_type_is_integer(type) && !weir_type_is_signed(type) ? WEIR_UINT64 : WEIR_INT64);
+}
+
+const struct weir_type *weir_aggregate_type(struct weir_account *account, const struct weir_aggregate_item *item,
+					    const struct weir_type *type, struct weir_error *err)
+{
+	switch (item->function) {
+	case WEIR_COUNT:
+	case WEIR_COUNT_DISTINCT:
+		return weir_type_of(WEIR_INT64);
+	case WEIR_MISSING_PERCENT:
+	case WEIR_ZERO_PERCENT:
+	case WEIR_QUANTILE:
+		return weir_type_of(WEIR_DOUBLE);
+	case WEIR_UNIQUE_VALUES:
+	case WEIR_LIST_VALUES:
+		return list_of(account, type, err);
+	case WEIR_VALUE_COUNTS:
+		return counts_of(account, type, err);
+	case WEIR_APPROX_QUANTILE:
+		return list_of(account, weir_type_of(WEIR_DOUBLE), err);
+	case WEIR_APPROX_TOP_K:
+		return top_of(account, item, type, err);
+	default:
+		break;
+	}
+	if (type->id == WEIR_NULL ||
+	    ((item->function == WEIR_MEAN || item->function == WEIR_STD) && type->id != WEIR_DURATION))
+		return weir_type_of(WEIR_DOUBLE);
+	if (item->function != WEIR_SUM || type->id == WEIR_DURATION)
+		return weir_type_ref(type);
+	return type_of_sum(account, type, err);
+}
+
+int weir_aggregates_fields(const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			   struct weir_account *account, struct weir_field *fields, struct weir_error *err)
+{
+	int code = weir_aggregates_check(aggregates, schema, err);
+
+	for (uint32_t i = 0; !code && i < aggregates->item_count; i++) {
+		const struct weir_aggregate_item *item = &aggregates->items[i];
+		uint32_t column = 0;
+
+		code = item->column ? weir_schema_find(schema, item->column, &column, err) : WEIR_OK;
+		if (code)
+			break;
+		fields[i] = (struct weir_field){.name = item->name,
+						.nullable = item->function != WEIR_COUNT &&
+							    item->function != WEIR_COUNT_DISTINCT};
+		fields[i].type = weir_aggregate_type(
+			account, item, item->column ? weir_type_values(schema->fields[column].type) : NULL, err);
+		code = fields[i].type ? WEIR_OK : err->code;
+	}
+	return code;
 }
 
 int weir_aggregates_needs(const struct weir_aggregates *aggregates, const struct weir_schema *schema,

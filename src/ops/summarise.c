@@ -73,8 +73,10 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	struct weir_field *fields = weir_arena_alloc_zero(env->arena,
 							  (aggregates->column_count * 5 + 1) * sizeof(*fields), err);
 	uint32_t n = 0, column;
-	int code = fields ? weir_aggregates_check(aggregates, input, err) : err->code;
+	int code = fields ? weir_aggregates_check_summaries(aggregates, err) : err->code;
 
+	if (!code)
+		code = weir_aggregates_check(aggregates, input, err);
 	if (code)
 		return code;
 	fields[n++] = (struct weir_field){.name = "rows", .type = weir_type_of(WEIR_INT64), .nullable = true};
