@@ -394,7 +394,7 @@ const struct weir_op weir_op_read = {
 		"  --columns A,B        only these columns\n"
 		"  --path-column NAME   a column with each row's file; --include-paths is --path-column path\n"
 		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
-		"  --unify-schemas      look at every file first and use the common schema; else the first file's schema holds\n"
+		"  --unify-schemas      look at every file first for the common schema; else at some where there are many\n"
 		"  --no-hive            do not make columns of folder names\n"
 		"  --blocks N           cut into at least so many pieces, as far as the files allow\n"
 		"  --part I/N           only the part I, from 0, of N parts of each file's rows (Parquet, Arrow)\n"

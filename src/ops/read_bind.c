@@ -1,9 +1,9 @@
 /* What a read knows before it runs: format, files, schema, estimates.
  *
- * The schema is the first file's in listing order, or, of files that do not say their types, what the format infers from
- * some of them; then hive partition columns and the path. With --unify-schemas every file is looked at first. Hive values
- * are int64 when all of a key's values are integers, else strings; to know that, all paths are listed when the first one
- * has partitions.
+ * The schema is the first file's in listing order and what others add to it, or, of files that do not say their types, what
+ * the format infers from some of them; then hive partition columns and the path. All files are looked at while they are few,
+ * some of many, and with --unify-schemas every one. Hive values are int64 when all of a key's values are integers, else
+ * strings; to know that, all paths are listed when the first one has partitions.
  *
  *     survey:   0 1 2 3 4 5 6 7 8 9 …       every stride-th path is kept as a sample; when there are too many, every
  *     samples:  0   2   4   6   8           second of them goes and the stride doubles
@@ -14,13 +14,16 @@
 #include <string.h>
 
 enum {
-	SAMPLES_MAX = 16, /* files that types are inferred from: half to all of these, where there are as many */
+	/* Files that are looked at: half to all of these, where there are as many. Types are inferred from the first 64 KiB or so
+	 * of each; of files that say their schema only the footer is read. */
+	INFER_SAMPLES = 16,
+	FOOTER_SAMPLES = 512, /* 8 µs each, from the page cache */
 	INFER_FILES = 64, /* open at a time, where all are wanted */
 };
 
 struct samples {
-	const char *paths[SAMPLES_MAX]; /* in the plan's arena */
-	uint32_t count;
+	const char *paths[FOOTER_SAMPLES]; /* in the plan's arena */
+	uint32_t count, count_max;
 	uint64_t stride;
 };
 
@@ -121,10 +124,10 @@ static int note_sample(struct weir_op_env *env, struct read_config *config, stru
 {
 	if (config->files_seen % samples->stride)
 		return WEIR_OK;
-	if (samples->count == SAMPLES_MAX) {
-		for (uint32_t i = 0; i < SAMPLES_MAX / 2; i++)
+	if (samples->count == samples->count_max) {
+		for (uint32_t i = 0; i < samples->count_max / 2; i++)
 			samples->paths[i] = samples->paths[2 * i];
-		samples->count = SAMPLES_MAX / 2;
+		samples->count = samples->count_max / 2;
 		samples->stride *= 2;
 		if (config->files_seen % samples->stride)
 			return WEIR_OK;
@@ -142,7 +145,7 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 	bool done = false;
 	int code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
 
-	*samples = (struct samples){.stride = 1};
+	*samples = (struct samples){.stride = 1, .count_max = config->format->infer ? INFER_SAMPLES : FOOTER_SAMPLES};
 	while (!code && !done) {
 		code = weir_read_files_next(&files, &listed, &done, err);
 		if (code || done)
@@ -157,7 +160,7 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 				code = note_first(env, config, &listed, err);
 			folders = listed.partition_count;
 		}
-		if (!code && config->format->infer)
+		if (!code)
 			code = note_sample(env, config, samples, listed.path, err);
 		for (uint32_t i = 0; i < folders && i < listed.partition_count; i++) {
 			const char *value = listed.partitions[i].value;
@@ -174,7 +177,8 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 		}
 		config->files_seen++;
 		config->bytes_seen += listed.size;
-		if (!folders && !config->unify && config->files_seen >= READ_SURVEY_FILES_MAX) {
+		if (!folders && !config->unify &&
+		    config->files_seen >= (config->format->infer ? READ_SURVEY_FILES_MAX : READ_SURVEY_FOOTERS_MAX)) {
 			config->more_files = true;
 			break;
 		}
@@ -223,6 +227,42 @@ static int unify_all(struct weir_op_env *env, struct read_config *config, struct
 	}
 	weir_read_files_release(&files);
 	return code;
+}
+
+/* The schema with the columns that some files have beyond the first's; what cannot be read or does not fit is for whoever
+ * comes to it. */
+static int unify_some(struct weir_op_env *env, const struct read_config *config, const struct samples *samples,
+		      struct weir_schema **schema, struct weir_error *err)
+{
+	const struct weir_schema *last = NULL; /* of the file before: most have the same */
+	struct weir_format_file *file = NULL, *before = NULL;
+	bool unreadable;
+	int code = WEIR_OK;
+
+	for (uint32_t i = 1; i < samples->count; i++) {
+		struct weir_schema *both = NULL;
+
+		code = weir_read_open(env->account, config, samples->paths[i], &file, &unreadable, err);
+		if (!code && file && !weir_schema_equal(last ? last : *schema, file->schema, false))
+			both = weir_schema_unify(env->account, *schema, file->schema, err);
+		if (code == WEIR_E_MEMORY || err->code == WEIR_E_MEMORY)
+			break;
+		if (both) {
+			weir_schema_unref(*schema);
+			*schema = both;
+		}
+		code = WEIR_OK;
+		weir_error_clear(err);
+		if (file) {
+			weir_format_file_unref(before);
+			before = file;
+			last = file->schema;
+			file = NULL;
+		}
+	}
+	weir_format_file_unref(file);
+	weir_format_file_unref(before);
+	return code ? code : err->code;
 }
 
 /* Some files, open while the format looks at them. */
@@ -454,6 +494,8 @@ int weir_read_bind(struct weir_op_env *env, struct weir_node *node, struct weir_
 		schema = weir_schema_ref(first->schema);
 		if (config->unify)
 			code = unify_all(env, config, &schema, err);
+		else if (!config->format->streamed) /* text has one schema */
+			code = unify_some(env, config, &samples, &schema, err);
 	}
 	if (!code)
 		code = add_partitions(env, config, schema, &config->schema, err);

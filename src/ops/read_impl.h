@@ -5,8 +5,10 @@
 #include "io/list.h"
 #include "ops/ops_impl.h"
 
-/* Files looked at before the first row when nothing needs all of them. */
+/* Paths looked at before the first row when nothing needs all of them; of files that say their schema, some of these are
+ * opened. */
 #define READ_SURVEY_FILES_MAX 1000
+#define READ_SURVEY_FOOTERS_MAX 16384
 
 struct read_partition {
 	const char *name;

@@ -4,8 +4,10 @@ statistics to prune by. Everything follows from a seed, which stands in the test
 import datetime
 import decimal
 import math
+import os
 import random
 import subprocess
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -358,12 +360,43 @@ def test_later_files_are_matched_by_name(tmp_path):
     assert rows_or_error(chain) == [{"x": 1}, {"x": 2}]
     assert rows_or_error(f"{chain} then filter 'x > 1'") == [{"x": 2}]
     chain = files_of(tmp_path / "lossy", pa.table({"x": narrow}), pa.table({"x": wide}))
+    assert rows_or_error(chain) == rows_or_error(f"{chain} --unify-schemas") == [{"x": 2}, {"x": 1}]
+    chain = files_of(tmp_path / "other", pa.table({"x": wide}), pa.table({"x": ["text"]}))
     failed = rows_or_error(chain)
-    assert "lossy/0.parquet" in failed and "lossy/1.parquet" in failed and "int64" in failed and "int32" in failed
-    assert rows_or_error(f"{chain} --unify-schemas") == [{"x": 2}, {"x": 1}]
+    assert "other/0.parquet" in failed and "other/1.parquet" in failed and "int64" in failed and "string" in failed
     chain = files_of(tmp_path / "extra", pa.table({"x": [1]}), pa.table({"y": [5], "x": [2]}))
-    assert rows_or_error(chain) == [{"x": 1}, {"x": 2}]
-    assert rows_or_error(f"{chain} --unify-schemas") == [{"x": 1, "y": None}, {"x": 2, "y": 5}]
+    want = [{"x": 1, "y": None}, {"x": 2, "y": 5}]
+    assert rows_or_error(chain) == rows_or_error(f"{chain} --unify-schemas") == want
+    assert rows_or_error(f"{chain} then filter 'y is None'") == want[:1]
+    assert rows_or_error(f"{chain} then filter 'y > 4' then select y") == [{"y": 5}]
+    assert rows_or_error(f"{chain} then select y then limit 2") == [{"y": None}, {"y": 5}]
+    assert rows_or_error(f"{chain} --columns y") == [{"y": None}, {"y": 5}]
+
+
+def test_a_later_file_that_is_broken_is_found_by_whoever_comes_to_it(tmp_path):
+    chain = files_of(tmp_path / "broken", pa.table({"x": [1]}), pa.table({"x": [2]}), pa.table({"x": [3], "y": [3]}))
+    (tmp_path / "broken/1.parquet").write_bytes(b"PAR1 no")
+    assert rows_or_error(f"{chain} then limit 1") == [{"x": 1, "y": None}]
+    assert "broken/1.parquet" in rows_or_error(chain)
+
+
+def test_columns_of_one_file_among_ten_thousand(tmp_path, capfd):
+    """Some of so many files are looked at; what none of those has is told, not lost without a word."""
+    first, second = tmp_path / "first.bin", tmp_path / "second.bin"
+    pq.write_table(pa.table({"x": [1]}), first)
+    pq.write_table(pa.table({"x": [2], "y": ["new"]}), second)
+    for folder, new in (("some", range(9000, 10000)), ("one", [9999])):
+        (tmp_path / folder).mkdir()
+        for i in range(10000):
+            os.link(second if i in new else first, tmp_path / folder / f"{i:05}.parquet")
+    begin = time.process_time()
+    assert rows_or_error(f"read {quote(tmp_path / 'some')} then limit 1") == [{"x": 1, "y": None}]
+    assert time.process_time() - begin < 0.5
+    counted = f"read {quote(tmp_path / 'some')} then aggregate 'n = count(), y = count(y)'"
+    assert rows_or_error(counted) == [{"n": 10000, "y": 1000}]
+    rows = rows_or_error(f"read {quote(tmp_path / 'one')} --unify-schemas then filter 'y is not None'")
+    assert rows == [{"x": 2, "y": "new"}]
+    assert rows_or_error(f"read {quote(tmp_path / 'one')} then filter 'x == 2'") in ([{"x": 2}], [{"x": 2, "y": "new"}])
 
 
 def test_later_files_with_fewer_or_narrower_fields_inside(tmp_path):
