@@ -5,8 +5,9 @@
 #   make demo       build, and show weir at work
 #   make test       all quick tests; the last line counts them
 #   make test-full  the same, fault sweeps, each fuzz target for FUZZ_SECONDS
-#   make bench      benchmarks against Polars, DuckDB, pyarrow (BENCH_ARGS=…), then make bench-functions
+#   make bench      benchmarks against Polars, DuckDB, pyarrow (BENCH_ARGS=…), then make bench-functions and bench-exchanges
 #   make bench-functions  Python functions against Ray Data, Daft, Polars and DataLoader (BENCH_ARGS=…)
+#   make bench-exchanges  sort, group, join and shuffle against Polars and DuckDB (BENCH_ARGS=…)
 #   make fuzz       each fuzz target for FUZZ_SECONDS (60)
 #   make format     clang-format over all C files, includes in order
 #   make install    into PREFIX (/usr/local), below DESTDIR
@@ -21,7 +22,7 @@ export VENV
 PYTHON = $(VENV)/bin/python
 NINJA = $(VENV)/bin/ninja
 
-.PHONY: all wheel demo test test-full bench bench-functions fuzz format install clean bootstrap bootstrap-test \
+.PHONY: all wheel demo test test-full bench bench-functions bench-exchanges fuzz format install clean bootstrap bootstrap-test \
 	bootstrap-bench
 
 all: bootstrap
@@ -42,10 +43,13 @@ test-full: bootstrap-test
 
 bench: bootstrap-bench all
 	@WEIR_BUILD=build $(PYTHON) bench/run.py $(BENCH_ARGS)
-	@[ -n "$(BENCH_ARGS)" ] || $(MAKE) --no-print-directory bench-functions
+	@[ -n "$(BENCH_ARGS)" ] || $(MAKE) --no-print-directory bench-functions bench-exchanges
 
 bench-functions: bootstrap-bench all
 	@WEIR_PYTHON=build/python $(PYTHON) bench/functions.py $(BENCH_ARGS)
+
+bench-exchanges: bootstrap-bench all
+	@WEIR_PYTHON=build/python $(PYTHON) bench/exchanges.py $(BENCH_ARGS)
 
 fuzz: bootstrap-test
 	@$(PYTHON) tools/run_tests.py --only fuzz --fuzz-seconds $(FUZZ_SECONDS)

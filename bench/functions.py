@@ -102,25 +102,6 @@ def warm(folder):
 
 # ---- runs ----
 
-def pss_bytes(pid):
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as f:
-            return sum(int(line.split()[1]) * 1024 for line in f if line.startswith("Pss_Anon:") or
-                       line.startswith("Pss_Shmem:"))
-    except OSError:
-        return 0
-
-
-def sample_pss(parent, peaks, stop):
-    """The proportional memory of everything this process has started, every 5 ms."""
-    tree, turn = [], 0
-    while not stop.wait(0.005):
-        if turn % 10 == 0:
-            tree = measure.descendants(parent)[1:]
-        turn += 1
-        peaks[0] = max(peaks[0], sum(pss_bytes(pid) for pid in tree))
-
-
 def command(system, job, folder, limit):
     return [sys.executable, str(HERE / "function_jobs.py"), system, job, str(folder), *([limit] if limit else [])]
 
@@ -168,7 +149,7 @@ def run_job(job, folder, args):
 
 def run_bounded(folder, args):
     peaks, stop = [0], threading.Event()
-    thread = threading.Thread(target=sample_pss, args=(os.getpid(), peaks, stop))
+    thread = threading.Thread(target=measure.sample_pss, args=(os.getpid(), peaks, stop))
     thread.start()
     try:
         sample = run_once("weir", "vectors-hold", folder, args, BOUNDED_LIMIT)
