@@ -10,10 +10,15 @@
  * a split holds what is left. How many rows that makes is taken from the rows before. It may come out differently when a
  * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
  *
+ * Rows that come in groups (exchange/groups.c) are cut between groups only: the chunk goes on until the group has ended that it
+ * is full in.
+ *
  * The lane pays for a chunk until it is handed over; then the executor counts it.
  */
 #include "ops/blocks.h"
 #include "ops/ops_impl.h"
+#include "ops/exchange/groups.h"
+#include "ops/exchange/segment.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +36,8 @@ struct chunks_sink {
 	struct weir_chunks_options options;
 	uint32_t row_bytes; /* as far as the types tell */
 	bool is_even;       /* they tell all, when nothing is null */
+	bool keeps_groups;  /* the last column numbers them */
+	struct weir_key_columns group_keys;
 };
 
 struct chunks_lane {
@@ -43,6 +50,9 @@ struct chunks_lane {
 	uint64_t bytes_done;
 	int64_t rows_wanted; /* of the chunk at hand */
 	struct weir_origin origin;
+	int64_t group; /* of the last row; where the sink keeps groups */
+	int64_t group_rows;
+	char group_text[64]; /* of one that is larger than a chunk; "": not yet */
 
 	/* The chunk that rows are gathered in; NULL: none, they are gathered apart. The lane has been charged for its footprint. */
 	struct weir_chunk *room;
@@ -218,6 +228,7 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	lane->rows_left = split->rows_est;
 	lane->bytes_left = split->bytes_est;
 	lane->no_room = false;
+	lane->group_text[0] = 0;
 	choose_rows(lane);
 	return code ? code : lane->context->rows_done(lane->context, &lane->rows_skip, err);
 }
@@ -398,6 +409,76 @@ static bool is_exact(const struct chunks_sink *sink)
 	return sink->options.batch_rows || sink->options.is_fine;
 }
 
+/* ---- groups ---- */
+
+static int64_t group_of(const struct weir_vector *vector, uint32_t selected)
+{
+	const struct weir_column *numbers = &vector->columns[vector->column_count - 1];
+
+	return ((const int64_t *)numbers->values)[vector->selection.rows ? vector->selection.rows[selected] : selected];
+}
+
+/* The first selected row behind `at` that is of another group. */
+static uint32_t group_end(const struct weir_vector *vector, uint32_t at)
+{
+	int64_t group = group_of(vector, at);
+
+	while (at < vector->selection.count && group_of(vector, at) == group)
+		at++;
+	return at;
+}
+
+/* Where there was no memory for a group that is larger than a chunk, the message says which. */
+static int blame_group(const struct chunks_lane *lane, int code, struct weir_error *err)
+{
+	char text[128], bytes[24];
+
+	if (!lane->group_text[0] || (code != WEIR_E_CANCELLED && code != WEIR_E_LIMIT && code != WEIR_E_MEMORY))
+		return code;
+	snprintf(text, sizeof(text), "the group %s has %lld rows, %s, or more", lane->group_text,
+		 (long long)lane->group_rows,
+		 weir_format_bytes((int64_t)weir_gather_bytes(lane->gather), bytes, sizeof(bytes)));
+	weir_error_at_value(err, text, strlen(text));
+	return code;
+}
+
+static int push_groups(struct chunks_lane *lane, struct weir_vector *vector, uint32_t at, struct weir_error *err)
+{
+	const struct chunks_sink *sink = lane->sink;
+	uint32_t count = vector->selection.count;
+	int code = WEIR_OK;
+
+	while (!code && at < count) {
+		int64_t rows = weir_gather_rows(lane->gather), group = group_of(vector, at);
+		bool is_full = rows >= lane->rows_wanted || (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(sink);
+		uint32_t end = count;
+
+		if (group != lane->group || !rows) {
+			if (is_full && rows)
+				code = blame_group(lane, hand_over(lane, err), err);
+			is_full = false;
+			rows = weir_gather_rows(lane->gather);
+			lane->group_text[0] = 0;
+			lane->group_rows = 0;
+		}
+		if (code)
+			break;
+		if (is_full && !lane->group_text[0])
+			weir_segment_text(sink->schema, &sink->group_keys, vector, at, lane->group_text,
+					  sizeof(lane->group_text));
+		if (is_full)
+			end = group_end(vector, at);
+		else if (count - at > lane->rows_wanted - rows)
+			end = group_end(vector, at + (uint32_t)(lane->rows_wanted - rows) - 1);
+		note_origin(lane, vector, at, end - 1);
+		lane->group_rows = group == group_of(vector, end - 1) ? lane->group_rows + end - at : end - at;
+		lane->group = group_of(vector, end - 1);
+		code = blame_group(lane, weir_gather_push_part(lane->gather, vector, at, end - at, err), err);
+		at = end;
+	}
+	return code;
+}
+
 static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
@@ -409,6 +490,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		at = lane->rows_skip < count ? (uint32_t)lane->rows_skip : count;
 		lane->rows_skip -= at;
 	}
+	if (lane->sink->keeps_groups)
+		return push_groups(lane, vector, at, err);
 	while (!code && at < count) {
 		int64_t room;
 		uint32_t some = count - at;
@@ -430,7 +513,7 @@ static int split_end(void *state, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
 
-	return weir_gather_rows(lane->gather) > 0 ? hand_over(lane, err) : WEIR_OK;
+	return weir_gather_rows(lane->gather) > 0 ? blame_group(lane, hand_over(lane, err), err) : WEIR_OK;
 }
 
 static int commit(void *state, struct weir_error *err)
@@ -444,6 +527,8 @@ static void sink_free(void *state)
 {
 	struct chunks_sink *sink = state;
 
+	weir_free(sink->account, (void *)sink->group_keys.keys,
+		  sink->group_keys.keys ? (sink->group_keys.count + 1) * sizeof(*sink->group_keys.keys) : 0);
 	weir_schema_unref(sink->schema);
 	weir_free(sink->account, sink, sizeof(*sink));
 }
@@ -478,6 +563,14 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	for (uint32_t i = 0; i < node->schema->field_count; i++) {
 		sink->row_bytes += type_bytes(node->schema->fields[i].type);
 		sink->is_even &= weir_type_row_bytes(node->schema->fields[i].type) > 0;
+	}
+	if (weir_node_is_groups(node->inputs[0])) {
+		sink->is_even = false;
+		sink->keeps_groups = true;
+		if (weir_groups_keys(node->inputs[0], env->account, &sink->group_keys, err)) {
+			sink_free(sink);
+			return err->code;
+		}
 	}
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }

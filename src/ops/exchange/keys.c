@@ -1,5 +1,7 @@
 #include "ops/exchange/keys.h"
 
+#include "arrow/bitmap.h"
+
 #include <string.h>
 
 enum { CLASS_VALUE, CLASS_NAN, CLASS_NULL };
@@ -15,6 +17,17 @@ bool weir_key_type_has_order(const struct weir_type *type)
 	default:
 		return type->layout != WEIR_LAYOUT_NESTED;
 	}
+}
+
+bool weir_key_type_has_groups(const struct weir_type *type)
+{
+	type = weir_type_values(type);
+	if (type->layout != WEIR_LAYOUT_NESTED)
+		return true;
+	for (uint32_t i = 0; i < type->field_count; i++)
+		if (!weir_key_type_has_groups(type->fields[i].type))
+			return false;
+	return type->id == WEIR_STRUCT;
 }
 
 /* Bytes of a value in a key; 0: as many as it has itself. */
@@ -35,7 +48,7 @@ uint32_t weir_key_columns_width(const struct weir_key *keys, uint32_t count)
 	uint32_t width = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (keys[i].type->layout == WEIR_LAYOUT_BYTES)
+		if (keys[i].type->layout == WEIR_LAYOUT_BYTES || keys[i].type->layout == WEIR_LAYOUT_NESTED)
 			return 0;
 		width += 1 + value_width(keys[i].type);
 	}
@@ -189,30 +202,34 @@ static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size)
 	return CLASS_VALUE;
 }
 
-/* Class and value of one row; the value is `width` bytes. */
-static void put_fixed(const struct weir_key *key, const struct values *values, uint32_t row, uint32_t width, uint8_t *to)
+/* Class and value of a null, or of what lies at `from`; of bits, at bit `place`. The value is `width` bytes. */
+static void put_value(const struct weir_type *type, bool is_descending, bool is_valid, const void *values, uint64_t place,
+		      uint32_t width, uint8_t *to)
 {
-	const struct weir_type *type = key->type;
-	uint32_t place = place_of(values, row);
-	const uint8_t *from;
+	const uint8_t *from = values;
 
-	if (!weir_column_valid(values->column, row)) {
+	if (!is_valid || type->layout == WEIR_LAYOUT_NULL) {
 		to[0] = CLASS_NULL;
 		memset(to + 1, 0, width);
 		return;
 	}
 	to[0] = CLASS_VALUE;
-	from = (const uint8_t *)values->values + (size_t)place * width;
 	if (type->layout == WEIR_LAYOUT_BITS)
-		to[1] = ((const uint64_t *)values->values)[place >> 6] >> (place & 63) & 1;
+		to[1] = weir_bit_get(from, (int64_t)place);
 	else if (is_float(type))
-		to[0] = put_float(to + 1, from, width);
+		to[0] = put_float(to + 1, from + place * width, width);
 	else if (type->id == WEIR_FIXED_BINARY)
-		memcpy(to + 1, from, width);
+		memcpy(to + 1, from + place * width, width);
 	else
-		put_number(to + 1, from, width, is_signed(type));
-	if (key->is_descending)
+		put_number(to + 1, from + place * width, width, is_signed(type));
+	if (is_descending)
 		turn_over(to + 1, width);
+}
+
+static void put_fixed(const struct weir_key *key, const struct values *values, uint32_t row, uint32_t width, uint8_t *to)
+{
+	put_value(key->type, key->is_descending, weir_column_valid(values->column, row), values->values,
+		  place_of(values, row), width, to);
 }
 
 /* The usual case on its own: numbers of eight or four bytes. */
@@ -273,20 +290,19 @@ static int push_fixed(struct weir_key_list *list, const struct weir_key_columns 
 	return WEIR_OK;
 }
 
-static int push_bytes(struct weir_key_list *list, const struct weir_key *key, const struct weir_view *view,
+static int push_bytes(struct weir_key_list *list, bool is_descending, const uint8_t *from, size_t size,
 		      struct weir_error *err)
 {
-	const uint8_t *from = weir_view_bytes(view);
 	size_t first;
 
-	if (reserve_bytes(list, 2 * (size_t)view->size + 2, err))
+	if (reserve_bytes(list, 2 * size + 2, err))
 		return err->code;
 	first = list->size;
-	if (!view->size || !memchr(from, 0, view->size)) {
-		memcpy(list->bytes + list->size, from, view->size);
-		list->size += view->size;
+	if (!size || !memchr(from, 0, size)) {
+		memcpy(list->bytes + list->size, from, size);
+		list->size += size;
 	} else {
-		for (uint32_t i = 0; i < view->size; i++) {
+		for (size_t i = 0; i < size; i++) {
 			list->bytes[list->size++] = from[i];
 			if (!from[i])
 				list->bytes[list->size++] = 0xff;
@@ -294,8 +310,76 @@ static int push_bytes(struct weir_key_list *list, const struct weir_key *key, co
 	}
 	list->bytes[list->size++] = 0;
 	list->bytes[list->size++] = 0;
-	if (key->is_descending)
+	if (is_descending)
 		turn_over(list->bytes + first, (uint32_t)(list->size - first));
+	return WEIR_OK;
+}
+
+static int64_t code_of(const struct weir_array *array, int64_t place)
+{
+	int64_t code = 0;
+
+	memcpy(&code, array->buffers[1].data + place * array->type->dictionary_index->byte_width,
+	       array->type->dictionary_index->byte_width);
+	return code;
+}
+
+static bool has_large_offsets(const struct weir_type *type)
+{
+	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
+}
+
+/* Class and value of a row of an array, below a struct. */
+static int push_nested(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t row,
+		       struct weir_error *err)
+{
+	const struct weir_type *type = array->type;
+	int64_t place = array->offset + row, begin, end;
+	bool is_valid = type->layout != WEIR_LAYOUT_NULL &&
+			(!array->buffers[0].data || weir_bit_get(array->buffers[0].data, place));
+	uint32_t width;
+	int code;
+
+	if (array->dictionary && is_valid)
+		return push_nested(list, is_descending, array->dictionary, code_of(array, place), err);
+	type = weir_type_values(type);
+	width = value_width(type);
+	code = reserve_bytes(list, 1 + width, err);
+	if (code)
+		return code;
+	if (type->layout != WEIR_LAYOUT_BYTES && type->layout != WEIR_LAYOUT_NESTED) {
+		put_value(type, is_descending, is_valid, array->buffers[1].data, (uint64_t)place, width,
+			  list->bytes + list->size);
+		list->size += 1 + width;
+		return WEIR_OK;
+	}
+	list->bytes[list->size++] = is_valid ? CLASS_VALUE : CLASS_NULL;
+	if (!is_valid)
+		return WEIR_OK;
+	if (type->layout == WEIR_LAYOUT_BYTES) {
+		const void *offsets = array->buffers[1].data;
+
+		begin = has_large_offsets(type) ? ((const int64_t *)offsets)[place] : ((const int32_t *)offsets)[place];
+		end = has_large_offsets(type) ? ((const int64_t *)offsets)[place + 1] : ((const int32_t *)offsets)[place + 1];
+		return push_bytes(list, is_descending, array->buffers[2].data + begin, (size_t)(end - begin), err);
+	}
+	for (uint32_t i = 0; i < array->child_count && !code; i++)
+		code = push_nested(list, is_descending, array->children[i], place, err);
+	return code;
+}
+
+static int push_struct(struct weir_key_list *list, const struct weir_key *key, const struct values *values, uint32_t row,
+		       struct weir_error *err)
+{
+	const struct weir_column *column = values->column;
+	bool is_shared = column->form == WEIR_DICTIONARY;
+
+	if (weir_column_valid(column, row))
+		return push_nested(list, key->is_descending, is_shared ? column->dictionary->nested : column->nested,
+				   (is_shared ? 0 : column->nested_offset) + place_of(values, row), err);
+	if (reserve_bytes(list, 1, err))
+		return err->code;
+	list->bytes[list->size++] = CLASS_NULL;
 	return WEIR_OK;
 }
 
@@ -308,7 +392,12 @@ static int push_row(struct weir_key_list *list, const struct weir_key_columns *c
 		const struct weir_key *key = &columns->keys[k];
 		struct values values = values_of(&vector->columns[key->column]);
 		uint32_t width = value_width(key->type);
+		const struct weir_view *view;
 
+		if (key->type->layout == WEIR_LAYOUT_NESTED) {
+			code = push_struct(list, key, &values, row, err);
+			continue;
+		}
 		if (key->type->layout != WEIR_LAYOUT_BYTES) {
 			code = reserve_bytes(list, 1 + width, err);
 			if (!code)
@@ -324,7 +413,8 @@ static int push_row(struct weir_key_list *list, const struct weir_key_columns *c
 			continue;
 		}
 		list->bytes[list->size++] = CLASS_VALUE;
-		code = push_bytes(list, key, (const struct weir_view *)values.values + place_of(&values, row), err);
+		view = (const struct weir_view *)values.values + place_of(&values, row);
+		code = push_bytes(list, key->is_descending, weir_view_bytes(view), view->size, err);
 	}
 	return code;
 }
@@ -350,4 +440,33 @@ int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns
 	if (code)
 		weir_key_list_cut(list, count);
 	return code;
+}
+
+/* Where the pair of a type ends that begins at `at`. */
+static uint32_t pair_end(const struct weir_type *type, bool is_descending, const uint8_t *key, uint32_t at)
+{
+	const uint8_t zero = is_descending ? 0xff : 0;
+
+	type = weir_type_values(type);
+	if (type->layout != WEIR_LAYOUT_BYTES && type->layout != WEIR_LAYOUT_NESTED)
+		return at + 1 + value_width(type);
+	if (key[at++] == CLASS_NULL)
+		return at;
+	for (uint32_t i = 0; i < type->field_count; i++)
+		at = pair_end(type->fields[i].type, is_descending, key, at);
+	if (type->layout == WEIR_LAYOUT_NESTED)
+		return at;
+	/* A zero that is a value's own has another byte behind it than the last one has. */
+	while (key[at] != zero || key[at + 1] != zero)
+		at += key[at] == zero ? 2 : 1;
+	return at + 2;
+}
+
+uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key)
+{
+	uint32_t at = 0;
+
+	for (uint32_t k = 0; k < count; k++)
+		at = pair_end(columns->keys[k].type, columns->keys[k].is_descending, key, at);
+	return at;
 }

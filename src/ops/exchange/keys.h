@@ -7,7 +7,7 @@
  * The class comes first and is the same in both directions: 0 for a value, 1 for NaN, 2 for null, so that numbers come
  * before NaN and NaN before null whichever way they go. Values are big endian with the sign turned around; bytes have each
  * 0x00 followed by 0xff and end in 0x00 0x00, so that no value is the beginning of another. Descending columns have the
- * value's bits turned over. −0.0 is 0.0.
+ * value's bits turned over. −0.0 is 0.0. The value of a struct is the pairs of its fields.
  *
  * Keys of one list of columns either all have one width, or each has its own.
  */
@@ -31,6 +31,8 @@ struct weir_key_columns {
 
 /* Whether there is an order on the type's values. */
 bool weir_key_type_has_order(const struct weir_type *type);
+/* Whether equal values have equal keys, and others have others: for groups any order will do. Structs too, not lists. */
+bool weir_key_type_has_groups(const struct weir_type *type);
 /* The width of a list of keys. */
 uint32_t weir_key_columns_width(const struct weir_key *keys, uint32_t count);
 
@@ -65,6 +67,9 @@ static inline const uint8_t *weir_key_at(const struct weir_key_list *list, size_
 	*size = (uint32_t)(list->ends[i] - begin);
 	return list->bytes + begin;
 }
+
+/* How many bytes of a key the first `count` of its columns have. */
+uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key);
 
 /* Where a key's first eight bytes, as a number, order like the key itself; shorter ones are filled up with zeros. */
 static inline uint64_t weir_key_prefix(const uint8_t *key, uint32_t size)

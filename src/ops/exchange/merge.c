@@ -101,7 +101,7 @@ static bool is_before(const struct weir_sorted_run *run, const struct weir_bound
 
 static bool is_of_run(const struct weir_sorted_run *run, const struct weir_bound *bound)
 {
-	return run->split == bound->split && run->part == bound->part;
+	return bound->row >= 0 && run->split == bound->split && run->part == bound->part;
 }
 
 /* Whether a row of a run with this key comes before the bound, which is of another run. */

@@ -13,7 +13,7 @@ struct weir_bound {
 	uint32_t key_size;
 	uint64_t split;
 	uint32_t part;
-	int64_t row; /* in its run */
+	int64_t row; /* in its run; −1: in front of all rows whose keys begin with `key`, and split and part are 0 */
 };
 
 struct weir_merge;

@@ -48,6 +48,8 @@ struct ordered_state {
 	const char *name;
 	/* relaxed: figures for stats */
 	_Atomic uint64_t kept_runs, kept_rows, kept_bytes, ranges, range_rows_max;
+	bool keeps_groups;
+	uint32_t group_key_count;
 	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
 	struct WEIR_LIST(struct weir_sorted_run *) runs;
 	/* No row with a key above this one is among the first `limit`. */
@@ -136,6 +138,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->is_random = ordering->is_random;
 	state->seed = ordering->seed;
 	state->name = ordering->name;
+	state->keeps_groups = ordering->keeps_groups;
+	state->group_key_count = ordering->group_key_count;
 	state->threads = keeping->threads ? keeping->threads : 1;
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
@@ -513,6 +517,21 @@ static int compare_runs(const void *a_object, const void *b_object)
 	return (a->part > b->part) - (a->part < b->part);
 }
 
+/* In front of a chunk, or in front of the first row with the group that the chunk begins with. */
+static struct weir_bound bound_at(const struct ordered_state *state, const struct weir_sorted_run *run,
+				  const struct weir_run_chunk *chunk)
+{
+	if (state->keeps_groups)
+		return (struct weir_bound){.key = chunk->fence,
+					   .key_size = weir_key_beginning(&state->columns, state->group_key_count, chunk->fence),
+					   .row = -1};
+	return (struct weir_bound){.key = chunk->fence,
+				   .key_size = chunk->fence_size,
+				   .split = run->split,
+				   .part = run->part,
+				   .row = chunk->row_first};
+}
+
 /* Bounds at the beginnings of chunks, so that ranges are about alike. */
 static int cut(struct ordered_state *state, struct weir_error *err)
 {
@@ -530,21 +549,21 @@ static int cut(struct ordered_state *state, struct weir_error *err)
 		state->bytes += run->bytes;
 		state->rows += run->row_count;
 		for (size_t c = 0; c < run->chunks.count && !code; c++)
-			code = weir_list_push(&fences, state->account, err,
-					      (struct weir_bound){.key = run->chunks.items[c].fence,
-								  .key_size = run->chunks.items[c].fence_size,
-								  .split = run->split,
-								  .part = run->part,
-								  .row = run->chunks.items[c].row_first});
+			code = weir_list_push(&fences, state->account, err, bound_at(state, run, &run->chunks.items[c]));
 	}
 	range_bytes = between((int64_t)state->bytes / (4 * (int64_t)state->threads), RANGE_BYTES_MIN, RANGE_BYTES_MAX);
 	ranges = state->limit >= 0 ? 1 : (size_t)((int64_t)state->bytes / range_bytes) + 1;
+	if (state->keeps_groups && !state->group_key_count)
+		ranges = 1;
 	if (!code && ranges > 1 && fences.count) {
 		qsort(fences.items, fences.count, sizeof(*fences.items), compare_bounds);
 		for (size_t i = 1; i < ranges && !code; i++) {
 			size_t at = i * fences.count / ranges;
 
-			if (at > (i - 1) * fences.count / ranges)
+			/* A group that is larger than a range has one of its own. */
+			if (at > (i - 1) * fences.count / ranges &&
+			    (!state->bounds.count ||
+			     compare_bounds(&state->bounds.items[state->bounds.count - 1], &fences.items[at])))
 				code = weir_list_push(&state->bounds, state->account, err, fences.items[at]);
 		}
 	}

@@ -13,6 +13,10 @@ struct weir_ordering {
 	uint64_t seed;
 	const char *name; /* the verb, for stats */
 	int64_t limit; /* only so many of the first rows are wanted; −1: all */
+	/* Rows that are equal in the first `group_key_count` keys come in one range (a split of what follows); with none of them
+	 * all rows do. */
+	bool keeps_groups;
+	uint32_t group_key_count;
 };
 
 int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
