@@ -31,7 +31,7 @@ def main() -> None:
         old.unlink()
     with tempfile.TemporaryDirectory() as plain:
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps",
-            f"-Cbuild-dir={folder}.build", "--wheel-dir", plain, ROOT)
+            f"--config-settings=build-dir={folder}.build", "--wheel-dir", plain, ROOT)
         (built,) = Path(plain).glob("*.whl")
         run(sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir", folder, built)
     (wheel,) = folder.glob("weir-*.whl")
