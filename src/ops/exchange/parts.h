@@ -1,0 +1,113 @@
+/* parts: rows in partitions, by the highest bits of their hash, kept between two phases of a run.
+ *
+ *     lane 0:  part 0 ┌──────┐┌──────┐┌────┐   part 1 ┌──────┐┌───┐   …        a list of pages for each lane and part;
+ *     lane 1:  part 0 ┌──────┐┌───┐            part 1 ┌───┐           …        full pages are sealed, the last one is open
+ *
+ * Pages are chunks of the store: raw bytes, rows as in rows.h. All pages of an exchange together have a share of the memory; a
+ * page that is full when the share is used up goes to disk, whole, by the lane that filled it, and stays there.
+ *
+ * Order of calls: weir_parts_new; a lane: weir_parts_lane_new, then for each split  mark ─▶ put … ─▶ (nothing | cut back to
+ * the mark); when all lanes are done, weir_parts_finish; then any number of readers, also several times over the same part.
+ *
+ * Threads: a lane of parts belongs to one thread; the list of lanes has a lock (rank: alone), figures are atomic. After finish
+ * everything is read only.
+ */
+#ifndef WEIR_OPS_EXCHANGE_PARTS_H
+#define WEIR_OPS_EXCHANGE_PARTS_H
+
+#include "store/store.h"
+#include "ops/exchange/rows.h"
+
+#include <pthread.h>
+
+struct weir_part_page {
+	struct weir_chunk *chunk;
+	uint32_t row_count;
+};
+
+/* What one lane has put into one part. */
+struct weir_part {
+	struct weir_row_page open; /* memory NULL: none */
+	struct weir_chunk *chunk;  /* of the open page */
+	struct weir_part_pages WEIR_LIST(struct weir_part_page) pages;
+	/* Where a split began: so many sealed pages, and so much in the open one. */
+	struct weir_part_mark {
+		size_t pages;
+		uint32_t row_count;
+		uint64_t rows_end, bytes_begin;
+		bool is_open;
+	} mark;
+};
+
+/* A maker of rows, each in the part of its hash. */
+struct weir_parts_lane {
+	struct weir_row_maker maker;
+	struct weir_parts *parts;
+	struct weir_part *items;
+	/* Pages that are full, but may still be written to by whoever has just made rows in them. */
+	struct WEIR_LIST(struct weir_part_full {
+		struct weir_chunk *chunk;
+		uint64_t size;
+	}) full;
+};
+
+struct weir_parts {
+	struct weir_account *account; /* the session's: pages outlive lanes */
+	struct weir_store *store;
+	const struct weir_row_layout *layout;
+	uint32_t bits;      /* 2^bits parts */
+	uint64_t page_bytes; /* of a page that is not a part's first ones, nor for a larger row */
+	int64_t resident_max;
+	_Atomic int64_t resident; /* relaxed: a figure to stay below */
+	_Atomic uint64_t spilled; /* bytes written */
+	pthread_mutex_t lock;     /* guards the list */
+	struct WEIR_LIST(struct weir_parts_lane *) lanes;
+};
+
+/* As many parts and as large pages as `threads` lanes can have open in half of the share. */
+void weir_parts_init(struct weir_parts *parts, struct weir_account *account, struct weir_store *store,
+		     const struct weir_row_layout *layout, int64_t resident_max, uint32_t threads);
+void weir_parts_release(struct weir_parts *parts);
+static inline uint32_t weir_parts_count(const struct weir_parts *parts)
+{
+	return (uint32_t)1 << parts->bits;
+}
+static inline uint32_t weir_parts_of(const struct weir_parts *parts, uint64_t hash)
+{
+	return (uint32_t)(hash >> 32 >> (32 - parts->bits));
+}
+
+/* The lane is the parts' own, and stays theirs. */
+int weir_parts_lane_new(struct weir_parts *parts, struct weir_parts_lane **out, struct weir_error *err);
+void weir_parts_lane_mark(struct weir_parts_lane *lane);
+void weir_parts_lane_cut(struct weir_parts_lane *lane); /* back to the mark */
+/* Makes a row for each of the input (which has hashes) and fills it: rows[i], for whoever has something to add to flags and
+ * payload before the next call. After a failure the lane is to be cut. */
+int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_input *input, uint8_t **rows, struct weir_error *err);
+/* Copies a row. */
+int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err);
+
+/* Seals what is open. */
+int weir_parts_finish(struct weir_parts *parts, struct weir_error *err);
+/* Of one part, after finish. */
+uint64_t weir_parts_rows(const struct weir_parts *parts, uint32_t part);
+uint64_t weir_parts_bytes(const struct weir_parts *parts, uint32_t part);
+
+/* Pages of a part, one at a time, whichever lane made them. All-zero is closed; close accepts it. */
+struct weir_part_reader {
+	struct weir_parts *parts;
+	struct weir_account *account; /* of the memory for a page that is on disk */
+	uint32_t part;
+	size_t lane, page;
+	struct weir_chunk *pinned;
+	uint8_t *memory;
+	uint64_t size;
+};
+void weir_part_reader_open(struct weir_part_reader *reader, struct weir_parts *parts, uint32_t part,
+			   struct weir_account *account);
+/* Rows of the next page, at multiples of the layout's row_bytes; *row_count 0: there are none any more. They stay until the
+ * next call. Writing to them is not allowed. */
+int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows, uint32_t *row_count, struct weir_error *err);
+void weir_part_reader_close(struct weir_part_reader *reader);
+
+#endif

@@ -1,0 +1,895 @@
+#include "ops/exchange/rows.h"
+
+#include "base/hash.h"
+
+#include <string.h>
+
+static const uint64_t hash_first = 0x9e3779b97f4a7c15u, word_null = 0x6a09e667f3bcc909u;
+
+enum { HEAP_PAGE_MIN = 16 << 10, HEAP_PAGE_MAX = 1 << 20 };
+
+/* ---- the layout ---- */
+
+bool weir_row_type_is_key(const struct weir_type *type)
+{
+	type = weir_type_values(type);
+	if (type->layout != WEIR_LAYOUT_NESTED)
+		return true;
+	if (type->id != WEIR_STRUCT)
+		return false;
+	for (uint32_t i = 0; i < type->field_count; i++) {
+		if (!weir_row_type_is_key(type->fields[i].type))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t width_of(const struct weir_type *type)
+{
+	switch (type->layout) {
+	case WEIR_LAYOUT_NULL:
+		return 0;
+	case WEIR_LAYOUT_BITS:
+		return 1;
+	case WEIR_LAYOUT_FIXED:
+		return type->byte_width;
+	default:
+		return sizeof(struct weir_view);
+	}
+}
+
+static uint32_t align_of(uint32_t width)
+{
+	return width >= 8 && width % 8 == 0 ? 8 : width == 4 || width == 2 ? width : 1;
+}
+
+static uint32_t round_up(uint32_t value, uint32_t to)
+{
+	return (value + to - 1) / to * to;
+}
+
+int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *account, const struct weir_type *const *types,
+			 uint32_t cell_count, uint32_t key_count, uint32_t flags_bytes, uint32_t payload_bytes,
+			 struct weir_error *err)
+{
+	static const uint32_t aligns[] = {8, 4, 2, 1};
+	uint32_t at;
+
+	*layout = (struct weir_row_layout){.account = account, .cell_count = cell_count, .key_count = key_count};
+	layout->cells = weir_alloc_zero(account, (cell_count + 1) * sizeof(*layout->cells), err);
+	if (!layout->cells)
+		return err->code;
+	layout->validity_offset = at = sizeof(uint64_t);
+	layout->validity_bytes = (cell_count + 7) / 8;
+	layout->flags_offset = at += layout->validity_bytes;
+	layout->flags_bytes = flags_bytes;
+	at += flags_bytes;
+	/* Narrow cells fill the gap before the wide ones, which come in front of what is left of the narrow. */
+	for (uint32_t i = 0; i < cell_count; i++) {
+		layout->cells[i].type = weir_type_values(types[i]);
+		layout->cells[i].width = width_of(layout->cells[i].type);
+		layout->cells[i].has_bytes = layout->cells[i].type->layout == WEIR_LAYOUT_BYTES ||
+					     layout->cells[i].type->layout == WEIR_LAYOUT_NESTED;
+		layout->has_bytes |= layout->cells[i].has_bytes;
+		layout->cells[i].offset = UINT32_MAX;
+	}
+	for (uint32_t i = 0; i < cell_count; i++) {
+		uint32_t width = layout->cells[i].width, align = align_of(width), place = round_up(at, align);
+
+		if (align == 8 || place + width > round_up(at, 8))
+			continue;
+		layout->cells[i].offset = place;
+		at = place + width;
+	}
+	for (uint32_t a = 0; a < 4; a++) {
+		for (uint32_t i = 0; i < cell_count; i++) {
+			if (layout->cells[i].offset != UINT32_MAX || align_of(layout->cells[i].width) != aligns[a])
+				continue;
+			layout->cells[i].offset = at = round_up(at, aligns[a]);
+			at += layout->cells[i].width;
+		}
+	}
+	layout->payload_offset = payload_bytes ? round_up(at, 8) : at;
+	layout->payload_bytes = payload_bytes;
+	layout->row_bytes = round_up(layout->payload_offset + payload_bytes, 8);
+	return WEIR_OK;
+}
+
+void weir_row_layout_release(struct weir_row_layout *layout)
+{
+	if (!layout->account)
+		return;
+	weir_free(layout->account, layout->cells, (layout->cell_count + 1) * sizeof(*layout->cells));
+	*layout = (struct weir_row_layout){0};
+}
+
+/* ---- a vector as input ---- */
+
+int weir_row_input_init(struct weir_row_input *input, struct weir_account *account, const struct weir_row_layout *layout,
+			struct weir_error *err)
+{
+	*input = (struct weir_row_input){.account = account, .layout = layout};
+	weir_arena_init(&input->arena, account);
+	input->columns = weir_alloc_zero(account, (layout->cell_count + 1) * sizeof(*input->columns), err);
+	input->words = input->columns ? weir_alloc_zero(account, (layout->cell_count + 1) * sizeof(*input->words), err)
+				      : NULL;
+	if (input->words)
+		return WEIR_OK;
+	weir_row_input_release(input);
+	return err->code;
+}
+
+void weir_row_input_release(struct weir_row_input *input)
+{
+	if (!input->account)
+		return;
+	for (uint32_t i = 0; input->words && i < input->layout->cell_count; i++)
+		weir_free(input->account, input->words[i].words, input->words[i].count * sizeof(uint64_t));
+	weir_free(input->account, input->words, (input->layout->cell_count + 1) * sizeof(*input->words));
+	weir_free(input->account, input->columns, (input->layout->cell_count + 1) * sizeof(*input->columns));
+	weir_arena_release(&input->arena);
+	*input = (struct weir_row_input){0};
+}
+
+static inline bool bit_of(const uint64_t *bits, uint32_t row)
+{
+	return bits[row >> 6] >> (row & 63) & 1;
+}
+
+/* Nested values as bytes, and views of them. */
+static int take_nested(struct weir_row_input *input, const struct weir_column *column, uint32_t row_count,
+		       struct weir_row_column *out, struct weir_error *err)
+{
+	struct weir_view *views = weir_arena_alloc_zero(&input->arena, (size_t)row_count * sizeof(*views) + 8, err);
+	uint64_t *validity = views ? weir_arena_alloc_zero(&input->arena, row_count / 8 + 16, err) : NULL;
+
+	if (!validity)
+		return err->code;
+	for (uint32_t i = 0; i < input->count; i++) {
+		uint32_t row = weir_row_input_row(input, i);
+		const struct weir_array *array = column->nested;
+		int64_t place = column->nested_offset + row;
+		uint64_t size;
+		uint8_t *bytes;
+
+		if (column->form == WEIR_DICTIONARY) {
+			array = column->dictionary->nested;
+			place = ((const uint32_t *)column->values)[row];
+		} else if (column->form == WEIR_CONSTANT) {
+			place = column->nested_offset;
+		}
+		if (!weir_column_valid(column, row) || !weir_array_is_valid(array, place))
+			continue;
+		size = weir_nested_size(array, place);
+		if (size > UINT32_MAX)
+			return weir_error_set(err, WEIR_E_LIMIT, "a nested value of %llu bytes is too large for a row",
+					      (unsigned long long)size);
+		bytes = weir_arena_alloc(&input->arena, size, err);
+		if (!bytes)
+			return err->code;
+		weir_nested_write(array, place, bytes);
+		views[row] = weir_view_make(bytes, (uint32_t)size);
+		validity[row >> 6] |= (uint64_t)1 << (row & 63);
+	}
+	out->values = (const uint8_t *)views;
+	out->validity = validity;
+	return WEIR_OK;
+}
+
+static int take_bits(struct weir_row_input *input, const uint64_t *bits, uint32_t row_count, struct weir_row_column *out,
+		     struct weir_error *err)
+{
+	uint8_t *bytes = weir_arena_alloc(&input->arena, row_count + 8, err);
+
+	if (!bytes)
+		return err->code;
+	for (uint32_t i = 0; i < row_count; i++)
+		bytes[i] = bit_of(bits, i);
+	out->values = bytes;
+	return WEIR_OK;
+}
+
+/* Where some value is NaN, a copy with one NaN for all. */
+#define SETTLE(name, type, is_nan, nan)                                                                                \
+	static int name(struct weir_row_input *input, uint32_t row_count, struct weir_row_column *out,                 \
+			struct weir_error *err)                                                                        \
+	{                                                                                                              \
+		const type *from = (const type *)out->values;                                                          \
+		bool any = false;                                                                                      \
+		type *to;                                                                                              \
+                                                                                                                       \
+		for (uint32_t i = 0; i < row_count; i++)                                                               \
+			any |= is_nan(from[i]);                                                                        \
+		if (!any)                                                                                              \
+			return WEIR_OK;                                                                                \
+		to = weir_arena_alloc(&input->arena, row_count * sizeof(*to), err);                                    \
+		if (!to)                                                                                               \
+			return err->code;                                                                              \
+		for (uint32_t i = 0; i < row_count; i++)                                                               \
+			to[i] = is_nan(from[i]) ? (nan) : from[i];                                                     \
+		out->values = (const uint8_t *)to;                                                                     \
+		return WEIR_OK;                                                                                        \
+	}
+#define IS_NAN_64(bits) (((bits) & INT64_MAX) > 0x7ff0000000000000)
+#define IS_NAN_32(bits) (((bits) & INT32_MAX) > 0x7f800000)
+#define IS_NAN_16(bits) (((bits) & 0x7fff) > 0x7c00)
+SETTLE(settle_doubles, uint64_t, IS_NAN_64, 0x7ff8000000000000u)
+SETTLE(settle_floats, uint32_t, IS_NAN_32, 0x7fc00000u)
+SETTLE(settle_halves, uint16_t, IS_NAN_16, 0x7e00u)
+
+/* ---- hashes ---- */
+
+static uint64_t word_of_bytes(const struct weir_view *view)
+{
+	return weir_hash_bytes(weir_view_bytes(view), view->size, 0);
+}
+
+static uint64_t word_of_wide(const uint8_t *value, uint32_t width)
+{
+	uint64_t halves[2];
+
+	if (width != 16)
+		return weir_hash_bytes(value, width, 0);
+	memcpy(halves, value, 16);
+	return halves[0] ^ weir_hash_u64(halves[1]);
+}
+
+/* The word of one value as cells have it. */
+static uint64_t word_of(const struct weir_row_cell *cell, const uint8_t *value)
+{
+	bool is_signed = cell->type->id != WEIR_BOOL && !weir_type_is_float(cell->type) &&
+			 (!weir_type_is_integer(cell->type) || weir_type_is_signed(cell->type)) &&
+			 cell->type->id != WEIR_FIXED_BINARY;
+	uint64_t word = 0;
+
+	if (cell->has_bytes)
+		return word_of_bytes((const struct weir_view *)value);
+	if (cell->width != 1 && cell->width != 2 && cell->width != 4 && cell->width != 8)
+		return cell->width ? word_of_wide(value, cell->width) : word_null;
+	memcpy(&word, value, cell->width);
+	if (is_signed && cell->width < 8)
+		word = (uint64_t)((int64_t)(word << (64 - 8 * cell->width)) >> (64 - 8 * cell->width));
+	return word;
+}
+
+static void fold_any(const struct weir_row_input *input, const struct weir_row_cell *cell, const struct weir_row_column *column)
+{
+	uint32_t stride = cell->width;
+
+	for (uint32_t i = 0; i < input->count; i++) {
+		uint32_t row = weir_row_input_row(input, i);
+		bool valid = stride && (!column->validity || bit_of(column->validity, row));
+
+		input->hashes[i] = weir_hash_u64(
+			input->hashes[i] ^ (valid ? word_of(cell, column->values + (size_t)row * stride) : word_null));
+	}
+}
+
+#define FOLD(name, type, wide)                                                                                         \
+	static void name(const struct weir_row_input *input, const uint8_t *values)                                    \
+	{                                                                                                              \
+		const type *from = (const type *)values;                                                               \
+                                                                                                                       \
+		if (input->rows)                                                                                       \
+			for (uint32_t i = 0; i < input->count; i++)                                                    \
+				input->hashes[i] = weir_hash_u64(input->hashes[i] ^ (uint64_t)(wide)from[input->rows[i]]); \
+		else                                                                                                   \
+			for (uint32_t i = 0; i < input->count; i++)                                                    \
+				input->hashes[i] = weir_hash_u64(input->hashes[i] ^ (uint64_t)(wide)from[i]);          \
+	}
+FOLD(fold_i32, int32_t, int64_t)
+FOLD(fold_u32, uint32_t, uint64_t)
+FOLD(fold_64, uint64_t, uint64_t)
+
+static void fold_views(const struct weir_row_input *input, const struct weir_view *views)
+{
+	for (uint32_t i = 0; i < input->count; i++)
+		input->hashes[i] = weir_hash_u64(input->hashes[i] ^ word_of_bytes(&views[weir_row_input_row(input, i)]));
+}
+
+static void fold(const struct weir_row_input *input, const struct weir_row_cell *cell, const struct weir_row_column *column)
+{
+	bool is_float = weir_type_is_float(cell->type);
+
+	if (column->validity || (cell->type->layout != WEIR_LAYOUT_FIXED && !cell->has_bytes))
+		fold_any(input, cell, column);
+	else if (cell->has_bytes)
+		fold_views(input, (const struct weir_view *)column->values);
+	else if (cell->width == 8)
+		fold_64(input, column->values);
+	else if (cell->width == 4 && !is_float && (!weir_type_is_integer(cell->type) || weir_type_is_signed(cell->type)) &&
+		 cell->type->id != WEIR_FIXED_BINARY)
+		fold_i32(input, column->values);
+	else if (cell->width == 4)
+		fold_u32(input, column->values);
+	else
+		fold_any(input, cell, column);
+}
+
+/* Words of a dictionary's values, once for each dictionary. */
+static int fold_codes(struct weir_row_input *input, uint32_t c, const struct weir_column *column, struct weir_error *err)
+{
+	const struct weir_row_cell *cell = &input->layout->cells[c];
+	const struct weir_dictionary *dictionary = column->dictionary;
+	struct weir_row_words *cached = &input->words[c];
+	const uint32_t *codes = column->values;
+
+	if (!cached->words || cached->id != dictionary->id || cached->count < dictionary->count) {
+		weir_free(input->account, cached->words, cached->count * sizeof(uint64_t));
+		*cached = (struct weir_row_words){0};
+		cached->words = weir_alloc(input->account, dictionary->count * sizeof(uint64_t), err);
+		if (!cached->words)
+			return err->code;
+		cached->count = dictionary->count;
+		cached->id = dictionary->id;
+		for (uint32_t i = 0; i < dictionary->count; i++) {
+			const uint8_t *value = (const uint8_t *)dictionary->values + (size_t)i * cell->width;
+			uint64_t settled = 0;
+
+			if (weir_type_is_float(cell->type)) {
+				memcpy(&settled, value, cell->width);
+				if (cell->width == 8 ? IS_NAN_64(settled) : cell->width == 4 ? IS_NAN_32(settled) : IS_NAN_16(settled))
+					settled = cell->width == 8   ? 0x7ff8000000000000u
+						  : cell->width == 4 ? 0x7fc00000u
+								     : 0x7e00u;
+				value = (const uint8_t *)&settled;
+			}
+			cached->words[i] = word_of(cell, value);
+		}
+	}
+	if (!column->validity && !input->rows)
+		for (uint32_t i = 0; i < input->count; i++)
+			input->hashes[i] = weir_hash_u64(input->hashes[i] ^ cached->words[codes[i]]);
+	else
+		for (uint32_t i = 0; i < input->count; i++) {
+			uint32_t row = weir_row_input_row(input, i);
+			bool valid = !column->validity || bit_of(column->validity, row);
+
+			input->hashes[i] = weir_hash_u64(input->hashes[i] ^ (valid ? cached->words[codes[row]] : word_null));
+		}
+	return WEIR_OK;
+}
+
+/* A column as cells are made of it; its hash goes in on the way. */
+static int take_column(struct weir_row_input *input, struct weir_vector *vector, uint32_t number, uint32_t c, bool with_hash,
+		       struct weir_error *err)
+{
+	const struct weir_row_cell *cell = &input->layout->cells[c];
+	struct weir_row_column *out = &input->columns[c];
+	struct weir_column column;
+	bool is_key = c < input->layout->key_count, folded = false;
+	int code = weir_column_decode(vector, number, err);
+
+	if (code)
+		return code;
+	column = vector->columns[number];
+	*out = (struct weir_row_column){0};
+	if (cell->type->layout == WEIR_LAYOUT_NULL) {
+		uint64_t *none = weir_arena_alloc_zero(&input->arena, vector->row_count / 8 + 16, err);
+
+		out->validity = none;
+		if (!none)
+			return err->code;
+	} else if (cell->type->layout == WEIR_LAYOUT_NESTED) {
+		code = take_nested(input, &column, vector->row_count, out, err);
+	} else {
+		if (is_key && with_hash && column.form == WEIR_DICTIONARY && cell->type->layout != WEIR_LAYOUT_BITS) {
+			code = fold_codes(input, c, &column, err);
+			folded = true;
+		}
+		if (!code)
+			code = weir_column_flatten(&column, &vector->selection, vector->row_count, &input->arena, err);
+		out->values = column.values;
+		out->validity = column.validity;
+		if (!code && cell->type->layout == WEIR_LAYOUT_BITS)
+			code = take_bits(input, column.values, vector->row_count, out, err);
+		if (!code && is_key && cell->type->id == WEIR_DOUBLE)
+			code = settle_doubles(input, vector->row_count, out, err);
+		if (!code && is_key && cell->type->id == WEIR_FLOAT)
+			code = settle_floats(input, vector->row_count, out, err);
+		if (!code && is_key && cell->type->id == WEIR_HALF)
+			code = settle_halves(input, vector->row_count, out, err);
+	}
+	if (!code && is_key && with_hash && !folded)
+		fold(input, cell, out);
+	return code;
+}
+
+static int count_bytes(struct weir_row_input *input, struct weir_error *err)
+{
+	const struct weir_row_layout *layout = input->layout;
+
+	input->bytes = NULL;
+	if (!layout->has_bytes)
+		return WEIR_OK;
+	input->bytes = weir_arena_alloc_zero(&input->arena, (input->count + 1) * sizeof(uint64_t), err);
+	if (!input->bytes)
+		return err->code;
+	for (uint32_t c = 0; c < layout->cell_count; c++) {
+		const struct weir_row_column *column = &input->columns[c];
+		const struct weir_view *views = (const struct weir_view *)column->values;
+
+		if (!layout->cells[c].has_bytes)
+			continue;
+		for (uint32_t i = 0; i < input->count; i++) {
+			uint32_t row = weir_row_input_row(input, i);
+
+			if ((!column->validity || bit_of(column->validity, row)) && views[row].size > WEIR_VIEW_INLINE)
+				input->bytes[i] += views[row].size;
+		}
+	}
+	return WEIR_OK;
+}
+
+int weir_row_input_take(struct weir_row_input *input, struct weir_vector *vector, const uint32_t *numbers, bool with_hash,
+			struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	weir_arena_clear(&input->arena);
+	input->count = vector->selection.count;
+	input->rows = vector->selection.rows;
+	input->hashes = NULL;
+	if (with_hash) {
+		input->hashes = weir_arena_alloc_aligned(&input->arena, (input->count + 1) * sizeof(uint64_t), err);
+		if (!input->hashes)
+			return err->code;
+		for (uint32_t i = 0; i < input->count; i++)
+			input->hashes[i] = hash_first;
+	}
+	for (uint32_t c = 0; c < input->layout->cell_count && !code; c++)
+		code = take_column(input, vector, numbers[c], c, with_hash, err);
+	return code ? code : count_bytes(input, err);
+}
+
+bool weir_row_input_key_has_null(const struct weir_row_input *input, uint32_t i)
+{
+	uint32_t row = weir_row_input_row(input, i);
+
+	for (uint32_t c = 0; c < input->layout->key_count; c++) {
+		if (input->columns[c].validity && !bit_of(input->columns[c].validity, row))
+			return true;
+	}
+	return false;
+}
+
+/* ---- writing rows ---- */
+
+static inline __attribute__((always_inline)) void fill_width(const struct weir_row_input *input, const uint8_t *values,
+							     const uint32_t *which, uint32_t count, uint8_t *const *rows,
+							     uint32_t offset, uint32_t width)
+{
+	for (uint32_t k = 0; k < count; k++)
+		memcpy(rows[which[k]] + offset, values + (size_t)weir_row_input_row(input, which[k]) * width, width);
+}
+
+static void fill_fixed(const struct weir_row_input *input, const struct weir_row_cell *cell, const uint8_t *values,
+		       const uint32_t *which, uint32_t count, uint8_t *const *rows)
+{
+	switch (cell->width) {
+	case 1:
+		fill_width(input, values, which, count, rows, cell->offset, 1);
+		break;
+	case 4:
+		fill_width(input, values, which, count, rows, cell->offset, 4);
+		break;
+	case 8:
+		fill_width(input, values, which, count, rows, cell->offset, 8);
+		break;
+	default:
+		fill_width(input, values, which, count, rows, cell->offset, cell->width);
+	}
+}
+
+static void fill_nulls(const struct weir_row_input *input, uint32_t c, const uint32_t *which, uint32_t count,
+		       uint8_t *const *rows)
+{
+	const struct weir_row_cell *cell = &input->layout->cells[c];
+	const uint64_t *validity = input->columns[c].validity;
+	uint32_t place = input->layout->validity_offset + (c >> 3);
+
+	if (!validity)
+		return;
+	for (uint32_t k = 0; k < count; k++) {
+		uint8_t *row = rows[which[k]];
+
+		if (bit_of(validity, weir_row_input_row(input, which[k])))
+			continue;
+		row[place] &= (uint8_t)~(1u << (c & 7));
+		memset(row + cell->offset, 0, cell->width);
+	}
+}
+
+void weir_rows_fill(const struct weir_row_input *input, const uint32_t *which, uint32_t count, uint8_t *const *rows,
+		    uint8_t *const *tails)
+{
+	const struct weir_row_layout *layout = input->layout;
+	uint8_t *ends[WEIR_VECTOR_ROWS];
+
+	/* All valid, all else zero; then cell after cell. */
+	for (uint32_t k = 0; k < count; k++) {
+		uint8_t *row = rows[which[k]];
+
+		if (input->hashes)
+			memcpy(row, &input->hashes[which[k]], sizeof(uint64_t));
+		memset(row + layout->validity_offset, 0xff, layout->validity_bytes);
+		memset(row + layout->flags_offset, 0, layout->flags_bytes);
+		memset(row + layout->payload_offset, 0, layout->payload_bytes);
+		if (layout->has_bytes)
+			ends[k] = tails[which[k]];
+	}
+	for (uint32_t c = 0; c < layout->cell_count; c++) {
+		const struct weir_row_cell *cell = &layout->cells[c];
+		const struct weir_row_column *column = &input->columns[c];
+
+		if (!cell->has_bytes) {
+			if (cell->width)
+				fill_fixed(input, cell, column->values, which, count, rows);
+			fill_nulls(input, c, which, count, rows);
+			continue;
+		}
+		for (uint32_t k = 0; k < count; k++) {
+			uint32_t row = weir_row_input_row(input, which[k]);
+			struct weir_view view = {0};
+
+			if (!column->validity || bit_of(column->validity, row))
+				view = ((const struct weir_view *)column->values)[row];
+			if (view.size > WEIR_VIEW_INLINE) {
+				memcpy(ends[k], view.data, view.size);
+				view.data = ends[k];
+				ends[k] += view.size;
+			}
+			weir_row_view_put(rows[which[k]] + cell->offset, view);
+		}
+		fill_nulls(input, c, which, count, rows);
+	}
+}
+
+/* ---- equality ---- */
+
+static bool views_equal(const uint8_t *cell, const struct weir_view *view)
+{
+	uint64_t a[2], b[2];
+
+	memcpy(a, cell, 16);
+	memcpy(b, view, 16);
+	if (a[0] != b[0])
+		return false;
+	return view->size <= WEIR_VIEW_INLINE ? a[1] == b[1] : !memcmp(cell + (intptr_t)a[1], view->data, view->size);
+}
+
+/* Whether one row's cell is what the input has: the general case. */
+static bool cell_equal(const struct weir_row_input *input, uint32_t c, uint32_t i, const uint8_t *row)
+{
+	const struct weir_row_cell *cell = &input->layout->cells[c];
+	const struct weir_row_column *column = &input->columns[c];
+	uint32_t at = weir_row_input_row(input, i);
+	bool valid = !column->validity || bit_of(column->validity, at);
+
+	if (valid != weir_row_valid(input->layout, row, c))
+		return false;
+	if (!valid)
+		return true;
+	return cell->has_bytes ? views_equal(row + cell->offset, (const struct weir_view *)column->values + at)
+			       : !memcmp(row + cell->offset, column->values + (size_t)at * cell->width, cell->width);
+}
+
+/* Splits which[] by a condition on i and its row, without branches. */
+#define SPLIT(condition)                                                                                               \
+	for (uint32_t k = 0; k < count; k++) {                                                                         \
+		uint32_t i = which[k];                                                                                 \
+		const uint8_t *row = rows[i];                                                                          \
+		bool equal = (condition);                                                                              \
+                                                                                                                       \
+		which[kept] = i;                                                                                       \
+		unequal[others] = i;                                                                                   \
+		kept += equal;                                                                                         \
+		others += !equal;                                                                                      \
+	}
+
+static inline uint64_t load64(const uint8_t *from)
+{
+	uint64_t value;
+
+	memcpy(&value, from, sizeof(value));
+	return value;
+}
+
+static inline uint32_t load32(const uint8_t *from)
+{
+	uint32_t value;
+
+	memcpy(&value, from, sizeof(value));
+	return value;
+}
+
+uint32_t weir_rows_equal(const struct weir_row_input *input, uint32_t *which, uint32_t count, uint8_t *const *rows,
+			 uint32_t *unequal, uint32_t *unequal_count)
+{
+	const struct weir_row_layout *layout = input->layout;
+	uint32_t others = *unequal_count;
+
+	for (uint32_t c = 0; c < layout->key_count && count; c++) {
+		const struct weir_row_cell *cell = &layout->cells[c];
+		const uint8_t *values = input->columns[c].values;
+		uint32_t kept = 0, offset = cell->offset;
+
+		if (!input->columns[c].validity && cell->width == 8)
+			SPLIT(weir_row_valid(layout, row, c) & (load64(row + offset) == load64(values + (size_t)weir_row_input_row(input, i) * 8)))
+		else if (!input->columns[c].validity && cell->width == 4)
+			SPLIT(weir_row_valid(layout, row, c) & (load32(row + offset) == load32(values + (size_t)weir_row_input_row(input, i) * 4)))
+		else
+			SPLIT(cell_equal(input, c, i, row))
+		count = kept;
+	}
+	*unequal_count = others;
+	return count;
+}
+
+bool weir_row_keys_equal(const struct weir_row_layout *layout, const uint8_t *a, const uint8_t *b)
+{
+	for (uint32_t c = 0; c < layout->key_count; c++) {
+		const struct weir_row_cell *cell = &layout->cells[c];
+		bool valid = weir_row_valid(layout, a, c);
+
+		if (valid != weir_row_valid(layout, b, c))
+			return false;
+		if (!valid)
+			continue;
+		if (!cell->has_bytes) {
+			if (cell->width == 8 ? *(const uint64_t *)(a + cell->offset) != *(const uint64_t *)(b + cell->offset)
+					     : memcmp(a + cell->offset, b + cell->offset, cell->width))
+				return false;
+			continue;
+		}
+		struct weir_view view = weir_row_view(b + cell->offset);
+
+		if (!views_equal(a + cell->offset, &view))
+			return false;
+	}
+	return true;
+}
+
+/* ---- rows to rows ---- */
+
+uint64_t weir_row_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t c = 0; layout->has_bytes && c < layout->cell_count; c++) {
+		uint32_t size;
+
+		if (!layout->cells[c].has_bytes)
+			continue;
+		memcpy(&size, row + layout->cells[c].offset, sizeof(size));
+		bytes += size > WEIR_VIEW_INLINE ? size : 0;
+	}
+	return bytes;
+}
+
+void weir_row_copy(const struct weir_row_layout *layout, const uint8_t *from, uint8_t *to, uint8_t *tail)
+{
+	memcpy(to, from, layout->row_bytes);
+	for (uint32_t c = 0; layout->has_bytes && c < layout->cell_count; c++) {
+		uint32_t offset = layout->cells[c].offset;
+		struct weir_view view;
+
+		if (!layout->cells[c].has_bytes)
+			continue;
+		view = weir_row_view(from + offset);
+		if (view.size <= WEIR_VIEW_INLINE)
+			continue;
+		memcpy(tail, view.data, view.size);
+		view.data = tail;
+		weir_row_view_put(to + offset, view);
+		tail += view.size;
+	}
+}
+
+/* ---- rows to columns ---- */
+
+static int take_validity(const struct weir_row_layout *layout, uint32_t cell, const uint8_t *const *rows, uint32_t count,
+			 struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+{
+	uint64_t *words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
+	uint32_t nulls = 0;
+
+	if (!words)
+		return err->code;
+	for (uint32_t i = 0; i < count; i++) {
+		bool valid = rows[i] && weir_row_valid(layout, rows[i], cell);
+
+		words[i >> 6] |= (uint64_t)valid << (i & 63);
+		nulls += !valid;
+	}
+	out->validity = nulls ? words : NULL;
+	return WEIR_OK;
+}
+
+static inline __attribute__((always_inline)) void take_width(const uint8_t *const *rows, uint32_t count, uint32_t offset,
+							     uint8_t *to, uint32_t width)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (rows[i])
+			memcpy(to + (size_t)i * width, rows[i] + offset, width);
+		else
+			memset(to + (size_t)i * width, 0, width);
+	}
+}
+
+static int take_nested_cells(const struct weir_row_layout *layout, uint32_t c, const struct weir_type *type,
+			     const uint8_t *const *rows, uint32_t count, struct weir_account *account,
+			     struct weir_array **nested, struct weir_error *err)
+{
+	struct weir_builder builder;
+	int code = weir_builder_init(&builder, weir_type_values(type), account, err);
+
+	for (uint32_t i = 0; i < count && !code; i++) {
+		if (rows[i] && weir_row_valid(layout, rows[i], c)) {
+			struct weir_view view = weir_row_view(rows[i] + layout->cells[c].offset);
+			const uint8_t *bytes = weir_view_bytes(&view);
+
+			code = weir_nested_read(&bytes, &builder, err);
+		} else {
+			code = weir_builder_null(&builder, 1, err);
+		}
+	}
+	if (!code)
+		code = weir_builder_settle(&builder, err);
+	if (!code)
+		*nested = weir_builder_finish(&builder, err);
+	weir_builder_release(&builder);
+	return code ? code : *nested ? WEIR_OK : err->code;
+}
+
+int weir_rows_take(const struct weir_row_layout *layout, uint32_t cell, const struct weir_type *type,
+		   const uint8_t *const *rows, uint32_t count, struct weir_account *account, struct weir_arena *arena,
+		   struct weir_column *out, struct weir_array **nested, struct weir_error *err)
+{
+	static const uint64_t nothing[1];
+	uint32_t offset = layout->cells[cell].offset, width = layout->cells[cell].width;
+	struct weir_view *views;
+	uint64_t *bits;
+	uint8_t *to;
+	int code;
+
+	*out = (struct weir_column){.type = type, .form = WEIR_FLAT};
+	*nested = NULL;
+	if (layout->cells[cell].type->layout == WEIR_LAYOUT_NULL) {
+		out->form = WEIR_CONSTANT;
+		out->validity = nothing;
+		return WEIR_OK;
+	}
+	code = take_validity(layout, cell, rows, count, arena, out, err);
+	if (code)
+		return code;
+	switch (layout->cells[cell].type->layout) {
+	case WEIR_LAYOUT_NESTED:
+		code = take_nested_cells(layout, cell, type, rows, count, account, nested, err);
+		out->nested = *nested;
+		return code;
+	case WEIR_LAYOUT_BITS:
+		bits = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*bits), err);
+		for (uint32_t i = 0; bits && i < count; i++)
+			bits[i >> 6] |= (uint64_t)(rows[i] && rows[i][offset]) << (i & 63);
+		out->values = bits;
+		return bits ? WEIR_OK : err->code;
+	case WEIR_LAYOUT_BYTES:
+		views = weir_arena_alloc_aligned(arena, ((size_t)count + 1) * sizeof(*views), err);
+		for (uint32_t i = 0; views && i < count; i++)
+			views[i] = rows[i] ? weir_row_view(rows[i] + offset) : (struct weir_view){0};
+		out->values = views;
+		return views ? WEIR_OK : err->code;
+	default:
+		break;
+	}
+	to = weir_arena_alloc_aligned(arena, (size_t)count * width + 8, err);
+	if (!to)
+		return err->code;
+	out->values = to;
+	if (width == 8)
+		take_width(rows, count, offset, to, 8);
+	else if (width == 4)
+		take_width(rows, count, offset, to, 4);
+	else
+		take_width(rows, count, offset, to, width);
+	return WEIR_OK;
+}
+
+/* ---- rows in memory ---- */
+
+static int heap_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
+		     struct weir_error *err)
+{
+	struct weir_row_heap *heap = (struct weir_row_heap *)maker;
+	uint32_t row_bytes = heap->layout->row_bytes;
+	struct weir_row_page page = {0};
+	int code;
+
+	(void)hash;
+	heap->row_count++;
+	if (heap->pages.count &&
+	    weir_row_page_put(&heap->pages.items[heap->pages.count - 1], row_bytes, tail_bytes, row, tail))
+		return WEIR_OK;
+	page.size = heap->pages.count ? heap->pages.items[heap->pages.count - 1].size * 2 : HEAP_PAGE_MIN;
+	if (page.size > HEAP_PAGE_MAX)
+		page.size = HEAP_PAGE_MAX;
+	if (page.size < row_bytes + tail_bytes)
+		page.size = row_bytes + tail_bytes;
+	page.size = weir_alloc_size(page.size);
+	code = weir_list_reserve(&heap->pages, heap->account, err, heap->pages.count + 1);
+	if (!code && !(page.memory = weir_alloc(heap->account, page.size, err)))
+		code = err->code;
+	if (code)
+		return code;
+	page.bytes_begin = page.size;
+	heap->bytes += page.size;
+	heap->pages.items[heap->pages.count++] = page;
+	weir_row_page_put(&heap->pages.items[heap->pages.count - 1], row_bytes, tail_bytes, row, tail);
+	return WEIR_OK;
+}
+
+void weir_row_heap_init(struct weir_row_heap *heap, struct weir_account *account, const struct weir_row_layout *layout)
+{
+	*heap = (struct weir_row_heap){.maker = {.make = heap_make}, .account = account, .layout = layout};
+	weir_arena_init(&heap->arena, account);
+}
+
+void weir_row_heap_clear(struct weir_row_heap *heap)
+{
+	while (heap->pages.count > 1) {
+		struct weir_row_page *page = &heap->pages.items[--heap->pages.count];
+
+		heap->bytes -= page->size;
+		weir_free(heap->account, page->memory, page->size);
+	}
+	if (heap->pages.count) {
+		struct weir_row_page *page = &heap->pages.items[0];
+
+		page->row_count = 0;
+		page->rows_end = 0;
+		page->bytes_begin = page->size;
+	}
+	heap->row_count = 0;
+	heap->bytes -= heap->bytes_set;
+	heap->bytes_set = 0;
+	weir_arena_clear(&heap->arena);
+}
+
+void weir_row_heap_release(struct weir_row_heap *heap)
+{
+	if (!heap->account)
+		return;
+	weir_row_heap_clear(heap);
+	if (heap->pages.count)
+		weir_free(heap->account, heap->pages.items[0].memory, heap->pages.items[0].size);
+	weir_list_release(&heap->pages, heap->account);
+	weir_arena_release(&heap->arena);
+	*heap = (struct weir_row_heap){0};
+}
+
+int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid, struct weir_view view, struct weir_error *err)
+{
+	struct weir_view old = weir_row_view(cell);
+	uint8_t *room;
+
+	if (view.size <= WEIR_VIEW_INLINE) {
+		weir_row_view_put(cell, view);
+		return WEIR_OK;
+	}
+	/* What lies there is overwritten where it is long enough, so that a run of ever greater values of one length does not
+	 * pile up. */
+	if (was_valid && old.size >= view.size) {
+		room = (uint8_t *)(uintptr_t)old.data;
+	} else {
+		room = weir_arena_alloc(&heap->arena, view.size, err);
+		if (!room)
+			return err->code;
+		heap->bytes += view.size;
+		heap->bytes_set += view.size;
+	}
+	memcpy(room, view.data, view.size);
+	view.data = room;
+	weir_row_view_put(cell, view);
+	return WEIR_OK;
+}
