@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         read_text,
     )
     from weir.schema import Schema
+    from weir.stats import list_stats_summaries
 
 # Attribute → the module that has it; "" for a module of that name.
 _WHERE = {
@@ -133,6 +134,7 @@ _WHERE = {
     "init": "_session",
     "is_initialized": "_session",
     "kill": "core",
+    "list_stats_summaries": "stats",
     "lit": "expressions",
     "method": "core",
     "put": "core",
@@ -235,6 +237,7 @@ __all__ = [
     "init",
     "is_initialized",
     "kill",
+    "list_stats_summaries",
     "lit",
     "method",
     "put",

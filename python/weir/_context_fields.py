@@ -162,7 +162,7 @@ def fields() -> list[Field]:
         Field("iceberg_config", Made(c.IcebergConfig), reason=CONNECTOR),
         Field("delta_config", Made(c.DeltaConfig), reason=CONNECTOR),
         Field("enable_per_node_metrics", False, reason=CLUSTER, env="RAY_DATA_PER_NODE_METRICS"),
-        Field("enable_stats_summary_collection", False, reason=SHOWN, env="RAY_DATA_ENABLE_STATS_SUMMARY_COLLECTION"),
+        Field("enable_stats_summary_collection", False, effect="list_stats_summaries() has the figures of each run that has ended", env="RAY_DATA_ENABLE_STATS_SUMMARY_COLLECTION"),
         Field("override_object_store_memory_limit_fraction", None, reason="the limit is weir.init(memory_limit=…)"),
         Field("memory_usage_poll_interval_s", 1, reason=SCHEDULER),
         Field("dataset_logger_id", None, reason=SHOWN),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _absent
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from weir.context import DataContext
     from weir.dataset import MaterializedDataset
     from weir.datasource import Datasink, FilenameProvider
+    from weir.ref_bundle import RefBundle
 
 
 class Conversions:
@@ -147,6 +148,33 @@ class Conversions:
             return batch.select([column]).numpy()[column]
 
         return self._refs(arrays)
+
+    def iter_internal_ref_bundles(self) -> Iterator[RefBundle]:
+        """References to pyarrow.Tables with what is known of them, as the blocks are made. None is kept: a block goes with its
+        reference.
+
+        >>> import weir
+        >>> [bundle.size_bytes() for bundle in weir.range(10, override_num_blocks=2).iter_internal_ref_bundles()]
+        [40, 40]
+        """
+        import weir
+        from weir import _formats
+        from weir.block import BlockExecStats, BlockMetadata
+        from weir.ref_bundle import BlockEntry, RefBundle
+
+        _formats._need("pyarrow", "iter_internal_ref_bundles")
+
+        def bundles() -> Iterator[RefBundle]:
+            run = self._last_run = self._new_run()
+            for batch in run:
+                clock = BlockExecStats.builder()
+                table = _formats.to_arrow(batch)
+                entry = BlockEntry(weir.put(table), BlockMetadata(batch.num_rows, table.nbytes, clock.build()))
+                schema = table.schema
+                del batch, table
+                yield RefBundle((entry,), schema, True)
+
+        return bundles()
 
     def _refs(self, made: Callable[[Any], Any]) -> list[Any]:
         import weir

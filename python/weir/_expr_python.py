@@ -195,7 +195,7 @@ def evaluate(expr: Expr, table: pyarrow.Table) -> Any:
     raise ValueError(f"{expr._inline()} is not an expression that can be computed")
 
 
-def _column(expr: Expr, table: pyarrow.Table) -> Any:
+def column_of(expr: Expr, table: pyarrow.Table) -> Any:
     pa = _pyarrow()
     value = evaluate(expr, table)
     return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
@@ -329,7 +329,7 @@ class Projector:
             yield pa.concat_tables(done)
 
     def _project(self, table: pyarrow.Table) -> pyarrow.Table:
-        made = {name: _column(expr, table) for name, expr in self.columns.items()}
+        made = {name: column_of(expr, table) for name, expr in self.columns.items()}
         for name, values in made.items():
             place = table.schema.get_field_index(name)
             table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
@@ -359,7 +359,7 @@ class Selector:
         return [self.expr]
 
     def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
-        kept = table.filter(_column(self.expr, table))
+        kept = table.filter(column_of(self.expr, table))
         return kept.drop_columns(list(self.dropped)) if self.dropped else kept
 
 

@@ -540,8 +540,10 @@ def split_large(blocks: Iterable[Any], context: DataContext) -> Iterator[Any]:
 
 
 def chunks_of(blocks: Iterable[Any]) -> list[Any]:
-    """What the engine reads: groups taken apart."""
-    return [chunk for block in blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))]
+    """What the engine reads: groups taken apart; of blocks that are all empty one, for its columns."""
+    listed = list(blocks)
+    found = [chunk for block in listed if block.num_rows for chunk in getattr(block, "chunks", (block,))]
+    return found or listed[:1]
 
 
 def as_batch(block: Block | Batch) -> Batch:
@@ -675,6 +677,8 @@ class Run:
         self.observer = _watch.observer(self)
         self.inner: list[Run] = []  # whose rows this one takes
         self.broken: BaseException | None = None  # what went wrong in them
+        self.is_inner = False
+        self.empty: Batch | None = None  # columns of results without rows
 
     @property
     def finished(self) -> bool:
@@ -684,12 +688,19 @@ class Run:
     @finished.setter
     def finished(self, value: bool) -> None:
         self._finished = value
-        if value and self.observer is not None:
+        if not value:
+            return
+        if self.observer is not None:
             self.observer.succeeded()
+        if self.context.enable_stats_summary_collection and self.stats and not self.is_inner:
+            from weir import stats
+
+            stats.report(self)
 
     def within(self, op: Op) -> Run:
         """Another run, whose rows this one takes: it ends with this one."""
         run = Run(op, self.context)
+        run.is_inner = True
         self.inner.append(run)
         return run
 
@@ -741,6 +752,7 @@ class Run:
                     break
                 count = batch.num_rows
                 if not count:
+                    self.empty = self.empty or batch
                     continue
                 if limit is not None:
                     if count > limit:
@@ -812,7 +824,10 @@ class Run:
         if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
             return list(self.collect([part]))
         task = self.wait(part, "blocks")
-        blocks: list[Any] = [b for b in task.blocks() if b.num_rows]
+        made = task.blocks()
+        blocks: list[Any] = [b for b in made if b.num_rows]
+        if made and not blocks:
+            self.empty = self.empty or as_batch(made[0])
         last = chain(part)[-1]
         if isinstance(last, ReadBlocks):
             rows = sum(block.num_rows for block in blocks)

@@ -124,12 +124,17 @@ def _look() -> None:
     idle = 0
     while idle < 40:
         time.sleep(_PAUSE)
-        with _lock:
-            watches = list(_watches)
-        idle = 0 if watches else idle + 1
-        now = time.monotonic()
-        for watch in watches:
-            watch.look(now)
+        idle = 0 if _look_once() else idle + 1
+
+
+def _look_once() -> bool:
+    """Whether there is something to look at. A function of its own, so that no task outlives its run in a sleeper's variables."""
+    with _lock:
+        watches = list(_watches)
+    now = time.monotonic()
+    for watch in watches:
+        watch.look(now)
+    return bool(watches)
 
 
 def watch(task: Task, context: DataContext, has_functions: bool) -> Watch | None:

@@ -17,6 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
+from weir.block_columns import BlockColumnAccessor
+from weir.block_order import Ordered, SortKey
+
 if TYPE_CHECKING:
     import pandas
     import pyarrow
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from weir._weir import Batch
 
 Block = Union["pyarrow.Table", "pandas.DataFrame"]
+BlockPartition = list[tuple[Any, "BlockMetadata"]]
+BlockPartitionMetadata = list["BlockMetadata"]
 BlockColumn = Union["pyarrow.ChunkedArray", "pyarrow.Array", "pandas.Series"]
 DataBatch = Union["pyarrow.Table", "pandas.DataFrame", dict[str, Any]]
 T = TypeVar("T", contravariant=True)
@@ -54,12 +59,28 @@ class BatchFormat(str, enum.Enum):
 
 
 @dataclass(frozen=True)
+class CustomOpStats:
+    """Figures of one's own that a task reports: a class made from this one.
+
+    >>> @dataclass(frozen=True)
+    ... class Skipped(CustomOpStats):
+    ...     rows: int
+    >>> TaskExecWorkerStats(0.5, custom_op_stats=[Skipped(3)]).custom_op_stats[0].rows
+    3
+    """
+
+    def __post_init__(self) -> None:
+        if type(self) is CustomOpStats:
+            raise TypeError("CustomOpStats cannot be instantiated directly: make a class from it")
+
+
+@dataclass(frozen=True)
 class TaskExecWorkerStats:
     """How a task went, as its worker saw it."""
 
     task_wall_time_s: float
     max_uss_bytes: int | None = None
-    custom_op_stats: list[Any] = field(default_factory=list)
+    custom_op_stats: list[CustomOpStats] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,15 +113,23 @@ class BlockExecStats:
 class _ExecStatsBuilder:
     def __init__(self) -> None:
         self._start, self._start_cpu = time.perf_counter(), time.process_time()
+        self._end: tuple[float, float] | None = None
+
+    def finish(self) -> None:
+        """The time ends here; build() may come later."""
+        self._end = time.perf_counter(), time.process_time()
 
     def build(self, **fields: Any) -> BlockExecStats:
-        """The figures up to now."""
-        end = time.perf_counter()
+        """The figures up to now, or to finish()."""
+        if self._end is None:
+            self.finish()
+        assert self._end is not None
+        end, end_cpu = self._end
         return BlockExecStats(
             start_time_s=self._start,
             end_time_s=end,
             wall_time_s=end - self._start,
-            cpu_time_s=time.process_time() - self._start_cpu,
+            cpu_time_s=end_cpu - self._start_cpu,
             **fields,
         )
 
@@ -201,7 +230,7 @@ def to_stats(metas: Sequence[BlockMetadata]) -> list[BlockStats]:
     return [meta.to_stats() for meta in metas]
 
 
-class BlockAccessor:
+class BlockAccessor(Ordered):
     """What can be done with a block, whichever kind it is. Made by for_block.
 
     >>> import pandas as pd
@@ -226,9 +255,7 @@ class BlockAccessor:
         if arrow is not None and isinstance(block, (arrow.Table, arrow.RecordBatch)):
             return ArrowBlockAccessor(block if isinstance(block, arrow.Table) else arrow.Table.from_batches([block]))
         if isinstance(block, bytes):
-            import pyarrow as pa
-
-            return ArrowBlockAccessor(pa.ipc.open_stream(pa.py_buffer(block)).read_all())
+            return ArrowBlockAccessor.from_bytes(block)
         if isinstance(block, list):
             raise ValueError(
                 f"Error validating {_short(block)}: Standalone Python objects are not allowed. To use Python objects in a "
@@ -403,6 +430,53 @@ class BlockAccessor:
 
         return self.take(np.random.default_rng(random_seed).permutation(self.num_rows()))
 
+    def filter(self, predicate_expr: Any) -> Any:
+        """The rows for which an expression is true.
+
+        >>> import pyarrow as pa
+        >>> from weir.expressions import col
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2, 3]})).filter(col("a") > 1).column("a").to_pylist()
+        [2, 3]
+        """
+        from weir._expr_python import Selector
+
+        return Selector(predicate_expr)(self.to_arrow()) if self.num_rows() else self._block
+
+    def hstack(self, other_block: Any) -> Any:
+        """With the columns of another block behind its own."""
+        made = self.to_arrow()
+        other = BlockAccessor.for_block(other_block).to_arrow()
+        for name, column in zip(other.column_names, other.columns):
+            made = made.append_column(name, column)
+        return made
+
+    @classmethod
+    def normalize_block_types(cls, blocks: Sequence[Any], target_block_type: BlockType | None = None) -> list[Any]:
+        """Blocks of one kind: the one asked for, or the one most of them are.
+
+        >>> import pandas as pd, pyarrow as pa
+        >>> made = BlockAccessor.normalize_block_types([pa.table({"a": [1]}), pa.table({"a": [2]}), pd.DataFrame({"a": [3]})])
+        >>> [type(block).__name__ for block in made]
+        ['Table', 'Table', 'Table']
+        """
+        kinds = [cls.for_block(block).block_type() for block in blocks]
+        if not kinds:
+            return []
+        wanted = target_block_type or max(dict.fromkeys(kinds), key=kinds.count)
+        return [block if kind is wanted else cls.try_convert_block_type(block, wanted) for block, kind in zip(blocks, kinds)]
+
+    @classmethod
+    def try_convert_block_type(cls, block: Any, block_type: BlockType) -> Any:
+        """The block as one of another kind."""
+        accessor = cls.for_block(block)
+        return accessor.to_pandas() if block_type is BlockType.PANDAS else accessor.to_arrow()
+
+    def to_cudf(self) -> Any:
+        """As a DataFrame of cudf, where that is installed."""
+        from weir import _formats
+
+        return _formats._need("cudf", "to_cudf").DataFrame.from_arrow(self.to_arrow())
+
     def zip(self, other: Any) -> Any:
         """The columns of both; a name that both have gets `_1`."""
         left, right = self.to_arrow(), BlockAccessor.for_block(other).to_arrow()
@@ -464,6 +538,13 @@ class BlockAccessor:
 
 class ArrowBlockAccessor(BlockAccessor):
     """Of a pyarrow.Table."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> ArrowBlockAccessor:
+        """Of an Arrow IPC stream."""
+        import pyarrow as pa
+
+        return cls(pa.ipc.open_stream(data).read_all())
 
     def num_rows(self) -> int:
         return int(self._block.num_rows)
@@ -569,6 +650,39 @@ class PandasBlockAccessor(BlockAccessor):
 
     def to_pandas(self) -> pandas.DataFrame:
         return self._block
+
+    def _empty(self) -> Any:
+        return type(self._block)()
+
+    def _sorted(self, key: SortKey) -> Any:
+        columns, ascending = key.to_pandas_sort_args()
+        return self._block.sort_values(by=columns, ascending=ascending)
+
+    def filter(self, predicate_expr: Any) -> Any:
+        if not self.num_rows():
+            return self._block
+        import numpy as np
+        import pyarrow.compute as pc
+
+        from weir._expr_python import column_of
+
+        return self._block[np.asarray(pc.fill_null(column_of(predicate_expr, self.to_arrow()), False), bool)]
+
+    @staticmethod
+    def merge_sorted_blocks(blocks: list[Any], sort_key: Any) -> tuple[Any, BlockMetadataWithSchema]:
+        import pandas as pd
+
+        stats = BlockExecStats.builder()
+        made: Any = pd.DataFrame()
+        frames = BlockAccessor.normalize_block_types([b for b in blocks if BlockAccessor.for_block(b).num_rows()], BlockType.PANDAS)
+        if frames:
+            made = PandasBlockAccessor(pd.concat(frames, ignore_index=True)).sort(sort_key)
+        return made, BlockMetadataWithSchema.from_block(made, block_exec_stats=stats.build())
+
+    def hstack(self, other_block: Any) -> Any:
+        import pandas as pd
+
+        return pd.concat([self._block, BlockAccessor.for_block(other_block).to_pandas()], axis=1)
 
     def slice(self, start: int, end: int, copy: bool = False) -> Any:
         part = self._block[start:end].reset_index(drop=True)

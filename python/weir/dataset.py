@@ -185,17 +185,21 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
 
     def _find_schema(self) -> Schema | None:
         op = self._op
-        if op.rows() == 0 and isinstance(_plan.chain(op)[0], (_plan.Range, Blocks)):
+        if all(_is_nothing(source) for source in _plan.walk(op) if isinstance(source, _plan.Source)):
             return None
         if isinstance(op, Blocks):
-            return Schema(_run.as_batch(next(b for b in op.blocks if b.num_rows)).slice(0, 0))
+            return Schema(_run.as_batch(next((b for b in op.blocks if b.num_rows), op.blocks[0])).slice(0, 0))
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())
         for plan in (_run.one_row_in(op), Limit(op, 1)):
-            for batch in self._new_run(plan):
+            run = self._new_run(plan)
+            for batch in run:
                 return Schema(batch)
-        return None
+        if not op.is_native:  # results without rows reach nobody but who keeps them
+            run = self._new_run()
+            run.blocks()
+        return Schema(run.empty) if run.empty is not None else None
 
     def columns(self, fetch_if_missing: bool = True) -> list[str] | None:
         """The columns' names.
@@ -419,7 +423,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
         (2, 10)
         """
         run = self._new_run()
-        blocks = run.blocks()
+        blocks = run.blocks() or _columns_only(self, run)
         made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=_run.keeps_fixed_blocks(self._op)), self._context)
         made._history, made._old = self._op, self._old
         made._last_run = self._last_run = run
@@ -748,8 +752,22 @@ class MaterializedDataset(Dataset):
         return self
 
 
+def _is_nothing(source: _plan.Source) -> bool:
+    """Neither rows nor columns."""
+    return not source.count if isinstance(source, _plan.Range) else isinstance(source, Blocks) and not source.blocks
+
+
 def _has_one_schema(op: Op) -> bool:
     if not isinstance(op, Blocks):
         return True
-    rows = [b for b in op.blocks if b.num_rows]
+    rows = [b for b in op.blocks if b.num_rows] or op.blocks[:1]
     return bool(rows) and all(_run.columns_of(b) == _run.columns_of(rows[0]) for b in rows[1:])
+
+
+def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
+    """What stands for blocks without rows: their columns, where those are known."""
+    if run.empty is not None:
+        return [run.empty]
+    has_columns = ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
+    schema = ds.schema() if ds._op.is_native and has_columns else None
+    return [schema._batch] if schema is not None and schema._batch is not None else []

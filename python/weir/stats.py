@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from weir._run import Run
     from weir.dataset import Dataset
 
 
@@ -166,6 +167,38 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
     out.number = len(out.operators_stats)
     out.base_name = out.operators_stats[-1].operator_name if out.operators_stats else ""
     return out
+
+
+SUMMARIES_MAX = 10_000  # of a session's runs
+
+
+def report(run: Run) -> None:
+    """Keeps the figures of a run that has ended, for list_stats_summaries."""
+    from weir.dataset import Dataset
+
+    ds = Dataset(run.op, run.context)
+    ds._last_run = run
+    kept = run.build.state.summaries
+    kept.append(of_run(ds))
+    del kept[:-SUMMARIES_MAX]
+
+
+def list_stats_summaries() -> list[DatasetStatsSummary]:
+    """The figures of the runs that have ended in this session, in that order: of those that began while
+    DataContext.enable_stats_summary_collection was set, the last 10,000.
+
+    >>> import weir
+    >>> ctx = weir.DataContext.get_current()
+    >>> ctx.enable_stats_summary_collection = True
+    >>> kept = weir.range(10).materialize()
+    >>> [operator.operator_name for operator in weir.list_stats_summaries()[-1].operators_stats]
+    ['ReadRange']
+    >>> ctx.enable_stats_summary_collection = False
+    """
+    from weir import _session
+
+    state = _session.existing()
+    return list(state.summaries) if state is not None else []
 
 
 # ---- columns ----

@@ -11,6 +11,13 @@ static void release(void *holder)
 	weir_session_free(holder);
 }
 
+/* Of a block in the store, whose chunk has just gone. */
+static void release_kept(void *holder)
+{
+	weir_session_trim(holder);
+	weir_session_free(holder);
+}
+
 int api_block_from_batch(struct weir_session *session, const struct weir_batch *batch, struct weir_block **out,
 			 struct weir_error *err)
 {
@@ -49,7 +56,7 @@ int api_block_from_chunk(struct weir_session *session, struct weir_chunk *chunk,
 		return code;
 	}
 	(*out)->forget = forget;
-	(*out)->release = release;
+	(*out)->release = release_kept;
 	(*out)->holder = weir_session_ref(session);
 	return WEIR_OK;
 }

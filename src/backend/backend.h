@@ -26,7 +26,10 @@ struct weir_account *weir_session_account(struct weir_session *session);
 struct weir_io *weir_session_io(struct weir_session *session);
 int64_t weir_session_memory_limit(const struct weir_session *session);
 uint32_t weir_session_threads(const struct weir_session *session);
+/* `used` is without what the store keeps warm, which is nobody's; `warm` has it. */
 void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out);
+/* While nothing runs: pages of chunks that are gone go back to the machine, but for a few. */
+void weir_session_trim(struct weir_session *session);
 /* Chunks between stages and blocks that are kept; made when first asked for. */
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err);
 /* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them, which

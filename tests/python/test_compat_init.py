@@ -88,6 +88,21 @@ def test_available_memory_moves_with_use(session):
     after = weir.available_resources()["object_store_memory"]
     assert before - after >= 120_000_000
     assert kept.count() == 16_000_000
+    del kept
+    assert before - weir.available_resources()["object_store_memory"] < 8_000_000
+
+
+def test_pages_of_data_that_is_gone_are_given_back(session):
+    kept = weir.range(32_000_000).materialize()
+    held = shared_bytes()
+    assert held >= 250_000_000
+    del kept
+    assert shared_bytes() <= 40_000_000  # a few stay warm for the next run
+
+
+def shared_bytes():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("RssShmem")) * 1024
 
 
 def test_runtime_env_holds_for_every_worker(session, tmp_path):

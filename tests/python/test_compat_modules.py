@@ -20,7 +20,7 @@ PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
 CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
 SERVICES = "Catalog CatalogAccessMode ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig ReaderFormat ResolvedSource SinkMode"
 LATER = {  # sorting, grouping and what is built upon it
-    "ray.data": "Preprocessor list_stats_summaries",
+    "ray.data": "Preprocessor",
     "ray.data.aggregate": "AggregateFnV2 ApproximateQuantile ApproximateTopK AsList CountDistinct MissingValuePercentage Quantile Unique "
                           "ValueCounter VectorizedAggregateFnV2 ZeroPercentage",
     "ray.data.grouped_data": "GroupedData GroupedDataset",
@@ -32,7 +32,6 @@ ABSENT = {name: set(words.split()) for name, words in {
     "ray": CLUSTER,
     "ray.data": f"{SERVICES} {LATER['ray.data']}",
     "ray.data.catalog": SERVICES,
-    "ray.data.block": "BlockColumnAccessor CustomOpStats",
     "ray.data.datasource": "DeltaSharingDatasource LeRobotDatasource MCAPDatasource TimeRange TurbopufferDatasink _S3FileSystemWrapper",
     "ray.data.namespace_expressions.map_namespace": "MapComponent",
     "ray.data.util.jax_util": "jax_sync_generator",

@@ -127,7 +127,28 @@ uint32_t weir_session_threads(const struct weir_session *session)
 
 void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out)
 {
+	struct weir_store_stats store = {0};
+
 	weir_mem_stats(session->mem, out);
+	pthread_mutex_lock(&session->lock);
+	if (session->store)
+		weir_store_stats(session->store, &store);
+	pthread_mutex_unlock(&session->lock);
+	out->used -= store.warm;
+	out->warm += store.warm;
+}
+
+void weir_session_trim(struct weir_session *session)
+{
+	struct weir_store *idle = NULL;
+
+	pthread_mutex_lock(&session->lock);
+	if (session->runs.count == 0)
+		idle = session->store;
+	pthread_mutex_unlock(&session->lock);
+	/* A run that begins now loses a few pages to it, no more. */
+	if (idle)
+		weir_store_trim(idle, WEIR_WARM_MAX);
 }
 
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err)

@@ -1,0 +1,5 @@
+"""Where Ray keeps what blocks can do."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(__name__, "weir.block weir.block_columns", "PandasBlockAccessor PandasBlockColumnAccessor PandasBlockSchema")

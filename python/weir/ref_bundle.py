@@ -1,0 +1,97 @@
+"""Blocks by reference, with what is known of them: what Dataset.iter_internal_ref_bundles gives.
+
+>>> import weir
+>>> bundles = list(weir.range(10, override_num_blocks=2).iter_internal_ref_bundles())
+>>> [(bundle.num_rows(), weir.get(bundle.block_refs[0]).num_rows) for bundle in bundles]
+[(5, 5), (5, 5)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from weir.block import BlockMetadata
+
+
+@dataclass(frozen=True)
+class BlockSlice:
+    """Rows of a block.
+
+    >>> BlockSlice(2, 5).num_rows
+    3
+    """
+
+    start_offset: int
+    end_offset: int
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        return self.end_offset - self.start_offset
+
+
+@dataclass(frozen=True, slots=True)
+class BlockEntry:
+    """A reference to a block, and what is known of it."""
+
+    ref: Any
+    metadata: BlockMetadata
+
+
+@dataclass(frozen=True)
+class RefBundle:
+    """Blocks that belong together; mostly one.
+
+    >>> RefBundle([BlockEntry(None, BlockMetadata(4, 32))], None, False, slices=[BlockSlice(0, 1)]).size_bytes()
+    8
+    """
+
+    blocks: Sequence[BlockEntry]
+    schema: Any
+    owns_blocks: bool
+    slices: Sequence[BlockSlice | None] | None = None
+    output_split_idx: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        object.__setattr__(self, "slices", tuple(self.slices) if self.slices is not None else (None,) * len(self.blocks))
+        for entry in self.blocks:
+            if not isinstance(entry, BlockEntry):
+                raise AssertionError(f"RefBundle.blocks holds BlockEntry objects, not {type(entry).__name__}")
+            if entry.metadata.size_bytes is None:
+                raise ValueError(f"The size in bytes of the block must be known: {entry}")
+        assert self.slices is not None
+        if len(self.slices) != len(self.blocks):
+            raise AssertionError("Number of blocks and slices must match")
+        for entry, part in zip(self.blocks, self.slices):
+            rows = entry.metadata.num_rows
+            if part is not None and not 0 <= part.start_offset <= part.end_offset <= (part.end_offset if rows is None else rows):
+                raise AssertionError(f"Slice range [{part.start_offset}, {part.end_offset}) exceeds block num_rows: {rows}")
+
+    @property
+    def block_refs(self) -> list[Any]:
+        """The references."""
+        return [entry.ref for entry in self.blocks]
+
+    @property
+    def metadata(self) -> list[BlockMetadata]:
+        """What is known of each block."""
+        return [entry.metadata for entry in self.blocks]
+
+    def num_rows(self) -> int | None:
+        """Of all blocks; None where one does not know."""
+        rows = [entry.metadata.num_rows if part is None else part.num_rows for entry, part in zip(self.blocks, self.slices or ())]
+        return None if None in rows else sum(row for row in rows if row is not None)
+
+    def size_bytes(self) -> int:
+        """Of all blocks; of a part of a block, as much as it has of its rows."""
+        total = 0
+        for entry, part in zip(self.blocks, self.slices or ()):
+            size, rows = entry.metadata.size_bytes or 0, entry.metadata.num_rows
+            total += size if part is None or not rows or rows == part.num_rows else max(1, round(size / rows * part.num_rows))
+        return total
+
+    def __len__(self) -> int:
+        return len(self.blocks)
