@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         WriteResult,
     )
     from weir.expressions import col, lit
+    from weir.grouped_data import GroupedData
     from weir.iterator import DataIterator, DatasetIterator
     from weir.read_api import (
         from_arrow,
@@ -90,6 +91,7 @@ _WHERE = {
     "FileBasedDatasource": "datasource",
     "FileShuffleConfig": "datasource",
     "FilenameProvider": "datasource",
+    "GroupedData": "grouped_data",
     "MaterializedDataset": "dataset",
     "MixStoppingCondition": "_arrange",
     "ObjectRef": "core",
@@ -198,6 +200,7 @@ __all__ = [
     "FileBasedDatasource",
     "FileShuffleConfig",
     "FilenameProvider",
+    "GroupedData",
     "MaterializedDataset",
     "MixStoppingCondition",
     "ObjectRef",

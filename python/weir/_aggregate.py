@@ -20,6 +20,7 @@ from weir._expr_literals import quote_name
 from weir._plan import Op, Step
 
 if TYPE_CHECKING:
+    from weir._run import Run
     from weir.aggregate import AggregateFn
     from weir.dataset import Dataset
 
@@ -45,7 +46,7 @@ def whole(ds: Dataset, function: str, columns: list[str] | None, ignore_nulls: b
     """A value, or a dict of them for several columns; None for a Dataset without rows."""
     from weir import aggregate
 
-    kinds: dict[str, type[AggregateFn]] = {
+    kinds: dict[str, Any] = {
         "sum": aggregate.Sum, "min": aggregate.Min, "max": aggregate.Max, "mean": aggregate.Mean, "std": aggregate.Std,
     }
     if columns is None:
@@ -53,10 +54,8 @@ def whole(ds: Dataset, function: str, columns: list[str] | None, ignore_nulls: b
         if schema is None:
             return None
         columns = list(schema.names)
-    made = [kinds[function](name, ignore_nulls=ignore_nulls) for name in columns]
-    for item in made:
-        item.ddof = ddof
-    result = aggregated(ds, made)
+    options = {"ddof": ddof} if function == "std" else {}
+    result = aggregated(ds, [kinds[function](name, ignore_nulls=ignore_nulls, **options) for name in columns])
     return next(iter(result.values())) if result is not None and len(result) == 1 else result
 
 
@@ -69,39 +68,84 @@ def _columns(ds: Dataset) -> str:
 
 def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | None:
     """The results by name; None for a Dataset without rows."""
-    names = [item.name for item in items]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice:
-        raise ValueError(f"two aggregations have the name {sorted(twice)[0]!r}: give one of them an alias_name")
+    from weir import _grouped
+
     if not items:
         raise ValueError("aggregate needs at least one aggregation")
-    columns = list(dict.fromkeys(item.on for item in items if item.on is not None))
+    try:
+        return of_all(ds._op, items, ds._new_run())
+    except KeyError as error:
+        missing = _missing(error, _grouped.needed(items))
+        if missing is None:
+            raise
+        raise ValueError(
+            f"You specified the column {missing!r}, but there's no such column in the dataset{_columns(ds)}."
+        ) from error
+
+
+def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
+    """The different values of a column."""
+    from weir import _grouped
+    from weir.grouped_data import _check_known
+
+    if not isinstance(column, str):
+        raise ValueError(f"Column to aggregate on has to be provided (got {column})")
+    _check_known(ds, [column])
+    if not _grouped.IN_ENGINE:
+        from weir.aggregate import Unique
+
+        values = list((aggregated(ds, [Unique(column, ignore_nulls)]) or {"": []}).values())[0]
+        return list(values)
+    found = []
+    for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
+        found += [row[column] for row in batch.rows()]
+    return [value for value in found if value is not None] if ignore_nulls else found
+
+
+_SUMMARISED = frozenset({"count", "sum", "min", "max", "absmax", "mean", "std"})  # what summaries of parts are enough for
+_ROWS = "__weir_rows__"
+
+
+def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
+    """The results of all rows of a plan, by name; None: there are none."""
+    from weir import _grouped, _run
+    from weir.aggregate import native_word
+
+    names = _grouped.result_names(items)
+    own: list[Any] = list(items)
+    found = [native_word(item) for item in items]
+    is_summary = all(getattr(item, "_function", "") in _SUMMARISED for item in items)
+    if any(word is None for word in found) or not (is_summary or _grouped.IN_ENGINE):
+        results = _grouped.accumulated(input, items, run)
+        return None if results is None else dict(zip(names, results))
+    if not is_summary:
+        words = [(name, word) for name, word in zip([*names, _ROWS], [*found, "count()"]) if word is not None]
+        plan = _grouped.Group(input, [], words, _grouped.needed(items))
+        row = next((row for batch in run.collect(_run.resolve(plan, run)) for row in batch.rows()), None)
+        return row if row is not None and row.pop(_ROWS) else None
+    columns = list(dict.fromkeys(item.on for item in own if item.on is not None))
     # count() alone still needs a row for each part.
-    words = [
-        f'"{i}" = {item._function}({"" if item.on is None else quote_name(item.on)})' for i, item in enumerate(items)
+    words_of_parts = [
+        f'"{i}" = {item._function}({"" if item.on is None else quote_name(item.on)})' for i, item in enumerate(own)
     ]
     parts: list[dict[str, Any]] = []
-    run = ds._new_run(Summarise(ds._op, words))
-    try:
-        for batch in run:
-            parts.extend(batch.rows())
-    except KeyError as error:
-        raise ValueError(
-            f"You specified the column {_missing(error, columns)!r}, but there's no such column in the dataset{_columns(ds)}."
-        ) from error
+    for batch in run.collect(_run.resolve(Summarise(input, words_of_parts), run)):
+        parts.extend(batch.rows())
     if not parts:
         return None
     rows = sum(part["rows"] for part in parts)
     merged = {name: Merged(parts, i) for i, name in enumerate(columns)}
-    return {item.name: _result(item, merged[item.on] if item.on is not None else None, rows) for item in items}
+    return {
+        name: _result(item, merged[item.on] if item.on is not None else None, rows) for name, item in zip(names, own)
+    }
 
 
-def _missing(error: KeyError, columns: list[str]) -> str:
+def _missing(error: KeyError, columns: list[str]) -> str | None:
     named = getattr(error, "column", None)
-    return str(named) if named else next((c for c in columns if c in str(error)), str(error))
+    return str(named) if named else next((c for c in columns if c in str(error)), None)
 
 
-def _result(item: AggregateFn, column: Merged | None, rows: int) -> Any:
+def _result(item: Any, column: Merged | None, rows: int) -> Any:
     if column is None:
         return rows
     if item._function == "count":
@@ -113,7 +157,7 @@ def _result(item: AggregateFn, column: Merged | None, rows: int) -> Any:
     if item._function == "mean":
         return column.mean()
     if item._function == "std":
-        return column.std(item.ddof)
+        return column.std(item._ddof)
     bounds = column.bounds()
     if bounds is None:
         return math.nan  # there are values, and all are NaN

@@ -45,7 +45,7 @@ class CallSpec:
                  batch_format: str | None = "default", zero_copy_batch: bool = True, compute: Any = None,
                  concurrency: Any = None, num_cpus: float | None = None, num_gpus: float | None = None,
                  memory: float | None = None, runtime_env: Mapping[str, Any] | None = None, name: str = "",
-                 context: Any = None, max_concurrency: int | None = None) -> None:
+                 context: Any = None, max_concurrency: int | None = None, keys: Sequence[str] | None = None) -> None:
         self.kind, self.fn = kind, fn
         self.fn_args, self.fn_kwargs = fn_args, fn_kwargs
         self.fn_constructor_args, self.fn_constructor_kwargs = fn_constructor_args, fn_constructor_kwargs
@@ -55,6 +55,7 @@ class CallSpec:
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
         self.write_bytes = 0  # of a write: what a task gets, about
+        self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
 
     @property
     def is_class(self) -> bool:
@@ -246,7 +247,7 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
         "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
-        "max_concurrency": spec.max_concurrency,
+        "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
     }
 
 
@@ -265,8 +266,9 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
     if not spec.name:
         check(spec)
 
-    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None, columns: Sequence[str] = ()) -> BaseException:
-        return _errors.from_failure(_errors.pack(error, kind, rows, columns=columns), spec.name, "",
+    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None, columns: Sequence[str] = (),
+                group: str = "") -> BaseException:
+        return _errors.from_failure(_errors.pack(error, kind, rows, columns=columns, group=group), spec.name, "",
                                     bool(getattr(spec.context, "raise_original_map_exception", False)))
 
     try:
@@ -283,7 +285,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                     result = next(results, None)
                 except Exception as error:
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
-                    raise failure(error, kind, function.rows, batch.names) from error
+                    raise failure(error, kind, function.rows, batch.names, _worker.group_of(function, batch)) from error
                 if result is None:
                     break
                 yield result

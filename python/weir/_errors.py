@@ -170,9 +170,10 @@ def _name_of(cls: type) -> str:
 
 
 def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0, operator: str = "",
-         columns: Sequence[str] = ()) -> bytes:
+         columns: Sequence[str] = (), group: str = "") -> bytes:
     """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known.
-    `operator`: which of several that run in one worker; `columns`: those of its input, when known."""
+    `operator`: which of several that run in one worker; `columns`: those of its input, when known; `group`: which one it
+    was called for, by its key."""
     try:
         text = str(error)
     except Exception as second:  # a __str__ that raises is the user's, too
@@ -188,7 +189,7 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
     if advice:
         error.add_note(advice)  # for who looks at the cause; the text ends in the user's own words
     return pickle.dumps({"kind": kind, "type": _name_of(type(error)), "text": text, "traceback": trace, "rows": rows,
-                         "count": count, "pid": os.getpid(), "operator": operator,
+                         "count": count, "pid": os.getpid(), "operator": operator, "group": group,
                          "advice": advice, "exception": _pickled(error) if kind != "returned" else None}, protocol=5)
 
 
@@ -308,7 +309,7 @@ def _rebuilt(data: bytes | None) -> BaseException | None:
 
 
 def _describe(report: dict[str, Any], operator: str, origin: str) -> str:
-    place = _place(report["rows"], report["count"], origin)
+    place = f"the group {report['group']}" if report.get("group") else _place(report["rows"], report["count"], origin)
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
             "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch"}.get(report["kind"], "failed")
     advice = f": {report['advice']}" if report["advice"] else ""

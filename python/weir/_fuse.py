@@ -36,14 +36,14 @@ def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
         return False
     if (before.runtime_env or {}) != (spec.runtime_env or {}):
         return False
-    return not isinstance(spec.batch_size, int) or before.kind in ("map", "map_batches")
+    return not isinstance(spec.batch_size, int) or (before.kind in ("map", "map_batches") and before.keys is None)
 
 
 def fused(specs: Sequence[CallSpec]) -> CallSpec:
     """One call that does the work of several."""
     made = copy.copy(specs[0])
     made.kind, made.fn, made.batch_format, made.batch_size = "map_batches", Chain(specs), BATCH, None
-    made.fn_args = made.fn_kwargs = None
+    made.fn_args = made.fn_kwargs = made.keys = None  # of groups only the first is, and it knows
     made.name = "->".join(spec.name for spec in specs)
     return made
 
@@ -78,9 +78,10 @@ def runs(steps: Sequence[Op], context: Any) -> list[list[Op]]:
 class Chain:
     """Several functions as one. Pickles as what is needed to make them.
 
-    `place`: which of them raised, and on which of the task's rows, as far as that can be told."""
+    `place`: which of them raised, and on which of the task's rows, as far as that can be told; `group`: of which group, by its key."""
 
     place: tuple[str, tuple[int, int]] | None = None
+    group = ""
 
     def __init__(self, specs: Sequence[CallSpec]) -> None:
         from weir import _call
@@ -96,7 +97,7 @@ class Chain:
 
         if self.functions is None:
             self.functions = [_worker.make(head, objects) for head, objects in self.parts]
-        self.place = None
+        self.place, self.group = None, ""
         stream: Iterable[Batch] = [batch]
         is_same = True  # row i here is of the task's row i
         for function in self.functions:
@@ -120,6 +121,7 @@ class Chain:
                 raise
             except BaseException:
                 low, high = function.rows
+                self.group = _worker.group_of(function, batch)
                 self.place = (function.name, (first + low, first + high) if count is None else (0, count - 1))
                 raise
             first += batch.num_rows

@@ -345,7 +345,7 @@ def _row_limited(op: Op, count: int) -> Op:
     """The plan whose user-defined source is told that no more rows of a task are wanted, where nothing between leaves rows out."""
     if isinstance(op, ReadTasks):
         return op.of(op.source, count)
-    if isinstance(op, Step) and op.keeps_rows and op.input is not None:
+    if isinstance(op, Step) and op.keeps_rows and op.keeps_blocks and op.input is not None:
         return with_input(op, _row_limited(op.input, count))
     return op
 
@@ -369,8 +369,11 @@ def _local(op: Op, batches: Iterator[Batch], run: Run) -> Iterator[Batch]:
     """One operator over the batches of this process."""
     if isinstance(op, Call):
         from weir import _call
+        from weir._grouped import Groups, regrouped
 
         size = op.spec.batch_size
+        if isinstance(op.input, Groups):
+            batches = regrouped(batches)
         yield from _call.run_local(op.spec, rebatched(batches, size, False) if isinstance(size, int) else batches)
     elif isinstance(op, Limit):
         yield from _limited(batches, op.count)
@@ -463,8 +466,10 @@ def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
 def one_row_in(op: Op) -> Op:
     """The plan with one row for its first function: what its columns are can be seen by that, unless the row is dropped on
     its way."""
+    from weir._exchange import Exchange
+
     steps = chain(op)
-    first = next((i for i, step in enumerate(steps) if isinstance(step, Call)), None)
+    first = next((i for i, step in enumerate(steps) if isinstance(step, (Call, Exchange))), None)
     if first is None:
         return Limit(op, 1)
     made: Op = Limit(steps[first].input, 1)  # type: ignore[arg-type]

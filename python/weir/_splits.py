@@ -144,10 +144,18 @@ class Splits:
     ) -> tuple[MaterializedDataset, MaterializedDataset]:
         """Runs everything and cuts off the last rows: a share of them, or so many.
 
+        Args:
+            test_size: a share between 0 and 1, or a number of rows.
+            shuffle: the rows are put in a random order before, by the seed.
+            stratify: a column; the same share of the rows of each of its values is cut off.
+
         >>> import weir
         >>> train, test = weir.range(8).train_test_split(test_size=0.25)
         >>> train.take_batch()["id"], test.take_batch()["id"]
         (array([0, 1, 2, 3, 4, 5]), array([6, 7]))
+        >>> ds = weir.from_items([{"label": label} for label in "aaaabbbb"])
+        >>> [part.groupby("label").count().sort("label").take_all() for part in ds.train_test_split(0.25, stratify="label")]
+        [[{'label': 'a', 'count()': 3}, {'label': 'b', 'count()': 3}], [{'label': 'a', 'count()': 1}, {'label': 'b', 'count()': 1}]]
         """
         if isinstance(test_size, bool) or not isinstance(test_size, (int, float)):
             raise TypeError(f"`test_size` must be int or float got {type(test_size)}.")
@@ -164,7 +172,7 @@ class Splits:
                 f"If `test_size` is a float, it must be bigger than 0 and smaller than 1. Got {test_size}."
             )
         if stratify is not None:
-            raise NotImplementedError("train_test_split(stratify=…) needs Dataset.groupby, which weir does not have")
+            return _stratified(ds, test_size, stratify)
         if isinstance(test_size, float):
             train, test = ds.split_proportionately([1 - test_size])
             return train, test
@@ -488,6 +496,26 @@ def _shares(count: int, n: int) -> list[int]:
 def _is_fixed(kept: MaterializedDataset) -> bool:
     op = kept._op
     return isinstance(op, Blocks) and (op.fixed or (kept._history is not None and _run.keeps_fixed_blocks(kept._history)))
+
+
+def _stratified(ds: Any, test_size: int | float, column: str) -> tuple[MaterializedDataset, MaterializedDataset]:
+    """The last rows of each group."""
+    from importlib.util import find_spec
+
+    from weir._functions import LastRows
+
+    if isinstance(test_size, int):
+        ds = ds.materialize()
+        rows = ds.count()
+        _check_test_rows(test_size, rows)
+        test_size = test_size / rows
+    shape = "pyarrow" if find_spec("pyarrow") is not None else "numpy"
+    flagged = ds.groupby(column).map_groups(LastRows(test_size), batch_format=shape).materialize()
+    name = LastRows.COLUMN
+    train, test = (
+        flagged.filter(expr=f"{name} == {value}").drop_columns([name]).materialize() for value in (False, True)
+    )
+    return train, test
 
 
 def _check_test_rows(test_size: int, rows: int) -> None:

@@ -59,6 +59,7 @@ class Function:
         self.zero_copy: bool = head["zero_copy"]
         self.arrow_backed: bool = head["arrow_backed"]
         self.retried: Mapping[str, Any] | None = head["retried"]
+        self.keys: list[str] | None = head["keys"]  # it is called for groups
         self.is_async = is_async(fn)
         limit = head["max_concurrency"]
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
@@ -217,9 +218,14 @@ def _rows_of_batch(function: Function, batch: Batch) -> int:
 
 
 def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
-    step = _rows_of_batch(function, batch)
     count = batch.num_rows
-    ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
+    if function.keys is not None:
+        from weir import _grouped
+
+        batch, ranges = _grouped.boundaries(batch)
+    else:
+        step = _rows_of_batch(function, batch)
+        ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
     if function.is_async:
         values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
                                      function.arrow_backed, _inside is not None) for a, b in ranges)
@@ -246,6 +252,15 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         else:
             yield from _formats.from_result(result, copy=len(ranges) > 1)
             del result
+
+
+def group_of(function: Function, batch: Batch) -> str:
+    """The key of the group that the function was at, for errors; "": it is not called for groups."""
+    if function.keys is None:
+        return getattr(function.call, "group", "")
+    from weir import _grouped
+
+    return _grouped.key_text(function.keys, batch, function.rows[0])
 
 
 def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
@@ -551,13 +566,14 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
             worker.output(result)
             del result
     except BaseException as error:  # sys.exit and KeyboardInterrupt, too: they are the function's
+        group = group_of(function, batch)
         del batch
         _flush()
         if isinstance(error, Stopped) and error.__cause__ is not None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
         name, rows = getattr(function.call, "place", None) or ("", function.rows)  # of several: the one that failed
-        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns), memory=is_governors(error))
+        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns, group), memory=is_governors(error))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from weir._weir import Batch
     from weir.aggregate import AggregateFn
     from weir._loop import IterationTimes
+    from weir.grouped_data import GroupedData
     from weir.iterator import DataIterator
 
 
@@ -322,6 +323,31 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
             if not isinstance(agg, AggregateFn):
                 raise TypeError(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
         return _aggregate.aggregated(self, aggs)
+
+    def groupby(self, key: str | list[str] | None, num_partitions: int | None = None) -> GroupedData:
+        """The rows by groups: those that are equal in a column, or in several. None: all rows are one group.
+
+        `num_partitions` is for clusters: the groups are divided by what memory and processors there are.
+
+        >>> import weir
+        >>> ds = weir.from_items([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])
+        >>> ds.groupby("k").mean("x").sort("k").take_all()
+        [{'k': 'a', 'mean(x)': 2.0}, {'k': 'b', 'mean(x)': 2.0}]
+        """
+        from weir.grouped_data import grouped_by
+
+        return grouped_by(self, key, num_partitions)
+
+    def unique(self, column: str, ignore_nulls: bool = False) -> list[Any]:
+        """The different values of a column, in no order; None is one of them, unless ignore_nulls.
+
+        >>> import weir
+        >>> sorted(weir.from_items([1, 2, 3, 2, 3]).unique("item"))
+        [1, 2, 3]
+        """
+        from weir import _aggregate
+
+        return _aggregate.unique(self, column, ignore_nulls)
 
     def _aggregate(self, function: str, on: Any, ignore_nulls: bool, ddof: int = 1) -> Any:
         from weir import _aggregate

@@ -12,10 +12,10 @@ import weir
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["weir", "weir._legacy", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset", "weir.dataset_pipeline",
            "weir.datasource", "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
-           "weir.aggregate", "weir.compat.__main__", "weir.constants", "weir.ray_api",
+           "weir.aggregate", "weir.grouped_data", "weir.compat.__main__", "weir.constants", "weir.ray_api",
            "weir.runtime_env", "weir.util", "weir.torch_utils", "weir.torch_inference", "weir.data_batch_conversion",
            "weir.ray_types"]
-NEEDS = {"weir._legacy": ["pyarrow"], "weir.iterator": ["pandas", "pyarrow", "torch"], "weir.torch_utils": ["torch", "pyarrow"], "weir.torch_inference": ["torch"], "weir.util": ["torch"], "weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
+NEEDS = {"weir.aggregate": ["pyarrow"], "weir._legacy": ["pyarrow"], "weir.iterator": ["pandas", "pyarrow", "torch"], "weir.torch_utils": ["torch", "pyarrow"], "weir.torch_inference": ["torch"], "weir.util": ["torch"], "weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -109,9 +109,19 @@ def test_shuffled_halves() -> None:
     assert ids(weir.range(1000).train_test_split(0.25, shuffle=True, seed=3)[1]) == ids(test)
 
 
-def test_what_is_stratified_is_named() -> None:
-    with pytest.raises(NotImplementedError, match="groupby"):
-        weir.range(10).train_test_split(0.5, stratify="id")
+def test_stratified_halves() -> None:
+    ds = weir.from_items([{"label": "abc"[i % 3], "x": i} for i in range(300)])
+    train, test = ds.train_test_split(0.2, stratify="label")
+    assert sorted(ds.columns() or []) == sorted(test.columns() or []) == ["label", "x"]
+    for part, count in ((train, 80), (test, 20)):
+        assert part.groupby("label").count().sort("label").take_all() == [{"label": k, "count()": count} for k in "abc"]
+    assert sorted(row["x"] for row in test.take_all()) == list(range(240, 300))
+    assert sorted(row["x"] for part in (train, test) for row in part.take_all()) == list(range(300))
+    assert ds.train_test_split(60, stratify="label")[1].count() == 60
+    with pytest.raises(ValueError, match="both"):
+        ds.train_test_split(0.5, stratify="label", shuffle=True)
+    with pytest.raises(ValueError, match="nope"):
+        ds.train_test_split(0.5, stratify="nope")
 
 
 # ---- halves ----

@@ -1,0 +1,570 @@
+"""groupby: aggregations of weir and of users, map_groups, unique. Checked against plain Python, and pandas where it is installed."""
+import math
+import os
+import random
+import signal
+import threading
+import time
+from collections import defaultdict
+from functools import partial
+
+import pytest
+
+import weir
+from weir.aggregate import (
+    AbsMax, AggregateFn, AggregateFnV2, ApproximateQuantile, ApproximateTopK, AsList, Count, CountDistinct, Max, Mean, Min,
+    MissingValuePercentage, Quantile, Std, Sum, Unique, ValueCounter, VectorizedAggregateFnV2, ZeroPercentage,
+)
+
+ROWS = [{"k": k, "x": x} for k, x in [("a", 1), ("b", 2), ("a", 3), (None, 4), ("b", None), ("a", 0)]]
+
+
+def table():
+    return weir.from_items(ROWS)
+
+
+def by_key(rows, *keys):
+    """Rows by their keys; NaN is equal to itself here."""
+    names = keys or ("k",)
+    found = {tuple("nan" if row[n] != row[n] else row[n] for n in names): row for row in rows}
+    assert len(found) == len(rows)
+    return found if len(names) > 1 else {key[0]: row for key, row in found.items()}
+
+
+def groups_of(rows, key="k"):
+    found = defaultdict(list)
+    for row in rows:
+        found[row[key]].append(row)
+    return found
+
+
+# ---- aggregations of weir's own ----
+
+
+EXPECTED = {
+    "count()": lambda x: len(x),
+    "count(x)": lambda x: len(x),
+    "sum(x)": lambda x: sum(v for v in x if v is not None),
+    "min(x)": lambda x: min(v for v in x if v is not None),
+    "max(x)": lambda x: max(v for v in x if v is not None),
+    "abs_max(x)": lambda x: max(abs(v) for v in x if v is not None),
+    "mean(x)": lambda x: sum(v for v in x if v is not None) / sum(v is not None for v in x),
+    "missing_pct(x)": lambda x: 100 * x.count(None) / len(x),
+    "zero_pct(x)": lambda x: 100 * x.count(0) / sum(v is not None for v in x),
+    "count_distinct(x)": lambda x: len({v for v in x if v is not None}),
+    "list(x)": lambda x: x,
+}
+MADE = [Count(), Count("x"), Sum("x"), Min("x"), Max("x"), AbsMax("x"), Mean("x"), MissingValuePercentage("x"), ZeroPercentage("x"),
+        CountDistinct("x"), AsList("x")]
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["engine", "with a user's"])
+def test_aggregations(own):
+    mine = [AggregateFn(lambda key: key, lambda a, b: a, "key", accumulate_row=lambda a, row: a)] if own else []
+    found = by_key(table().groupby("k").aggregate(*MADE, *mine).take_all())
+    assert list(found["a"]) == ["k", *EXPECTED, *(["key"] if own else [])]
+    for key, rows in groups_of(ROWS).items():
+        for name, expected in EXPECTED.items():
+            assert found[key][name] == pytest.approx(expected([row["x"] for row in rows])), (key, name)
+        if own:
+            assert found[key]["key"] == key
+
+
+@pytest.mark.parametrize("own", [False, True], ids=["engine", "with a user's"])
+def test_aggregations_of_all(own):
+    mine = [AggregateFn(lambda key: 0, lambda a, b: a + b, "n", accumulate_row=lambda a, row: a + 1)] if own else []
+    found = table().repartition(3).aggregate(*MADE, *mine)
+    for name, expected in EXPECTED.items():
+        assert found[name] == pytest.approx(expected([row["x"] for row in ROWS])), name
+    assert not own or found["n"] == 6
+
+
+def test_results_that_are_lists():
+    found = by_key(table().groupby("k").aggregate(Unique("x"), ValueCounter("x"), Unique("x", ignore_nulls=True, alias_name="u")).take_all())
+    assert set(found["b"]["unique(x)"]) == {2, None} and found["b"]["u"] == [2]
+    counts = found["b"]["value_counter(x)"]
+    assert dict(zip(counts["values"], counts["counts"])) == {2: 1, None: 1}
+    found = weir.from_items(list("abca")).aggregate(Unique("item"), ValueCounter("item"), ApproximateTopK("item", 1))
+    assert sorted(found["unique(item)"]) == ["a", "b", "c"]
+    assert dict(zip(*found["value_counter(item)"].values())) == {"a": 2, "b": 1, "c": 1}
+    assert found["approx_topk(item)"] == [{"item": "a", "count": 2}]
+
+
+def test_quantiles():
+    ds = weir.from_items([{"k": i % 2, "x": float(i)} for i in range(101)])
+    found = by_key(ds.groupby("k").aggregate(Quantile("x"), Quantile("x", q=0.1, alias_name="low"), ApproximateQuantile("x", [0.5])).take_all())
+    assert found[0]["quantile(x)"] == 50 and found[1]["quantile(x)"] == 50 and found[0]["low"] == 10
+    assert abs(found[0]["approx_quantile(x)"][0] - 50) <= 2
+    assert weir.range(4).aggregate(Quantile("id")) == {"quantile(id)": 1.5}
+
+
+def test_lists_that_are_flattened():
+    ds = weir.from_items([{"k": 1, "x": [1, 2]}, {"k": 1, "x": [2, 3]}, {"k": 2, "x": []}])
+    found = by_key(ds.groupby("k").aggregate(Unique("x", encode_lists=True)).take_all())
+    assert sorted(found[1]["unique(x)"]) == [1, 2, 3] and not len(found[2]["unique(x)"])
+    assert ds.aggregate(ApproximateTopK("x", 1, encode_lists=True)) == {"approx_topk(x)": [{"x": 2, "count": 2}]}
+    assert len(ds.aggregate(Unique("x", encode_lists=Unique.ListEncodingMode.HASH))["unique(x)"]) == 3
+
+
+def test_nulls_that_count():
+    found = by_key(table().groupby("k").aggregate(Sum("x", ignore_nulls=False), Mean("x", ignore_nulls=False), Count("x", ignore_nulls=True)).take_all())
+    assert found["a"] == {"k": "a", "sum(x)": 4, "mean(x)": pytest.approx(4 / 3), "count(x)": 3}
+    assert found["b"] == {"k": "b", "sum(x)": None, "mean(x)": None, "count(x)": 1}
+
+
+def test_short_forms():
+    ds = weir.from_items([{"k": i % 3, "x": i, "y": i / 2} for i in range(30)])
+    assert by_key(ds.groupby("k").count().take_all())[0] == {"k": 0, "count()": 10}
+    assert by_key(ds.groupby("k").mean(["x", "y"]).take_all())[1] == {"k": 1, "mean(x)": 14.5, "mean(y)": 7.25}
+    assert by_key(ds.groupby("k").sum().take_all())[2] == {"k": 2, "sum(x)": 155, "sum(y)": 77.5}
+    assert by_key(ds.groupby("k").min("x").take_all())[2]["min(x)"] == 2
+    assert by_key(ds.groupby("k").max("x").take_all())[2]["max(x)"] == 29
+    assert by_key(ds.groupby("k").std("x", ddof=0).take_all())[2]["std(x)"] == pytest.approx(8.616843969807043)
+    assert by_key(ds.groupby(["k"]).count().take_all())[0]["count()"] == 10
+
+
+def test_several_keys():
+    rows = [{"a": i % 2, "b": "xyz"[i % 3], "v": i} for i in range(60)]
+    found = by_key(weir.from_items(rows).groupby(["a", "b"]).aggregate(Sum("v"), Mean("v", alias_name="m")).take_all(), "a", "b")
+    assert len(found) == 6 and list(found[0, "x"]) == ["a", "b", "sum(v)", "m"]
+    for (a, b), row in found.items():
+        values = [r["v"] for r in rows if (r["a"], r["b"]) == (a, b)]
+        assert row["sum(v)"] == sum(values) and row["m"] == sum(values) / len(values)
+
+
+def test_no_key():
+    assert table().groupby(None).aggregate(Sum("x"), Count()).take_all() == [{"sum(x)": 10, "count()": 6}]
+    assert table().groupby(None).count().schema().names == ["count()"]
+    assert table().groupby(None).map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy").take_all() == [{"n": 6}]
+
+
+def test_nothing():
+    for ds in (weir.range(0), weir.range(10).filter(expr="id > 100"), weir.from_items([])):
+        column = "id"
+        assert ds.groupby(column).count().take_all() == []
+        assert ds.groupby(column).map_groups(lambda g: g).take_all() == []
+        assert ds.groupby(None).count().take_all() == []
+        assert ds.aggregate(Unique(column)) is None and ds.unique(column) == []
+
+
+def test_names():
+    assert [a.name for a in (Count(), AsList("a"), CountDistinct("a"), AbsMax("a"), ApproximateTopK("a", 2), ApproximateQuantile("a", [0.5]))] == [
+        "count()", "list(a)", "count_distinct(a)", "abs_max(a)", "approx_topk(a)", "approx_quantile(a)"]
+    assert Sum("a").get_target_column() == "a" and Sum("a").get_agg_name() == "sum"
+    found = table().groupby("k").aggregate(Sum("x"), Sum("x")).take(1)[0]
+    assert list(found) == ["k", "sum(x)", "sum(x)_2"]
+    with pytest.raises(ValueError, match="alias_name"):
+        table().groupby("k").aggregate(Sum("x", alias_name="k"))
+    assert "key='k'" in repr(table().groupby("k"))
+
+
+def test_odd_names():
+    rows = [{'a "b" c': 1, "x, y": 2, "it's": 3}]
+    assert weir.from_items(rows).groupby('a "b" c').aggregate(Sum("x, y"), Sum("it's", alias_name='t "u"')).take_all() == [
+        {'a "b" c': 1, "sum(x, y)": 2, 't "u"': 3}]
+
+
+# ---- mistakes ----
+
+
+def test_mistakes():
+    ds = table()
+    with pytest.raises(ValueError, match="nope"):
+        ds.groupby("nope")
+    with pytest.raises(ValueError, match="nope"):
+        ds.groupby(["k", "nope"])
+    with pytest.raises(ValueError, match="list of strings"):
+        ds.groupby(lambda row: row["k"])
+    with pytest.raises(ValueError, match="num_partitions"):
+        ds.groupby("k", num_partitions=0)
+    with pytest.raises(ValueError, match="nope"):
+        ds.groupby("k").sum("nope")
+    with pytest.raises(ValueError):
+        ds.groupby("k").aggregate()
+    with pytest.raises(TypeError):
+        ds.groupby("k").aggregate("sum")
+    with pytest.raises(ValueError):
+        weir.from_items([{"k": 1}]).groupby("k").sum()
+    with pytest.raises(ValueError, match="batch_format"):
+        ds.groupby("k").map_groups(lambda g: g, batch_format="wrong")
+    with pytest.raises(ValueError):
+        ds.groupby("k").map_groups(5)
+    with pytest.raises(ValueError):
+        Quantile("a", q=2)
+    behind = ds.map_batches(lambda batch: batch)
+    for wrong in (lambda: behind.groupby("nope").count().take_all(), lambda: behind.groupby("k").sum("nope").take_all(),
+                  lambda: behind.unique("nope")):
+        with pytest.raises(ValueError, match="nope"):
+            wrong()
+
+
+def test_errors_name_the_group():
+    def fail(group):
+        if group["k"][0] == "b":
+            raise RuntimeError("no")
+        return group
+
+    with pytest.raises(RuntimeError, match=r"MapBatches\(fail\) failed on the group k = 'b'"):
+        table().groupby("k").map_groups(fail, batch_format="numpy").take_all()
+    with pytest.raises(RuntimeError, match=r"MapBatches\(fail\) failed on the group k = 'b'"):
+        table().groupby("k").map_groups(fail, batch_format="numpy").map(lambda row: row).take_all()
+    mine = AggregateFn(lambda key: key, lambda a, b: a, "n", accumulate_row=lambda a, row: 1 // (a != "b"))
+    with pytest.raises(ZeroDivisionError, match="Aggregate failed on the group k = 'b'"):
+        table().groupby("k").aggregate(mine).take_all()
+    with pytest.raises(ValueError, match="k = 'a'"):
+        table().groupby("k").map_groups(lambda g: None, batch_format="numpy").take_all()
+
+
+# ---- aggregations of users ----
+
+
+class Product(AggregateFnV2):
+    def __init__(self, on, ignore_nulls=True):
+        super().__init__(f"product({on})", lambda: 1, on=on, ignore_nulls=ignore_nulls)
+
+    def aggregate_block(self, block):
+        from weir.block import BlockAccessor
+
+        values = [row[self.get_target_column()] for row in BlockAccessor.for_block(block).iter_rows()]
+        return math.prod(v for v in values if v is not None) if self._ignore_nulls or None not in values else None
+
+    def combine(self, current_accumulator, new):
+        return current_accumulator * new
+
+    def finalize(self, accumulator):
+        return float(accumulator)
+
+
+class Longest(VectorizedAggregateFnV2):
+    def __init__(self, on):
+        super().__init__(f"longest({on})", lambda: "", on=on, ignore_nulls=True)
+
+    def aggregate_block(self, block):
+        from weir.block import BlockAccessor
+
+        return max((row[self.get_target_column()] for row in BlockAccessor.for_block(block).iter_rows()), key=len)
+
+    def _combine_column(self, accumulator_col):
+        values = accumulator_col.to_pylist() if hasattr(accumulator_col, "to_pylist") else accumulator_col
+        return max(values, key=len)
+
+
+class TwiceSum(Sum):
+    def finalize(self, accumulator):
+        return 2 * accumulator
+
+
+def test_users_aggregations():
+    ds = weir.from_items([{"k": i % 2, "x": i + 1, "s": "x" * i} for i in range(6)]).repartition(3)
+    found = by_key(ds.groupby("k").aggregate(Product("x"), Longest("s"), TwiceSum("x")).take_all())
+    assert found[0] == {"k": 0, "product(x)": 15.0, "longest(s)": "xxxx", "sum(x)": 18}
+    assert found[1] == {"k": 1, "product(x)": 48.0, "longest(s)": "xxxxx", "sum(x)": 24}
+    assert ds.aggregate(Product("x"), Longest("s"), TwiceSum("x")) == {"product(x)": 720.0, "longest(s)": "xxxxx", "sum(x)": 42}
+    with_null = weir.from_items([{"k": 1, "x": 2}, {"k": 1, "x": None}])
+    assert with_null.groupby("k").aggregate(Product("x", ignore_nulls=False)).take_all() == [{"k": 1, "product(x)": None}]
+    assert with_null.aggregate(Product("x", ignore_nulls=False)) == {"product(x)": None}
+
+
+def test_users_functions():
+    def block_rows(total, block):
+        from weir.block import BlockAccessor
+
+        return total + BlockAccessor.for_block(block).num_rows()
+
+    mine = AggregateFn(lambda key: 0, lambda a, b: a + b, "rows", accumulate_block=block_rows, finalize=lambda a: f"{a} rows")
+    ds = weir.from_items([{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1, "b": 2}])
+    assert by_key(ds.groupby(["a", "b"]).aggregate(mine).take_all(), "a", "b")[1, 2]["rows"] == "2 rows"
+    assert ds.aggregate(mine) == {"rows": "3 rows"}
+    keys = AggregateFn(lambda key: list(key), lambda a, b: a, "key", accumulate_row=lambda a, row: a)
+    assert by_key(ds.groupby(["a", "b"]).aggregate(keys).take_all(), "a", "b")[1, 3]["key"] == [1, 3]
+    for wrong in ({}, {"accumulate_row": len, "accumulate_block": len}):
+        with pytest.raises(ValueError, match="Exactly one"):
+            AggregateFn(init=lambda k: 0, merge=max, name="n", **wrong)
+
+
+def test_keys_keep_their_types():
+    pa = pytest.importorskip("pyarrow")
+    keys = pa.array([1, 2, 1], pa.int32())
+    mine = AggregateFn(lambda key: 0, lambda a, b: a + b, "n", accumulate_row=lambda a, row: a + 1)
+    found = weir.from_arrow(pa.table({"k": keys, "x": [1, 2, 3]})).groupby("k").aggregate(mine).to_arrow()
+    assert found.schema.field("k").type == pa.int32() and found.schema.field("n").type == pa.int64()
+
+
+# ---- map_groups ----
+
+
+def shape_of(group):
+    kind = type(group).__name__
+    names = list(group) if kind in ("dict", "DataFrame") else group.column_names
+    return {"kind": [kind], "names": [",".join(names)], "k": [str(group["k"][0])], "n": [len(group["k"])]}
+
+
+@pytest.mark.parametrize("batch_format", ["numpy", "pandas", "pyarrow", None, "default", "torch"])
+def test_formats(batch_format):
+    for needed in {"pandas": ["pandas", "pyarrow"], "pyarrow": ["pyarrow"], None: ["pyarrow"], "torch": ["torch"], "default": ["pandas", "pyarrow"]}.get(batch_format, []):
+        pytest.importorskip(needed)
+    ds = weir.from_items([{"k": i % 3, "x": i} for i in range(30)])
+    found = ds.groupby("k").map_groups(shape_of, batch_format=batch_format).take_all()
+    kind = {"numpy": "dict", "torch": "dict", "pandas": "DataFrame", "default": "DataFrame"}.get(batch_format, "Table")
+    assert len(found) == 3
+    assert all((row["kind"], row["names"], row["n"]) == (kind, "k,x", 10) for row in found)
+
+
+def test_frames():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"A": ["a", "a", "b"], "B": [1, 1, 3], "C": [4, 6, 5]})
+    ds = weir.from_pandas(frame)
+    found = ds.groupby("A").map_groups(lambda g: g.apply(lambda c: c / g[c.name].sum() if c.name in ["B", "C"] else c)).to_pandas()
+    expected = frame.groupby("A", group_keys=False)[["A", "B", "C"]].apply(lambda g: g.apply(lambda c: c / g[c.name].sum() if c.name in ["B", "C"] else c))
+    assert found.sort_values(["A", "C"]).values.tolist() == expected.sort_values(["A", "C"]).values.tolist()
+    found = ds.groupby("A").map_groups(lambda df: df.assign(n=len(df)), batch_format="pandas").to_pandas()
+    assert sorted(found["n"]) == [1, 2, 2]
+
+
+class Numbered:
+    def __init__(self, first, step=1):
+        self.next, self.step = first, step
+
+    def __call__(self, group, scale, shift=0):
+        self.next += self.step
+        return {"k": group["k"][:1], "total": [group["x"].sum() * scale + shift]}
+
+
+def test_arguments_and_classes():
+    ds = weir.from_items([{"k": i % 3, "x": i} for i in range(30)])
+    found = ds.groupby("k").map_groups(Numbered, batch_format="numpy", fn_args=[2], fn_kwargs={"shift": 1}, fn_constructor_args=[0],
+                                       fn_constructor_kwargs={"step": 2}, concurrency=1)
+    assert by_key(found.take_all())[0] == {"k": 0, "total": 271}
+    found = ds.groupby("k").map_groups(partial(lambda g, n: {"n": [len(g["x"]) + n]}, n=5), batch_format="numpy", num_cpus=1)
+    assert [row["n"] for row in found.take_all()] == [15] * 3
+
+
+def test_generators_and_empty_results():
+    def pieces(group):
+        for value in group["x"]:
+            if value % 2:
+                yield {"x": [value]}
+
+    ds = weir.from_items([{"k": i % 3, "x": i} for i in range(30)])
+    assert sorted(row["x"] for row in ds.groupby("k").map_groups(pieces, batch_format="numpy").take_all()) == list(range(1, 30, 2))
+
+
+def test_async_functions():
+    async def double(group):
+        return {"x": group["x"] * 2}
+
+    ds = weir.from_items([{"k": i % 3, "x": i} for i in range(30)])
+    assert sorted(row["x"] for row in ds.groupby("k").map_groups(double, batch_format="numpy").take_all()) == list(range(0, 60, 2))
+
+
+def test_batches_that_may_be_written_to():
+    def change(group):
+        group["x"][:] = 7
+        return group
+
+    ds = weir.from_items([{"k": i % 3, "x": i} for i in range(30)])
+    assert ds.groupby("k").map_groups(change, batch_format="numpy", zero_copy_batch=False).unique("x") == [7]
+
+
+def test_groups_are_whole_however_many_rows():
+    rows = 600_000
+    ds = weir.range(rows).with_column("k", (weir.col("id") % 7).cast("int64"))
+    found = by_key(ds.groupby("k").map_groups(lambda g: {"k": g["k"][:1], "n": [len(g["k"])], "s": [int(g["id"].sum())]}, batch_format="numpy").take_all())
+    assert {key: (row["n"], row["s"]) for key, row in found.items()} == {
+        k: (len(range(k, rows, 7)), sum(range(k, rows, 7))) for k in range(7)}
+    context = ds.copy()
+    context.context.target_max_block_size = 4096
+    assert len(context.groupby("k").map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy").take_all()) == 7
+
+
+def test_many_groups():
+    rows = 200_000
+    ds = weir.range(rows).with_column("k", (weir.col("id") // 4).cast("int64")).random_shuffle(seed=1)
+    found = ds.groupby("k").map_groups(lambda g: {"k": g["k"][:1], "n": [len(g["k"])]}, batch_format="numpy").to_arrow() if _has("pyarrow") else None
+    if found is not None:
+        assert found.num_rows == rows // 4 and set(found["n"].to_pylist()) == {4} and len(set(found["k"].to_pylist())) == rows // 4
+
+
+def _has(name):
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+def test_functions_before_and_behind():
+    ds = weir.range(1000).map_batches(lambda b: {"k": b["id"] % 5, "x": b["id"]}, batch_size=64)
+    found = ds.groupby("k").map_groups(lambda g: {"k": g["k"][:1], "s": [g["x"].sum()]}, batch_format="numpy").map(lambda row: {**row, "t": row["s"] + 1})
+    assert by_key(found.take_all())[2]["t"] == sum(range(2, 1000, 5)) + 1
+    assert found.schema().names == ["k", "s", "t"] and found.count() == 5
+    batches = ds.groupby("k").map_groups(lambda g: g, batch_format="numpy").map_batches(lambda b: {"n": [len(b["x"])]}, batch_size=100).take_all()
+    assert [row["n"] for row in batches] == [100] * 10
+    assert sorted(row["count()"] for row in ds.groupby("k").count().filter(expr="k > 1").take_all()) == [200] * 3
+    assert ds.groupby("k").count().groupby("count()").aggregate(Count(alias_name="n")).take_all() == [{"count()": 200, "n": 5}]
+
+
+def test_blocks_of_several_schemas():
+    def odd(batch):
+        return {"k": batch["id"] % 2, "x": batch["id"] * (1 if batch["id"][0] % 200 else 0.5)}
+
+    ds = weir.range(1000).map_batches(odd, batch_size=100)
+    found = by_key(ds.groupby("k").sum("x").take_all())
+    assert set(found) == {0, 1} and found[0]["sum(x)"] + found[1]["sum(x)"] == pytest.approx(ds.sum("x"))
+
+
+def test_local_mode():
+    code = """
+import weir
+weir.init(local_mode=True)
+seen = []
+ds = weir.from_items([{"k": i % 3, "x": i} for i in range(3000)]).repartition(7)
+def total(group):
+    seen.append(len(group["x"]))
+    return {"k": group["k"][:1], "s": [group["x"].sum()]}
+found = ds.groupby("k").map_groups(total, batch_format="numpy").take_all()
+assert sorted(r["s"] for r in found) == sorted(sum(range(k, 3000, 3)) for k in range(3)), found
+assert seen == [1000] * 3, seen
+try:
+    ds.groupby("k").map_groups(lambda g: 1 / 0, batch_format="numpy").take_all()
+except ZeroDivisionError as error:
+    assert "the group k = 0" in str(error), error
+else:
+    raise SystemExit("no error")
+"""
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_with_column():
+    pytest.importorskip("pyarrow")
+    ds = weir.from_items([{"k": i % 2, "x": i} for i in range(6)])
+    assert sorted(row["y"] for row in ds.groupby("k").with_column("y", weir.col("x") * 2).take_all()) == [0, 2, 4, 6, 8, 10]
+    from weir.expressions import udf
+
+    from weir.datatype import DataType
+
+    @udf(DataType.int64())
+    def total(values):
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pa.array([pc.sum(values).as_py()] * len(values))
+
+    found = ds.groupby("k").with_column("t", total(weir.col("x"))).take_all()
+    assert {(row["k"], row["t"]) for row in found} == {(0, 6), (1, 9)} and len(found) == 6
+    with pytest.raises(ValueError):
+        ds.groupby("k").with_column("", weir.col("x"))
+    with pytest.raises(TypeError):
+        ds.groupby("k").with_column("y", 5)
+
+
+# ---- unique, and keys of every type ----
+
+
+def test_unique():
+    assert sorted(weir.range(10).with_column("k", (weir.col("id") % 3).cast("int64")).unique("k")) == [0, 1, 2]
+    assert set(table().unique("x")) == {0, 1, 2, 3, 4, None} and set(table().unique("x", ignore_nulls=True)) == {0, 1, 2, 3, 4}
+    found = weir.from_items([{"f": v} for v in (1.5, math.nan, math.nan, None, None)]).unique("f")
+    assert len(found) == 3 and 1.5 in found and None in found and sum(v != v for v in found if v is not None) == 1
+    with pytest.raises(ValueError, match="nope"):
+        table().unique("nope")
+    with pytest.raises(ValueError):
+        table().unique(None)
+
+
+def test_keys_of_every_type():
+    import datetime
+    import decimal
+
+    day, moment = datetime.date(2024, 5, 1), datetime.datetime(2024, 5, 1, 12, 30)
+    for values in ([1, 2, None], [1.5, -0.0, None], ["a", "ü" * 40, "", None], [b"\0", b"", None], [True, False, None], [day, None],
+                   [moment, None], [datetime.timedelta(seconds=3), None], [decimal.Decimal("1.50"), decimal.Decimal("2.25"), None],
+                   [{"p": 1, "q": "x"}, {"p": None, "q": "x"}], [math.nan, 1.0], [None]):
+        rows = [{"k": v, "x": 1} for v in values] * 3
+        random.Random(5).shuffle(rows)
+        ds = weir.from_items(rows)
+        found = ds.groupby("k").count().take_all()
+        assert sorted(map(repr, (row["k"] for row in found))) == sorted(map(repr, values)) and {row["count()"] for row in found} == {3}, values
+        found = ds.groupby("k").map_groups(lambda g: {"n": [len(g["x"])]}, batch_format="numpy").take_all()
+        assert [row["n"] for row in found] == [3] * len(values), values
+
+
+def test_zero_is_zero():
+    found = weir.from_items([{"k": v} for v in (0.0, -0.0, 0.0)]).groupby("k").count().take_all()
+    assert [(row["k"], row["count()"]) for row in found] == [(0.0, 3)]
+
+
+def test_against_pandas():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    draw = random.Random(seed)
+    rows = [{"a": draw.choice([None, 1, 2, 3]), "b": draw.choice("xyz"), "v": draw.choice([None, draw.gauss(0, 100)]), "i": draw.randrange(-50, 50)}
+            for _ in range(5000)]
+    frame = pd.DataFrame(rows)
+    expected = frame.groupby(["a", "b"], dropna=False).agg(
+        n=("i", "size"), s=("i", "sum"), m=("v", "mean"), d=("v", "std"), lo=("v", "min"), hi=("i", "max"), q=("v", "median"), u=("i", "nunique")).reset_index()
+    ds = weir.from_items(rows).groupby(["a", "b"]).aggregate(
+        Count(alias_name="n"), Sum("i", alias_name="s"), Mean("v", alias_name="m"), Std("v", alias_name="d"), Min("v", alias_name="lo"),
+        Max("i", alias_name="hi"), Quantile("v", alias_name="q"), CountDistinct("i", alias_name="u"))
+    found = {(row["a"], row["b"]): row for row in ds.take_all()}
+    assert len(found) == len(expected)
+    for row in expected.to_dict("records"):
+        mine = found[None if row["a"] != row["a"] else row["a"], row["b"]]
+        for name in ("n", "s", "m", "d", "lo", "hi", "q", "u"):
+            assert mine[name] == pytest.approx(row[name], rel=1e-12), (name, row)
+
+
+# ---- workers that die ----
+
+
+def test_workers_killed(tmp_path):
+    once = tmp_path / "once"
+
+    def die(group):
+        if group["k"][0] == 3 and not once.exists():
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"k": group["k"][:1], "n": [len(group["k"])]}
+
+    ds = weir.from_items([{"k": i % 10} for i in range(1000)])
+    found = ds.groupby("k").map_groups(die, batch_format="numpy").take_all()
+    assert once.exists() and sorted((row["k"], row["n"]) for row in found) == [(k, 100) for k in range(10)]
+    once.unlink()
+
+    def count(total, row):
+        if row["k"] == 3 and not once.exists():
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return total + 1
+
+    mine = AggregateFn(lambda key: 0, lambda a, b: a + b, "n", accumulate_row=count)
+    assert sorted((row["k"], row["n"]) for row in ds.groupby("k").aggregate(mine).take_all()) == [(k, 100) for k in range(10)]
+    once.unlink()
+    assert ds.aggregate(mine) == {"n": 1000}
+
+
+def test_a_limit_is_not_the_sources():
+    """What a limit behind an exchange takes are not the first rows of the source."""
+    from weir.block import BlockMetadata
+    from weir.datasource import Datasource, ReadTask
+
+    class Numbers(Datasource):
+        def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+            def read():
+                import weir.block
+
+                yield weir.block.BlockAccessor.batch_to_block({"x": list(range(100 if per_task_row_limit is None else min(100, per_task_row_limit)))})
+
+            return [ReadTask(read, BlockMetadata(None, None), per_task_row_limit=per_task_row_limit)]
+
+        def estimate_inmemory_data_size(self):
+            return None
+
+    pytest.importorskip("pyarrow")
+    assert weir.read_datasource(Numbers()).sort("x", descending=True).take(1) == [{"x": 99}]
+    assert len(weir.read_datasource(Numbers()).groupby("x").count().take(100)) == 100
