@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from weir.expressions import col, lit
     from weir.grouped_data import GroupedData
     from weir.iterator import DataIterator, DatasetIterator
+    from weir.preprocessor import Preprocessor
     from weir.read_api import (
         from_arrow,
         from_blocks,
@@ -99,6 +100,7 @@ _WHERE = {
     "Partitioning": "datasource",
     "PathPartitionFilter": "datasource",
     "PathPartitionParser": "datasource",
+    "Preprocessor": "preprocessor",
     "RandomSeedConfig": "_arrange",
     "ReadTask": "datasource",
     "RowBasedFileDatasink": "datasource",
@@ -179,7 +181,7 @@ _WHERE = {
 
 _MODULES = (
     "aggregate", "block", "checkpoint", "compat", "compute", "constants", "context", "core", "data", "dataset",
-    "dataset_pipeline", "datasink", "datasource", "datatype", "extensions", "iterator", "ray_api", "read_api",
+    "dataset_pipeline", "datasink", "datasource", "datatype", "extensions", "iterator", "preprocessor", "preprocessors", "ray_api", "read_api",
     "runtime_env", "schema", "torch_inference", "torch_utils", "util",
 )
 
@@ -208,6 +210,7 @@ __all__ = [
     "Partitioning",
     "PathPartitionFilter",
     "PathPartitionParser",
+    "Preprocessor",
     "RandomSeedConfig",
     "ReadTask",
     "RowBasedFileDatasink",

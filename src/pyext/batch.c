@@ -371,6 +371,54 @@ out:
 	return batch_wrap(v, result, self->keeper);
 }
 
+/* The columns, with others in the place of those of their names and behind them. */
+static PyObject *batch_with_columns(PyObject *object, PyObject *mapping)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	const struct weir_batch *batch = self->batch;
+	struct weir_batch *others = batch_from_columns(v, mapping, batch->row_count), *result = NULL;
+	uint32_t count = batch->column_count, at;
+	struct weir_array **columns;
+	struct weir_field *fields;
+	struct weir_schema *schema = NULL;
+	struct weir_error err = {0};
+
+	if (!others)
+		return NULL;
+	columns = PyMem_Calloc((size_t)count + others->column_count + 1, sizeof(*columns));
+	fields = PyMem_Calloc((size_t)count + others->column_count + 1, sizeof(*fields));
+	if (!columns || !fields) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		columns[i] = batch->columns[i];
+		fields[i] = batch->schema->fields[i];
+	}
+	for (uint32_t i = 0; i < others->column_count; i++) {
+		for (at = 0; at < batch->column_count; at++) {
+			if (!strcmp(fields[at].name, others->schema->fields[i].name))
+				break;
+		}
+		if (at == batch->column_count)
+			at = count++;
+		columns[at] = others->columns[i];
+		fields[at] = others->schema->fields[i];
+	}
+	schema = weir_schema_new(batch->account, fields, count, &batch->schema->metadata, &err);
+	if (schema)
+		result = weir_batch_new(batch->account, schema, batch->row_count, columns, &err);
+	if (!result)
+		values_raise(v, &err);
+out:
+	weir_schema_unref(schema);
+	weir_batch_unref(others);
+	PyMem_Free(columns);
+	PyMem_Free(fields);
+	return batch_wrap(v, result, self->keeper);
+}
+
 /* Rows whose byte in the mask is not 0. */
 static PyObject *batch_filter(PyObject *object, PyObject *mask)
 {
@@ -536,6 +584,8 @@ PyDoc_STRVAR(numpy_doc,
 	     "numpy($self, writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
 	     "allows, or copies of one's own with writable=True.");
 PyDoc_STRVAR(column_doc, "column($self, key, /)\n--\n\nOne column, by name or position, as a NumPy array.");
+PyDoc_STRVAR(with_columns_doc, "with_columns($self, columns, /)\n--\n\nA Batch with these columns, as batch_from_columns takes "
+				"them: in the place of columns of the same names, or behind the others.");
 PyDoc_STRVAR(select_doc, "select($self, keys, /)\n--\n\nA Batch of some of the columns, by names or positions.");
 PyDoc_STRVAR(take_doc,
 	     "take($self, rows, /)\n--\n\nThe rows of these numbers (array('q') or an int64 array), in that order.");
@@ -551,6 +601,7 @@ static PyMethodDef batch_methods[] = {
 	{"numpy", (PyCFunction)(void (*)(void))batch_numpy, METH_VARARGS | METH_KEYWORDS, numpy_doc},
 	{"column", batch_column, METH_O, column_doc},
 	{"select", batch_select, METH_O, select_doc},
+	{"with_columns", batch_with_columns, METH_O, with_columns_doc},
 	{"filter", batch_filter, METH_O, filter_doc},
 	{"take", batch_take, METH_O, take_doc},
 	{"__arrow_c_schema__", batch_c_schema, METH_NOARGS, NULL},

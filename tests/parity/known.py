@@ -20,6 +20,17 @@ KNOWN = [
     (r"values/(in_numpy|through_a_batch)\[\[\{'k': 1\}", "integers in structs stay integers beside nulls; Ray makes floats of them"),
     (r"values/through_a_batch\[\[day", "a date that goes through a NumPy batch stays a date; Ray makes a datetime of it"),
     (r"create/from_arrow\[batch\]", "a RecordBatch is taken like a Table; Ray fails"),
+    # ---- preprocessors ----
+    (r"preprocessors/(learned|transformed|unseen|no_such_column|\w+_nothing)\[RobustScaler", "quantiles need no other package; Ray's are an ImportError without one"),
+    (r"preprocessors/\w+\[(OrdinalEncoder\(\['[lv]'\], encode_lists=False|OneHotEncoder\(\['[lv]'\])", "lists can be categories; Ray fails on Arrow's lists"),
+    (r"preprocessors/(transformed|unseen|with_nulls|types)\[CountVectorizer", "a token that a text does not have is there 0 times; Ray has NA, and fails on new texts"),
+    (r"preprocessors/types\[OneHotEncoder", "vectors are tensors; Ray's are lists of a fixed size"),
+    (r"preprocessors/(transformed|unseen)\[(CustomKBinsDiscretizer\(\['i'\], (\[0, 0, 5\]|\[5, 0\])\)\]|SimpleImputer\(\['n'\])", EARLY),
+    (r"preprocessors/unseen\[(Standard|MinMax|MaxAbs)Scaler\(\['n'\]\)", EARLY),
+    (r"preprocessors/(transformed|unseen)\[CustomKBinsDiscretizer\(\['i'\], pd.Interval", "intervals of pandas give their number; Ray fails"),
+    (r"preprocessors/(transformed|unseen)\[FeatureHasher\(\['i', 'f'\], 2, 'i'\)", "the result may have the name of an input; Ray fails"),
+    (r"preprocessors/with_nulls\[SimpleImputer\(\['f'\]\)", "NaN is missing: the mean is that of the others; Ray's is NaN, and fails"),
+    (r"preprocessors/no_such_column\[(?!(Standard|MinMax|MaxAbs)Scaler|UniformKBins|SimpleImputer\(\['o)", EARLY),
     # ---- expressions ----
     (r"expressions/value\[col\('i'\) (//|%) 2\]", "the sign is Python's: -7 // 2 is -4.0; Ray's -3.0 is a defect"),
     (r"expressions/value\[-col", "there is a minus sign; Ray has none"),

@@ -4,6 +4,6 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.preprocessors",
+    "weir.preprocessors.version_support",
     "SerializablePreprocessor UnknownPreprocessorError",
 )

@@ -1,0 +1,5 @@
+"""ray.data.preprocessors.chain: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(__name__, "weir.preprocessors.chain", "Chain")

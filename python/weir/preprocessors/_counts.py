@@ -1,0 +1,100 @@
+"""What `fit` needs and the engine's aggregates do not give: how often each value occurs, and quantiles of several columns.
+
+Values are counted batch by batch as the engine hands them out, in the order of the rows: among equally frequent ones the first
+seen comes first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir.preprocessors._columns import Given, no_such_column, plain
+
+if TYPE_CHECKING:
+    from weir._weir import Batch
+    from weir.dataset import Dataset
+
+
+def batches(ds: Dataset, columns: Sequence[str], preprocessor: object) -> Iterator[Batch]:
+    """The batches of a run, with these columns only where they are known."""
+    wanted = list(dict.fromkeys(columns))
+    names = ds._known_names()
+    if names is not None:
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise no_such_column(preprocessor, missing, names)
+        ds = ds.select_columns(wanted)
+    for batch in ds._new_run():
+        missing = [name for name in wanted if name not in batch.names]
+        if missing:
+            raise no_such_column(preprocessor, missing, batch.names)
+        yield batch
+
+
+def counted(ds: Dataset, columns: Sequence[str], preprocessor: object, in_lists: bool = False) -> dict[str, Counter[Any]]:
+    """How often each value occurs, by column; None stands for null and NaN. `in_lists`: of columns of lists, their elements."""
+    found: dict[str, Counter[Any]] = {name: Counter() for name in columns}
+    for batch in batches(ds, columns, preprocessor):
+        given = Given(batch, batch.names, preprocessor)
+        for name, counter in found.items():
+            counter.update(_values(given, name, in_lists))
+    return found
+
+
+def _values(given: Given, name: str, in_lists: bool) -> Iterable[Any] | dict[Any, int]:
+    import numpy as np
+
+    array = given.array(name)
+    if array.ndim == 1 and array.dtype.kind in "iub":
+        values, first, counts = np.unique(array, return_index=True, return_counts=True)
+        order = np.argsort(first)
+        return dict(zip(values[order].tolist(), counts[order].tolist(), strict=True))
+    rows = given.values(name)
+    if in_lists and is_listed(given.type_of(name)):
+        return (element for row in rows if row is not None for element in row)
+    return rows
+
+
+def is_listed(type_name: str) -> bool:
+    """Whether a type is one of lists.
+
+    >>> is_listed("list<item: string>"), is_listed("string")
+    (True, False)
+    """
+    return type_name.startswith(("list<", "large_list<", "fixed_size_list<", "tensor", "extension<arrow.fixed_shape_tensor"))
+
+
+def tokens(ds: Dataset, columns: Sequence[str], split: Callable[[str], list[str]], preprocessor: object) -> dict[str, Counter[Any]]:
+    """How often each token occurs, by column."""
+    found: dict[str, Counter[Any]] = {name: Counter() for name in columns}
+    for batch in batches(ds, columns, preprocessor):
+        given = Given(batch, batch.names, preprocessor)
+        for name, counter in found.items():
+            for text in given.values(name):
+                if text is not None:
+                    counter.update(split(text))
+    return found
+
+
+def quantiles(ds: Dataset, columns: Sequence[str], wanted: Sequence[float], precision: int) -> dict[str, list[float | None]]:
+    """Quantiles of each column: the least value above which less than that part of all values lies, or None for a column without
+    values."""
+    import numpy as np
+
+    parts: dict[str, list[Any]] = {name: [] for name in columns}
+    for batch in batches(ds, columns, "RobustScaler"):
+        given = Given(batch, batch.names, "RobustScaler")
+        for name, kept in parts.items():
+            values = given.floats(name)
+            kept.append(values[~np.isnan(values)])
+    made: dict[str, list[float | None]] = {}
+    for name, kept in parts.items():
+        values = np.concatenate(kept) if kept else np.empty(0)
+        at = [min(int(part * values.size), values.size - 1) for part in wanted]
+        made[name] = [None] * len(wanted) if not values.size else np.partition(values, sorted(set(at)))[at].tolist()
+    return made
+
+
+__all__ = ["batches", "counted", "is_listed", "plain", "quantiles", "tokens"]
