@@ -50,6 +50,7 @@ class Op:
     __slots__ = ("input",)
     input: Op | None
     kind = "Op"  # in explain(): Read[ReadParquet]
+    pairs_rows = False  # whether rows of several inputs meet: then none of them can be cut short
 
     @property
     def name(self) -> str:

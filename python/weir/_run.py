@@ -469,7 +469,8 @@ def one_row_in(op: Op) -> Op:
     from weir._exchange import Exchange
 
     steps = chain(op)
-    first = next((i for i, step in enumerate(steps) if isinstance(step, (Call, Exchange))), None)
+    least = max((i for i, step in enumerate(steps) if step.pairs_rows), default=-1)
+    first = next((i for i, step in enumerate(steps) if i > least and isinstance(step, (Call, Exchange))), None)
     if first is None:
         return Limit(op, 1)
     made: Op = Limit(steps[first].input, 1)  # type: ignore[arg-type]

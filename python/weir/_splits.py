@@ -326,6 +326,23 @@ class Splits:
             raise ValueError(f"Unknown stopping condition: {stopping_condition}")
         return self._then(Mix(self._op, [ds._op for ds in other], shares, stopping_condition))
 
+    def zip(self, *other: Dataset) -> Dataset:
+        """The columns of several Datasets side by side. All have as many rows, else it is a ValueError when they run; their
+        blocks may differ. A name that an earlier one has gets a number: `id`, `id_1`, `id_2`.
+
+        All of them are kept before the first row is given, on disk if they are too much for the memory limit.
+
+        >>> import weir
+        >>> weir.range(3).zip(weir.range(3), weir.from_items(["a", "b", "c"])).take_all()[1]
+        {'id': 1, 'id_1': 1, 'item': 'b'}
+        """
+        from weir._zip import Zip
+
+        for ds in other:
+            if not isinstance(ds, Splits):
+                raise TypeError(f"zip takes Datasets, not {type(ds).__name__}")
+        return self._then(Zip(self._op, [ds._op for ds in other])) if other else self._then(self._op)
+
     def randomize_block_order(self, *, seed: int | RandomSeedConfig | None = None) -> Dataset:
         """The blocks in random order; the rows of each stay together. Everything before runs first.
 

@@ -1,6 +1,9 @@
-/* Several batches as one, under a schema that holds them all: columns by name, missing ones null, types unified
- * (arrow/unify.c). Tensors of several shapes become ragged first; pickled objects meet only their like. */
+/* Several batches as one. Below each other, under a schema that holds them all: columns by name, missing ones null, types
+ * unified (arrow/unify.c); tensors of several shapes become ragged first, pickled objects meet only their like. Or side by
+ * side, over the columns that they have. */
 #include "pyext/values_impl.h"
+
+#include <stdio.h>
 
 /* The result shares types and dictionaries with its parts, which may lie in the memory of several sessions. */
 struct joint_keeper {
@@ -351,7 +354,81 @@ out:
 	return batch;
 }
 
-PyObject *values_concat(PyObject *module, PyObject *given)
+/* ---- columns side by side ---- */
+
+static bool is_taken(char *const *names, uint32_t count, const char *name)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* The name, or where an earlier column has it: name_1, name_2, …, the first that is free. Freed by the caller. */
+static char *free_name(char *const *names, uint32_t count, const char *name)
+{
+	size_t size = strlen(name) + 16;
+	char *made = PyMem_Malloc(size);
+
+	if (!made) {
+		PyErr_NoMemory();
+		return NULL;
+	}
+	snprintf(made, size, "%s", name);
+	for (uint32_t i = 1; is_taken(names, count, made); i++)
+		snprintf(made, size, "%s_%u", name, i);
+	return made;
+}
+
+/* No value is copied. */
+static struct weir_batch *side_by_side(struct concat *c, uint32_t columns_max)
+{
+	struct weir_field *fields = PyMem_Calloc(columns_max + 1, sizeof(*fields));
+	struct weir_array **columns = PyMem_Calloc(columns_max + 1, sizeof(*columns));
+	char **names = PyMem_Calloc(columns_max + 1, sizeof(*names));
+	struct weir_schema *schema = NULL;
+	struct weir_batch *batch = NULL;
+	uint32_t count = 0;
+
+	if (!fields || !columns || !names) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (uint32_t b = 0; b < c->count; b++) {
+		const struct weir_batch *from = c->batches[b];
+
+		if (from->row_count != c->batches[0]->row_count) {
+			PyErr_Format(PyExc_ValueError, "batches of %lld and %lld rows do not go side by side",
+				     (long long)c->batches[0]->row_count, (long long)from->row_count);
+			goto out;
+		}
+		for (uint32_t i = 0; i < from->column_count; i++) {
+			names[count] = free_name(names, count, from->schema->fields[i].name);
+			if (!names[count])
+				goto out;
+			fields[count] = from->schema->fields[i];
+			fields[count].name = names[count];
+			columns[count++] = from->columns[i];
+		}
+	}
+	schema = weir_schema_new(c->v->account, fields, count, NULL, &c->err);
+	if (schema)
+		batch = weir_batch_new(c->v->account, schema, c->batches[0]->row_count, columns, &c->err);
+	if (!batch)
+		values_raise(c->v, &c->err);
+out:
+	weir_schema_unref(schema);
+	for (uint32_t i = 0; names && i < count; i++)
+		PyMem_Free(names[i]);
+	PyMem_Free(names);
+	PyMem_Free(columns);
+	PyMem_Free(fields);
+	return batch;
+}
+
+/* ---- for Python ---- */
+
+static PyObject *join_batches(PyObject *module, PyObject *given, struct weir_batch *(*make)(struct concat *c, uint32_t most))
 {
 	struct pyext_values *v = values_of_module(module);
 	PyObject *list = PySequence_Fast(given, "a list of batches is wanted"), *result = NULL;
@@ -382,11 +459,25 @@ PyObject *values_concat(PyObject *module, PyObject *given)
 	}
 	keeper = joint_new(v, list);
 	if (keeper)
-		result = batch_wrap(v, concat(&c, names_max), keeper);
+		result = batch_wrap(v, make(&c, names_max), keeper);
 out:
 	if (keeper)
 		api_keeper_unref(keeper);
 	PyMem_Free(c.batches);
 	Py_DECREF(list);
 	return result;
+}
+
+PyObject *values_concat(PyObject *module, PyObject *given)
+{
+	return join_batches(module, given, concat);
+}
+
+PyObject *values_zip(PyObject *module, PyObject *given)
+{
+	if (PySequence_Check(given) && PySequence_Size(given) == 0) {
+		PyErr_SetString(PyExc_ValueError, "batch_zip takes at least one batch");
+		return NULL;
+	}
+	return join_batches(module, given, side_by_side);
 }

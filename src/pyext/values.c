@@ -96,6 +96,8 @@ PyDoc_STRVAR(from_arrow_doc,
 	     "__arrow_c_array__; nothing is copied. Pickled objects stay bytes unless objects=True.");
 PyDoc_STRVAR(concat_doc,
 	     "batch_concat($module, batches, /)\n--\n\nOne Batch of the rows of several, with a schema that holds them all.");
+PyDoc_STRVAR(zip_doc, "batch_zip($module, batches, /)\n--\n\nOne Batch of the columns of several, which have as many rows. A name that is "
+		      "there twice becomes name_1.");
 
 PyDoc_STRVAR(stream_doc, "batch_stream($module, schema, make, /)\n--\n\nThe capsule of an Arrow stream with the columns of the Batch "
 			 "`schema`, whose batches make() gives,\nwhich is called when the first is wanted.");
@@ -107,6 +109,7 @@ static PyMethodDef functions[] = {
 	{"batch_from_arrow", (PyCFunction)(void (*)(void))values_from_arrow, METH_VARARGS | METH_KEYWORDS,
 	 from_arrow_doc},
 	{"batch_concat", values_concat, METH_O, concat_doc},
+	{"batch_zip", values_zip, METH_O, zip_doc},
 	{"batch_stream", values_stream, METH_VARARGS, stream_doc},
 	{"batch_memory", memory, METH_NOARGS, memory_doc},
 	{NULL, NULL, 0, NULL},

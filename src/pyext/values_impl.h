@@ -205,6 +205,7 @@ int column_from_arrow(struct pyext_values *v, const char *name, PyObject *value,
 
 /* concat.c */
 PyObject *values_concat(PyObject *module, PyObject *batches);
+PyObject *values_zip(PyObject *module, PyObject *batches);
 
 /* stream.c */
 PyObject *values_stream(PyObject *module, PyObject *args);

@@ -1,0 +1,98 @@
+"""Datasets side by side: row i of the result has the columns of row i of each of them.
+
+All sides are kept first, since only then it is known whether they have as many rows. Then pieces of them that begin and end with
+the same rows are put together, without copying a value where their blocks are cut alike:
+
+    a:  ├──────── block ────────┼──── block ────┤        the largest side's blocks are those of the result
+    b:  ├── block ──┼── block ──┼──┼── block ───┤
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir._arrange import Arranged
+from weir._plan import Blocks, Op
+
+if TYPE_CHECKING:
+    from weir._run import Run
+    from weir._weir import Batch
+
+
+class Zip(Arranged):
+    """The columns of several inputs, row by row."""
+
+    __slots__ = ("others",)
+    kind = "Zip"
+    pairs_rows = True
+
+    def __init__(self, input: Op, others: Sequence[Op]) -> None:
+        self.input = input
+        self.others = tuple(others)
+
+    @property
+    def inputs(self) -> tuple[Op, ...]:
+        assert self.input is not None
+        return (self.input, *self.others)
+
+    def rows(self) -> int | None:
+        known = [op.rows() for op in self.inputs]
+        return known[0] if all(rows == known[0] for rows in known) else None
+
+    def parts(self, run: Run) -> list[Op]:
+        from weir import _run
+
+        sides = [_blocks(op, run) for op in self.inputs]
+        counts = [sum(block.num_rows for block in side) for side in sides]
+        for count in counts[1:]:
+            if count != counts[0]:
+                raise ValueError(f"Cannot zip datasets of different number of rows: {counts[0]}, {count}")
+        if not counts[0]:
+            return []
+        sizes = [sum(block.nbytes for block in side) for side in sides]
+        lead = sizes.index(max(sizes))
+        rows = [block.num_rows for block in sides[lead]]
+        state = run.build.state
+        made = _zipped(sides, rows)
+        if sum(sizes) <= min(_run.JOINED_BYTES, state.native.memory_limit // 8):
+            fixed = _run.keeps_fixed_blocks(self.inputs[lead])
+            return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
+        return _run.streamed(made, run)
+
+
+def _blocks(op: Op, run: Run) -> list[Any]:
+    """An input's rows as blocks that are read again one by one."""
+    from weir import _run
+
+    blocks = [block for part in _run.resolve(op, run) for block in run.blocks_of(part)]
+    return [block for block in blocks if block.num_rows]
+
+
+def _zipped(sides: Sequence[Sequence[Any]], rows: list[int]) -> Iterator[Batch]:
+    from weir import _run
+    from weir._weir import batch_zip
+
+    pieces = [_run.resized(_alike(side), rows) for side in sides]
+    for batches in zip(*pieces, strict=True):
+        yield batch_zip(batches)
+
+
+def _alike(blocks: Sequence[Any]) -> Iterator[Batch]:
+    """The batches of blocks, which have the same columns: those of all of them, where they differ."""
+    from weir import _run
+
+    first = _run.columns_of(blocks[0])
+    if all(_run.columns_of(block) == first for block in blocks[1:]):
+        yield from map(_run.as_batch, blocks)
+        return
+    known: list[Any] = []
+    empties: list[Batch] = []
+    for block in blocks:
+        columns = _run.columns_of(block)
+        if columns not in known:
+            known.append(columns)
+            empties.append(_run.as_batch(block).slice(0, 0))
+    empty = _run.joined(empties)
+    for block in blocks:
+        yield _run.joined([empty, _run.as_batch(block)])
