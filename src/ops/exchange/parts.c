@@ -40,7 +40,7 @@ static void page_drop(struct weir_parts *parts, struct weir_chunk *chunk)
 	weir_chunk_unref(chunk);
 }
 
-static void open_drop(struct weir_parts *parts, struct weir_part *part)
+static void open_drop(struct weir_parts *parts, struct weir_parts_list *part)
 {
 	if (part->chunk)
 		page_drop(parts, part->chunk);
@@ -56,7 +56,7 @@ void weir_parts_release(struct weir_parts *parts)
 		struct weir_parts_lane *lane = parts->lanes.items[l];
 
 		for (uint32_t p = 0; p < weir_parts_count(parts); p++) {
-			struct weir_part *part = &lane->items[p];
+			struct weir_parts_list *part = &lane->items[p];
 
 			open_drop(parts, part);
 			for (size_t i = 0; i < part->pages.count; i++)
@@ -101,7 +101,7 @@ int weir_parts_lane_new(struct weir_parts *parts, struct weir_parts_lane **out, 
 /* ---- filling ---- */
 
 /* The open page gets no rows any more. */
-static int page_close(struct weir_parts_lane *lane, struct weir_part *part, struct weir_error *err)
+static int page_close(struct weir_parts_lane *lane, struct weir_parts_list *part, struct weir_error *err)
 {
 	struct weir_account *account = lane->parts->account;
 	int code;
@@ -111,11 +111,11 @@ static int page_close(struct weir_parts_lane *lane, struct weir_part *part, stru
 	code = weir_list_reserve(&part->pages, account, err, part->pages.count + 1);
 	if (!code)
 		code = weir_list_push(&lane->full, account, err,
-				      (struct weir_part_full){.chunk = part->chunk, .size = part->open.size});
+				      (struct weir_parts_full){.chunk = part->chunk, .size = part->open.size});
 	if (code)
 		return code;
 	part->pages.items[part->pages.count++] =
-		(struct weir_part_page){.chunk = part->chunk, .row_count = part->open.row_count};
+		(struct weir_parts_page){.chunk = part->chunk, .row_count = part->open.row_count};
 	part->chunk = NULL;
 	part->open = (struct weir_row_page){0};
 	return WEIR_OK;
@@ -145,7 +145,7 @@ static int pages_seal(struct weir_parts_lane *lane, bool spills, struct weir_err
 	return code;
 }
 
-static int page_open(struct weir_parts_lane *lane, struct weir_part *part, uint64_t bytes, struct weir_error *err)
+static int page_open(struct weir_parts_lane *lane, struct weir_parts_list *part, uint64_t bytes, struct weir_error *err)
 {
 	struct weir_parts *parts = lane->parts;
 	/* Parts with a few rows have small pages. */
@@ -168,7 +168,7 @@ static inline int make(struct weir_parts_lane *lane, uint64_t hash, uint64_t tai
 		       struct weir_error *err)
 {
 	struct weir_parts *parts = lane->parts;
-	struct weir_part *part = &lane->items[weir_parts_of(parts, hash)];
+	struct weir_parts_list *part = &lane->items[weir_parts_of(parts, hash)];
 	uint32_t row_bytes = parts->layout->row_bytes;
 	int code;
 
@@ -204,7 +204,7 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err)
 {
 	const struct weir_row_layout *layout = lane->parts->layout;
-	uint8_t *to, *tail;
+	uint8_t *to = NULL, *tail = NULL;
 	int code = lane->full.count ? pages_seal(lane, true, err) : WEIR_OK;
 
 	if (!code)
@@ -219,9 +219,9 @@ int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, st
 void weir_parts_lane_mark(struct weir_parts_lane *lane)
 {
 	for (uint32_t p = 0; p < weir_parts_count(lane->parts); p++) {
-		struct weir_part *part = &lane->items[p];
+		struct weir_parts_list *part = &lane->items[p];
 
-		part->mark = (struct weir_part_mark){.pages = part->pages.count,
+		part->mark = (struct weir_parts_mark){.pages = part->pages.count,
 						     .row_count = part->open.row_count,
 						     .rows_end = part->open.rows_end,
 						     .bytes_begin = part->open.bytes_begin,
@@ -236,8 +236,8 @@ void weir_parts_lane_cut(struct weir_parts_lane *lane)
 
 	pages_seal(lane, false, &ignored);
 	for (uint32_t p = 0; p < weir_parts_count(parts); p++) {
-		struct weir_part *part = &lane->items[p];
-		const struct weir_part_mark *mark = &part->mark;
+		struct weir_parts_list *part = &lane->items[p];
+		const struct weir_parts_mark *mark = &part->mark;
 		/* The page that was open then may have been sealed since. */
 		size_t kept = mark->pages + (mark->is_open && mark->row_count && part->pages.count > mark->pages);
 
@@ -282,7 +282,7 @@ uint64_t weir_parts_rows(const struct weir_parts *parts, uint32_t part)
 	uint64_t rows = 0;
 
 	for (size_t l = 0; l < parts->lanes.count; l++) {
-		const struct weir_part *of_lane = &parts->lanes.items[l]->items[part];
+		const struct weir_parts_list *of_lane = &parts->lanes.items[l]->items[part];
 
 		for (size_t i = 0; i < of_lane->pages.count; i++)
 			rows += of_lane->pages.items[i].row_count;
@@ -295,7 +295,7 @@ uint64_t weir_parts_bytes(const struct weir_parts *parts, uint32_t part)
 	uint64_t bytes = 0;
 
 	for (size_t l = 0; l < parts->lanes.count; l++) {
-		const struct weir_part *of_lane = &parts->lanes.items[l]->items[part];
+		const struct weir_parts_list *of_lane = &parts->lanes.items[l]->items[part];
 
 		for (size_t i = 0; i < of_lane->pages.count; i++)
 			bytes += weir_chunk_size(of_lane->pages.items[i].chunk);
@@ -338,6 +338,7 @@ static int page_read(struct weir_part_reader *reader, struct weir_chunk *chunk, 
 	}
 	code = weir_chunk_read(chunk, reader->memory, err);
 	*rows = reader->memory;
+	atomic_fetch_add_explicit(&reader->parts->read, size, memory_order_relaxed);
 	return code;
 }
 
@@ -348,10 +349,10 @@ int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows,
 	page_leave(reader);
 	*row_count = 0;
 	for (; reader->lane < parts->lanes.count; reader->lane++, reader->page = 0) {
-		const struct weir_part *part = &parts->lanes.items[reader->lane]->items[reader->part];
+		const struct weir_parts_list *part = &parts->lanes.items[reader->lane]->items[reader->part];
 
 		while (reader->page < part->pages.count) {
-			const struct weir_part_page *page = &part->pages.items[reader->page++];
+			const struct weir_parts_page *page = &part->pages.items[reader->page++];
 			int code;
 
 			if (!page->row_count)

@@ -20,18 +20,18 @@
 
 #include <pthread.h>
 
-struct weir_part_page {
+struct weir_parts_page {
 	struct weir_chunk *chunk;
 	uint32_t row_count;
 };
 
 /* What one lane has put into one part. */
-struct weir_part {
+struct weir_parts_list {
 	struct weir_row_page open; /* memory NULL: none */
 	struct weir_chunk *chunk;  /* of the open page */
-	struct weir_part_pages WEIR_LIST(struct weir_part_page) pages;
+	struct weir_parts_pages WEIR_LIST(struct weir_parts_page) pages;
 	/* Where a split began: so many sealed pages, and so much in the open one. */
-	struct weir_part_mark {
+	struct weir_parts_mark {
 		size_t pages;
 		uint32_t row_count;
 		uint64_t rows_end, bytes_begin;
@@ -43,9 +43,9 @@ struct weir_part {
 struct weir_parts_lane {
 	struct weir_row_maker maker;
 	struct weir_parts *parts;
-	struct weir_part *items;
+	struct weir_parts_list *items;
 	/* Pages that are full, but may still be written to by whoever has just made rows in them. */
-	struct WEIR_LIST(struct weir_part_full {
+	struct WEIR_LIST(struct weir_parts_full {
 		struct weir_chunk *chunk;
 		uint64_t size;
 	}) full;
@@ -59,7 +59,7 @@ struct weir_parts {
 	uint64_t page_bytes; /* of a page that is not a part's first ones, nor for a larger row */
 	int64_t resident_max;
 	_Atomic int64_t resident; /* relaxed: a figure to stay below */
-	_Atomic uint64_t spilled; /* bytes written */
+	_Atomic uint64_t spilled, read; /* bytes written to disk, and read from there */
 	pthread_mutex_t lock;     /* guards the list */
 	struct WEIR_LIST(struct weir_parts_lane *) lanes;
 };

@@ -1,0 +1,59 @@
+/* accumulate: what a group's row holds of the values it has seen.
+ *
+ *     flags:    a byte for each column: some value, some null, some extreme is known
+ *     payload:  u64 rows │ for each column, as far as its functions need it: u64 values │ sum │ squares │ least │ greatest │ …
+ *     cells:    the least and the greatest string, behind the key's cells (they have bytes, and travel as such)
+ *
+ * Sums: integers 128 bits; decimals 256; floats two doubles, the second being what the first has lost by rounding. Squares (for
+ * std): integers 192 bits; floats two doubles of the squares as they are without rounding. Each can be merged with one of other
+ * rows of the group. A column is looked at once, whichever functions want something of it.
+ */
+#ifndef WEIR_OPS_EXCHANGE_ACCUMULATE_H
+#define WEIR_OPS_EXCHANGE_ACCUMULATE_H
+
+#include "ops/aggregate.h"
+#include "ops/exchange/rows.h"
+
+#define WEIR_NOWHERE UINT32_MAX
+
+/* One column's part. Offsets are in the row; WEIR_NOWHERE: it is not needed. */
+struct weir_accumulator {
+	uint32_t column;              /* in vectors */
+	const struct weir_type *type; /* of values */
+	enum weir_summary_kind kind;
+	uint32_t flags, values, nans, zeros, sum, squares;
+	uint32_t least, greatest;           /* values of FIXED and BITS types, as they lie in a column */
+	uint32_t least_cell, greatest_cell; /* strings: which cell */
+};
+
+/* All of a verb's, and the layout of its rows: key cells, then those of extremes, then the payload. */
+struct weir_accumulators {
+	struct weir_account *account;
+	const struct weir_aggregates *aggregates; /* borrowed */
+	const struct weir_schema *schema;         /* of the input; borrowed */
+	uint32_t count, rows;                     /* rows: the offset of their number */
+	struct weir_accumulator *items;
+	uint32_t *numbers; /* by cell: the column it is made of */
+	uint32_t cells_max;
+	struct weir_row_layout layout;
+};
+
+/* keys: columns by number. Aggregates without holistic items. */
+int weir_accumulators_init(struct weir_accumulators *accumulators, struct weir_account *account,
+			   const struct weir_aggregates *aggregates, const struct weir_schema *schema, const uint32_t *keys,
+			   uint32_t key_count, struct weir_error *err);
+void weir_accumulators_release(struct weir_accumulators *accumulators);
+
+/* The selected rows of the vector go into rows[i]. heap: where strings are kept; NULL: each row is new and has been filled with
+ * its own values, so they are there. Decodes columns. The arena is for one call. */
+int weir_accumulators_push(const struct weir_accumulators *accumulators, struct weir_vector *vector, uint8_t *const *rows,
+			   struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
+/* `from` goes into `to`, a row of the heap. */
+int weir_accumulators_merge(const struct weir_accumulators *accumulators, uint8_t *to, const uint8_t *from,
+			    struct weir_row_heap *heap, struct weir_error *err);
+/* The result of an item for each row, of the type it has in the output's schema. */
+int weir_accumulators_take(const struct weir_accumulators *accumulators, const struct weir_aggregate_item *item,
+			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count, struct weir_arena *arena,
+			   struct weir_column *out, struct weir_error *err);
+
+#endif
