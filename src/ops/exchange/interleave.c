@@ -1,60 +1,102 @@
+/* Picks are known for a whole vector before anything is moved, so each column is one loop whose reads do not wait for each
+ * other. Dictionaries have a loop of their own that looks the code up first; what comes out is flat. */
 #include "ops/exchange/interleave.h"
 
 #include "arrow/bitmap.h"
 
 #include <string.h>
 
-static inline uint32_t place_in(const struct weir_column *column, uint32_t row)
+static bool may_have_nulls(const struct weir_array *array)
 {
-	if (column->form == WEIR_DICTIONARY)
-		return ((const uint32_t *)column->values)[row];
-	return column->form == WEIR_CONSTANT ? 0 : row;
+	return array->buffers[0].data && array->null_count != 0;
 }
 
-static inline const void *values_in(const struct weir_column *column)
+void weir_cells_init(struct weir_cells *cells, const struct weir_array *array)
 {
-	return column->form == WEIR_DICTIONARY ? column->dictionary->values : column->values;
+	const struct weir_type *type = array->type;
+	size_t width = type->byte_width;
+
+	*cells = (struct weir_cells){.array = array};
+	if (may_have_nulls(array))
+		cells->validity = array->buffers[0].data;
+	if (type->id == WEIR_DICTIONARY_TYPE)
+		return;
+	if (type->layout == WEIR_LAYOUT_BYTES)
+		width = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY ? 8 : 4;
+	if ((type->layout == WEIR_LAYOUT_FIXED || type->layout == WEIR_LAYOUT_BYTES) && array->buffers[1].data)
+		cells->values = array->buffers[1].data + (size_t)array->offset * width;
+	if (type->layout == WEIR_LAYOUT_BYTES) {
+		cells->bytes = array->buffers[2].data ? array->buffers[2].data : (const uint8_t *)"";
+		cells->bytes_end = cells->bytes + array->buffers[2].size;
+	}
 }
 
-static int put_validity(const struct weir_column *const *sources, uint32_t source_count, const struct weir_pick *picks,
-			uint32_t count, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+bool weir_cells_have_nulls(const struct weir_cells *cells)
 {
-	bool has_nulls = false;
-	uint64_t *words;
+	return cells->validity || (cells->array->dictionary && may_have_nulls(cells->array->dictionary));
+}
 
-	for (uint32_t s = 0; s < source_count; s++)
-		has_nulls = has_nulls || (sources[s] && sources[s]->validity);
-	if (!has_nulls)
-		return WEIR_OK;
-	words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
+static uint32_t code_of(const struct weir_array *array, uint32_t row)
+{
+	const void *data = array->buffers[1].data;
+	int64_t at = array->offset + row;
+
+	switch (array->type->dictionary_index->byte_width) {
+	case 1:
+		return ((const uint8_t *)data)[at];
+	case 2:
+		return ((const uint16_t *)data)[at];
+	case 4:
+		return ((const uint32_t *)data)[at];
+	default:
+		return (uint32_t)((const uint64_t *)data)[at];
+	}
+}
+
+static inline bool is_valid(const struct weir_cells *cells, uint32_t row)
+{
+	return !cells->validity || weir_bit_get(cells->validity, cells->array->offset + row);
+}
+
+/* The values of a dictionary, and which of them a row has; false: the row is null. */
+static bool value_of(const struct weir_cells *cells, uint32_t row, struct weir_cells *values, uint32_t *place)
+{
+	if (!is_valid(cells, row))
+		return false;
+	weir_cells_init(values, cells->array->dictionary);
+	*place = code_of(cells->array, row);
+	return is_valid(values, *place);
+}
+
+static int put_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_dictionary,
+			struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+{
+	uint64_t *words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
+	struct weir_cells values;
+	uint32_t place;
+
 	if (!words)
 		return err->code;
-	for (uint32_t i = 0; i < count; i++)
-		words[i >> 6] |= (uint64_t)weir_column_valid(sources[picks[i].source], picks[i].row) << (i & 63);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_cells *source = &sources[picks[i].source];
+		bool valid = is_dictionary ? value_of(source, picks[i].row, &values, &place) : is_valid(source, picks[i].row);
+
+		words[i >> 6] |= (uint64_t)valid << (i & 63);
+	}
 	out->validity = words;
 	return WEIR_OK;
 }
 
-static inline __attribute__((always_inline)) void put_width(const struct weir_column *const *sources,
-							    const struct weir_pick *picks, uint32_t count, uint8_t *to,
-							    size_t width)
+static inline __attribute__((always_inline)) void put_width(const struct weir_cells *sources, const struct weir_pick *picks,
+							    uint32_t count, uint8_t *to, size_t width)
 {
-	for (uint32_t i = 0; i < count; i++) {
-		const struct weir_column *source = sources[picks[i].source];
-		const uint8_t *from = values_in(source);
-
-		memcpy(to + i * width, from + place_in(source, picks[i].row) * width, width);
-	}
+	for (uint32_t i = 0; i < count; i++)
+		memcpy(to + i * width, sources[picks[i].source].values + (size_t)picks[i].row * width, width);
 }
 
-static int put_fixed(const struct weir_column *const *sources, const struct weir_pick *picks, uint32_t count,
-		     size_t width, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+static void put_numbers(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width,
+			uint8_t *to)
 {
-	uint8_t *to = weir_arena_alloc_aligned(arena, (size_t)count * width + 8, err);
-
-	if (!to)
-		return err->code;
-	out->values = to;
 	switch (width) {
 	case 1:
 		put_width(sources, picks, count, to, 1);
@@ -74,29 +116,80 @@ static int put_fixed(const struct weir_column *const *sources, const struct weir
 	default:
 		put_width(sources, picks, count, to, width);
 	}
-	return WEIR_OK;
 }
 
-static int put_bits(const struct weir_column *const *sources, const struct weir_pick *picks, uint32_t count,
-		    struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+/* As weir_view_make, without a copy of unknown length where twelve bytes can be read. */
+static inline struct weir_view view_of(const struct weir_cells *cells, int64_t begin, int64_t end)
 {
-	uint64_t *words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
+	const uint8_t *from = cells->bytes + begin;
+	uint32_t size = (uint32_t)(end - begin);
+	struct weir_view view = {.size = size};
+	uint64_t low;
+	uint32_t high;
 
-	if (!words)
-		return err->code;
+	WEIR_DCHECK(end >= begin && end - begin <= (int64_t)UINT32_MAX);
+	if (size > WEIR_VIEW_INLINE || cells->bytes_end - from < (ptrdiff_t)WEIR_VIEW_INLINE)
+		return weir_view_make(from, size);
+	memcpy(&low, from, 8);
+	memcpy(&high, from + 8, 4);
+	if (size < 8)
+		low &= ((uint64_t)1 << (8 * size)) - 1;
+	high = size <= 8 ? 0 : size < WEIR_VIEW_INLINE ? high & (((uint32_t)1 << (8 * (size - 8))) - 1) : high;
+	memcpy(view.prefix, &low, 8);
+	memcpy(view.prefix + 8, &high, 4);
+	return view;
+}
+
+static inline struct weir_view view_at(const struct weir_cells *cells, uint32_t row, bool is_large)
+{
+	if (is_large)
+		return view_of(cells, ((const int64_t *)cells->values)[row], ((const int64_t *)cells->values)[row + 1]);
+	return view_of(cells, ((const int32_t *)cells->values)[row], ((const int32_t *)cells->values)[row + 1]);
+}
+
+static void put_views(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_large,
+		      const uint64_t *valid, struct weir_view *to)
+{
 	for (uint32_t i = 0; i < count; i++) {
-		const struct weir_column *source = sources[picks[i].source];
-		uint32_t place = place_in(source, picks[i].row);
-		const uint64_t *bits = values_in(source);
-
-		words[i >> 6] |= (bits[place >> 6] >> (place & 63) & 1) << (i & 63);
+		if (!valid || valid[i >> 6] >> (i & 63) & 1)
+			to[i] = view_at(&sources[picks[i].source], picks[i].row, is_large);
+		else
+			to[i] = (struct weir_view){0};
 	}
-	out->values = words;
-	return WEIR_OK;
+}
+
+static void put_bits(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *words)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct weir_array *array = sources[picks[i].source].array;
+
+		words[i >> 6] |= (uint64_t)weir_bit_get(array->buffers[1].data, array->offset + picks[i].row) << (i & 63);
+	}
+}
+
+/* Values out of dictionaries: of the layouts above, where each row is looked up. `to` is zero for nulls. */
+static void put_looked_up(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count,
+			  const struct weir_type *type, uint8_t *to)
+{
+	bool is_large = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
+	struct weir_cells values;
+	uint32_t place;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (!value_of(&sources[picks[i].source], picks[i].row, &values, &place))
+			continue;
+		if (type->layout == WEIR_LAYOUT_BYTES)
+			((struct weir_view *)to)[i] = view_at(&values, place, is_large);
+		else if (type->layout == WEIR_LAYOUT_FIXED)
+			memcpy(to + (size_t)i * type->byte_width, values.values + (size_t)place * type->byte_width, type->byte_width);
+		else
+			((uint64_t *)to)[i >> 6] |=
+				(uint64_t)weir_bit_get(values.array->buffers[1].data, values.array->offset + place) << (i & 63);
+	}
 }
 
 /* Neighbours go together. */
-static int put_nested(const struct weir_column *const *sources, const struct weir_pick *picks, uint32_t count,
+static int put_nested(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_dictionary,
 		      struct weir_account *account, struct weir_column *out, struct weir_array **nested,
 		      struct weir_error *err)
 {
@@ -104,20 +197,23 @@ static int put_nested(const struct weir_column *const *sources, const struct wei
 	int code = weir_builder_init(&builder, weir_type_values(out->type), account, err);
 
 	for (uint32_t i = 0, end; i < count && !code; i = end) {
-		const struct weir_column *source = sources[picks[i].source];
+		const struct weir_cells *source = &sources[picks[i].source];
+		struct weir_cells values;
+		uint32_t place;
 
 		end = i + 1;
-		if (!weir_column_valid(source, picks[i].row)) {
+		if (is_dictionary) {
+			if (value_of(source, picks[i].row, &values, &place))
+				code = weir_builder_array(&builder, values.array, place, 1, err);
+			else
+				code = weir_builder_null(&builder, 1, err);
+		} else if (!is_valid(source, picks[i].row)) {
 			code = weir_builder_null(&builder, 1, err);
-		} else if (source->form == WEIR_DICTIONARY) {
-			code = weir_builder_array(&builder, source->dictionary->nested, place_in(source, picks[i].row),
-						  1, err);
 		} else {
 			while (end < count && picks[end].source == picks[i].source &&
-			       picks[end].row == picks[i].row + (end - i) && weir_column_valid(source, picks[end].row))
+			       picks[end].row == picks[i].row + (end - i) && is_valid(source, picks[end].row))
 				end++;
-			code = weir_builder_array(&builder, source->nested, source->nested_offset + picks[i].row,
-						  end - i, err);
+			code = weir_builder_array(&builder, source->array, picks[i].row, end - i, err);
 		}
 	}
 	if (!code)
@@ -131,13 +227,16 @@ static int put_nested(const struct weir_column *const *sources, const struct wei
 	return code;
 }
 
-int weir_interleave(const struct weir_column *const *sources, uint32_t source_count, const struct weir_pick *picks,
-		    uint32_t count, struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
+int weir_interleave(const struct weir_cells *sources, bool has_nulls, const struct weir_pick *picks, uint32_t count,
+		    struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
 		    struct weir_array **nested, struct weir_error *err)
 {
 	static const uint64_t nothing[1];
-	const struct weir_type *type = sources[picks[0].source]->type, *values = weir_type_values(type);
-	int code;
+	const struct weir_type *type = sources[picks[0].source].array->type, *values = weir_type_values(type);
+	bool is_dictionary = type->id == WEIR_DICTIONARY_TYPE;
+	size_t size;
+	uint8_t *to;
+	int code = WEIR_OK;
 
 	*out = (struct weir_column){.type = type, .form = WEIR_FLAT};
 	if (values->layout == WEIR_LAYOUT_NULL) {
@@ -145,17 +244,29 @@ int weir_interleave(const struct weir_column *const *sources, uint32_t source_co
 		out->validity = nothing;
 		return WEIR_OK;
 	}
-	code = put_validity(sources, source_count, picks, count, arena, out, err);
+	if (has_nulls)
+		code = put_validity(sources, picks, count, is_dictionary, arena, out, err);
 	if (code)
 		return code;
-	switch (values->layout) {
-	case WEIR_LAYOUT_BITS:
-		return put_bits(sources, picks, count, arena, out, err);
-	case WEIR_LAYOUT_FIXED:
-		return put_fixed(sources, picks, count, values->byte_width, arena, out, err);
-	case WEIR_LAYOUT_BYTES:
-		return put_fixed(sources, picks, count, sizeof(struct weir_view), arena, out, err);
-	default:
-		return put_nested(sources, picks, count, account, out, nested, err);
-	}
+	if (values->layout == WEIR_LAYOUT_NESTED)
+		return put_nested(sources, picks, count, is_dictionary, account, out, nested, err);
+	size = values->layout == WEIR_LAYOUT_BITS    ? (size_t)(count / 64 + 1) * 8
+	       : values->layout == WEIR_LAYOUT_BYTES ? (size_t)count * sizeof(struct weir_view)
+						     : (size_t)count * values->byte_width + 8;
+	to = weir_arena_alloc_aligned(arena, size, err);
+	if (!to)
+		return err->code;
+	out->values = to;
+	if (is_dictionary || values->layout == WEIR_LAYOUT_BITS)
+		memset(to, 0, size);
+	if (is_dictionary)
+		put_looked_up(sources, picks, count, values, to);
+	else if (values->layout == WEIR_LAYOUT_BITS)
+		put_bits(sources, picks, count, (uint64_t *)to);
+	else if (values->layout == WEIR_LAYOUT_BYTES)
+		put_views(sources, picks, count, values->id == WEIR_LARGE_STRING || values->id == WEIR_LARGE_BINARY,
+			  out->validity, (struct weir_view *)to);
+	else
+		put_numbers(sources, picks, count, values->byte_width, to);
+	return WEIR_OK;
 }

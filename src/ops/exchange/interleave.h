@@ -1,4 +1,4 @@
-/* interleave: one column out of rows of several, in any order. */
+/* interleave: one column out of rows of several arrays, in any order. */
 #ifndef WEIR_OPS_EXCHANGE_INTERLEAVE_H
 #define WEIR_OPS_EXCHANGE_INTERLEAVE_H
 
@@ -9,10 +9,22 @@ struct weir_pick {
 	uint32_t source, row;
 };
 
-/* Columns of all sources are of one type, decoded. The result is FLAT, in memory of the arena; long strings stay where they
- * are. A nested column is a new array, in *nested, that the caller lets go when the column is not needed any more. */
-int weir_interleave(const struct weir_column *const *sources, uint32_t source_count, const struct weir_pick *picks,
-		    uint32_t count, struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
+/* Where an array's rows lie, at hand. */
+struct weir_cells {
+	const struct weir_array *array;  /* borrowed */
+	const uint8_t *validity;         /* bits from the array's offset on; NULL: no row is null */
+	const uint8_t *values;           /* FIXED: of row 0; BYTES: its offset. NULL with DICTIONARY_TYPE */
+	const uint8_t *bytes, *bytes_end; /* BYTES */
+};
+
+void weir_cells_init(struct weir_cells *cells, const struct weir_array *array);
+/* Whether a row may be null. */
+bool weir_cells_have_nulls(const struct weir_cells *cells);
+
+/* All sources are of one type. The result is FLAT, in memory of the arena; long strings stay where they are. A nested column is a
+ * new array, in *nested, that the caller lets go when the column is not needed any more. */
+int weir_interleave(const struct weir_cells *sources, bool has_nulls, const struct weir_pick *picks, uint32_t count,
+		    struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
 		    struct weir_array **nested, struct weir_error *err);
 
 #endif

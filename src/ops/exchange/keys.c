@@ -118,6 +118,39 @@ static int reserve_bytes(struct weir_key_list *list, size_t more, struct weir_er
 	return WEIR_OK;
 }
 
+int weir_key_list_arrange(const struct weir_key_list *list, const uint32_t *rows, struct weir_account *account,
+			  struct weir_key_list *out, struct weir_error *err)
+{
+	uint32_t size;
+	int code;
+
+	weir_key_list_init(out, account, list->width);
+	/* At once, and no more than that: these are kept. */
+	out->bytes = weir_alloc(account, list->size, err);
+	if (!out->bytes)
+		return err->code;
+	out->size_max = list->size;
+	if (!list->width) {
+		out->ends = weir_alloc(account, list->count * sizeof(*out->ends), err);
+		if (!out->ends) {
+			code = err->code;
+			weir_key_list_release(out);
+			return code;
+		}
+		out->capacity = list->count;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		const uint8_t *key = weir_key_at(list, rows[i], &size);
+
+		memcpy(out->bytes + out->size, key, size);
+		out->size += size;
+		if (!list->width)
+			out->ends[i] = out->size;
+	}
+	out->count = list->count;
+	return WEIR_OK;
+}
+
 /* ---- values ---- */
 
 /* A column's values by row, whatever its form. */

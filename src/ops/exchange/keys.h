@@ -52,6 +52,9 @@ void weir_key_list_release(struct weir_key_list *list);
 /* Appends the keys of a vector's selected rows. Decodes their columns. */
 int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns *columns, struct weir_vector *vector,
 		       struct weir_error *err);
+/* The same keys in another order, in memory of `account`: key i is that of rows[i]. */
+int weir_key_list_arrange(const struct weir_key_list *list, const uint32_t *rows, struct weir_account *account,
+			  struct weir_key_list *out, struct weir_error *err);
 /* Takes the last rows off again. */
 void weir_key_list_cut(struct weir_key_list *list, size_t count);
 

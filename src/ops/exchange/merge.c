@@ -1,6 +1,10 @@
-/* Each run has a cursor with one chunk open, and the keys of the next few of its rows. The cursors form a heap by the key of
- * their next row. A vector ends early where a chunk does, since its strings still point into it; the next chunk is opened
- * by the next call. There may be hundreds of cursors, so each is kept small. */
+/* Each run has a cursor: its next row, and the keys of the next few, or of all where the run lies in memory as it was gathered. A
+ * run in chunks has one of them open. The cursors form a heap by the key of their next row. There may be hundreds of cursors, so
+ * each is kept small.
+ *
+ * A vector is first picked, row by row, then made, column by column. It ends early where a chunk does, since its strings still
+ * point into it; the next chunk is opened by the next call. A cursor that was first several times in a row is asked for as many
+ * rows as come before the next cursor's at once; rows in order that all come from one place are not moved at all. */
 #include "ops/exchange/merge.h"
 
 #include "arrow/block.h"
@@ -8,25 +12,25 @@
 
 #include <string.h>
 
-enum { KEYS_AT_ONCE = 256 };
+enum { KEYS_AT_ONCE = 256, STREAK = 8 };
 
 struct cursor {
 	const struct weir_sorted_run *run;
-	size_t chunk;          /* the next to be opened */
-	bool is_open;
-	int64_t row, row_end;  /* in the open chunk: the next, and where it or the range ends */
-	bool ends;             /* with this chunk */
-	uint64_t prefix;       /* of the next row's key */
+	size_t chunk;         /* the next to be opened */
+	int64_t row, row_end; /* in the open chunk, or in a run that lies: the next, and where it or the range ends */
+	const uint32_t *order; /* where rows are in the batch; NULL: in order */
+	const struct weir_batch *batch;
+	bool ends;       /* with this chunk */
+	uint64_t prefix; /* of the next row's key */
 	const uint8_t *key;
 	uint32_t key_size;
 	struct weir_chunk *pinned;
 	uint8_t *copy; /* of one that is on disk */
 	size_t copy_size;
-	struct weir_batch *batch;
-	struct weir_arena arena;
-	struct weir_column *columns;
-	struct weir_key_list keys; /* of the rows from keys_first on */
+	struct weir_batch *opened; /* of the open chunk */
+	const struct weir_key_list *keys; /* of the rows from keys_first on */
 	int64_t keys_first;
+	struct weir_key_list few; /* of a chunk's rows */
 };
 
 struct weir_merge {
@@ -38,6 +42,8 @@ struct weir_merge {
 	struct weir_bound from, to;
 	struct cursor *cursors;
 	size_t cursor_count;
+	struct weir_cells *cells; /* by column, then by cursor: what is open */
+	bool *has_nulls;          /* by column: so far */
 	uint32_t *heap;
 	size_t heap_count;
 	uint32_t pending; /* the cursor whose chunk has ended; UINT32_MAX: none */
@@ -45,7 +51,6 @@ struct weir_merge {
 	struct weir_arena arena; /* of the vector that was handed out */
 	struct weir_arena key_arena; /* of key columns while they are looked at */
 	struct weir_column *key_columns_of; /* as many as there are columns; those of keys are filled in */
-	const struct weir_column **sources;
 	struct weir_array **nested;
 	struct weir_pick picks[WEIR_VECTOR_ROWS];
 };
@@ -70,7 +75,9 @@ int weir_merge_new(struct weir_account *account, const struct weir_schema *schem
 		return err->code;
 	}
 	merge->nested = weir_alloc_zero(&merge->account, (schema->field_count + 1) * sizeof(*merge->nested), err);
-	if (!merge->nested) {
+	if (merge->nested)
+		merge->has_nulls = weir_alloc_zero(&merge->account, (schema->field_count + 1) * sizeof(*merge->has_nulls), err);
+	if (!merge->has_nulls) {
 		weir_merge_free(merge);
 		return err->code;
 	}
@@ -80,17 +87,14 @@ int weir_merge_new(struct weir_account *account, const struct weir_schema *schem
 
 /* ---- cursors ---- */
 
-static void chunk_close(struct weir_merge *merge, struct cursor *cursor)
+static void chunk_close(struct cursor *cursor)
 {
-	weir_batch_unref(cursor->batch);
-	cursor->batch = NULL;
+	weir_batch_unref(cursor->opened);
+	cursor->opened = NULL;
 	if (cursor->pinned)
 		weir_chunk_unpin(cursor->pinned);
 	cursor->pinned = NULL;
-	weir_arena_clear(&cursor->arena);
-	weir_key_list_clear(&cursor->keys);
-	cursor->is_open = false;
-	(void)merge;
+	weir_key_list_clear(&cursor->few);
 }
 
 /* Which comes first where keys are equal. */
@@ -130,9 +134,10 @@ static int read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t fi
 		code = weir_column_from_array(cursor->batch->columns[column], first, (uint32_t)count,
 					      &merge->key_arena, &rows.columns[column], err);
 	}
-	weir_key_list_clear(&cursor->keys);
+	weir_key_list_clear(&cursor->few);
+	cursor->keys = &cursor->few;
 	cursor->keys_first = first;
-	return code ? code : weir_key_list_push(&cursor->keys, &merge->key_columns, &rows, err);
+	return code ? code : weir_key_list_push(&cursor->few, &merge->key_columns, &rows, err);
 }
 
 /* The first of the open chunk's rows that is not before the bound. */
@@ -154,7 +159,7 @@ static int rows_before(struct weir_merge *merge, struct cursor *cursor, const st
 
 		if (code)
 			return code;
-		key = weir_key_at(&cursor->keys, 0, &size);
+		key = weir_key_at(cursor->keys, 0, &size);
 		if (key_is_before(cursor->run, key, size, bound))
 			low = middle + 1;
 		else
@@ -162,6 +167,26 @@ static int rows_before(struct weir_merge *merge, struct cursor *cursor, const st
 	}
 	*out = low;
 	return WEIR_OK;
+}
+
+/* The first row of a run that lies, in its order, that is not before the bound. */
+static int64_t rows_lying_before(const struct weir_sorted_run *run, const struct weir_bound *bound)
+{
+	int64_t low = 0, high = run->row_count;
+
+	if (is_of_run(run, bound))
+		return bound->row < high ? bound->row : high;
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		uint32_t size;
+		const uint8_t *key = weir_key_at(&run->keys, (size_t)middle, &size);
+
+		if (key_is_before(run, key, size, bound))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 /* Whether the first row of a chunk is before the bound. NULL: there is no chunk. */
@@ -215,18 +240,17 @@ static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, struct w
 	return weir_chunk_read(chunk, cursor->copy, err);
 }
 
-static int chunk_columns(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err)
+/* What the cursor's picks point into. */
+static void show_cells(struct weir_merge *merge, struct cursor *cursor)
 {
-	uint32_t count = merge->schema->field_count;
-	int code = WEIR_OK;
+	size_t number = (size_t)(cursor - merge->cursors);
 
-	cursor->columns = weir_arena_alloc_zero(&cursor->arena, (count + 1) * sizeof(*cursor->columns), err);
-	if (!cursor->columns)
-		return err->code;
-	for (uint32_t i = 0; i < count && !code; i++)
-		code = weir_column_from_array(cursor->batch->columns[i], 0, (uint32_t)cursor->batch->row_count,
-					      &cursor->arena, &cursor->columns[i], err);
-	return code;
+	for (uint32_t i = 0; i < merge->schema->field_count; i++) {
+		struct weir_cells *cells = &merge->cells[i * merge->cursor_count + number];
+
+		weir_cells_init(cells, cursor->batch->columns[i]);
+		merge->has_nulls[i] = merge->has_nulls[i] || weir_cells_have_nulls(cells);
+	}
 }
 
 /* Its next row is the one to be compared. */
@@ -235,12 +259,12 @@ static int cursor_show(struct weir_merge *merge, struct cursor *cursor, struct w
 	int64_t left = cursor->row_end - cursor->row;
 	int code;
 
-	if (cursor->row >= cursor->keys_first + (int64_t)cursor->keys.count || cursor->row < cursor->keys_first) {
+	if (cursor->row >= cursor->keys_first + (int64_t)cursor->keys->count || cursor->row < cursor->keys_first) {
 		code = read_keys(merge, cursor, cursor->row, left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE, err);
 		if (code)
 			return code;
 	}
-	cursor->key = weir_key_at(&cursor->keys, (size_t)(cursor->row - cursor->keys_first), &cursor->key_size);
+	cursor->key = weir_key_at(cursor->keys, (size_t)(cursor->row - cursor->keys_first), &cursor->key_size);
 	cursor->prefix = weir_key_prefix(cursor->key, cursor->key_size);
 	return WEIR_OK;
 }
@@ -253,19 +277,20 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 	int code;
 
 	*has_row = false;
+	if (cursor->run->reserved)
+		return WEIR_OK;
 	while (!cursor->ends && cursor->chunk < cursor->run->chunks.count) {
-		chunk_close(merge, cursor);
+		chunk_close(cursor);
 		chunk = &cursor->run->chunks.items[cursor->chunk++];
 		after = cursor->chunk < cursor->run->chunks.count ? chunk + 1 : NULL;
 		code = chunk_bytes(merge, cursor, chunk->chunk, &bytes, err);
 		if (!code)
 			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
-					       false, &cursor->batch, err);
-		if (!code)
-			code = chunk_columns(merge, cursor, err);
+					       false, &cursor->opened, err);
 		if (code)
 			return code;
-		cursor->is_open = true;
+		cursor->batch = cursor->opened;
+		show_cells(merge, cursor);
 		cursor->row = 0;
 		cursor->row_end = chunk->row_count;
 		if (merge->from.key)
@@ -274,7 +299,7 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 			code = rows_before(merge, cursor, chunk, &merge->to, &cursor->row_end, err);
 			cursor->ends = true;
 		}
-		weir_key_list_clear(&cursor->keys);
+		weir_key_list_clear(&cursor->few);
 		if (!code && cursor->row < cursor->row_end) {
 			*has_row = true;
 			return cursor_show(merge, cursor, err);
@@ -282,15 +307,30 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 		if (code)
 			return code;
 	}
-	chunk_close(merge, cursor);
+	chunk_close(cursor);
 	return WEIR_OK;
+}
+
+static int lying_open(struct weir_merge *merge, struct cursor *cursor, bool *has_row, struct weir_error *err)
+{
+	const struct weir_sorted_run *run = cursor->run;
+
+	cursor->row = merge->from.key ? rows_lying_before(run, &merge->from) : 0;
+	cursor->row_end = merge->to.key ? rows_lying_before(run, &merge->to) : run->row_count;
+	cursor->order = run->order;
+	cursor->batch = run->batch;
+	cursor->keys = &run->keys;
+	*has_row = cursor->row < cursor->row_end;
+	if (!*has_row)
+		return WEIR_OK;
+	show_cells(merge, cursor);
+	return cursor_show(merge, cursor, err);
 }
 
 /* ---- the heap ---- */
 
-static bool comes_before(const struct weir_merge *merge, uint32_t a_number, uint32_t b_number)
+static bool comes_before(const struct cursor *a, const struct cursor *b)
 {
-	const struct cursor *a = &merge->cursors[a_number], *b = &merge->cursors[b_number];
 	int order;
 
 	if (a->prefix != b->prefix)
@@ -310,9 +350,9 @@ static void sift_down(struct weir_merge *merge, size_t at)
 
 		if (child >= merge->heap_count)
 			break;
-		if (child + 1 < merge->heap_count && comes_before(merge, merge->heap[child + 1], merge->heap[child]))
+		if (child + 1 < merge->heap_count && comes_before(&merge->cursors[merge->heap[child + 1]], &merge->cursors[merge->heap[child]]))
 			child++;
-		if (!comes_before(merge, merge->heap[child], moved))
+		if (!comes_before(&merge->cursors[merge->heap[child]], &merge->cursors[moved]))
 			break;
 		merge->heap[at] = merge->heap[child];
 		at = child;
@@ -339,6 +379,11 @@ static int refill(struct weir_merge *merge, struct weir_error *err)
 	return WEIR_OK;
 }
 
+static size_t cells_size(const struct weir_merge *merge)
+{
+	return (merge->cursor_count + 1) * (merge->schema->field_count + 1) * sizeof(*merge->cells);
+}
+
 int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *from, const struct weir_bound *to, struct weir_error *err)
 {
@@ -354,21 +399,26 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	if (!merge->cursors)
 		return err->code;
 	merge->cursor_count = count;
+	memset(merge->has_nulls, 0, (merge->schema->field_count + 1) * sizeof(*merge->has_nulls));
 	for (size_t i = 0; i < count; i++) {
-		weir_arena_init(&merge->cursors[i].arena, &merge->account);
-		weir_key_list_init(&merge->cursors[i].keys, &merge->account, merge->key_columns.width);
+		weir_key_list_init(&merge->cursors[i].few, &merge->account, merge->key_columns.width);
+		merge->cursors[i].keys = &merge->cursors[i].few;
 	}
 	merge->heap = weir_alloc(&merge->account, (count + 1) * sizeof(*merge->heap), err);
-	merge->sources = merge->heap ? weir_alloc(&merge->account, (count + 1) * sizeof(*merge->sources), err) : NULL;
-	if (!merge->sources)
+	merge->cells = merge->heap ? weir_alloc(&merge->account, cells_size(merge), err) : NULL;
+	if (!merge->cells)
 		return err->code;
 	for (size_t i = 0; i < count && !code; i++) {
 		struct cursor *cursor = &merge->cursors[i];
 		bool has_row = false;
 
 		cursor->run = runs[i];
-		cursor->chunk = from->key ? chunk_of(runs[i], from) : 0;
-		code = chunk_open(merge, cursor, &has_row, err);
+		if (runs[i]->reserved) {
+			code = lying_open(merge, cursor, &has_row, err);
+		} else {
+			cursor->chunk = from->key ? chunk_of(runs[i], from) : 0;
+			code = chunk_open(merge, cursor, &has_row, err);
+		}
 		if (!code && has_row)
 			merge->heap[merge->heap_count++] = (uint32_t)i;
 		bytes += runs[i]->bytes;
@@ -393,22 +443,65 @@ static void vector_forget(struct weir_merge *merge)
 	weir_arena_clear(&merge->arena);
 }
 
-static int pick(struct weir_merge *merge, uint32_t *out, struct weir_error *err)
+/* How many rows of the first cursor, of those whose keys are at hand, come before all other cursors' rows. */
+static uint32_t rows_in_front(struct weir_merge *merge, const struct cursor *cursor, uint32_t most)
 {
-	uint32_t count = 0;
+	int64_t known = cursor->keys_first + (int64_t)cursor->keys->count - cursor->row, left = cursor->row_end - cursor->row;
+	uint32_t low = 1, high = most, next;
+	struct cursor probe = *cursor;
+
+	high = known < high ? (uint32_t)known : high;
+	high = left < high ? (uint32_t)left : high;
+	if (merge->heap_count == 1)
+		return high;
+	next = merge->heap_count > 2 && comes_before(&merge->cursors[merge->heap[2]], &merge->cursors[merge->heap[1]]) ? 2 : 1;
+	/* The last of them first: mostly it is before, too. Those up to `low` are, those behind `high` are not. */
+	for (uint32_t at = high; low < high; at = low + (high - low + 1) / 2) {
+		probe.key = weir_key_at(cursor->keys, (size_t)(cursor->row + at - 1 - cursor->keys_first), &probe.key_size);
+		probe.prefix = weir_key_prefix(probe.key, probe.key_size);
+		if (comes_before(&probe, &merge->cursors[merge->heap[next]]))
+			low = at;
+		else
+			high = at - 1;
+	}
+	return low;
+}
+
+/* The rows of the next vector. *is_slice: they are neighbours in one batch. */
+static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
+{
+	uint32_t count = 0, streak = 0, last = UINT32_MAX;
 	int code = WEIR_OK;
 
+	*is_slice = true;
 	while (count < merge->rows_max && merge->heap_count && !code) {
-		struct cursor *cursor = &merge->cursors[merge->heap[0]];
+		uint32_t number = merge->heap[0], here = 1;
+		struct cursor *cursor = &merge->cursors[number];
 
-		merge->picks[count++] = (struct weir_pick){.source = merge->heap[0], .row = (uint32_t)cursor->row};
-		if (++cursor->row == cursor->row_end) {
-			merge->pending = merge->heap[0];
+		streak = number == last ? streak + 1 : 0;
+		*is_slice = *is_slice && !cursor->order && (number == last || last == UINT32_MAX);
+		last = number;
+		if (streak >= STREAK || merge->heap_count == 1)
+			here = rows_in_front(merge, cursor, merge->rows_max - count);
+		for (uint32_t i = 0; i < here; i++) {
+			int64_t row = cursor->row + i;
+
+			merge->picks[count++] = (struct weir_pick){
+				.source = number, .row = cursor->order ? cursor->order[row] : (uint32_t)row};
+		}
+		cursor->row += here;
+		if (cursor->row < cursor->row_end) {
+			code = cursor_show(merge, cursor, err);
+			if (!code)
+				sift_down(merge, 0);
+		} else if (cursor->run->reserved) {
+			merge->heap[0] = merge->heap[--merge->heap_count];
+			if (merge->heap_count)
+				sift_down(merge, 0);
+		} else {
+			merge->pending = number;
 			break;
 		}
-		code = cursor_show(merge, cursor, err);
-		if (!code)
-			sift_down(merge, 0);
 	}
 	*out = count;
 	return code;
@@ -417,6 +510,7 @@ static int pick(struct weir_merge *merge, uint32_t *out, struct weir_error *err)
 int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct weir_error *err)
 {
 	uint32_t count, column_count = merge->schema->field_count;
+	bool is_slice;
 	int code;
 
 	*out = (struct weir_vector){0};
@@ -424,17 +518,19 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	code = refill(merge, err);
 	if (code || !merge->heap_count)
 		return code;
-	code = pick(merge, &count, err);
+	code = pick(merge, &count, &is_slice, err);
 	if (code)
 		return code;
 	out->columns = weir_arena_alloc_zero(&merge->arena, (column_count + 1) * sizeof(*out->columns), err);
 	if (!out->columns)
 		return err->code;
 	for (uint32_t i = 0; i < column_count && !code; i++) {
-		for (size_t s = 0; s < merge->cursor_count; s++)
-			merge->sources[s] = merge->cursors[s].is_open ? &merge->cursors[s].columns[i] : NULL;
-		code = weir_interleave(merge->sources, (uint32_t)merge->cursor_count, merge->picks, count,
-				       &merge->account, &merge->arena, &out->columns[i], &merge->nested[i], err);
+		if (is_slice)
+			code = weir_column_from_array(merge->cursors[merge->picks[0].source].batch->columns[i],
+						      merge->picks[0].row, count, &merge->arena, &out->columns[i], err);
+		else
+			code = weir_interleave(merge->cells + i * merge->cursor_count, merge->has_nulls[i], merge->picks, count,
+					       &merge->account, &merge->arena, &out->columns[i], &merge->nested[i], err);
 	}
 	out->row_count = out->selection.count = count;
 	out->column_count = column_count;
@@ -448,17 +544,16 @@ void weir_merge_close(struct weir_merge *merge)
 	for (size_t i = 0; i < merge->cursor_count; i++) {
 		struct cursor *cursor = &merge->cursors[i];
 
-		chunk_close(merge, cursor);
-		weir_arena_release(&cursor->arena);
-		weir_key_list_release(&cursor->keys);
+		chunk_close(cursor);
+		weir_key_list_release(&cursor->few);
 		weir_free(&merge->account, cursor->copy, cursor->copy_size);
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
 	weir_free(&merge->account, merge->heap, merge->heap ? (merge->cursor_count + 1) * sizeof(*merge->heap) : 0);
-	weir_free(&merge->account, merge->sources, merge->sources ? (merge->cursor_count + 1) * sizeof(*merge->sources) : 0);
+	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
 	merge->cursors = NULL;
 	merge->heap = NULL;
-	merge->sources = NULL;
+	merge->cells = NULL;
 	merge->cursor_count = merge->heap_count = 0;
 }
 
@@ -470,6 +565,8 @@ void weir_merge_free(struct weir_merge *merge)
 		return;
 	account = merge->parent;
 	weir_merge_close(merge);
+	weir_free(&merge->account, merge->has_nulls,
+		  merge->has_nulls ? (merge->schema->field_count + 1) * sizeof(*merge->has_nulls) : 0);
 	weir_free(&merge->account, merge->nested,
 		  merge->nested ? (merge->schema->field_count + 1) * sizeof(*merge->nested) : 0);
 	weir_free(&merge->account, merge->key_columns_of,

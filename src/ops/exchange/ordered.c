@@ -29,6 +29,7 @@ enum {
 	RANGE_BYTES_MIN = 4 << 20,
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
+	LYING_BYTES_MIN = 4 << 20,
 };
 
 /* ---- what both halves share ---- */
@@ -157,6 +158,9 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
 	state->space.chunk_bytes = between(state->run_bytes / 128, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	/* All lanes together reserve less than half of what may be resident. */
+	if (state->run_bytes / 2 >= LYING_BYTES_MIN)
+		state->space.lying_bytes = state->run_bytes / 2;
 	*out = state;
 	return WEIR_OK;
 }
@@ -168,6 +172,7 @@ struct runs_lane {
 	struct weir_lane_context *context;
 	struct ordered_state *state;
 	struct weir_gather *gather;
+	struct weir_sorted_run *lying; /* what is gathered will be this run, as it is; NULL: it will be cut into chunks */
 	struct weir_key_list keys;
 	uint64_t split;
 	uint32_t parts;
@@ -187,6 +192,8 @@ static void split_abort(void *object)
 
 	weir_gather_free(lane->gather);
 	lane->gather = NULL;
+	weir_sorted_run_free(&lane->state->space, lane->lying);
+	lane->lying = NULL;
 	weir_key_list_release(&lane->keys);
 	weir_key_list_init(&lane->keys, &lane->account, lane->state->columns.width);
 	for (size_t i = 0; i < lane->runs.count; i++)
@@ -316,22 +323,44 @@ static void drop_beyond(struct runs_lane *lane, struct weir_vector *vector, size
 
 /* ---- runs ---- */
 
-static int make_run(struct runs_lane *lane, const struct weir_batch *batch, struct weir_error *err)
+static int gather_begin(struct runs_lane *lane, struct weir_error *err)
+{
+	struct ordered_state *state = lane->state;
+	int code = WEIR_OK;
+
+	/* Of the first rows of all, a run keeps few. */
+	if (state->limit < 0)
+		code = weir_run_lie(&state->space, &lane->lying, err);
+	return code ? code
+		    : weir_gather_new(lane->lying ? &lane->lying->account : &lane->account, state->schema, &lane->gather, err);
+}
+
+static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
 {
 	struct ordered_state *state = lane->state;
 	int64_t count = batch->row_count, wanted = state->limit >= 0 && state->limit < count ? state->limit : count;
 	uint32_t *rows = weir_alloc(&lane->account, (size_t)count * sizeof(*rows), err), size;
 	struct weir_sorted_run *run = NULL;
-	int code = rows ? weir_key_order(&lane->keys, &lane->account, rows, err) : err->code;
+	/* A place for it first: what has become a run must not be lost. */
+	int code = rows ? weir_list_push(&lane->runs, state->account, err, (struct weir_sorted_run *)NULL) : err->code;
 
-	if (!code && wanted)
+	if (!code)
+		code = weir_key_order(&lane->keys, &lane->account, rows, err);
+	if (!code && lane->lying && weir_run_is_near_order(rows, count)) {
+		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, err);
+		if (!code) {
+			run = lane->lying;
+			lane->lying = NULL;
+		}
+	} else if (!code && wanted) {
+		if (lane->lying)
+			weir_run_rise(lane->lying);
 		code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted, &run, err);
+	}
 	if (!code && run) {
 		run->split = lane->split;
 		run->part = lane->parts++;
-		code = weir_list_push(&lane->runs, state->account, err, run);
-		if (code)
-			weir_sorted_run_free(&state->space, run);
+		lane->runs.items[lane->runs.count - 1] = run;
 	}
 	if (!code && wanted && wanted == state->limit) {
 		const uint8_t *key = weir_key_at(&lane->keys, rows[wanted - 1], &size);
@@ -350,9 +379,14 @@ static int seal(struct runs_lane *lane, struct weir_error *err)
 	if (!lane->gather || weir_gather_rows(lane->gather) == 0)
 		return WEIR_OK;
 	code = weir_gather_finish(lane->gather, &batch, err);
+	/* The next run may lie elsewhere, or not at all. */
+	weir_gather_free(lane->gather);
+	lane->gather = NULL;
 	if (!code)
 		code = make_run(lane, batch, err);
 	weir_batch_unref(batch);
+	weir_sorted_run_free(&lane->state->space, lane->lying);
+	lane->lying = NULL;
 	weir_key_list_clear(&lane->keys);
 	return code;
 }
@@ -380,6 +414,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	size_t first = lane->keys.count;
 	struct weir_vector numbered = *vector;
 	int64_t bytes;
+	bool is_full;
 	int code = WEIR_OK;
 
 	if (state->limit == 0)
@@ -389,7 +424,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		vector = &numbered;
 	}
 	if (!lane->gather)
-		code = weir_gather_new(&lane->account, state->schema, &lane->gather, err);
+		code = gather_begin(lane, err);
 	if (!code && state->limit > 0)
 		code = cutoff_look(lane, err);
 	if (!code)
@@ -400,9 +435,13 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		code = weir_gather_push(lane->gather, vector, err);
 	if (code)
 		return code;
-	bytes = (int64_t)(weir_gather_bytes(lane->gather) + lane->keys.size +
-			  weir_key_order_bytes(lane->keys.count) + 4 * lane->keys.count);
-	return bytes >= state->run_bytes || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
+	bytes = (int64_t)(lane->keys.size + 4 * lane->keys.count);
+	if (lane->lying)
+		is_full = bytes + weir_account_used(&lane->lying->account) >= state->space.lying_bytes;
+	else
+		is_full = bytes + (int64_t)(weir_gather_bytes(lane->gather) + weir_key_order_bytes(lane->keys.count)) >=
+			  state->run_bytes;
+	return is_full || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
 }
 
 static int split_end(void *object, struct weir_error *err)
@@ -416,6 +455,8 @@ static int split_end(void *object, struct weir_error *err)
 	/* Between splits a lane keeps nothing, so that whoever is older can have its memory. */
 	weir_gather_free(lane->gather);
 	lane->gather = NULL;
+	weir_sorted_run_free(&state->space, lane->lying);
+	lane->lying = NULL;
 	weir_key_list_release(&lane->keys);
 	weir_key_list_init(&lane->keys, &lane->account, state->columns.width);
 	for (size_t i = 0; i < lane->runs.count; i++) {

@@ -4,15 +4,23 @@
 
 #include <string.h>
 
+static int64_t batch_bytes(const struct weir_batch *batch)
+{
+	struct weir_block_plan plan;
+	struct weir_error ignored = {0};
+
+	return weir_block_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.batch_size;
+}
+
 static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
 {
-	if (chunk->chunk) {
-		if (weir_chunk_is_resident(chunk->chunk))
-			atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk),
-						  memory_order_relaxed);
-		weir_chunk_unref(chunk->chunk);
-	}
-	weir_free(space->account, chunk->fence, chunk->fence_size);
+	if (!chunk->chunk)
+		return;
+	if (weir_chunk_is_resident(chunk->chunk))
+		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk),
+					  memory_order_relaxed);
+	weir_chunk_unref(chunk->chunk);
+	weir_free(space->account, (void *)chunk->fence, chunk->fence_size);
 }
 
 void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *run)
@@ -22,8 +30,110 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 	for (size_t i = 0; i < run->chunks.count; i++)
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
+	if (run->reserved) {
+		weir_free(&run->account, run->order, run->order ? (size_t)run->row_count * sizeof(*run->order) : 0);
+		weir_key_list_release(&run->keys);
+		weir_batch_unref(run->batch);
+		weir_account_release(&run->account);
+		atomic_fetch_sub_explicit(&space->resident, run->reserved, memory_order_relaxed);
+	}
 	weir_free(space->account, run, sizeof(*run));
 }
+
+/* ---- runs that lie ---- */
+
+/* How many rows of a batch make a chunk, if all were alike. */
+static int64_t chunk_rows(const struct weir_run_space *space, uint64_t bytes, int64_t row_count)
+{
+	int64_t row_bytes = row_count ? (int64_t)bytes / row_count : 0;
+	int64_t rows = row_bytes ? space->chunk_bytes / row_bytes : (int64_t)WEIR_VECTOR_ROWS;
+
+	return rows < 1 ? 1 : rows > row_count ? row_count : rows;
+}
+
+int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, struct weir_error *err)
+{
+	/* What is gathered grows by doubling, and its keys and order come on top. */
+	int64_t reserve = 2 * space->lying_bytes;
+	struct weir_sorted_run *run;
+
+	*out = NULL;
+	if (!reserve)
+		return WEIR_OK;
+	if (atomic_fetch_add_explicit(&space->resident, reserve, memory_order_relaxed) + reserve > space->resident_max) {
+		atomic_fetch_sub_explicit(&space->resident, reserve, memory_order_relaxed);
+		return WEIR_OK;
+	}
+	run = weir_alloc_zero(space->account, sizeof(*run), err);
+	if (!run) {
+		atomic_fetch_sub_explicit(&space->resident, reserve, memory_order_relaxed);
+		return err->code;
+	}
+	run->space = space;
+	run->reserved = reserve;
+	weir_account_init(&run->account, space->account, "run");
+	*out = run;
+	return WEIR_OK;
+}
+
+void weir_run_rise(struct weir_sorted_run *run)
+{
+	atomic_fetch_sub_explicit(&run->space->resident, run->reserved - 1, memory_order_relaxed);
+	run->reserved = 1;
+}
+
+bool weir_run_is_near_order(const uint32_t *rows, int64_t count)
+{
+	int64_t jumps = 0;
+
+	for (int64_t i = 1; i < count; i++)
+		jumps += rows[i] != rows[i - 1] + 1;
+	return jumps <= count / 16;
+}
+
+static bool is_in_order(const uint32_t *rows, int64_t count)
+{
+	for (int64_t i = 0; i < count; i++)
+		if (rows[i] != (uint32_t)i)
+			return false;
+	return true;
+}
+
+int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
+		    const uint32_t *rows, struct weir_error *err)
+{
+	struct weir_run_space *space = run->space;
+	int64_t step, used;
+	int code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
+
+	if (code)
+		return code;
+	run->row_count = batch->row_count;
+	if (!is_in_order(rows, run->row_count)) {
+		run->order = weir_alloc(&run->account, (size_t)run->row_count * sizeof(*rows), err);
+		if (!run->order)
+			return err->code;
+		memcpy(run->order, rows, (size_t)run->row_count * sizeof(*rows));
+	}
+	run->batch = weir_batch_ref(batch);
+	used = batch_bytes(batch);
+	run->bytes = (uint64_t)(used < INT64_MAX ? used : weir_account_used(&run->account));
+	step = chunk_rows(space, run->bytes, run->row_count);
+	for (int64_t first = 0; first < run->row_count && !code; first += step) {
+		struct weir_run_chunk chunk = {.row_first = first,
+					       .row_count = run->row_count - first < step ? run->row_count - first : step};
+
+		chunk.fence = weir_key_at(&run->keys, (size_t)first, &chunk.fence_size);
+		code = weir_list_push(&run->chunks, space->account, err, chunk);
+	}
+	used = weir_account_used(&run->account);
+	used = used > 0 ? used : 1;
+	atomic_fetch_add_explicit(&space->resident, used - run->reserved, memory_order_relaxed);
+	run->reserved = used;
+	return code;
+}
+
+/* ---- runs in chunks ---- */
 
 static int take_batch(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
 		      struct weir_batch **out, struct weir_error *err)
@@ -89,6 +199,7 @@ static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, 
 	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = count};
 	struct weir_batch *taken = NULL;
 	const uint8_t *fence;
+	uint8_t *copy;
 	uint32_t fence_size;
 	int code = take_batch(account, batch, rows, count, &taken, err);
 
@@ -99,13 +210,14 @@ static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, 
 	if (code)
 		return code;
 	fence = weir_key_at(keys, (size_t)rows[0], &fence_size);
-	chunk.fence = weir_alloc(space->account, fence_size, err);
-	if (!chunk.fence) {
+	copy = weir_alloc(space->account, fence_size, err);
+	if (!copy) {
 		chunk_release(space, &chunk);
 		return err->code;
 	}
+	memcpy(copy, fence, fence_size);
+	chunk.fence = copy;
 	chunk.fence_size = fence_size;
-	memcpy(chunk.fence, fence, fence_size);
 	code = weir_list_push(&run->chunks, space->account, err, chunk);
 	if (code) {
 		chunk_release(space, &chunk);
@@ -116,29 +228,19 @@ static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, 
 	return WEIR_OK;
 }
 
-static int64_t batch_bytes(const struct weir_batch *batch)
-{
-	struct weir_block_plan plan;
-	struct weir_error ignored = {0};
-
-	return weir_block_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.batch_size;
-}
-
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
 			struct weir_sorted_run **out, struct weir_error *err)
 {
 	struct weir_sorted_run *run = weir_alloc_zero(space->account, sizeof(*run), err);
-	int64_t bytes = batch_bytes(batch), step = WEIR_VECTOR_ROWS, *numbers;
+	int64_t step, *numbers;
 	int code = WEIR_OK;
 
 	if (!run)
 		return err->code;
 	run->space = space;
-	/* As many rows as make a chunk, if all were alike. */
-	if (bytes / batch->row_count)
-		step = space->chunk_bytes / (bytes / batch->row_count);
-	step = step < 1 ? 1 : step > count ? count : step;
+	step = chunk_rows(space, (uint64_t)batch_bytes(batch), batch->row_count);
+	step = step > count ? count : step;
 	numbers = weir_alloc(account, (size_t)step * sizeof(*numbers), err);
 	if (!numbers)
 		code = err->code;
