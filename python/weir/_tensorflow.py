@@ -17,7 +17,7 @@ def _tensorflow(what: str, kind: type[Exception]) -> Any:
     return tensorflow
 
 
-def _tensor(tf: Any, array: Any, dtype: Any, spec: Any = None) -> Any:
+def _tensor(tf: Any, name: str, array: Any, dtype: Any, spec: Any = None) -> Any:
     if dtype is None and spec is not None:
         dtype = spec.dtype
     if isinstance(spec, tf.RaggedTensorSpec):
@@ -25,7 +25,14 @@ def _tensor(tf: Any, array: Any, dtype: Any, spec: Any = None) -> Any:
     if array.dtype == object and len(array) and not isinstance(array[0], (str, bytes)):
         import numpy as np
 
-        array = np.stack(list(array))
+        try:
+            array = np.stack(list(array))
+        except ValueError:
+            shapes = sorted({np.shape(value) for value in array})
+            raise ValueError(
+                f"column '{name}' has values of different shapes ({', '.join(map(str, shapes[:3]))}), which one tensor cannot hold: "
+                "pad them in map_batches, or use to_tf with a tf.RaggedTensorSpec for the column"
+            ) from None
     return tf.convert_to_tensor(array, dtype=dtype)
 
 
@@ -35,7 +42,7 @@ def converter(dtypes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
     def convert(batch: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: _tensor(tf, array, dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes)
+            name: _tensor(tf, name, array, dtypes.get(name) if isinstance(dtypes, Mapping) else dtypes)
             for name, array in batch.items()
         }
 
@@ -61,8 +68,8 @@ def dataset(
 
     def made(batch: dict[str, Any], group: Any, spec: Any) -> Any:
         if isinstance(group, str):
-            return _tensor(tf, batch[group], None, spec)
-        return {name: _tensor(tf, batch[name], None, spec[name]) for name in group}
+            return _tensor(tf, group, batch[group], None, spec)
+        return {name: _tensor(tf, name, batch[name], None, spec[name]) for name in group}
 
     def generate() -> Iterator[Any]:
         for batch in batches:

@@ -270,6 +270,8 @@ def test_tensorflow(monkeypatch: pytest.MonkeyPatch) -> None:
         assert first[2][:2] == ("ragged", [[0], [0, 1]])
     with pytest.raises(ValueError, match="no column named 'nothing'"):
         ds.to_tf("nothing", "a")
+    with pytest.raises(ValueError, match="column 'l' has values of different shapes"):
+        list(ds.select_columns(["l"]).iter_tf_batches(batch_size=4))
 
 
 class FakeJax(types.ModuleType):
