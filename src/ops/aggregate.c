@@ -275,12 +275,11 @@ static int put_absmax(const struct weir_aggregate_item *item, const struct weir_
 	return put_scalar(weir_scalar_compare(&least, &greatest) > 0 ? &least : &greatest, out, err);
 }
 
-static int put_result(const struct aggregate_sink *sink, const struct weir_aggregate_item *item,
-		      const struct weir_type *type, struct weir_builder *out, struct weir_error *err)
+int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir_summaries *summaries, bool with_nulls,
+		       const struct weir_type *type, struct weir_builder *out, struct weir_error *err)
 {
-	const struct weir_summary *summary = item->column ? &sink->total.items[item->summary] : NULL;
-	bool with_nulls = sink->config->with_nulls || item->with_nulls;
-	uint64_t count = summary ? weir_summary_count(summary) : sink->total.rows;
+	const struct weir_summary *summary = item->column ? &summaries->items[item->summary] : NULL;
+	uint64_t count = summary ? weir_summary_count(summary) : summaries->rows;
 	struct weir_scalar nan = {.real = (double)NAN};
 	double real;
 	int64_t whole;
@@ -332,7 +331,9 @@ static int commit(void *state, struct weir_error *err)
 
 		code = weir_builder_init(&builder, type, sink->account, err);
 		if (!code)
-			code = put_result(sink, &aggregates->items[i], type, &builder, err);
+			code = weir_aggregate_put(&aggregates->items[i], &sink->total,
+						  sink->config->with_nulls || aggregates->items[i].with_nulls, type,
+						  &builder, err);
 		if (!code) {
 			columns[i] = weir_builder_finish(&builder, err);
 			code = columns[i] ? WEIR_OK : err->code;

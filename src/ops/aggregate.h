@@ -90,5 +90,8 @@ int weir_summaries_init(struct weir_summaries *summaries, const struct weir_aggr
 void weir_summaries_reset(struct weir_summaries *summaries);
 void weir_summaries_release(struct weir_summaries *summaries);
 int weir_summaries_push(struct weir_summaries *summaries, struct weir_vector *vector, struct weir_error *err);
+/* aggregate.c: the result of an item that summaries tell (count … std), behind the rows of a builder of its type. */
+int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir_summaries *summaries, bool with_nulls,
+		       const struct weir_type *type, struct weir_builder *out, struct weir_error *err);
 
 #endif

@@ -2,6 +2,7 @@
  * hashed.c; in segments.c where a function needs all values of a group. */
 #include "ops/exchange/hashed.h"
 #include "ops/exchange/rows.h"
+#include "ops/exchange/segments.h"
 
 #include <string.h>
 
@@ -276,7 +277,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (code)
 		return code;
 	if (config->aggregates.is_holistic)
-		return weir_error_set(err, WEIR_E_UNSUPPORTED, "functions that need all values of a group are not there yet");
+		return weir_segments_cut(env, fragment, node->inputs[0]->schema, grouping.keys, grouping.key_count,
+					 &config->aggregates, node->schema, err);
 	return weir_hashed_cut(env, fragment, node->inputs[0]->schema, &grouping, err);
 }
 

@@ -362,7 +362,39 @@ static bool has_large_offsets(const struct weir_type *type)
 	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
 }
 
-/* Class and value of a row of an array, below a struct. */
+static int push_nested(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t row,
+		       struct weir_error *err);
+
+/* The items of a list, each behind a 1, and a 0. */
+static int push_items(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t place,
+		      struct weir_error *err)
+{
+	const void *offsets = array->buffers[1].data;
+	int64_t begin = place * array->type->list_size, end = begin + array->type->list_size;
+	int code = WEIR_OK;
+
+	if (array->type->id == WEIR_LARGE_LIST) {
+		begin = ((const int64_t *)offsets)[place];
+		end = ((const int64_t *)offsets)[place + 1];
+	} else if (array->type->id != WEIR_FIXED_LIST) {
+		begin = ((const int32_t *)offsets)[place];
+		end = ((const int32_t *)offsets)[place + 1];
+	}
+	for (; begin < end && !code; begin++) {
+		code = reserve_bytes(list, 1, err);
+		if (code)
+			return code;
+		list->bytes[list->size++] = is_descending ? (uint8_t)~1 : 1;
+		code = push_nested(list, is_descending, array->children[0], begin, err);
+	}
+	if (!code)
+		code = reserve_bytes(list, 1, err);
+	if (!code)
+		list->bytes[list->size++] = is_descending ? (uint8_t)~0 : 0;
+	return code;
+}
+
+/* Class and value of a row of an array. */
 static int push_nested(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t row,
 		       struct weir_error *err)
 {
@@ -396,6 +428,8 @@ static int push_nested(struct weir_key_list *list, bool is_descending, const str
 		end = has_large_offsets(type) ? ((const int64_t *)offsets)[place + 1] : ((const int32_t *)offsets)[place + 1];
 		return push_bytes(list, is_descending, array->buffers[2].data + begin, (size_t)(end - begin), err);
 	}
+	if (type->id != WEIR_STRUCT)
+		return push_items(list, is_descending, array, place, err);
 	for (uint32_t i = 0; i < array->child_count && !code; i++)
 		code = push_nested(list, is_descending, array->children[i], place, err);
 	return code;

@@ -623,7 +623,8 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 
 	if (code)
 		return code;
-	count = state->rows ? state->bounds.count + 1 : 0;
+	/* Without keys there is one group, also of no rows. */
+	count = state->rows || (state->keeps_groups && !state->group_key_count) ? state->bounds.count + 1 : 0;
 	*done = source->next == count;
 	if (*done)
 		return WEIR_OK;
