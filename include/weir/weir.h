@@ -175,6 +175,9 @@ WEIR_API int weir_flow_drop(struct weir_flow *flow, const char *columns); /* "a,
 WEIR_API int weir_flow_limit(struct weir_flow *flow, int64_t row_count);  /* the first ones, in input order */
 /* The rows so far, then those of `other`, which is copied. Columns meet by name. */
 WEIR_API int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other);
+/* Rows of the flow put together with those of another that have the same keys. Options: those of the verb join (on, right-on,
+ * how, left-suffix, right-suffix), ending with a NULL name. */
+WEIR_API int weir_flow_join(struct weir_flow *flow, const struct weir_flow *other, const struct weir_option *options);
 /* Into a file or a folder, by its ending; the options are those of the verb `write`: {"mode", "overwrite"},
  * {"compression", "zstd"}, … The target appears complete, when the run has ended well, or not at all. */
 WEIR_API int weir_flow_write(struct weir_flow *flow, const char *target, const struct weir_option *options);

@@ -16,6 +16,7 @@ from weir import _plan, _run
 from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
+from weir._join import Joins
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
@@ -49,7 +50,7 @@ class SaveMode(str, enum.Enum):
     UPSERT = "upsert"
 
 
-class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges):
+class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     """Rows that are read, transformed and handed out in a stream.
 
     Made by weir.range, weir.read_parquet and the like.

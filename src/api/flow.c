@@ -39,7 +39,7 @@ struct flow_step {
 	struct weir_transform_function *transform;
 	struct weir_source_function *source;
 	struct api_stream *stream;
-	struct weir_flow *other; /* union */
+	struct weir_flow *other; /* its second input: union, join */
 };
 
 struct weir_flow {
@@ -147,15 +147,14 @@ static void step_release(struct flow_step *step)
 static int build_steps(const struct weir_flow *flow, size_t first, size_t last, struct weir_plan *plan,
 		       enum api_build build, struct weir_error *err);
 
-static int build_union(const struct flow_step *step, struct weir_plan *plan, enum api_build build,
-		       struct weir_error *err)
+/* A verb with a second input: its first word would be the text of it, and is empty. */
+static int build_two(const struct flow_step *step, struct weir_plan *plan, enum api_build build, struct weir_error *err)
 {
-	struct weir_words words = {.count = 1, .words = (const char *const[]){""}};
 	struct weir_node *first = weir_plan_take_root(plan), *second;
 	int code = api_flow_first_call(step->other) < step->other->steps.count
 			   ? weir_error_set(err, WEIR_E_UNSUPPORTED,
-					    "a flow with functions in worker processes can be united with others only after "
-					    "it was materialized")
+					    "a flow with functions in worker processes can be put together with others only "
+					    "after it was materialized")
 			   : build_steps(step->other, 0, step->other->steps.count, plan, build, err);
 
 	second = weir_plan_take_root(plan);
@@ -166,11 +165,11 @@ static int build_union(const struct flow_step *step, struct weir_plan *plan, enu
 		code = weir_error_set(err, WEIR_E_INVALID, "the other flow ends in '%s', so it has no rows to give",
 				      second->op->verb);
 	if (!code)
-		code = weir_plan_add(plan, "union", &words, err);
+		code = weir_plan_add(plan, step->verb, &step->words, err);
 	if (!code)
-		weir_union_set(weir_plan_root(plan), second);
+		weir_plan_root(plan)->op->second_set(weir_plan_root(plan), second);
 	else
-		weir_error_at_operator(err, "union");
+		weir_error_at_operator(err, step->verb);
 	return code;
 }
 
@@ -188,7 +187,7 @@ static int build_step(const struct flow_step *step, struct weir_plan *plan, enum
 	if (!step->verb)
 		return weir_plan_parse_text(plan, step->words.words[0], err);
 	if (step->other)
-		return build_union(step, plan, build, err);
+		return build_two(step, plan, build, err);
 	code = weir_plan_add(plan, step->verb, &step->words, err);
 	if (code || build == API_BUILD_CHECK)
 		return code;
@@ -447,13 +446,31 @@ static int missing(struct weir_flow *flow, const char *verb, const char *what)
 }
 
 /* options: ends with a NULL name; the program's struct and the engine's are told apart only here. */
+static int settings_of(struct weir_flow *flow, const struct weir_option *options, struct weir_words *words,
+		       struct weir_error *err)
+{
+	struct weir_setting *settings;
+	uint32_t n = 0;
+
+	while (options && options[n].name)
+		n++;
+	if (!n)
+		return WEIR_OK;
+	settings = weir_arena_alloc_zero(&flow->arena, n * sizeof(*settings), err);
+	if (!settings)
+		return err->code;
+	for (uint32_t i = 0; i < n; i++)
+		settings[i] = (struct weir_setting){.name = options[i].name, .value = options[i].value};
+	words->options = settings;
+	words->option_count = n;
+	return WEIR_OK;
+}
+
 static int add_words(struct weir_flow *flow, const char *verb, const char *const *words, size_t count,
 		     const struct weir_option *options)
 {
 	struct flow_step step = {.verb = verb};
 	struct weir_error err = {0};
-	struct weir_setting *settings = NULL;
-	uint32_t n = 0;
 
 	if (!flow)
 		return WEIR_E_INVALID;
@@ -463,15 +480,8 @@ static int add_words(struct weir_flow *flow, const char *verb, const char *const
 	}
 	if (count > UINT32_MAX)
 		return missing(flow, verb, "what stands after 4,294,967,295 arguments");
-	while (options && options[n].name)
-		n++;
-	if (n && !(settings = weir_arena_alloc_zero(&flow->arena, n * sizeof(*settings), &err)))
-		return fail(flow, &err);
-	for (uint32_t i = 0; i < n; i++)
-		settings[i] = (struct weir_setting){.name = options[i].name, .value = options[i].value};
-	step.words = (struct weir_words){
-		.count = (uint32_t)count, .words = words, .option_count = n, .options = settings};
-	return add(flow, &step);
+	step.words = (struct weir_words){.count = (uint32_t)count, .words = words};
+	return settings_of(flow, options, &step.words, &err) ? fail(flow, &err) : add(flow, &step);
 }
 
 static int add_word(struct weir_flow *flow, const char *verb, const char *word, const char *what,
@@ -718,13 +728,15 @@ int weir_flow_limit(struct weir_flow *flow, int64_t row_count)
 	return add_word(flow, "limit", text, "", NULL);
 }
 
-int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other)
+/* A verb whose second input is another flow; its words have an empty one in the place of it. */
+static int add_two(struct weir_flow *flow, const char *verb, const struct weir_flow *other,
+		   const struct weir_option *options)
 {
-	struct flow_step step = {.verb = "union"};
+	struct flow_step step = {.verb = verb, .words = {.count = 1, .words = (const char *const[]){""}}};
 	struct weir_error err = {0};
 
 	if (!other)
-		return missing(flow, "union", "the other flow");
+		return missing(flow, verb, "the other flow");
 	if (other->error) {
 		err = *other->error;
 		return flow ? fail(flow, &err) : err.code;
@@ -734,7 +746,21 @@ int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other)
 		weir_error_set(&err, WEIR_E_MEMORY, "no memory for a flow");
 		return flow ? fail(flow, &err) : err.code;
 	}
+	if (flow && settings_of(flow, options, &step.words, &err)) {
+		step_release(&step);
+		return fail(flow, &err);
+	}
 	return add(flow, &step);
+}
+
+int weir_flow_union(struct weir_flow *flow, const struct weir_flow *other)
+{
+	return add_two(flow, "union", other, NULL);
+}
+
+int weir_flow_join(struct weir_flow *flow, const struct weir_flow *other, const struct weir_option *options)
+{
+	return add_two(flow, "join", other, options);
 }
 
 int weir_flow_write(struct weir_flow *flow, const char *target, const struct weir_option *options)

@@ -59,6 +59,24 @@ int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *
 	return weir_fragment_source(fragment, source_ops, source);
 }
 
+int weir_fragment_before(struct weir_fragment *fragment, const struct weir_schema *schema, struct weir_fragment *before,
+			 struct weir_fragment **out, struct weir_error *err)
+{
+	struct weir_fragment **end = &fragment->before, *made = weir_alloc(fragment->account, sizeof(*made), err);
+
+	if (!made) {
+		weir_fragment_release(before);
+		return err->code;
+	}
+	while (*end)
+		end = &(*end)->next;
+	*made = *before;
+	made->next = NULL;
+	made->schema = weir_schema_ref(schema);
+	*end = *out = made;
+	return WEIR_OK;
+}
+
 void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *from)
 {
 	struct weir_fragment **end = &fragment->before;

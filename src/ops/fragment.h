@@ -48,6 +48,10 @@ void weir_fragment_limit_lanes(struct weir_fragment *fragment, uint32_t lanes_ma
  * failure too. */
 int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *schema, const struct weir_sink_ops *sink_ops,
 		      void *sink, const struct weir_source_ops *source_ops, void *source, struct weir_error *err);
+/* `before`, which has a sink, whose rows have this schema, must have run to its end before `fragment` begins, after those that
+ * must already. It is moved and stays where *out says; consumed on failure too. */
+int weir_fragment_before(struct weir_fragment *fragment, const struct weir_schema *schema, struct weir_fragment *before,
+			 struct weir_fragment **out, struct weir_error *err);
 /* What must run before `from`, a part of `fragment`, must run before `fragment` too. */
 void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *from);
 void weir_fragment_release(struct weir_fragment *fragment); /* a sink that was not committed aborts */

@@ -18,7 +18,7 @@ struct weir_store;
 
 struct weir_node {
 	const struct weir_op *op;
-	struct weir_node *inputs[2]; /* [1] only in union */
+	struct weir_node *inputs[2]; /* [1] only where two chains meet */
 	void *config;                /* the operator's own, in the plan's arena */
 	struct weir_schema *schema;  /* of its output, set by bind; the plan holds the reference */
 	int64_t rows_est;            /* −1: unknown */
@@ -101,6 +101,8 @@ struct weir_op_rules {
 			     struct weir_error *err);
 	/* Takes a row limit into itself (a read stops early; the limit stays above). */
 	int (*absorb_limit)(struct weir_op_env *env, struct weir_node *node, int64_t rows, struct weir_error *err);
+	/* A predicate that passes to one of two inputs is done with; else it has to pass to both. */
+	bool filters_apart;
 	bool one_to_one; /* output row i is made of input row i alone: limits may pass */
 };
 
@@ -126,6 +128,10 @@ struct weir_op {
 	int (*load)(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 	int (*build)(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
 		     struct weir_error *err);
+	/* Of operators with two inputs: the text of the second, where it was written as a chain (NULL: it is nodes already). */
+	const char *(*second_text)(const struct weir_node *node);
+	/* The second input as nodes instead of text, for programs. */
+	void (*second_set)(struct weir_node *node, struct weir_node *second);
 	struct weir_op_rules rules;
 };
 
@@ -134,15 +140,17 @@ const struct weir_expr *weir_filter_predicate(const struct weir_node *node); /* 
 int weir_filter_new(struct weir_op_env *env, struct weir_node *input, struct weir_expr *predicate,
 		    struct weir_node **out, struct weir_error *err); /* consumes the predicate */
 int64_t weir_limit_rows(const struct weir_node *node);      /* −1: not a limit */
-const char *weir_union_chain(const struct weir_node *node); /* text of the second input; NULL: none */
 /* What a run that is begun anew must know (api/job.c). True: what the node reads can be read again; of others than reads it
  * is true too. */
 bool weir_read_is_repeatable(const struct weir_node *node);
 /* Appends "x as string, not int64" for what a read's inferred types turned out too narrow for. The next bind widens them,
  * once: nothing is appended after that. */
 int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out, struct weir_error *err);
-/* The second input as nodes instead of text, for programs. */
-void weir_union_set(struct weir_node *node, struct weir_node *second);
+/* The text of the second input; NULL: there is none, or it is nodes. */
+static inline const char *weir_node_second_text(const struct weir_node *node)
+{
+	return node->op->second_text ? node->op->second_text(node) : NULL;
+}
 
 /* Builds a node's inputs, then the node. */
 int weir_node_build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,

@@ -58,14 +58,13 @@ struct union_lane {
 static const uint64_t no_bits[1] = {0};
 static const uint64_t no_value[4] = {0};
 
-const char *weir_union_chain(const struct weir_node *node)
+static const char *second_text(const struct weir_node *node)
 {
-	return node->op == &weir_op_union ? ((const struct union_config *)node->config)->chain : NULL;
+	return ((const struct union_config *)node->config)->chain;
 }
 
-void weir_union_set(struct weir_node *node, struct weir_node *second)
+static void second_set(struct weir_node *node, struct weir_node *second)
 {
-	WEIR_ASSERT(node->op == &weir_op_union);
 	((struct union_config *)node->config)->chain = NULL;
 	node->inputs[1] = second;
 }
@@ -498,5 +497,7 @@ const struct weir_op weir_op_union = {
 	.save = save,
 	.load = load,
 	.build = build,
+	.second_text = second_text,
+	.second_set = second_set,
 	.rules = {.needs = needs, .narrow = narrow, .filter_below = filter_below},
 };

@@ -120,12 +120,12 @@ static int bind_node(struct weir_plan *plan, struct weir_node *node, struct weir
 		if (node->inputs[i])
 			code = bind_node(plan, node->inputs[i], err);
 	}
-	/* The second input of a union that was written as text. */
-	if (!code && !node->inputs[1] && weir_union_chain(node)) {
+	/* A second input that was written as text. */
+	if (!code && !node->inputs[1] && weir_node_second_text(node)) {
 		const char *const *words;
 		uint32_t count;
 
-		code = weir_plan_split_text(plan, weir_union_chain(node), &words, &count, err);
+		code = weir_plan_split_text(plan, weir_node_second_text(node), &words, &count, err);
 		if (!code)
 			code = weir_plan_chain(plan, words, count, NULL, &node->inputs[1], err);
 		if (!code && node->inputs[1]->op->ends)

@@ -43,11 +43,14 @@ static int push_below(struct weir_plan *plan, struct weir_node *below, const str
 		return WEIR_OK;
 	for (uint32_t i = 0; !code && i < inputs; i++)
 		code = below->op->rules.filter_below(&plan->env, below, i, predicate, &rewritten[i], err);
-	*moved = !code && rewritten[0] && (inputs == 1 || rewritten[1]);
+	if (below->op->rules.filters_apart)
+		*moved = !code && (rewritten[0] || rewritten[1]);
+	else
+		*moved = !code && rewritten[0] && (inputs == 1 || rewritten[1]);
 	for (uint32_t i = 0; i < inputs; i++) {
 		struct weir_node *filter = NULL;
 
-		if (!code && *moved) {
+		if (!code && *moved && rewritten[i]) {
 			code = weir_filter_new(&plan->env, below->inputs[i], rewritten[i], &filter, err);
 			if (!code) {
 				filter->schema = below->inputs[i]->schema;

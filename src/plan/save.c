@@ -30,9 +30,9 @@ static int save_node(const struct weir_node *node, struct weir_save *save, struc
 	size = (uint32_t)(save->out->size - at - 4);
 	for (int i = 0; i < 4; i++)
 		save->out->data[at + (size_t)i] = (char)(size >> 8 * i);
-	/* The second input of a union written as text is made again from the text. */
+	/* A second input that was written as text is made again from it. */
 	for (uint32_t i = 0; i < 2; i++)
-		inputs += node->inputs[i] && !(i == 1 && weir_union_chain(node));
+		inputs += node->inputs[i] && !(i == 1 && weir_node_second_text(node));
 	code = weir_save_u32(save, inputs, err);
 	for (uint32_t i = 0; !code && i < inputs; i++)
 		code = save_node(node->inputs[i], save, err);

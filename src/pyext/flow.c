@@ -165,6 +165,36 @@ static PyObject *flow_union(PyObject *object, PyObject *other)
 	return pyext_flow_stepped(self, weir_flow_union(self->flow, ((struct flow_object *)other)->flow));
 }
 
+static PyObject *flow_join(PyObject *object, PyObject *args)
+{
+	struct flow_object *self = (struct flow_object *)object;
+	PyObject *other, *options = NULL, *done = NULL;
+	struct pyext_texts option_texts = {0};
+	struct weir_option *settings = NULL;
+
+	if (!PyArg_ParseTuple(args, "OO:join", &other, &options))
+		return NULL;
+	if (Py_TYPE(other) != Py_TYPE(object)) {
+		PyErr_Format(PyExc_TypeError, "join needs a Flow, not %R", (PyObject *)Py_TYPE(other));
+		return NULL;
+	}
+	if (pyext_flow_may_change(self) || pyext_need_here(((struct flow_object *)other)->pid, "Flow") ||
+	    texts_of_options(options, &option_texts))
+		goto out;
+	settings = PyMem_Calloc(option_texts.count / 2 + 1, sizeof(*settings));
+	if (!settings) {
+		PyErr_NoMemory();
+		goto out;
+	}
+	for (size_t i = 0; i < option_texts.count / 2; i++)
+		settings[i] = (struct weir_option){option_texts.items[2 * i], option_texts.items[2 * i + 1]};
+	done = pyext_flow_stepped(self, weir_flow_join(self->flow, ((struct flow_object *)other)->flow, settings));
+out:
+	PyMem_Free(settings);
+	pyext_texts_release(&option_texts);
+	return done;
+}
+
 static PyObject *flow_read_stream(PyObject *object, PyObject *source)
 {
 	struct flow_object *self = (struct flow_object *)object;
@@ -320,6 +350,9 @@ static PyMethodDef flow_methods[] = {
 	 "chain($self, text, /)\n--\n\nAdds steps as the command takes them: \"filter 'a > 1' then limit 5\"."},
 	{"union", flow_union, METH_O,
 	 "union($self, other, /)\n--\n\nThe rows so far, then those of the other Flow, which is copied."},
+	{"join", flow_join, METH_VARARGS,
+	 "join($self, other, options, /)\n--\n\nRows put together with those of the other Flow, which is copied, that have equal "
+	 "keys; options are those of the verb."},
 	{"read_stream", flow_read_stream, METH_O,
 	 "read_stream($self, source, /)\n--\n\nReads anything that has __arrow_c_stream__, once."},
 	{"read_blocks", pyext_flow_read_blocks, METH_O,

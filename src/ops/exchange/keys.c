@@ -151,6 +151,22 @@ int weir_key_list_arrange(const struct weir_key_list *list, const uint32_t *rows
 	return WEIR_OK;
 }
 
+int weir_key_list_append(struct weir_key_list *list, const uint8_t *key, uint32_t size, struct weir_error *err)
+{
+	int code = reserve_rows(list, 1, err);
+
+	if (!code)
+		code = reserve_bytes(list, size, err);
+	if (code)
+		return code;
+	memcpy(list->bytes + list->size, key, size);
+	list->size += size;
+	if (!list->width)
+		list->ends[list->count] = list->size;
+	list->count++;
+	return WEIR_OK;
+}
+
 /* ---- values ---- */
 
 /* A column's values by row, whatever its form. */

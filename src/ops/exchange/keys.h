@@ -56,6 +56,8 @@ int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns
 /* The same keys in another order, in memory of `account`: key i is that of rows[i]. */
 int weir_key_list_arrange(const struct weir_key_list *list, const uint32_t *rows, struct weir_account *account,
 			  struct weir_key_list *out, struct weir_error *err);
+/* Appends a key that is bytes already. */
+int weir_key_list_append(struct weir_key_list *list, const uint8_t *key, uint32_t size, struct weir_error *err);
 /* Takes the last rows off again. */
 void weir_key_list_cut(struct weir_key_list *list, size_t count);
 

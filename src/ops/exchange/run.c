@@ -12,14 +12,20 @@ static int64_t batch_bytes(const struct weir_batch *batch)
 	return weir_block_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.batch_size;
 }
 
+void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
+{
+	if (!chunk)
+		return;
+	if (weir_chunk_is_resident(chunk))
+		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk), memory_order_relaxed);
+	weir_chunk_unref(chunk);
+}
+
 static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
 {
 	if (!chunk->chunk)
 		return;
-	if (weir_chunk_is_resident(chunk->chunk))
-		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk),
-					  memory_order_relaxed);
-	weir_chunk_unref(chunk->chunk);
+	weir_run_space_drop(space, chunk->chunk);
 	weir_free(space->account, (void *)chunk->fence, chunk->fence_size);
 }
 
@@ -135,8 +141,8 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 
 /* ---- runs in chunks ---- */
 
-static int take_batch(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
-		      struct weir_batch **out, struct weir_error *err)
+int weir_batch_take(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
+		    struct weir_batch **out, struct weir_error *err)
 {
 	uint32_t n = 0, column_count = batch->column_count;
 	struct weir_array **columns = weir_alloc_zero(account, (column_count + 1) * sizeof(*columns), err);
@@ -157,8 +163,7 @@ static int take_batch(struct weir_account *account, const struct weir_batch *bat
 	return *out ? WEIR_OK : err->code;
 }
 
-/* The batch as a sealed chunk: in memory while there is room, else on disk. */
-static int chunk_write(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
 		       struct weir_error *err)
 {
 	struct weir_block_plan plan;
@@ -201,11 +206,11 @@ static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, 
 	const uint8_t *fence;
 	uint8_t *copy;
 	uint32_t fence_size;
-	int code = take_batch(account, batch, rows, count, &taken, err);
+	int code = weir_batch_take(account, batch, rows, count, &taken, err);
 
 	if (code)
 		return code;
-	code = chunk_write(space, taken, &chunk.chunk, err);
+	code = weir_run_space_put(space, taken, &chunk.chunk, err);
 	weir_batch_unref(taken);
 	if (code)
 		return code;

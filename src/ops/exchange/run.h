@@ -63,6 +63,14 @@ void weir_run_rise(struct weir_sorted_run *run);
 /* Whether rows in this order mostly follow the one before. */
 bool weir_run_is_near_order(const uint32_t *rows, int64_t count);
 
+/* The batch as a sealed chunk: in memory while there is room, else on disk. Drop lets go of it; NULL is fine. */
+int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err);
+void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk);
+/* Some rows of a batch as one of their own. */
+int weir_batch_take(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
+		    struct weir_batch **out, struct weir_error *err);
+
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed meanwhile comes
  * from `account`. */
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,

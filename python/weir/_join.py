@@ -1,0 +1,218 @@
+"""join: rows of two Datasets put together by equal keys. A step of the engine with two inputs (src/ops/exchange/join.c).
+
+As with every exchange, what functions make is kept first, on either side.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from weir._exchange import Exchange
+from weir._plan import Blocks, Op, Step, column_reference, quoted
+
+if TYPE_CHECKING:
+    from weir._run import Build, Run
+    from weir._weir import Flow
+    from weir.dataset import Dataset
+    from weir.schema import Schema
+
+# Ray Data's words, and the engine's.
+HOW = {
+    "inner": "inner",
+    "left_outer": "left",
+    "right_outer": "right",
+    "full_outer": "full",
+    "left_semi": "left_semi",
+    "right_semi": "right_semi",
+    "left_anti": "left_anti",
+    "right_anti": "right_anti",
+}
+
+
+class Join(Exchange):
+    """Rows of two inputs that have equal keys."""
+
+    __slots__ = ("other", "how", "on", "right_on", "suffixes", "partitions")
+
+    def __init__(
+        self,
+        input: Op,
+        other: Op,
+        how: str,
+        on: Sequence[str],
+        right_on: Sequence[str],
+        suffixes: tuple[str | None, str | None],
+        partitions: int,
+    ) -> None:
+        super().__init__(input, "join", [], f"Join(num_partitions={partitions})")
+        self.other = other
+        self.how = how
+        self.on = tuple(on)
+        self.right_on = tuple(right_on)
+        self.suffixes = suffixes
+        self.partitions = partitions
+
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        return "Join"
+
+    @property
+    def inputs(self) -> tuple[Op, ...]:
+        assert self.input is not None
+        return (self.input, self.other)
+
+    @property
+    def keeps_rows(self) -> bool:
+        return False
+
+    def rows(self) -> int | None:
+        return None
+
+    def add(self, flow: Flow, build: Build) -> None:
+        options: list[tuple[str, str | None]] = [
+            ("on", ",".join(map(quoted, self.on))),
+            ("right-on", ",".join(map(quoted, self.right_on))),
+            ("how", HOW[self.how]),
+            ("partitions", str(self.partitions)),
+        ]
+        for name, suffix in zip(("left-suffix", "right-suffix"), self.suffixes):
+            if suffix is not None:
+                options.append((name, suffix))
+        flow.join(build.flow(self.other), options)
+        build.block_rows = None
+
+    def parts(self, run: Run) -> list[Op] | None:
+        assert self.input is not None
+        left, right = _side(self.input, run), _side(self.other, run)
+        if left is None or right is None:
+            return self._with_nothing(left, right, run)
+        made = copy.copy(self)
+        made.input, made.other = left, right
+        return [made]
+
+    def _with_nothing(self, left: Op | None, right: Op | None, run: Run) -> list[Op]:
+        """A side without blocks has no columns either: what is left is the other's rows, or none."""
+        if left is not None and self.how in ("left_outer", "full_outer", "left_anti"):
+            return [left]
+        if right is None or self.how not in ("right_outer", "full_outer", "right_anti"):
+            return []
+        if self.how != "full_outer":
+            return [right]
+        names = [field[0] for field in run.build.flow(right).schema().schema()]
+        words = [f"{quoted(key)}={column_reference(theirs)}" for key, theirs in zip(self.on, self.right_on)]
+        words += [quoted(name) for name in names if name not in self.right_on]
+        return [Step(right, "select", words)]
+
+
+def _side(op: Op, run: Run) -> Op | None:
+    """The side as one chain of the engine; None: it has no blocks."""
+    from weir import _run
+
+    parts = _run.resolve(op, run)
+    if not parts:
+        return None
+    if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _run.LocalRows):
+        return parts[0]
+    blocks = [block for part in parts for block in run.blocks_of(part)]
+    return Blocks(op.name, blocks, run.build.state.id) if blocks else None
+
+
+def _names(names: Any, what: str) -> list[str]:
+    if not isinstance(names, (tuple, list)):
+        raise ValueError(f"Expected tuple or list as `{what}` (got {type(names).__name__})")
+    for name in names:
+        if not isinstance(name, str):
+            raise ValueError(f"`{what}` has names of columns, not {name!r}")
+    return list(names)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+def _check_schemas(left: Schema | None, right: Schema | None, on: list[str], right_on: list[str]) -> None:
+    types = [
+        [kind for name, kind in zip(schema.names, schema.type_texts) if name in keys] if schema is not None else None
+        for schema, keys in ((left, on), (right, right_on))
+    ]
+    if types[0] != types[1] or (types[0] is not None and len(types[0]) != len(on)):
+        raise ValueError(
+            "Key columns are expected to be present and have the same types in both left and right operands of the join "
+            f"operation: left has {left}, but right has {right}"
+        )
+
+
+class Joins:
+    """The methods of a Dataset that put it together with another by keys."""
+
+    _op: Op
+
+    def _then(self, op: Op) -> Dataset:
+        raise NotImplementedError
+
+    def join(
+        self,
+        ds: Dataset,
+        join_type: str,
+        num_partitions: int,
+        on: tuple[str] = ("id",),
+        right_on: tuple[str] | None = None,
+        left_suffix: str | None = None,
+        right_suffix: str | None = None,
+        *,
+        partition_size_hint: int | None = None,
+        aggregator_ray_remote_args: dict[str, Any] | None = None,
+        validate_schemas: bool = False,
+    ) -> Dataset:
+        """Rows of this Dataset and of another with equal keys, put together.
+
+        `join_type`: "inner", "left_outer", "right_outer", "full_outer", "left_semi", "right_semi", "left_anti" or "right_anti".
+        None equals nothing, NaN equals NaN. The columns are those of this Dataset, then those of the other without its keys; a
+        name that both have gets a suffix, and without one it is a ValueError. Keys may differ in their width, not in their kind.
+
+        A side that is small is held in memory while the other passes by; else both are cut by their keys, and go to disk beyond
+        the memory limit. `num_partitions` says into how many pieces about; it need not be chosen.
+
+        >>> import weir
+        >>> doubles = weir.range(4).map(lambda row: {"id": row["id"], "double": row["id"] * 2})
+        >>> squares = weir.range(4).map(lambda row: {"id": row["id"], "square": row["id"] ** 2})
+        >>> joined = doubles.join(squares, join_type="inner", num_partitions=2)
+        >>> sorted(joined.take_all(), key=lambda row: row["id"])[2:]
+        [{'id': 2, 'double': 4, 'square': 4}, {'id': 3, 'double': 6, 'square': 9}]
+        >>> weir.range(4).join(weir.range(3), "left_anti", 2).take_all()
+        [{'id': 3}]
+        """
+        from weir._transform import remote_args
+
+        left_keys = _names(on, "on")
+        right_keys = _names(right_on, "right_on") if right_on else left_keys
+        if not isinstance(ds, Joins):
+            raise TypeError(f"join takes a Dataset, not {type(ds).__name__}")
+        if join_type not in HOW:
+            raise ValueError(f"Invalid join type: '{join_type}'. Supported join types are: {', '.join(HOW)}.")
+        if isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__"):
+            raise TypeError(f"num_partitions is a number, not {type(num_partitions).__name__}")
+        if num_partitions < 1:
+            raise ValueError(f"num_partitions must be at least 1, not {num_partitions}")
+        if not left_keys:
+            raise ValueError(f"At least 1 column name to join on has to be provided (got {_listed(left_keys)})")
+        if len(left_keys) != len(right_keys):
+            raise ValueError(
+                "Number of columns provided for left and right datasets has to match "
+                f"(got {_listed(left_keys)} and {_listed(right_keys)})"
+            )
+        if partition_size_hint is not None:
+            warnings.warn(
+                "`partition_size_hint` is deprecated and ignored: partitions are cut by what memory there is",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+        remote_args("join", aggregator_ray_remote_args or {})
+        if validate_schemas:
+            _check_schemas(self.schema(), ds.schema(), left_keys, right_keys)  # type: ignore[attr-defined]
+        return self._then(
+            Join(self._op, ds._op, join_type, left_keys, right_keys, (left_suffix, right_suffix), int(num_partitions))
+        )

@@ -1,0 +1,176 @@
+#include "ops/exchange/join_image.h"
+
+static const uint64_t no_bits[1] = {0};
+
+int weir_join_open(struct weir_join_open *open, struct weir_account *account, struct weir_run_space *space,
+		   struct weir_block_cache *cache, struct weir_chunk *chunk, struct weir_error *err)
+{
+	size_t size = weir_chunk_size(chunk);
+	const uint8_t *bytes;
+	int code;
+
+	*open = (struct weir_join_open){0};
+	if (weir_chunk_is_resident(chunk)) {
+		code = weir_chunk_pin(chunk, &bytes, err);
+		if (!code)
+			open->pinned = chunk;
+	} else {
+		open->copy = weir_alloc(account, size, err);
+		if (!open->copy)
+			return err->code;
+		open->copy_size = size;
+		bytes = open->copy;
+		atomic_fetch_add_explicit(&space->read, weir_chunk_footprint(chunk), memory_order_relaxed);
+		code = weir_chunk_read(chunk, open->copy, err);
+	}
+	if (!code)
+		code = weir_block_open(account, cache, bytes, size, NULL, false, &open->batch, err);
+	if (code)
+		weir_join_close(open, account);
+	return code;
+}
+
+void weir_join_close(struct weir_join_open *open, struct weir_account *account)
+{
+	weir_batch_unref(open->batch);
+	if (open->pinned)
+		weir_chunk_unpin(open->pinned);
+	weir_free(account, open->copy, open->copy_size);
+	*open = (struct weir_join_open){0};
+}
+
+void weir_join_image_init(struct weir_join_image *image, struct weir_account *account, const struct weir_schema *schema)
+{
+	*image = (struct weir_join_image){.account = account, .schema = schema, .cache = {.account = account}};
+	weir_arena_init(&image->arena, account);
+}
+
+int weir_join_image_add(struct weir_join_image *image, struct weir_run_space *space, struct weir_chunk *chunk,
+			struct weir_error *err)
+{
+	struct weir_join_open open;
+	int code = weir_list_reserve(&image->chunks, image->account, err, image->chunks.count + 1);
+
+	if (!code)
+		code = weir_join_open(&open, image->account, space, &image->cache, chunk, err);
+	if (code)
+		return code;
+	WEIR_ASSERT(open.batch->row_count <= WEIR_JOIN_CHUNK_ROWS);
+	image->chunks.items[image->chunks.count++] = open;
+	image->bytes += weir_chunk_footprint(chunk);
+	return WEIR_OK;
+}
+
+static int add_sources(struct weir_join_image *image, uint32_t column, struct weir_error *err)
+{
+	const struct weir_type *type = image->schema->fields[column].type, *values = weir_type_values(type);
+	size_t count = image->chunks.count;
+	struct weir_column *columns = weir_arena_alloc_zero(&image->arena, (count + 1) * sizeof(*columns), err);
+	size_t width = values->layout == WEIR_LAYOUT_FIXED && values->byte_width > 16 ? values->byte_width : 16;
+	void *zeros = weir_arena_alloc_zero(&image->arena, width, err);
+	int code = WEIR_OK;
+
+	image->sources[column] = weir_arena_alloc_zero(&image->arena, (count + 1) * sizeof(**image->sources), err);
+	if (!columns || !zeros || !image->sources[column])
+		return err->code;
+	for (size_t i = 0; i < count && !code; i++) {
+		const struct weir_batch *batch = image->chunks.items[i].batch;
+
+		image->sources[column][i] = &columns[i];
+		code = weir_column_from_array(batch->columns[column], 0, (uint32_t)batch->row_count, &image->arena,
+					      &columns[i], err);
+	}
+	columns[count] = (struct weir_column){
+		.type = type, .form = WEIR_CONSTANT, .validity = no_bits, .values = zeros};
+	image->sources[column][count] = &columns[count];
+	return code;
+}
+
+int weir_join_image_finish(struct weir_join_image *image, struct weir_error *err)
+{
+	uint32_t count = image->schema->field_count;
+	int code = WEIR_OK;
+
+	image->sources = weir_arena_alloc_zero(&image->arena, (count + 1) * sizeof(*image->sources), err);
+	if (!image->sources)
+		return err->code;
+	for (uint32_t i = 0; i < count && !code; i++)
+		code = add_sources(image, i, err);
+	return code;
+}
+
+void weir_join_image_release(struct weir_join_image *image)
+{
+	if (!image->account)
+		return;
+	for (size_t i = 0; i < image->chunks.count; i++)
+		weir_join_close(&image->chunks.items[i], image->account);
+	weir_list_release(&image->chunks, image->account);
+	weir_arena_release(&image->arena);
+	weir_block_cache_release(&image->cache);
+	*image = (struct weir_join_image){0};
+}
+
+/* The keys of some rows of a chunk. */
+static int read_keys(const struct weir_join_image *image, const struct weir_batch *batch, int64_t first, uint32_t count,
+		     struct weir_join_keys *keys, struct weir_arena *arena, struct weir_error *err)
+{
+	struct weir_vector rows = {.row_count = count,
+				   .selection = {.count = count},
+				   .column_count = image->schema->field_count,
+				   .source_row = -1};
+	int code = WEIR_OK;
+
+	weir_arena_clear(arena);
+	rows.columns = weir_arena_alloc_zero(arena, (rows.column_count + 1) * sizeof(*rows.columns), err);
+	if (!rows.columns)
+		return err->code;
+	for (uint32_t k = 0; k < keys->columns->count && !code; k++) {
+		uint32_t column = keys->columns->keys[k].column;
+
+		code = weir_column_from_array(batch->columns[column], first, count, arena, &rows.columns[column], err);
+	}
+	return code ? code : weir_join_keys_take(keys, &rows, err);
+}
+
+/* Each row once: into the table, or to its place in it. */
+static int walk(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+		const struct weir_join_part *part, bool place, struct weir_join_table *table, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (size_t i = 0; i < image->chunks.count && !code; i++) {
+		const struct weir_batch *batch = image->chunks.items[i].batch;
+
+		for (int64_t first = 0; first < batch->row_count && !code; first += WEIR_VECTOR_ROWS) {
+			int64_t left = batch->row_count - first;
+			uint32_t base = (uint32_t)i * WEIR_JOIN_CHUNK_ROWS + (uint32_t)first;
+
+			code = read_keys(image, batch, first, (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS),
+					 keys, arena, err);
+			if (!code && place)
+				weir_join_table_place(table, keys, base, part->bits, part->part);
+			else if (!code)
+				code = weir_join_table_add(table, keys, base, part->bits, part->part, err);
+		}
+	}
+	return code;
+}
+
+int weir_join_image_index(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+			  const struct weir_join_part *part, struct weir_account *account, struct weir_join_table *out,
+			  struct weir_error *err)
+{
+	bool place = false;
+	int code = weir_join_table_init(out, account, keys->columns, part->rows, err);
+
+	if (!code)
+		code = walk(image, keys, arena, part, false, out, err);
+	if (!code)
+		code = weir_join_table_settle(out, &place, err);
+	if (!code && place)
+		code = walk(image, keys, arena, part, true, out, err);
+	if (code)
+		weir_join_table_release(out);
+	return code;
+}

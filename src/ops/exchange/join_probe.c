@@ -1,0 +1,398 @@
+/* Vectors of the probe side against tables of the build side.
+ *
+ * Where each row has one partner at most, the vector stays what it is: its selection shrinks, or does not, and columns of the
+ * build side are added, with values at the rows' own places. Columns that nobody has decoded yet stay so. Else the rows of a
+ * vector, with one partner after another, are written out anew, a vector at a time. */
+#include "ops/exchange/join_impl.h"
+
+#include <string.h>
+
+struct weir_join_probe {
+	struct weir_account account;
+	struct weir_account *parent;
+	struct weir_join_state *state;
+	struct weir_join_against against;
+	struct weir_arena arena; /* of the vector that was handed out */
+	struct weir_column *columns;
+	struct weir_array **nested; /* of it */
+	/* The vector that is being written out, by its selected rows: which is next, and which of its partners. */
+	struct weir_vector input;
+	uint32_t next, partner;
+	struct weir_join_keys keys;
+	struct weir_join_found by_key[WEIR_VECTOR_ROWS];
+	struct weir_join_found found[WEIR_VECTOR_ROWS]; /* by place in the vector */
+	struct weir_pick picks[WEIR_VECTOR_ROWS], own_picks[WEIR_VECTOR_ROWS];
+	const uint32_t *rows_of[WEIR_VECTOR_ROWS]; /* by place, of those with several partners */
+	uint16_t rows[WEIR_VECTOR_ROWS];
+	uint16_t input_rows[WEIR_VECTOR_ROWS];
+};
+
+int weir_join_probe_new(struct weir_account *account, struct weir_join_state *state, struct weir_join_probe **out,
+			struct weir_error *err)
+{
+	struct weir_join_probe *probe = weir_alloc_zero(account, sizeof(*probe), err);
+	size_t count = state->schema->field_count + 1;
+
+	if (!probe)
+		return err->code;
+	probe->parent = account;
+	weir_account_init(&probe->account, account, "probe");
+	probe->state = state;
+	weir_arena_init(&probe->arena, &probe->account);
+	weir_join_keys_init(&probe->keys, &probe->account, &state->probe.key_columns);
+	probe->columns = weir_alloc_zero(&probe->account, count * sizeof(*probe->columns), err);
+	probe->nested = probe->columns ? weir_alloc_zero(&probe->account, count * sizeof(*probe->nested), err) : NULL;
+	if (!probe->nested) {
+		weir_join_probe_free(probe);
+		return err->code;
+	}
+	*out = probe;
+	return WEIR_OK;
+}
+
+/* What the last vector needed. */
+static void forget(struct weir_join_probe *probe)
+{
+	for (uint32_t i = 0; i < probe->state->schema->field_count; i++) {
+		weir_array_unref(probe->nested[i]);
+		probe->nested[i] = NULL;
+	}
+	weir_arena_clear(&probe->arena);
+}
+
+void weir_join_probe_free(struct weir_join_probe *probe)
+{
+	struct weir_account *account;
+	size_t count;
+
+	if (!probe)
+		return;
+	account = probe->parent;
+	count = probe->state->schema->field_count + 1;
+	if (probe->nested)
+		forget(probe);
+	weir_free(&probe->account, probe->nested, probe->nested ? count * sizeof(*probe->nested) : 0);
+	weir_free(&probe->account, probe->columns, probe->columns ? count * sizeof(*probe->columns) : 0);
+	weir_join_keys_release(&probe->keys);
+	weir_arena_release(&probe->arena);
+	weir_account_release(&probe->account);
+	weir_free(account, probe, sizeof(*probe));
+}
+
+void weir_join_probe_set(struct weir_join_probe *probe, const struct weir_join_against *against)
+{
+	probe->against = *against;
+	forget(probe);
+}
+
+static inline struct weir_pick pick_of(uint32_t row)
+{
+	return (struct weir_pick){.source = row / WEIR_JOIN_CHUNK_ROWS, .row = row % WEIR_JOIN_CHUNK_ROWS};
+}
+
+/* The n-th of the tables' rows that were found. */
+static inline uint32_t row_found(const struct weir_join_probe *probe, const struct weir_join_found *found, uint32_t n,
+				 uint64_t hash)
+{
+	const struct weir_join_against *against = &probe->against;
+
+	if (found->count == 1)
+		return found->first;
+	return against->tables[against->table_bits ? hash >> (64 - against->table_bits) : 0].rows[found->first + n];
+}
+
+static inline uint32_t row_at(const struct weir_selection *selection, uint32_t i)
+{
+	return selection->rows ? selection->rows[i] : i;
+}
+
+/* Partners of the vector's selected rows, by place; and the most that one of them has. */
+static int look_up(struct weir_join_probe *probe, struct weir_vector *vector, uint32_t *most, struct weir_error *err)
+{
+	struct weir_join_keys *keys = &probe->keys;
+	int code = weir_join_keys_take(keys, vector, err);
+
+	*most = 0;
+	if (code)
+		return code;
+	if (probe->against.image->chunks.count)
+		weir_join_table_find(probe->against.tables, probe->against.table_bits, keys, probe->by_key);
+	else
+		memset(probe->by_key, 0, keys->count * sizeof(*probe->by_key));
+	if (keys->count < vector->selection.count)
+		for (uint32_t i = 0; i < vector->selection.count; i++)
+			probe->found[row_at(&vector->selection, i)] = (struct weir_join_found){0};
+	for (uint32_t i = 0; i < keys->count; i++) {
+		probe->found[keys->rows[i]] = probe->by_key[i];
+		*most = probe->by_key[i].count > *most ? probe->by_key[i].count : *most;
+	}
+	return WEIR_OK;
+}
+
+static void set_bit(uint64_t *bits, uint64_t at)
+{
+	bits[at >> 6] |= (uint64_t)1 << (at & 63);
+}
+
+static bool has_bit(const uint64_t *bits, uint64_t at)
+{
+	return bits && bits[at >> 6] >> (at & 63) & 1;
+}
+
+static void mark(struct weir_join_probe *probe)
+{
+	for (uint32_t i = 0; i < probe->keys.count; i++)
+		for (uint32_t n = 0; n < probe->by_key[i].count; n++)
+			set_bit(probe->against.build_seen,
+				row_found(probe, &probe->by_key[i], n, probe->keys.hashes[i]));
+}
+
+/* ---- one partner at most ---- */
+
+/* Columns of the build side at the places of `count` picks. */
+static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack, struct weir_error *err)
+{
+	const struct weir_join_image *image = probe->against.image;
+	uint32_t column = probe->state->outputs[output].build;
+	/* Without the last source, which is all null, where no selected row picks it. */
+	uint32_t sources = (uint32_t)image->chunks.count + may_lack;
+
+	int code = weir_interleave(image->sources[column], sources, probe->picks, count, &probe->account, &probe->arena,
+				   &probe->columns[output], &probe->nested[output], err);
+
+	probe->columns[output].type = probe->state->schema->fields[output].type;
+	return code;
+}
+
+static void narrow(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first)
+{
+	bool is_anti = probe->state->gives == WEIR_JOIN_ANTI;
+	uint64_t *seen = probe->against.probe_seen;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t row = row_at(&vector->selection, i);
+		bool has_partner = probe->found[row].count > 0, before = has_bit(seen, first + row), wanted;
+
+		wanted = is_anti ? probe->against.is_last && !has_partner && !before : has_partner && !before;
+		if (seen && has_partner)
+			set_bit(seen, first + row);
+		probe->rows[count] = (uint16_t)row;
+		count += wanted;
+	}
+	vector->selection = (struct weir_selection){.count = count, .rows = probe->rows};
+}
+
+static int push_single(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first, struct weir_error *err)
+{
+	const struct weir_join_state *state = probe->state;
+	bool keeps_all = state->probe.keeps_all, may_lack = false;
+	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
+	uint64_t *seen = probe->against.probe_seen;
+	int code = WEIR_OK;
+
+	if (vector->selection.rows)
+		for (uint32_t i = 0; i < vector->row_count; i++)
+			probe->picks[i] = (struct weir_pick){.source = nobody};
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t row = row_at(&vector->selection, i);
+		bool has_partner = probe->found[row].count > 0;
+		bool lacks = keeps_all && !has_partner && probe->against.is_last && !has_bit(seen, first + row);
+
+		probe->picks[row] = has_partner ? pick_of(probe->found[row].first) : (struct weir_pick){.source = nobody};
+		if (seen && has_partner)
+			set_bit(seen, first + row);
+		may_lack |= lacks;
+		probe->rows[count] = (uint16_t)row;
+		count += has_partner || lacks;
+	}
+	if (count < vector->row_count)
+		vector->selection = (struct weir_selection){.count = count, .rows = probe->rows};
+	for (uint32_t i = 0; i < state->schema->field_count && !code && count; i++) {
+		if (state->outputs[i].probe != WEIR_JOIN_NONE) {
+			probe->columns[i] = vector->columns[state->outputs[i].probe];
+			probe->columns[i].type = state->schema->fields[i].type;
+		} else {
+			code = add_build(probe, i, vector->row_count, may_lack, err);
+		}
+	}
+	vector->columns = probe->columns;
+	vector->column_count = state->schema->field_count;
+	return code;
+}
+
+/* ---- several ---- */
+
+static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enum weir_progress *progress,
+		     struct weir_error *err)
+{
+	const struct weir_join_state *state = probe->state;
+	const struct weir_vector *input = &probe->input;
+	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
+	bool may_lack = false;
+	int code = WEIR_OK;
+
+	forget(probe);
+	while (probe->next < input->selection.count && count < WEIR_VECTOR_ROWS) {
+		uint32_t row = row_at(&input->selection, probe->next);
+		const struct weir_join_found *found = &probe->found[row];
+
+		probe->own_picks[count] = (struct weir_pick){.row = row};
+		if (found->count) {
+			probe->picks[count++] = pick_of(found->count == 1 ? found->first : probe->rows_of[row][probe->partner]);
+		} else {
+			probe->picks[count++] = (struct weir_pick){.source = nobody};
+			may_lack = true;
+		}
+		if (++probe->partner >= found->count) {
+			probe->next++;
+			probe->partner = 0;
+		}
+	}
+	for (uint32_t i = 0; i < state->schema->field_count && !code; i++) {
+		const struct weir_column *own;
+
+		if (state->outputs[i].probe == WEIR_JOIN_NONE) {
+			code = add_build(probe, i, count, may_lack, err);
+			continue;
+		}
+		own = &input->columns[state->outputs[i].probe];
+		code = weir_interleave(&own, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[i],
+				       &probe->nested[i], err);
+		probe->columns[i].type = state->schema->fields[i].type;
+	}
+	*out = (struct weir_vector){.row_count = count,
+				    .selection = {.count = count},
+				    .column_count = state->schema->field_count,
+				    .columns = probe->columns,
+				    .source = input->source,
+				    .source_row = -1};
+	*progress = probe->next < input->selection.count ? WEIR_HAVE_MORE : WEIR_HAVE_OUTPUT;
+	return code;
+}
+
+static int push_several(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first,
+			enum weir_progress *progress, struct weir_error *err)
+{
+	bool keeps_all = probe->state->probe.keeps_all;
+	uint64_t *seen = probe->against.probe_seen;
+	uint32_t count = 0;
+	int code;
+
+	for (uint32_t i = 0; i < probe->keys.count; i++) {
+		const struct weir_join_against *against = &probe->against;
+		uint64_t hash = probe->keys.hashes[i];
+
+		if (probe->by_key[i].count > 1)
+			probe->rows_of[probe->keys.rows[i]] =
+				against->tables[against->table_bits ? hash >> (64 - against->table_bits) : 0].rows +
+				probe->by_key[i].first;
+	}
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t row = row_at(&vector->selection, i);
+		bool has_partner = probe->found[row].count > 0;
+
+		probe->input_rows[count] = (uint16_t)row;
+		count += has_partner || (keeps_all && probe->against.is_last && !has_bit(seen, first + row));
+		if (seen && has_partner)
+			set_bit(seen, first + row);
+	}
+	vector->selection = (struct weir_selection){.count = count, .rows = probe->input_rows};
+	code = weir_vector_decode_all(vector, err);
+	if (code)
+		return code;
+	probe->input = *vector;
+	probe->next = probe->partner = 0;
+	return write_out(probe, vector, progress, err);
+}
+
+int weir_join_probe_push(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first,
+			 enum weir_progress *progress, struct weir_error *err)
+{
+	uint32_t most;
+	int code = look_up(probe, vector, &most, err);
+
+	forget(probe);
+	probe->input = (struct weir_vector){0};
+	probe->next = 0;
+	*progress = WEIR_HAVE_OUTPUT;
+	if (code)
+		return code;
+	if (probe->against.build_seen)
+		mark(probe);
+	if (probe->state->gives != WEIR_JOIN_PAIRS) {
+		narrow(probe, vector, first);
+		for (uint32_t i = 0; i < probe->state->schema->field_count; i++)
+			probe->columns[i] = vector->columns[probe->state->outputs[i].probe];
+		vector->columns = probe->columns;
+		vector->column_count = probe->state->schema->field_count;
+	} else if (most > 1) {
+		code = push_several(probe, vector, first, progress, err);
+	} else {
+		code = push_single(probe, vector, first, err);
+	}
+	if (!vector->selection.count)
+		*progress = WEIR_NEED_INPUT;
+	return code;
+}
+
+int weir_join_probe_drain(struct weir_join_probe *probe, struct weir_vector *out, enum weir_progress *progress,
+			  struct weir_error *err)
+{
+	if (probe->next >= probe->input.selection.count) {
+		*progress = WEIR_NEED_INPUT;
+		return WEIR_OK;
+	}
+	return write_out(probe, out, progress, err);
+}
+
+/* ---- rows of the build side without a partner ---- */
+
+/* Of the side that has no row: interleaved out of nothing but a null. */
+static int add_nulls(struct weir_join_probe *probe, uint32_t output, uint32_t count, struct weir_error *err)
+{
+	static const uint64_t no_bits[1];
+	const struct weir_type *type = probe->state->schema->fields[output].type, *values = weir_type_values(type);
+	size_t width = values->layout == WEIR_LAYOUT_FIXED && values->byte_width > 16 ? values->byte_width : 16;
+	struct weir_column lacking = {.type = type, .form = WEIR_CONSTANT, .validity = no_bits};
+	const struct weir_column *source = &lacking;
+
+	lacking.values = weir_arena_alloc_zero(&probe->arena, width, err);
+	if (!lacking.values)
+		return err->code;
+	memset(probe->own_picks, 0, count * sizeof(*probe->own_picks));
+	return weir_interleave(&source, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[output],
+			       &probe->nested[output], err);
+}
+
+int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct weir_vector *out, struct weir_error *err)
+{
+	const struct weir_join_state *state = probe->state;
+	const struct weir_join_image *image = probe->against.image;
+	uint32_t count = 0;
+	int code = WEIR_OK;
+
+	forget(probe);
+	while (count < WEIR_VECTOR_ROWS && *row / WEIR_JOIN_CHUNK_ROWS < image->chunks.count) {
+		struct weir_pick pick = pick_of((uint32_t)*row);
+
+		if ((int64_t)pick.row >= image->chunks.items[pick.source].batch->row_count) {
+			*row = ((uint64_t)pick.source + 1) * WEIR_JOIN_CHUNK_ROWS;
+			continue;
+		}
+		probe->picks[count] = pick;
+		count += !has_bit(probe->against.build_seen, (*row)++);
+	}
+	*out = (struct weir_vector){.row_count = count,
+				    .selection = {.count = count},
+				    .column_count = state->schema->field_count,
+				    .columns = probe->columns,
+				    .source_row = -1};
+	for (uint32_t i = 0; i < state->schema->field_count && !code && count; i++) {
+		if (state->outputs[i].build != WEIR_JOIN_NONE)
+			code = add_build(probe, i, count, false, err);
+		else
+			code = add_nulls(probe, i, count, err);
+	}
+	return code;
+}
