@@ -5,7 +5,7 @@
 #define WEIR_OPS_EXCHANGE_JOIN_IMAGE_H
 
 #include "arrow/block.h"
-#include "ops/exchange/interleave.h"
+#include "ops/exchange/join_pick.h"
 #include "ops/exchange/join_table.h"
 #include "ops/exchange/run.h"
 

@@ -21,7 +21,7 @@ struct weir_join_probe {
 	struct weir_join_keys keys;
 	struct weir_join_found by_key[WEIR_VECTOR_ROWS];
 	struct weir_join_found found[WEIR_VECTOR_ROWS]; /* by place in the vector */
-	struct weir_pick picks[WEIR_VECTOR_ROWS], own_picks[WEIR_VECTOR_ROWS];
+	struct weir_join_pick picks[WEIR_VECTOR_ROWS], own_picks[WEIR_VECTOR_ROWS];
 	const uint32_t *rows_of[WEIR_VECTOR_ROWS]; /* by place, of those with several partners */
 	uint16_t rows[WEIR_VECTOR_ROWS];
 	uint16_t input_rows[WEIR_VECTOR_ROWS];
@@ -85,9 +85,9 @@ void weir_join_probe_set(struct weir_join_probe *probe, const struct weir_join_a
 	forget(probe);
 }
 
-static inline struct weir_pick pick_of(uint32_t row)
+static inline struct weir_join_pick pick_of(uint32_t row)
 {
-	return (struct weir_pick){.source = row / WEIR_JOIN_CHUNK_ROWS, .row = row % WEIR_JOIN_CHUNK_ROWS};
+	return (struct weir_join_pick){.source = row / WEIR_JOIN_CHUNK_ROWS, .row = row % WEIR_JOIN_CHUNK_ROWS};
 }
 
 /* The n-th of the tables' rows that were found. */
@@ -157,7 +157,7 @@ static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t co
 	/* Without the last source, which is all null, where no selected row picks it. */
 	uint32_t sources = (uint32_t)image->chunks.count + may_lack;
 
-	int code = weir_interleave(image->sources[column], sources, probe->picks, count, &probe->account, &probe->arena,
+	int code = weir_join_pick_column(image->sources[column], sources, probe->picks, count, &probe->account, &probe->arena,
 				   &probe->columns[output], &probe->nested[output], err);
 
 	probe->columns[output].type = probe->state->schema->fields[output].type;
@@ -193,13 +193,13 @@ static int push_single(struct weir_join_probe *probe, struct weir_vector *vector
 
 	if (vector->selection.rows)
 		for (uint32_t i = 0; i < vector->row_count; i++)
-			probe->picks[i] = (struct weir_pick){.source = nobody};
+			probe->picks[i] = (struct weir_join_pick){.source = nobody};
 	for (uint32_t i = 0; i < vector->selection.count; i++) {
 		uint32_t row = row_at(&vector->selection, i);
 		bool has_partner = probe->found[row].count > 0;
 		bool lacks = keeps_all && !has_partner && probe->against.is_last && !has_bit(seen, first + row);
 
-		probe->picks[row] = has_partner ? pick_of(probe->found[row].first) : (struct weir_pick){.source = nobody};
+		probe->picks[row] = has_partner ? pick_of(probe->found[row].first) : (struct weir_join_pick){.source = nobody};
 		if (seen && has_partner)
 			set_bit(seen, first + row);
 		may_lack |= lacks;
@@ -237,11 +237,11 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 		uint32_t row = row_at(&input->selection, probe->next);
 		const struct weir_join_found *found = &probe->found[row];
 
-		probe->own_picks[count] = (struct weir_pick){.row = row};
+		probe->own_picks[count] = (struct weir_join_pick){.row = row};
 		if (found->count) {
 			probe->picks[count++] = pick_of(found->count == 1 ? found->first : probe->rows_of[row][probe->partner]);
 		} else {
-			probe->picks[count++] = (struct weir_pick){.source = nobody};
+			probe->picks[count++] = (struct weir_join_pick){.source = nobody};
 			may_lack = true;
 		}
 		if (++probe->partner >= found->count) {
@@ -257,7 +257,7 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 			continue;
 		}
 		own = &input->columns[state->outputs[i].probe];
-		code = weir_interleave(&own, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[i],
+		code = weir_join_pick_column(&own, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[i],
 				       &probe->nested[i], err);
 		probe->columns[i].type = state->schema->fields[i].type;
 	}
@@ -361,7 +361,7 @@ static int add_nulls(struct weir_join_probe *probe, uint32_t output, uint32_t co
 	if (!lacking.values)
 		return err->code;
 	memset(probe->own_picks, 0, count * sizeof(*probe->own_picks));
-	return weir_interleave(&source, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[output],
+	return weir_join_pick_column(&source, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[output],
 			       &probe->nested[output], err);
 }
 
@@ -374,7 +374,7 @@ int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct we
 
 	forget(probe);
 	while (count < WEIR_VECTOR_ROWS && *row / WEIR_JOIN_CHUNK_ROWS < image->chunks.count) {
-		struct weir_pick pick = pick_of((uint32_t)*row);
+		struct weir_join_pick pick = pick_of((uint32_t)*row);
 
 		if ((int64_t)pick.row >= image->chunks.items[pick.source].batch->row_count) {
 			*row = ((uint64_t)pick.source + 1) * WEIR_JOIN_CHUNK_ROWS;
