@@ -91,11 +91,6 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     if not isinstance(column, str):
         raise ValueError(f"Column to aggregate on has to be provided (got {column})")
     _check_known(ds, [column])
-    if not _grouped.IN_ENGINE:
-        from weir.aggregate import Unique
-
-        values = list((aggregated(ds, [Unique(column, ignore_nulls)]) or {"": []}).values())[0]
-        return list(values)
     found = []
     for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
         found += [row[column] for row in batch.rows()]
@@ -109,18 +104,15 @@ _ROWS = "__weir_rows__"
 def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
     """The results of all rows of a plan, by name; None: there are none."""
     from weir import _grouped, _run
-    from weir.aggregate import native_word
 
     names = _grouped.result_names(items)
     own: list[Any] = list(items)
-    found = [native_word(item) for item in items]
-    is_summary = all(getattr(item, "_function", "") in _SUMMARISED for item in items)
-    if any(word is None for word in found) or not (is_summary or _grouped.IN_ENGINE):
+    found = _grouped.engine_words(items)
+    if found is None:
         results = _grouped.accumulated(input, items, run)
         return None if results is None else dict(zip(names, results))
-    if not is_summary:
-        words = [(name, word) for name, word in zip([*names, _ROWS], [*found, "count()"]) if word is not None]
-        plan = _grouped.Group(input, [], words, _grouped.needed(items))
+    if any(item._function not in _SUMMARISED for item in own):
+        plan = _grouped.Group(input, [], zip([*names, _ROWS], [*found, "count()"]), _grouped.needed(items))
         row = next((row for batch in run.collect(_run.resolve(plan, run)) for row in batch.rows()), None)
         return row if row is not None and row.pop(_ROWS) else None
     columns = list(dict.fromkeys(item.on for item in own if item.on is not None))

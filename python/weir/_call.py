@@ -197,7 +197,8 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
         "batch_rows": spec.batch_size * batches_of_task(spec) if isinstance(spec.batch_size, int) else 0,
         "chunk_bytes": AUTO_BYTES if is_auto else _chunk_bytes(spec),
         # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
-        "fine": int(spec.kind not in ("map_batches", "write") or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
+        "fine": int(spec.kind not in ("map_batches", "write") or spec.keys is not None
+                    or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "setup": setup,

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from weir._weir import Batch, Flow
     from weir.aggregate import AggregateFn
 
-IN_ENGINE = False  # whether groups of weir's own aggregations are the engine's (`group`, `unique`), or workers'
 MARK = "__weir_group__"  # the column that numbers groups, which no function sees
 
 
@@ -268,16 +267,27 @@ def needed(aggregates: Sequence[AggregateFn]) -> list[str]:
     return [name for a in aggregates if (name := getattr(a, "_target_col_name", None)) is not None]
 
 
-def grouped(input: Op, keys: Sequence[str], aggregates: Sequence[AggregateFn]) -> Op:
-    """A row for each group."""
+_BY_WORKERS = frozenset({"quantile", "unique", "count_distinct", "list", "value_counts", "approx_quantile", "approx_top_k"})
+
+
+def engine_words(aggregates: Sequence[AggregateFn]) -> list[str] | None:
+    """What the engine calls the aggregations; None: workers have to do them."""
     from weir.aggregate import native_word
 
-    names = result_names(aggregates, keys)
     words = [native_word(aggregate) for aggregate in aggregates]
+    if any(getattr(aggregate, "_function", "") in _BY_WORKERS for aggregate in aggregates):
+        return None
+    return None if any(word is None for word in words) else [word for word in words if word is not None]
+
+
+def grouped(input: Op, keys: Sequence[str], aggregates: Sequence[AggregateFn]) -> Op:
+    """A row for each group."""
+    names = result_names(aggregates, keys)
+    words = engine_words(aggregates)
     if not keys:
         return Whole(input, aggregates)
-    if IN_ENGINE and all(word is not None for word in words):
-        return Group(input, keys, [(n, w) for n, w in zip(names, words) if w is not None], needed(aggregates))
+    if words is not None:
+        return Group(input, keys, zip(names, words), needed(aggregates))
     return in_workers(Groups(input, keys), GroupAggregates(keys, aggregates, names))
 
 

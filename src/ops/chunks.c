@@ -147,8 +147,11 @@ static void choose_rows(struct chunks_lane *lane)
 		rows = rows < batch ? batch : rows - rows % batch;
 	} else if (sink->options.is_fine) {
 		/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is
-		 * soon large enough for many. */
-		int64_t fine = lane->rows_done / 4 > ROWS_FINE ? lane->rows_done / 4 : ROWS_FINE;
+		 * soon large enough for many. Of groups one is a whole call, which may be a long one: they start with one, and
+		 * what comes last is little, too. */
+		int64_t least = sink->keeps_groups ? 1 : ROWS_FINE, fine = lane->rows_done / (sink->keeps_groups ? 16 : 4);
+
+		fine = fine > least ? fine : least;
 
 		rows = rows < fine ? rows : fine;
 	}

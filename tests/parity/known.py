@@ -53,6 +53,11 @@ KNOWN = [
     (r"errors/wrong_(limits\[1.5\]|repartition\[(0|-1)|loops\[batch_size|writes\[(mode|part|nons)|reads\[(columns='|file_ext|over|nons|part))|create/from_items_of_no_list\[\{", EARLY),
     (r"errors/write_to_a_file", "a file where a folder is wanted is a NotADirectoryError"),
     (r"consume/aggregate_of_text", "a sum of texts is a TypeError"),
+    # ---- groups ----
+    (r"grouped/(short\[(mean|std)\]|all_columns\[mean\]|several_keys)", "the mean of NaN is NaN; Ray makes null of it"),
+    (r"grouped/key\[float\]", "-0.0 is 0.0"),
+    (r"grouped/key\[struct\]", "structs are keys, too"),
+    (r"grouped/(wrong_key\[\[\]\]|wrong_column\[count\]|map_groups_wrong\[(format|no function)\])", EARLY),
     # ---- files ----
     (r"files/read_relative", "a relative path is found in the program's folder; Ray's workers look in theirs"),
     (r"files/read_text_encoding\[utf-8\]", "bytes that are no UTF-8 are a ValueError that names file and line, not a UnicodeDecodeError"),
@@ -65,8 +70,6 @@ KNOWN = [
     (r"consume/summary", "summary needs no further package; Ray wants one"),
     # ---- not there yet ----
     (r"core/resources", "later: ray.nodes in weir itself; under compat it is there"),
-    (r"consume/(unique|iter_internal_ref_bundles)", "later: these methods"),
-    (r"aggregates/(aggregate|name)\[(Quantile|Unique|CountDistinct|AsList|Missing|Zero|Value)|aggregates/own_", "later: aggregates of other kinds, and of one's own"),
 ]
 
 
