@@ -55,7 +55,6 @@ KNOWN = [
     (r"consume/aggregate_of_text", "a sum of texts is a TypeError"),
     # ---- groups ----
     (r"grouped/(short\[(mean|std)\]|all_columns\[mean\]|several_keys)", "the mean of NaN is NaN; Ray makes null of it"),
-    (r"grouped/key\[float\]", "-0.0 is 0.0"),
     (r"grouped/key\[struct\]", "structs are keys, too"),
     (r"grouped/(wrong_key\[\[\]\]|wrong_column\[count\]|map_groups_wrong\[(format|no function)\])", EARLY),
     # ---- files ----
