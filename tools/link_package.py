@@ -3,8 +3,10 @@
 
     tools/link_package.py PACKAGE EXTENSION FOLDER
 
-Links whose files are gone are removed. Does nothing when all is right.
+Links whose files are gone are removed. Does nothing when all is right. The modules are compiled, as an installation's are: a tenth of
+a second of each process that imports them.
 """
+import compileall
 import os
 import sys
 from pathlib import Path
@@ -29,6 +31,10 @@ def main() -> None:
             link.parent.mkdir(parents=True, exist_ok=True)
             link.unlink(missing_ok=True)
             link.symlink_to(target)
+    for old in folder.rglob("__pycache__/*.pyc"):
+        if not (old.parent.parent / f"{old.name.partition('.')[0]}.py").exists():
+            old.unlink()
+    compileall.compile_dir(folder, quiet=2)
     (folder.parent / "linked").touch()
 
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 KINDS = {"map_batches": "MapBatches", "map": "Map", "flat_map": "FlatMap", "filter": "Filter", "read": "Read", "write": "Write"}
 AUTO_BYTES = 16 << 20  # batch_size="auto"
-CHUNK_BYTES = 8 << 20  # the engine's, when nothing is said
+# In front of a function. Of 8 MiB a quarter more time: what reader, function and consumer have in hands at once no longer fits
+# into a processor's cache, and takes four times as many fresh pages (2 GB of vectors, 32 MiB of cache).
+BLOCK_BYTES = 2 << 20
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
@@ -208,13 +210,13 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
 def _chunk_bytes(spec: CallSpec) -> int:
     if spec.kind == "write":
         return spec.write_bytes
-    return _block_bytes(spec.context) if spec.kind == "map_batches" else ROWS_BYTES
+    return block_bytes(spec.context) if spec.kind == "map_batches" else ROWS_BYTES
 
 
-def _block_bytes(context: Any) -> int:
-    """Of the blocks that a function without batch_size gets; 0: as the engine thinks best."""
+def block_bytes(context: Any) -> int:
+    """Of the blocks that a function without batch_size gets."""
     most = getattr(context, "target_max_block_size", None)
-    return max(1, int(most)) if most and most < CHUNK_BYTES and context.block_splitting_enabled else 0
+    return max(1, min(int(most), BLOCK_BYTES)) if most and context.block_splitting_enabled else BLOCK_BYTES
 
 
 def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:

@@ -56,7 +56,7 @@ def shape(specs: Sequence[CallSpec]) -> dict[str, int]:
     is_rows = all(spec.kind != "map_batches" for spec in specs)
     return {
         "batch_rows": max(sizes, default=0),
-        "chunk_bytes": _call.ROWS_BYTES if is_rows else 0,
+        "chunk_bytes": _call.ROWS_BYTES if is_rows else _call.block_bytes(specs[0].context),
         "fine": int(is_rows or bool(sizes) or specs[0].keys is not None),
     }
 
