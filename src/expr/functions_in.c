@@ -1,5 +1,6 @@
 /* x in (…): few numbers are compared one after the other, by kernels; anything else is looked up in a hash set made while
- * binding. Three-valued: not found, but a null in the list, is null. Members that are no constants become x == a or … */
+ * binding. Three-valued: not found, but a null in the list, is null. Members that are no constants become x == a or …
+ * index_in(x, a, b, …): the place of the member that x equals, from 0; null for none. */
 #include "expr/functions_in.h"
 
 #include "base/hash.h"
@@ -8,6 +9,7 @@
 #include <string.h>
 
 enum { COMPARED_MAX = 6 }; /* numbers; past it the set is faster */
+#define NOWHERE UINT32_MAX
 
 struct set {
 	struct weir_members members; /* first: prune.c reads it */
@@ -15,6 +17,8 @@ struct set {
 	const uint64_t *keys;          /* numbers by their bits; slot order */
 	const struct weir_view *views; /* bytes */
 	const uint8_t *used;           /* a byte a slot */
+	const uint32_t *places;        /* of the members, as they were written; slot order */
+	uint32_t place_true, place_false;
 	bool has_true, has_false;
 };
 
@@ -35,26 +39,37 @@ static inline uint64_t view_hash(const struct weir_view *view)
 	return weir_hash_u64(halves[0] ^ weir_hash_u64(halves[1]));
 }
 
-static inline bool find_key(const struct set *set, uint64_t key)
+/* The slot, or NOWHERE. */
+static inline uint32_t slot_of_key(const struct set *set, uint64_t key)
 {
 	uint32_t slot = (uint32_t)weir_hash_u64(key) & set->slot_mask;
 
 	for (; set->used[slot]; slot = (slot + 1) & set->slot_mask) {
 		if (set->keys[slot] == key)
-			return true;
+			return slot;
 	}
-	return false;
+	return NOWHERE;
 }
 
-static inline bool find_view(const struct set *set, const struct weir_view *view)
+static inline uint32_t slot_of_view(const struct set *set, const struct weir_view *view)
 {
 	uint32_t slot = (uint32_t)view_hash(view) & set->slot_mask;
 
 	for (; set->used[slot]; slot = (slot + 1) & set->slot_mask) {
 		if (weir_view_equal(&set->views[slot], view))
-			return true;
+			return slot;
 	}
-	return false;
+	return NOWHERE;
+}
+
+static inline bool find_key(const struct set *set, uint64_t key)
+{
+	return slot_of_key(set, key) != NOWHERE;
+}
+
+static inline bool find_view(const struct set *set, const struct weir_view *view)
+{
+	return slot_of_view(set, view) != NOWHERE;
 }
 
 /* Rows that were not found are null when the list has a null. */
@@ -182,7 +197,109 @@ static int kernel_bools(struct weir_call *call, struct weir_error *err)
 	return WEIR_OK;
 }
 
-static int set_fill(struct weir_program *program, struct set *set, struct weir_error *err)
+/* ---- index_in ---- */
+
+static inline void put_place(struct weir_call *call, uint32_t row, uint32_t place)
+{
+	if (place == NOWHERE)
+		weir_bit_clear(call->validity, row);
+	else
+		((int64_t *)call->values)[row] = place;
+}
+
+static inline uint32_t place_at(const struct set *set, uint32_t slot)
+{
+	return slot == NOWHERE ? NOWHERE : set->places[slot];
+}
+
+#define INDEX(name, type, KEY)                                                                                         \
+	static int index_##name(struct weir_call *call, struct weir_error *err)                                        \
+	{                                                                                                              \
+		const struct set *set = call->node->data;                                                              \
+		const type *values = call->arguments[0].values;                                                        \
+                                                                                                                       \
+		(void)err;                                                                                             \
+		for (uint32_t k = 0; k < call->rows.count; k++) {                                                      \
+			uint32_t row = weir_call_row(call, k);                                                         \
+                                                                                                                       \
+			put_place(call, row, place_at(set, slot_of_key(set, KEY(values[row]))));                       \
+		}                                                                                                      \
+		return WEIR_OK;                                                                                        \
+	}
+
+INDEX(u8, uint8_t, KEY_SELF)
+INDEX(u16, uint16_t, KEY_SELF)
+INDEX(u32, uint32_t, KEY_SELF)
+INDEX(u64, uint64_t, KEY_SELF)
+INDEX(f32, float, KEY_FLOAT)
+INDEX(f64, double, KEY_DOUBLE)
+
+static int index_views(struct weir_call *call, struct weir_error *err)
+{
+	const struct set *set = call->node->data;
+	const struct weir_view *values = call->arguments[0].values;
+
+	(void)err;
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+
+		put_place(call, row, place_at(set, slot_of_view(set, &values[row])));
+	}
+	return WEIR_OK;
+}
+
+static int index_fixed(struct weir_call *call, struct weir_error *err)
+{
+	const struct set *set = call->node->data;
+	uint32_t width = set->members.type->byte_width;
+	const uint8_t *values = call->arguments[0].values;
+
+	(void)err;
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		struct weir_view view = weir_view_make(values + (size_t)row * width, width);
+
+		put_place(call, row, place_at(set, slot_of_view(set, &view)));
+	}
+	return WEIR_OK;
+}
+
+static int index_bools(struct weir_call *call, struct weir_error *err)
+{
+	const struct set *set = call->node->data;
+
+	(void)err;
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		bool is_true = weir_bit_at(call->arguments[0].values, row);
+
+		put_place(call, row, is_true ? set->place_true : set->place_false);
+	}
+	return WEIR_OK;
+}
+
+static weir_node_kernel *index_kernel_for(const struct weir_type *type)
+{
+	if (type->layout == WEIR_LAYOUT_BITS)
+		return index_bools;
+	if (type->layout == WEIR_LAYOUT_BYTES)
+		return index_views;
+	if (weir_type_number(type) == WEIR_NUMBER_COUNT)
+		return weir_type_is_decimal(type) || type->id == WEIR_FIXED_BINARY ? index_fixed : NULL;
+	if (type->id == WEIR_FLOAT)
+		return index_f32;
+	if (type->id == WEIR_DOUBLE)
+		return index_f64;
+	return type->byte_width == 1   ? index_u8
+	       : type->byte_width == 2 ? index_u16
+	       : type->byte_width == 4 ? index_u32
+				       : index_u64;
+}
+
+/* ---- binding ---- */
+
+/* `places`: of each member, its place in the text. */
+static int set_fill(struct weir_program *program, struct set *set, const uint32_t *places, struct weir_error *err)
 {
 	const struct weir_type *type = set->members.type;
 	bool is_number = weir_type_number(type) != WEIR_NUMBER_COUNT;
@@ -190,6 +307,7 @@ static int set_fill(struct weir_program *program, struct set *set, struct weir_e
 	uint64_t *keys;
 	struct weir_view *views;
 	uint8_t *used;
+	uint32_t *slot_places;
 
 	while (slots < set->members.count * 2)
 		slots *= 2;
@@ -197,8 +315,11 @@ static int set_fill(struct weir_program *program, struct set *set, struct weir_e
 	used = weir_arena_alloc_zero(&program->arena, slots, err);
 	keys = weir_arena_alloc_zero(&program->arena, is_number ? slots * sizeof(*keys) : 8, err);
 	views = weir_arena_alloc_zero(&program->arena, is_number ? 16 : slots * sizeof(*views), err);
-	if (!used || !keys || !views)
+	slot_places = weir_arena_alloc_zero(&program->arena, slots * sizeof(*slot_places), err);
+	if (!used || !keys || !views || !slot_places)
 		return err->code;
+	set->places = slot_places;
+	set->place_true = set->place_false = NOWHERE;
 	set->used = used;
 	set->keys = keys;
 	set->views = views;
@@ -210,6 +331,8 @@ static int set_fill(struct weir_program *program, struct set *set, struct weir_e
 
 		if (type->layout == WEIR_LAYOUT_BITS) {
 			*(value->boolean ? &set->has_true : &set->has_false) = true;
+			if (*(value->boolean ? &set->place_true : &set->place_false) == NOWHERE)
+				*(value->boolean ? &set->place_true : &set->place_false) = places[i];
 			continue;
 		}
 		if (type->id == WEIR_FLOAT)
@@ -232,6 +355,7 @@ static int set_fill(struct weir_program *program, struct set *set, struct weir_e
 		while (used[slot])
 			slot = (slot + 1) & set->slot_mask;
 		used[slot] = 1;
+		slot_places[slot] = places[i];
 		if (is_number)
 			keys[slot] = key;
 		else
@@ -277,23 +401,19 @@ static int expand(struct weir_program *program, struct weir_node *node, struct w
 	return node->function->bind(program, node, err);
 }
 
-static int bind_in(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+/* The members, converted to what the argument and they have in common; the argument, too. */
+static int bind_members(struct weir_program *program, struct weir_node *node, struct set **out, struct weir_error *err)
 {
 	const struct weir_type *type = node->arguments[0]->type;
 	struct set *set = weir_arena_alloc_zero(&program->arena, sizeof(*set), err);
 	struct weir_scalar *values = weir_arena_alloc(&program->arena, (node->count + 1) * sizeof(*values), err);
+	uint32_t *places = weir_arena_alloc(&program->arena, (node->count + 1) * sizeof(*places), err);
 	char a[96], b[96];
 	int code;
 
 	weir_error_clear(err);
-	if (!set || !values)
+	if (!set || !values || !places)
 		return err->code;
-	if (weir_node_is_none(node->arguments[0]))
-		return weir_bind_constant(program, node, weir_type_of(WEIR_BOOL), NULL, err);
-	for (uint32_t i = 1; i < node->count; i++) {
-		if (!weir_node_is_constant(node->arguments[i]))
-			return expand(program, node, err);
-	}
 	if (type->id == WEIR_HALF)
 		type = weir_type_of(WEIR_FLOAT);
 again:
@@ -310,8 +430,10 @@ again:
 		switch (weir_adapt(type, &value, &op, err)) {
 		case WEIR_ADAPTED:
 			/* Out of the type's range, or not a number: equal to nothing. */
-			if (op == WEIR_EQ && !(weir_type_is_float(type) && value.real != value.real))
+			if (op == WEIR_EQ && !(weir_type_is_float(type) && value.real != value.real)) {
+				places[set->members.count] = i - 1;
 				values[set->members.count++] = value;
+			}
 			continue;
 		case WEIR_ADAPT_FAILED:
 			return weir_bind_fail(program, node, err, WEIR_E_CAST, "%.300s", err->message);
@@ -330,21 +452,93 @@ again:
 	}
 	code = weir_bind_cast(program, &node->arguments[0], type, !weir_type_is_float(type), err);
 	if (!code)
-		code = set_fill(program, set, err);
+		code = set_fill(program, set, places, err);
 	if (code)
 		return code;
+	*out = set;
 	node->data = set;
 	node->count = 1;
-	weir_bind_kernel(node, weir_type_of(WEIR_BOOL), kernel_for(type, set->members.count));
+	return WEIR_OK;
+}
+
+static int bind_in(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	struct set *set;
+	char name[96];
+	int code;
+
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, weir_type_of(WEIR_BOOL), NULL, err);
+	for (uint32_t i = 1; i < node->count; i++) {
+		if (!weir_node_is_constant(node->arguments[i]))
+			return expand(program, node, err);
+	}
+	code = bind_members(program, node, &set, err);
+	if (code)
+		return code;
+	weir_bind_kernel(node, weir_type_of(WEIR_BOOL), kernel_for(set->members.type, set->members.count));
 	if (!node->kernel)
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "'in' is not defined for %s",
-				      weir_type_name(type, a, sizeof(a)));
+				      weir_type_name(set->members.type, name, sizeof(name)));
 	node->needs_rows = node->kernel != kernel_compared && node->kernel != kernel_bools;
 	node->makes_nulls = set->members.has_null;
 	return WEIR_OK;
 }
 
+static int bind_index_in(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	struct set *set;
+	char name[96];
+	int code;
+
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, weir_type_of(WEIR_INT64), NULL, err);
+	for (uint32_t i = 1; i < node->count; i++) {
+		if (!weir_node_is_constant(node->arguments[i]))
+			return weir_bind_fail(program, node, err, WEIR_E_TYPE, "members of 'index_in' are literals");
+	}
+	code = bind_members(program, node, &set, err);
+	if (code)
+		return code;
+	weir_bind_kernel(node, weir_type_of(WEIR_INT64), index_kernel_for(set->members.type));
+	if (!node->kernel)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "'index_in' is not defined for %s",
+				      weir_type_name(set->members.type, name, sizeof(name)));
+	node->needs_rows = node->makes_nulls = true;
+	return WEIR_OK;
+}
+
+/* ---- fail ---- */
+
+static int kernel_fail(struct weir_call *call, struct weir_error *err)
+{
+	const struct weir_scalar *text = call->node->data;
+
+	if (!call->rows.count)
+		return WEIR_OK;
+	return weir_call_fail(call, weir_call_row(call, 0), err, WEIR_E_VALUE, "%.*s", (int)text->bytes.size,
+			      (const char *)weir_view_bytes(&text->bytes));
+}
+
+/* fail('why', x): no value, but an error, for each row of which it is asked: y if y > 0 else fail('y is too small', y). */
+static int bind_fail(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	struct weir_node *why = node->arguments[0];
+
+	if (!weir_node_is_constant(why) || !weir_type_is_text(why->type) || why->value.is_null)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "fail('why', x): the reason is a text");
+	node->data = &why->value;
+	node->arguments++;
+	node->count--;
+	node->text = node->arguments[0]->text;
+	weir_bind_kernel(node, weir_type_of(WEIR_INT64), kernel_fail);
+	node->may_fail = true;
+	return WEIR_OK;
+}
+
 const struct weir_function weir_functions_in[] = {
 	{"in", 1, 255, bind_in, 0},
+	{"index_in", 1, 255, bind_index_in, 0},
+	{"fail", 2, 2, bind_fail, 0},
 	{0},
 };

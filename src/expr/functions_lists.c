@@ -482,6 +482,64 @@ static int bind_to_list(struct weir_program *program, struct weir_node *node, st
 	return WEIR_OK;
 }
 
+/* one_hot(place, count): a list of `count` numbers, 1 at the place and 0 elsewhere; 0 everywhere for a place that is none. */
+static int kernel_one_hot(struct weir_call *call, struct weir_error *err)
+{
+	struct weir_account *account = call->eval->evaluator->account;
+	const int64_t *places = call->arguments[0].values;
+	uint32_t count = (uint32_t)call->node->type->list_size, mask = weir_call_mask(call, 0);
+	struct weir_array *list = weir_array_new(account, call->node->type, err);
+	struct weir_array *items = list ? weir_array_new(account, call->node->type->fields[0].type, err) : NULL;
+	size_t size = (size_t)call->row_count * count;
+	uint8_t *bytes;
+
+	if (items)
+		list->children[0] = items;
+	if (!items || weir_buffer_new(account, size, &items->buffers[1], &bytes, err)) {
+		weir_array_unref(list);
+		return err->code;
+	}
+	memset(bytes, 0, size);
+	for (uint32_t k = 0; k < call->rows.count; k++) {
+		uint32_t row = weir_call_row(call, k);
+		int64_t place = places[row & mask];
+
+		if (place >= 0 && place < (int64_t)count)
+			bytes[(size_t)row * count + (size_t)place] = 1;
+	}
+	items->length = (int64_t)size;
+	list->length = call->row_count;
+	call->nested = list;
+	return WEIR_OK;
+}
+
+static int bind_one_hot(struct weir_program *program, struct weir_node *node, struct weir_error *err)
+{
+	const struct weir_node *count = node->arguments[1];
+	struct weir_field item = {.name = "item", .type = weir_type_of(WEIR_UINT8), .nullable = true};
+	const struct weir_type *type;
+	int code;
+
+	if (!weir_node_is_constant(count) || !weir_type_is_integer(count->type) || count->value.is_null ||
+	    count->value.integer < 0 || count->value.integer > INT32_MAX)
+		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "one_hot(place, count): the count is a whole number");
+	type = weir_program_keep(program,
+				 weir_type_list(program->account, WEIR_FIXED_LIST, &item,
+						(int32_t)count->value.integer, false, err),
+				 err);
+	if (!type)
+		return err->code;
+	if (weir_node_is_none(node->arguments[0]))
+		return weir_bind_constant(program, node, type, NULL, err);
+	code = weir_bind_cast(program, &node->arguments[0], weir_type_of(WEIR_INT64), true, err);
+	if (code)
+		return code;
+	node->count = 1;
+	weir_bind_kernel(node, type, kernel_one_hot);
+	node->needs_rows = true;
+	return WEIR_OK;
+}
+
 const struct weir_function weir_functions_lists[] = {
 	{"list_sort", 1, 3, bind_sort, 0},
 	{"list_flatten", 1, 1, bind_flatten, 0},
@@ -489,5 +547,6 @@ const struct weir_function weir_functions_lists[] = {
 	{"map_keys", 1, 1, bind_part, KEYS},
 	{"map_values", 1, 1, bind_part, VALUES},
 	{"to_list", 1, 1, bind_to_list, 0},
+	{"one_hot", 2, 2, bind_one_hot, 0},
 	{0},
 };
