@@ -24,7 +24,6 @@ KNOWN = [
     (r"preprocessors/(learned|transformed|unseen|no_such_column|\w+_nothing)\[RobustScaler", "quantiles need no other package; Ray's are an ImportError without one"),
     (r"preprocessors/\w+\[(OrdinalEncoder\(\['[lv]'\], encode_lists=False|OneHotEncoder\(\['[lv]'\])", "lists can be categories; Ray fails on Arrow's lists"),
     (r"preprocessors/(transformed|unseen|with_nulls|types)\[CountVectorizer", "a token that a text does not have is there 0 times; Ray has NA, and fails on new texts"),
-    (r"preprocessors/types\[OneHotEncoder", "vectors are tensors; Ray's are lists of a fixed size"),
     (r"preprocessors/(transformed|unseen)\[(CustomKBinsDiscretizer\(\['i'\], (\[0, 0, 5\]|\[5, 0\])\)\]|SimpleImputer\(\['n'\])", EARLY),
     (r"preprocessors/unseen\[(Standard|MinMax|MaxAbs)Scaler\(\['n'\]\)", EARLY),
     (r"preprocessors/(transformed|unseen)\[CustomKBinsDiscretizer\(\['i'\], pd.Interval", "intervals of pandas give their number; Ray fails"),

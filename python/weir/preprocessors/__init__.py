@@ -4,8 +4,8 @@
     >>> from weir.preprocessors import Chain, OneHotEncoder, StandardScaler
     >>> ds = weir.from_items([{"x": 1.0, "c": "a"}, {"x": 3.0, "c": "b"}])
     >>> chain = Chain(StandardScaler(["x"]), OneHotEncoder(["c"]))
-    >>> [(row["x"], row["c"].tolist()) for row in chain.fit_transform(ds).take()]
-    [(-1.0, [1, 0]), (1.0, [0, 1])]
+    >>> chain.fit_transform(ds).take()
+    [{'x': -1.0, 'c': [1, 0]}, {'x': 1.0, 'c': [0, 1]}]
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset
 
 _T = TypeVar("_T")
+_TEXTS = ("string", "large_string", "string_view", "binary", "large_binary")
 
 
 class Field(Generic[_T]):
@@ -108,6 +109,8 @@ class Given:
             return list(array.tolist())
         if array.dtype.kind == "f" and array.ndim == 1:
             return [v if v == v else None for v in array.tolist()]
+        if self.type_of(name) in _TEXTS:
+            return list(array.tolist())
         return [plain(row[name]) for row in self._batch.select([name]).rows()]
 
 
@@ -169,6 +172,7 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
     _saved_fields: ClassVar[tuple[str, ...]] = ("columns", "output_columns")
     _shown_fields: ClassVar[tuple[str, ...]] = ("columns", "output_columns")
     _format: ClassVar[BatchFormat] = BatchFormat.PANDAS  # what Ray Data's gives for a single batch
+    _in_workers: ClassVar[str] = "_changed"  # the method that workers call
 
     @classmethod
     def preferred_batch_format(cls) -> BatchFormat:
@@ -181,9 +185,13 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
 
     # What classes define.
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
-        """New columns as expressions; None: there are none. `names`: the columns that there are, where that is known."""
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        """New columns as expressions; None: workers do it. `known`: the columns and their types, where these are known."""
         return None
+
+    def _texts_behind(self) -> dict[str, str]:
+        """What the engine makes of the columns that come from workers."""
+        return {}
 
     def _changed(self, given: Given) -> dict[str, Any]:
         """New columns of one batch: arrays, or lists with None."""
@@ -226,18 +234,18 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
     ) -> Dataset:
         if self._has_own_transform():
             return super()._transform(ds, batch_size, num_cpus, memory, concurrency)
-        names = ds._known_names()
-        if names is not None:
-            missing = [name for name in self._needed() if name not in names]
+        known = types_of(ds)
+        if known is not None:
+            missing = [name for name in self._needed() if name not in known]
             if missing:
-                raise no_such_column(self, missing, names)
+                raise no_such_column(self, missing, list(known))
         arguments = self._get_transform_config() | {
             name: value for name, value in
             {"num_cpus": num_cpus, "memory": memory, "batch_size": batch_size, "concurrency": concurrency}.items() if value is not None
         }
-        called = in_workers(ds, Changing(self), type(self).__name__, arguments)
-        texts = self._texts(names)
-        return called if texts is None else in_engine(ds, texts)
+        called = in_workers(ds, Changing(self, self._in_workers), type(self).__name__, arguments)
+        texts = self._texts(known)
+        return in_engine(called, self._texts_behind()) if texts is None else in_engine(ds, texts)
 
     def _transform_batch(self, data: Any) -> Any:
         from weir.preprocessors import _batches
@@ -314,6 +322,19 @@ class Changing:
         if gone:
             batch = batch.select([name for name in batch.names if name not in gone])
         return batch.with_columns(made)
+
+
+def types_of(ds: Dataset) -> dict[str, str] | None:
+    """The columns and their types, where they are known without a run.
+
+    >>> import weir
+    >>> types_of(weir.range(3))
+    {'id': 'int64'}
+    """
+    if ds._known_names() is None:
+        return None
+    schema = ds.schema()
+    return None if schema is None else dict(zip(schema.names, schema.type_texts, strict=True))
 
 
 def in_workers(ds: Dataset, function: Any, name: str, arguments: dict[str, Any]) -> Dataset:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir.preprocessors._columns import Given, no_such_column, plain
+from weir.preprocessors._columns import Given, column, in_engine, is_there, no_such_column
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -79,22 +79,15 @@ def tokens(ds: Dataset, columns: Sequence[str], split: Callable[[str], list[str]
 
 
 def quantiles(ds: Dataset, columns: Sequence[str], wanted: Sequence[float], precision: int) -> dict[str, list[float | None]]:
-    """Quantiles of each column: the least value above which less than that part of all values lies, or None for a column without
-    values."""
-    import numpy as np
+    """Quantiles of each column, about, in memory that does not grow with the data; None for a column without values."""
+    from weir.aggregate import ApproximateQuantile
 
-    parts: dict[str, list[Any]] = {name: [] for name in columns}
-    for batch in batches(ds, columns, "RobustScaler"):
-        given = Given(batch, batch.names, "RobustScaler")
-        for name, kept in parts.items():
-            values = given.floats(name)
-            kept.append(values[~np.isnan(values)])
-    made: dict[str, list[float | None]] = {}
-    for name, kept in parts.items():
-        values = np.concatenate(kept) if kept else np.empty(0)
-        at = [min(int(part * values.size), values.size - 1) for part in wanted]
-        made[name] = [None] * len(wanted) if not values.size else np.partition(values, sorted(set(at)))[at].tolist()
-    return made
+    names = ds._known_names()
+    missing = [name for name in columns if names is not None and name not in names]
+    if missing:
+        raise no_such_column("RobustScaler", missing, names or [])
+    # NaN is no value.
+    there = in_engine(ds, {name: f"({column(name)} if {is_there(name)} else None)" for name in columns})
+    found = there.aggregate(*(ApproximateQuantile(name, list(wanted), precision) for name in dict.fromkeys(columns))) or {}
+    return {name: found.get(f"approx_quantile({name})") or [None] * len(wanted) for name in columns}
 
-
-__all__ = ["batches", "counted", "is_listed", "plain", "quantiles", "tokens"]

@@ -108,7 +108,7 @@ class _Discretizer(ColumnPreprocessor):
         found = (self._dtypes or {}).get(name)
         return found if type(found).__name__ == "CategoricalDtype" else None
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
         made = {}
         for name, output in zip(self._columns, self._output_columns, strict=True):
             text = self._made_bins(name).text(name)

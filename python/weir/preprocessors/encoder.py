@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from weir.data_batch_conversion import BatchFormat
-from weir.preprocessors._columns import Changing, ColumnPreprocessor, Field, Given, in_workers, plain
+from weir._expr_literals import compile_literal, text_literal
+from weir.preprocessors._columns import Changing, ColumnPreprocessor, Field, Given, column, in_workers, is_there, plain
 from weir.preprocessors._counts import counted, is_listed
 from weir.preprocessors.version_support import SerializablePreprocessor
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset
 
 __all__ = ["Categorizer", "LabelEncoder", "MultiHotEncoder", "OneHotEncoder", "OrdinalEncoder"]
+
+
+LOOKED_UP_MAX = 10_000  # values that stand in an expression; beyond, workers look them up
 
 
 def _numbered(values: Iterable[Any], name: str, drops_null: bool = False) -> dict[Any, int]:
@@ -77,6 +81,27 @@ def _with_none(codes: Any) -> Any:
     return codes if not (codes < 0).any() else [None if code < 0 else code for code in codes.tolist()]
 
 
+def _place(name: str, kind: str, numbers: dict[Any, int], columns: list[str]) -> str | None:
+    """The number of a column's value as an expression, null for one that has none, an error for null and NaN. None: the engine cannot
+    look it up, since it is a list, or has another type than the values that `fit` saw."""
+    kinds = {type(value) for value in numbers}
+    is_text = kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string")
+    is_number = kind.startswith(("int", "uint", "float", "double", "halffloat", "decimal"))
+    fits = is_text if kinds == {str} else is_number if kinds <= {int, float} else kind == "bool" if kinds == {bool} else False
+    if not fits or len(numbers) > LOOKED_UP_MAX or list(numbers.values()) != list(range(len(numbers))):
+        return None
+    try:
+        members = "".join(f", {compile_literal(value)}" for value in numbers)
+    except (TypeError, OverflowError, UnicodeEncodeError):
+        return None
+    x = column(name)
+    return f"(index_in({x}{members}) if {is_there(name)} else fail({text_literal(_null_text(columns))}, {x} is None))"
+
+
+def _null_text(columns: list[str]) -> str:
+    return f"Unable to transform columns {columns} because they contain null values: fill them first, with a SimpleImputer"
+
+
 def _refuse_null(given: Given, columns: Iterable[str]) -> None:
     import numpy as np
 
@@ -92,7 +117,7 @@ def _refuse_null(given: Given, columns: Iterable[str]) -> None:
         if is_holed:
             holed.append(name)
     if holed:
-        raise ValueError(f"Unable to transform columns {holed} because they contain null values: fill them first, with a SimpleImputer")
+        raise ValueError(_null_text(holed))
 
 
 class _Encoder(ColumnPreprocessor):
@@ -107,6 +132,16 @@ class _Encoder(ColumnPreprocessor):
     def _numbers(self, name: str) -> dict[Any, int]:
         found: dict[Any, int] = self.stats_[f"unique_values({name})"]
         return found
+
+    def _places(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        """Expressions of the numbers, by output column; None: for one of them there is none."""
+        made = {}
+        for name, output in zip(self._columns, self._output_columns, strict=True):
+            text = None if known is None else _place(name, known[name], self._numbers(name), [name])
+            if text is None:
+                return None
+            made[output] = text
+        return made
 
     def _learn(self, found: dict[str, dict[Any, int]]) -> None:
         self.stats_ |= {f"unique_values({name})": numbers for name, numbers in found.items()}
@@ -145,6 +180,9 @@ class OrdinalEncoder(_Encoder):
         self._learn(_unique(ds, self._columns, self, self._encode_lists))
         return self
 
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        return self._places(known)
+
     def _changed(self, given: Given) -> dict[str, Any]:
         _refuse_null(given, self._columns)
         made: dict[str, Any] = {}
@@ -168,8 +206,8 @@ class OneHotEncoder(_Encoder):
 
     >>> import weir
     >>> ds = weir.from_items([{"c": "red"}, {"c": "blue"}, {"c": "red"}])
-    >>> [row["c"].tolist() for row in OneHotEncoder(["c"]).fit_transform(ds).take()]
-    [[0, 1], [1, 0], [0, 1]]
+    >>> OneHotEncoder(["c"]).fit_transform(ds).take()
+    [{'c': [0, 1]}, {'c': [1, 0]}, {'c': [0, 1]}]
     """
 
     max_categories = Field[dict[str, int]]()
@@ -187,6 +225,25 @@ class OneHotEncoder(_Encoder):
         self._learn(_unique(ds, self._columns, self, False, self._max_categories))
         return self
 
+    _in_workers: ClassVar[str] = "_codes"
+
+    def _vector(self, output: str, name: str, place: str) -> str:
+        return f"one_hot(coalesce({place}, -1), {len(self._numbers(name))})"
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        places = self._places(known)
+        return None if places is None else {
+            output: self._vector(output, name, places[output]) for name, output in zip(self._columns, self._output_columns, strict=True)}
+
+    def _texts_behind(self) -> dict[str, str]:
+        return {output: self._vector(output, name, column(output)) for name, output in zip(self._columns, self._output_columns, strict=True)}
+
+    def _codes(self, given: Given) -> dict[str, Any]:
+        """The numbers, -1 for none."""
+        _refuse_null(given, self._columns)
+        return {output: _Lookup(self._numbers(name)).of(given, name)
+                for name, output in zip(self._columns, self._output_columns, strict=True)}
+
     def safe_get(self, v: Any, stats: dict[Any, int]) -> int:
         """The place of a value; -1: it has none.
 
@@ -201,16 +258,25 @@ class OneHotEncoder(_Encoder):
     def _changed(self, given: Given) -> dict[str, Any]:
         import numpy as np
 
-        _refuse_null(given, self._columns)
-        made: dict[str, Any] = {}
+        made = self._codes(given)
         for name, output in zip(self._columns, self._output_columns, strict=True):
-            numbers = self._numbers(name)
-            codes = _Lookup(numbers).of(given, name)
-            vectors = np.zeros((given.rows, len(numbers)), np.uint8)
+            codes = made[output]
+            vectors = np.zeros((given.rows, len(self._numbers(name))), np.uint8)
             rows = np.flatnonzero(codes >= 0)
             vectors[rows, codes[rows]] = 1
             made[output] = vectors
         return made
+
+    def _changed_batch(self, data: Any, wanted: str) -> Any:
+        found = super()._changed_batch(data, wanted)
+        if wanted == "pyarrow":  # as a Dataset has them
+            import pyarrow as pa
+
+            for name, output in zip(self._columns, self._output_columns, strict=True):
+                at, count = found.column_names.index(output), len(self._numbers(name))
+                flat = pa.array(found.column(output).combine_chunks().to_numpy_ndarray().ravel())
+                found = found.set_column(at, output, pa.FixedSizeListArray.from_arrays(flat, count))
+        return found
 
 
 @SerializablePreprocessor(version=1, identifier="io.ray.preprocessors.multi_hot_encoder")
@@ -309,6 +375,10 @@ class LabelEncoder(ColumnPreprocessor):
     def _numbers(self) -> dict[Any, int]:
         found: dict[Any, int] = self.stats_[f"unique_values({self._label_column})"]
         return found
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        text = None if known is None else _place(self._label_column, known[self._label_column], self._numbers(), [self._label_column])
+        return None if text is None else {self._output_column: text}
 
     def _changed(self, given: Given) -> dict[str, Any]:
         _refuse_null(given, [self._label_column])

@@ -87,8 +87,8 @@ class SimpleImputer(ColumnPreprocessor):
             raise ValueError(f"Column {name} has no fill value: it had no values when the SimpleImputer was fitted")
         return value
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
-        if names is None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        if known is None:
             return None  # whether a column is there is seen when its rows come
         made = {}
         for name, output in zip(self._columns, self._output_columns, strict=True):
@@ -96,7 +96,7 @@ class SimpleImputer(ColumnPreprocessor):
                 value = number(self._fill(name)) if self._strategy == "mean" else literal(self._fill(name))
             except (TypeError, OverflowError):
                 return None
-            made[output] = f"({column(name)} if {is_there(name)} else {value})" if name in names else value
+            made[output] = f"({column(name)} if {is_there(name)} else {value})" if name in known else value
         return made
 
     def _changed(self, given: Given) -> dict[str, Any]:

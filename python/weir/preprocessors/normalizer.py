@@ -44,7 +44,7 @@ class Normalizer(ColumnPreprocessor):
         self._columns, self._norm = columns, norm
         self._output_columns = self._derive_and_validate_output_columns(columns, output_columns)
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
         if not 0 < len(self._columns) <= NATIVE_MAX:
             return None
         sizes = [f"(abs({column(name)} * {number(1)}) if {is_there(name)} else {number(0)})" for name in self._columns]

@@ -31,7 +31,7 @@ class _Scaler(ColumnPreprocessor):
         """Centre and width of a column; None: nothing was learnt about it, since it had no values."""
         raise NotImplementedError
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
         made = {}
         for name, output in zip(self._columns, self._output_columns, strict=True):
             line = self._line(name)

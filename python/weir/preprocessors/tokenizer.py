@@ -56,7 +56,7 @@ class Tokenizer(ColumnPreprocessor):
     def _shown(self, name: str) -> str:
         return function_name(self._tokenization_fn) if name == "tokenization_fn" else super()._shown(name)
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
         if self._tokenization_fn is not simple_split_tokenizer:
             return None
         return {output: f'split({column(name)}, " ")' for name, output in zip(self._columns, self._output_columns, strict=True)}

@@ -45,7 +45,7 @@ class PowerTransformer(ColumnPreprocessor):
         self._columns, self._power, self._method = columns, power, method
         self._output_columns = self._derive_and_validate_output_columns(columns, output_columns)
 
-    def _texts(self, names: list[str] | None) -> dict[str, str] | None:
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
         def powered(x: str, power: float) -> str:
             return f"log({x})" if power == 0 else f"((pow({x}, {number(power)}) - {number(1)}) / {number(power)})"
 
