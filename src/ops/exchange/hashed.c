@@ -1,19 +1,16 @@
 /* hashed: groups by hashing.
  *
- *     before:  lane: vector ─▶ hash ─▶ table of groups ─ full, or the split's end ─▶ parts      (pages: memory, then disk)
- *                                  └─ it does not shrink ────────────────────────▶ parts
- *     behind:  a few parts are a split ─▶ lane: table of their rows, merged ─▶ groups
+ *     before:  lane: vector ─▶ hash ─▶ table of groups ─ full, or the split's end ─▶ parts: groups   (pages: memory, then disk)
+ *                                  └─ it does not shrink ────────────────────────▶ parts: rows
+ *     behind:  a few parts are a split ─▶ lane: table of their groups and rows, merged ─▶ groups
  *
  * A lane's table stays as small as the cache. When it is full, its rows go to the parts and it begins anew; when nearly every
- * row was a group of its own, rows go to the parts without it for a while, and then it is tried again. So few groups cost
- * nothing but the table, and many are partitioned at once.
+ * row was a group of its own, rows go to the parts without it for a while, as they are (a value is smaller than what sums it
+ * up), and then it is tried again. So few groups cost nothing but the table, and many are partitioned at once.
  *
  * Behind, parts are of a size that fits the cache, and no two of them have a key in common. Where the groups of a split do not
  * fit into its memory, it is done in two passes over the same pages, each for one value of the hash's next bit, and each of
  * those in two more where that does not do: nothing is written again.
- *
- * Rows with few keys that are known by number (codes of a dictionary, booleans, small integers) find their group without a
- * hash: a list of rows by number, filled by those who looked for them first (direct.h).
  */
 #include "ops/exchange/hashed.h"
 
@@ -42,7 +39,12 @@ struct hashed_state {
 	const struct weir_schema *input;
 	struct weir_schema *output;
 	struct weir_accumulators accumulators;
-	struct weir_parts parts;
+	struct weir_parts parts; /* of groups */
+	/* Rows as they came: keys, then the columns that functions are about. Those that are nested have only groups. */
+	bool has_plain;
+	uint32_t plain_count, plain_max, *plain_columns; /* by cell: the column */
+	struct weir_row_layout plain_layout;
+	struct weir_parts plain_parts;
 	uint64_t budget; /* of a lane's groups behind */
 	/* Figures for stats; relaxed. */
 	_Atomic uint64_t rows_kept, bytes_kept, partitions, rows_max;
@@ -55,11 +57,49 @@ static void state_unref(void *object)
 
 	if (atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	weir_parts_release(&state->plain_parts);
 	weir_parts_release(&state->parts);
+	weir_row_layout_release(&state->plain_layout);
+	weir_free(state->account, state->plain_columns, state->plain_columns ? state->plain_max * sizeof(uint32_t) : 0);
 	weir_accumulators_release(&state->accumulators);
 	weir_schema_unref(state->input);
 	weir_schema_unref(state->output);
 	weir_free(state->account, state, sizeof(*state));
+}
+
+/* How rows lie that are not groups yet. */
+static int plain_init(struct hashed_state *state, struct weir_error *err)
+{
+	const struct weir_accumulators *accumulators = &state->accumulators;
+	uint32_t keys = accumulators->layout.key_count, count = keys;
+	const struct weir_type **types;
+	int code;
+
+	for (uint32_t i = 0; i < accumulators->count; i++) {
+		if (accumulators->items[i].type->layout == WEIR_LAYOUT_NESTED)
+			return WEIR_OK;
+	}
+	state->plain_max = keys + accumulators->count + 1;
+	state->plain_columns = weir_alloc_zero(state->account, state->plain_max * sizeof(uint32_t), err);
+	types = state->plain_columns ? weir_alloc_zero(state->account, state->plain_max * sizeof(*types), err) : NULL;
+	if (!types)
+		return err->code;
+	memcpy(state->plain_columns, accumulators->numbers, keys * sizeof(uint32_t));
+	for (uint32_t i = 0; i < accumulators->count; i++) {
+		uint32_t c = 0;
+
+		while (c < keys && state->plain_columns[c] != accumulators->items[i].column)
+			c++;
+		if (c == keys)
+			state->plain_columns[count++] = accumulators->items[i].column;
+	}
+	for (uint32_t c = 0; c < count; c++)
+		types[c] = state->input->fields[state->plain_columns[c]].type;
+	state->plain_count = count;
+	code = weir_row_layout_init(&state->plain_layout, state->account, types, count, keys, 0, 0, err);
+	weir_free(state->account, types, state->plain_max * sizeof(*types));
+	state->has_plain = !code;
+	return code;
 }
 
 static int state_new(struct weir_op_env *env, const struct weir_schema *schema, const struct weir_grouping *grouping,
@@ -81,6 +121,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->output = weir_schema_ref(grouping->output);
 	code = weir_accumulators_init(&state->accumulators, env->account, grouping->aggregates, state->input, grouping->keys,
 				      grouping->key_count, err);
+	if (!code)
+		code = plain_init(state, err);
 	if (!code && !keeping->store)
 		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "there is no session to keep rows in");
 	if (!code)
@@ -90,7 +132,12 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 		return code;
 	}
 	resident_max = resident_max > 0 ? resident_max : 0;
-	weir_parts_init(&state->parts, env->account, store, &state->accumulators.layout, resident_max, threads);
+	weir_parts_init(&state->parts, env->account, store, &state->accumulators.layout, resident_max,
+			state->has_plain ? 2 * threads : threads);
+	if (state->has_plain) {
+		weir_parts_init(&state->plain_parts, env->account, store, &state->plain_layout, resident_max, threads);
+		weir_parts_share(&state->plain_parts, &state->parts);
+	}
 	state->budget = (uint64_t)(keeping->memory_limit / 6 / threads);
 	state->budget = state->budget < BUDGET_MIN ? BUDGET_MIN : state->budget;
 	*out = state;
@@ -103,8 +150,8 @@ struct sink_lane {
 	struct weir_account account;
 	struct weir_lane_context *context;
 	struct hashed_state *state;
-	struct weir_parts_lane *parts;
-	struct weir_row_input input;
+	struct weir_parts_lane *parts, *plain; /* plain NULL: there are groups alone */
+	struct weir_row_input input, plain_input;
 	struct weir_row_heap heap;
 	struct weir_table table;
 	struct weir_arena arena;
@@ -126,6 +173,7 @@ static void lane_free(void *object)
 	struct weir_account *account = lane->context->account;
 
 	weir_row_input_release(&lane->input);
+	weir_row_input_release(&lane->plain_input);
 	weir_row_heap_release(&lane->heap);
 	weir_table_release(&lane->table);
 	weir_arena_release(&lane->arena);
@@ -152,6 +200,10 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 		code = weir_table_init(&lane->table, &lane->account, layout, err);
 	if (!code)
 		code = weir_parts_lane_new(&state->parts, &lane->parts, err);
+	if (!code && state->has_plain)
+		code = weir_row_input_init(&lane->plain_input, &lane->account, &state->plain_layout, err);
+	if (!code && state->has_plain)
+		code = weir_parts_lane_new(&state->plain_parts, &lane->plain, err);
 	if (code)
 		lane_free(lane);
 	else
@@ -166,6 +218,8 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 	(void)split;
 	(void)err;
 	weir_parts_lane_mark(lane->parts);
+	if (lane->plain)
+		weir_parts_lane_mark(lane->plain);
 	return WEIR_OK;
 }
 
@@ -186,21 +240,35 @@ static int flush(struct sink_lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* Rows go to the parts without a table. */
+static int push_straight(struct sink_lane *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	struct hashed_state *state = lane->state;
+	int code;
+
+	lane->straight--;
+	if (lane->plain) {
+		code = weir_row_input_take(&lane->plain_input, vector, state->plain_columns, true, err);
+		return code ? code : weir_parts_lane_put(lane->plain, &lane->plain_input, lane->rows, err);
+	}
+	code = weir_row_input_take(&lane->input, vector, state->accumulators.numbers, true, err);
+	if (!code)
+		code = weir_parts_lane_put(lane->parts, &lane->input, lane->rows, err);
+	return code ? code : weir_accumulators_push(&state->accumulators, vector, lane->rows, NULL, &lane->arena, err);
+}
+
 static int push(void *object, struct weir_vector *vector, struct weir_error *err)
 {
 	struct sink_lane *lane = object;
 	const struct weir_accumulators *accumulators = &lane->state->accumulators;
 	uint32_t made;
-	int code = weir_row_input_take(&lane->input, vector, accumulators->numbers, true, err);
+	int code;
 
-	if (code)
-		return code;
-	if (lane->straight) {
-		lane->straight--;
-		code = weir_parts_lane_put(lane->parts, &lane->input, lane->rows, err);
-		return code ? code : weir_accumulators_push(accumulators, vector, lane->rows, NULL, &lane->arena, err);
-	}
-	code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->rows, &made, err);
+	if (lane->straight)
+		return push_straight(lane, vector, err);
+	code = weir_row_input_take(&lane->input, vector, accumulators->numbers, true, err);
+	if (!code)
+		code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->rows, &made, err);
 	if (!code)
 		code = weir_accumulators_push(accumulators, vector, lane->rows, &lane->heap, &lane->arena, err);
 	lane->rows_in += vector->selection.count;
@@ -222,6 +290,18 @@ static void split_abort(void *object)
 
 	lane_forget(lane);
 	weir_parts_lane_cut(lane->parts);
+	if (lane->plain)
+		weir_parts_lane_cut(lane->plain);
+}
+
+static uint64_t part_rows(const struct hashed_state *state, uint32_t part)
+{
+	return weir_parts_rows(&state->parts, part) + (state->has_plain ? weir_parts_rows(&state->plain_parts, part) : 0);
+}
+
+static uint64_t part_bytes(const struct hashed_state *state, uint32_t part)
+{
+	return weir_parts_bytes(&state->parts, part) + (state->has_plain ? weir_parts_bytes(&state->plain_parts, part) : 0);
 }
 
 static int commit(void *object, struct weir_error *err)
@@ -229,9 +309,11 @@ static int commit(void *object, struct weir_error *err)
 	struct hashed_state *state = object;
 	int code = weir_parts_finish(&state->parts, err);
 
+	if (!code && state->has_plain)
+		code = weir_parts_finish(&state->plain_parts, err);
 	for (uint32_t p = 0; p < weir_parts_count(&state->parts) && !code; p++) {
-		atomic_fetch_add_explicit(&state->rows_kept, weir_parts_rows(&state->parts, p), memory_order_relaxed);
-		atomic_fetch_add_explicit(&state->bytes_kept, weir_parts_bytes(&state->parts, p), memory_order_relaxed);
+		atomic_fetch_add_explicit(&state->rows_kept, part_rows(state, p), memory_order_relaxed);
+		atomic_fetch_add_explicit(&state->bytes_kept, part_bytes(state, p), memory_order_relaxed);
 	}
 	return code;
 }
@@ -244,8 +326,10 @@ static bool exchange_counts(const void *object, struct weir_exchange_counts *out
 		.name = state->name,
 		.rows = atomic_load_explicit(&state->rows_kept, memory_order_relaxed),
 		.bytes = atomic_load_explicit(&state->bytes_kept, memory_order_relaxed),
-		.bytes_spilled = atomic_load_explicit(&state->parts.spilled, memory_order_relaxed),
-		.bytes_read = atomic_load_explicit(&state->parts.read, memory_order_relaxed),
+		.bytes_spilled = atomic_load_explicit(&state->parts.spilled, memory_order_relaxed) +
+				 atomic_load_explicit(&state->plain_parts.spilled, memory_order_relaxed),
+		.bytes_read = atomic_load_explicit(&state->parts.read, memory_order_relaxed) +
+			      atomic_load_explicit(&state->plain_parts.read, memory_order_relaxed),
 		.partitions = atomic_load_explicit(&state->partitions, memory_order_relaxed),
 		.rows_max = atomic_load_explicit(&state->rows_max, memory_order_relaxed),
 		.depth = atomic_load_explicit(&state->depth, memory_order_relaxed) + 1,
@@ -302,6 +386,12 @@ struct group_lane {
 	const uint8_t *rows[WEIR_VECTOR_ROWS];
 	uint8_t *found[ROWS_STEP];
 	bool is_new[ROWS_STEP];
+	/* Rows that are not groups yet, as a vector. */
+	struct weir_row_input input;
+	struct weir_arena plain_arena, push_arena;
+	struct weir_column *plain; /* by column of the input */
+	struct weir_array **plain_nested;
+	uint64_t hashes[ROWS_STEP];
 };
 
 static int split_next(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
@@ -313,9 +403,9 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 	uint64_t bytes = 0, rows = 0, most;
 	struct group_split *copy;
 
-	while (split.end < count && (!rows || bytes + weir_parts_bytes(&state->parts, split.end) <= SPLIT_BYTES)) {
-		bytes += weir_parts_bytes(&state->parts, split.end);
-		rows += weir_parts_rows(&state->parts, split.end++);
+	while (split.end < count && (!rows || bytes + part_bytes(state, split.end) <= SPLIT_BYTES)) {
+		bytes += part_bytes(state, split.end);
+		rows += part_rows(state, split.end++);
 	}
 	/* Without keys there is one row, whatever came. */
 	*done = !rows && (source->number || state->accumulators.layout.key_count);
@@ -364,6 +454,15 @@ static void vector_release(struct group_lane *lane)
 	weir_arena_clear(&lane->arena);
 }
 
+static void plain_release(struct group_lane *lane)
+{
+	for (uint32_t c = 0; lane->plain_nested && c < lane->state->plain_count; c++) {
+		weir_array_unref(lane->plain_nested[c]);
+		lane->plain_nested[c] = NULL;
+	}
+	weir_arena_clear(&lane->plain_arena);
+}
+
 static void group_lane_free(void *object)
 {
 	struct group_lane *lane = object;
@@ -372,6 +471,13 @@ static void group_lane_free(void *object)
 
 	group_forget(lane);
 	vector_release(lane);
+	plain_release(lane);
+	weir_row_input_release(&lane->input);
+	weir_arena_release(&lane->plain_arena);
+	weir_arena_release(&lane->push_arena);
+	weir_free(&lane->account, lane->plain, lane->plain ? (lane->state->input->field_count + 1) * sizeof(*lane->plain) : 0);
+	weir_free(&lane->account, lane->plain_nested,
+		  lane->plain_nested ? lane->state->plain_max * sizeof(*lane->plain_nested) : 0);
 	weir_free(&lane->account, lane->columns, lane->columns ? (count + 1) * sizeof(*lane->columns) : 0);
 	weir_free(&lane->account, lane->nested, lane->nested ? (count + 1) * sizeof(*lane->nested) : 0);
 	weir_row_heap_release(&lane->heap);
@@ -394,6 +500,8 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 	lane->context = context;
 	lane->state = state;
 	weir_arena_init(&lane->arena, &lane->account);
+	weir_arena_init(&lane->plain_arena, &lane->account);
+	weir_arena_init(&lane->push_arena, &lane->account);
 	weir_row_heap_init(&lane->heap, &lane->account, &state->accumulators.layout);
 	lane->columns = weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->columns), err);
 	lane->nested = lane->columns ? weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->nested), err) : NULL;
@@ -401,6 +509,14 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 		code = err->code;
 	if (!code)
 		code = weir_table_init(&lane->table, &lane->account, &state->accumulators.layout, err);
+	if (!code && state->has_plain) {
+		code = weir_row_input_init(&lane->input, &lane->account, &state->accumulators.layout, err);
+		lane->plain = code ? NULL
+				   : weir_alloc_zero(&lane->account, (state->input->field_count + 1) * sizeof(*lane->plain), err);
+		lane->plain_nested =
+			lane->plain ? weir_alloc_zero(&lane->account, state->plain_max * sizeof(*lane->plain_nested), err) : NULL;
+		code = lane->plain_nested ? WEIR_OK : err->code;
+	}
 	if (code)
 		group_lane_free(lane);
 	else
@@ -426,27 +542,59 @@ static inline bool is_of_pass(const struct group_lane *lane, const struct pass *
 	       (hash << lane->state->parts.bits >> (64 - pass->depth)) == pass->value;
 }
 
-/* Some rows of a page into the table. */
-static int add_rows(struct group_lane *lane, const uint8_t *const *rows, uint32_t count, struct weir_error *err)
+/* Some groups of a page into the table. */
+static int add_groups(struct group_lane *lane, uint32_t count, struct weir_error *err)
 {
 	const struct weir_accumulators *accumulators = &lane->state->accumulators;
-	int code = weir_table_copy_rows(&lane->table, rows, count, &lane->heap.maker, lane->found, lane->is_new, err);
+	int code = weir_table_copy_rows(&lane->table, lane->rows, count, &lane->heap.maker, lane->found, lane->is_new, err);
 
 	for (uint32_t i = 0; i < count && !code; i++) {
 		if (!lane->is_new[i])
-			code = weir_accumulators_merge(accumulators, lane->found[i], rows[i], &lane->heap, err);
+			code = weir_accumulators_merge(accumulators, lane->found[i], lane->rows[i], &lane->heap, err);
 	}
 	return code;
 }
 
-/* Rows of the part that belong to the pass. is_full: the groups do not fit. */
-static int read_part(struct group_lane *lane, const struct pass *pass, uint32_t part, bool *is_full, struct weir_error *err)
+/* Some rows of a page, as if they came in a vector. */
+static int add_plain(struct group_lane *lane, uint32_t count, struct weir_error *err)
 {
-	uint32_t row_bytes = lane->state->accumulators.layout.row_bytes, count, n = 0;
+	struct hashed_state *state = lane->state;
+	struct weir_vector vector = {.row_count = count,
+				     .selection = {.count = count},
+				     .column_count = state->input->field_count,
+				     .columns = lane->plain,
+				     .source_row = -1};
+	uint32_t made;
+	int code = WEIR_OK;
+
+	plain_release(lane);
+	for (uint32_t c = 0; c < state->plain_count && !code; c++) {
+		uint32_t column = state->plain_columns[c];
+
+		code = weir_rows_take(&state->plain_layout, c, state->input->fields[column].type, lane->rows, count,
+				      &lane->account, &lane->plain_arena, &lane->plain[column], &lane->plain_nested[c], err);
+	}
+	if (!code)
+		code = weir_row_input_take(&lane->input, &vector, state->accumulators.numbers, false, err);
+	if (code)
+		return code;
+	for (uint32_t i = 0; i < count; i++)
+		lane->hashes[i] = weir_row_hash(lane->rows[i]);
+	lane->input.hashes = lane->hashes;
+	code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->found, &made, err);
+	return code ? code
+		    : weir_accumulators_push(&state->accumulators, &vector, lane->found, &lane->heap, &lane->push_arena, err);
+}
+
+/* Rows of the part that belong to the pass. is_full: the groups do not fit. */
+static int read_part(struct group_lane *lane, struct weir_parts *parts, const struct pass *pass, uint32_t part, bool *is_full,
+		     struct weir_error *err)
+{
+	uint32_t row_bytes = parts->layout->row_bytes, count, n = 0;
 	const uint8_t *page;
 	int code;
 
-	weir_part_reader_open(&lane->reader, &lane->state->parts, part, &lane->account);
+	weir_part_reader_open(&lane->reader, parts, part, &lane->account);
 	for (;;) {
 		code = weir_part_reader_next(&lane->reader, &page, &count, err);
 		if (code || !count)
@@ -454,8 +602,8 @@ static int read_part(struct group_lane *lane, const struct pass *pass, uint32_t 
 		for (uint32_t i = 0; i < count && !code; i++) {
 			lane->rows[n] = page + (size_t)i * row_bytes;
 			n += is_of_pass(lane, pass, weir_row_hash(lane->rows[n]));
-			if (n == ROWS_STEP || i + 1 == count) {
-				code = add_rows(lane, lane->rows, n, err);
+			if (n == ROWS_STEP || (n && i + 1 == count)) {
+				code = parts == &lane->state->parts ? add_groups(lane, n, err) : add_plain(lane, n, err);
 				n = 0;
 			}
 		}
@@ -479,8 +627,11 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 		bool is_full = false;
 		int code = WEIR_OK;
 
-		for (uint32_t p = lane->split.first; p < lane->split.end && !code && !is_full; p++)
-			code = read_part(lane, pass, p, &is_full, err);
+		for (uint32_t p = lane->split.first; p < lane->split.end && !code && !is_full; p++) {
+			code = read_part(lane, &lane->state->parts, pass, p, &is_full, err);
+			if (!code && !is_full && lane->state->has_plain)
+				code = read_part(lane, &lane->state->plain_parts, pass, p, &is_full, err);
+		}
 		weir_part_reader_close(&lane->reader);
 		if (code)
 			return code;

@@ -7,6 +7,7 @@ enum {
 	PAGE_BYTES_MAX = 64 << 10,
 	BITS_MAX = 8,
 	BITS_MIN = 4,
+	PIECE_PAGES = 16,
 };
 
 static int lane_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
@@ -21,6 +22,7 @@ void weir_parts_init(struct weir_parts *parts, struct weir_account *account, str
 				     .bits = BITS_MAX,
 				     .page_bytes = PAGE_BYTES_MAX,
 				     .resident_max = resident_max};
+	parts->resident = &parts->resident_own;
 	pthread_mutex_init(&parts->lock, NULL);
 	/* Large pages make for long writes; many parts for small tables. */
 	while ((int64_t)((parts->page_bytes << parts->bits) * threads) > resident_max / 2) {
@@ -31,42 +33,105 @@ void weir_parts_init(struct weir_parts *parts, struct weir_account *account, str
 		else
 			break;
 	}
+	parts->piece_bytes = parts->page_bytes * PIECE_PAGES;
 }
 
-static void page_drop(struct weir_parts *parts, struct weir_chunk *chunk)
+void weir_parts_share(struct weir_parts *parts, struct weir_parts *with)
 {
-	if (weir_chunk_is_resident(chunk))
-		atomic_fetch_sub_explicit(&parts->resident, (int64_t)weir_chunk_footprint(chunk), memory_order_relaxed);
-	weir_chunk_unref(chunk);
+	parts->bits = with->bits;
+	parts->page_bytes = with->page_bytes;
+	parts->piece_bytes = with->piece_bytes;
+	parts->resident_max = with->resident_max;
+	parts->resident = with->resident;
 }
 
-static void open_drop(struct weir_parts *parts, struct weir_parts_list *part)
+/* ---- memory of pages ---- */
+
+/* Those of the usual size are used again; small ones are a part's first and few; large ones have memory of their own. */
+static void memory_leave(struct weir_parts_lane *lane, uint8_t *memory, uint64_t size)
 {
-	if (part->chunk)
-		page_drop(parts, part->chunk);
-	part->chunk = NULL;
+	struct weir_parts *parts = lane->parts;
+
+	if (!memory)
+		return;
+	atomic_fetch_sub_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
+	if (size > parts->page_bytes)
+		weir_free(parts->account, memory, size);
+	else if (size == parts->page_bytes && lane->spare.count < lane->spare.capacity)
+		lane->spare.items[lane->spare.count++] = memory;
+}
+
+static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **out, struct weir_error *err)
+{
+	struct weir_parts *parts = lane->parts;
+	int code = WEIR_OK;
+
+	if (size > parts->page_bytes) {
+		*out = weir_alloc(parts->account, size, err);
+		code = *out ? WEIR_OK : err->code;
+	} else if (size == parts->page_bytes && lane->spare.count) {
+		*out = lane->spare.items[--lane->spare.count];
+	} else {
+		if (!lane->pieces.count || lane->piece_used + size > parts->piece_bytes) {
+			uint8_t *piece = weir_alloc(parts->account, parts->piece_bytes, err);
+
+			code = piece ? weir_list_push(&lane->pieces, parts->account, err, piece) : err->code;
+			/* As many spare pages as there can be, so that leaving one cannot fail. */
+			if (!code)
+				code = weir_list_reserve(&lane->spare, parts->account, err, lane->pieces.count * PIECE_PAGES);
+			else
+				weir_free(parts->account, piece, parts->piece_bytes);
+			lane->piece_used = 0;
+		}
+		if (!code)
+			*out = lane->pieces.items[lane->pieces.count - 1] + lane->piece_used;
+		lane->piece_used += size;
+	}
+	if (!code)
+		atomic_fetch_add_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
+	return code;
+}
+
+static void page_drop(struct weir_parts_lane *lane, struct weir_parts_page *page)
+{
+	memory_leave(lane, page->memory, page->size);
+	if (page->chunk)
+		weir_chunk_unref(page->chunk);
+}
+
+static void open_drop(struct weir_parts_lane *lane, struct weir_parts_list *part)
+{
+	memory_leave(lane, part->open.memory, part->open.size);
 	part->open = (struct weir_row_page){0};
+}
+
+static void lane_drop(struct weir_parts_lane *lane)
+{
+	struct weir_parts *parts = lane->parts;
+
+	for (uint32_t p = 0; lane->items && p < weir_parts_count(parts); p++) {
+		struct weir_parts_list *part = &lane->items[p];
+
+		open_drop(lane, part);
+		for (size_t i = 0; i < part->pages.count; i++)
+			page_drop(lane, &part->pages.items[i]);
+		weir_list_release(&part->pages, parts->account);
+	}
+	for (size_t i = 0; i < lane->pieces.count; i++)
+		weir_free(parts->account, lane->pieces.items[i], parts->piece_bytes);
+	weir_list_release(&lane->pieces, parts->account);
+	weir_list_release(&lane->spare, parts->account);
+	weir_list_release(&lane->full, parts->account);
+	weir_free(parts->account, lane->items, lane->items ? weir_parts_count(parts) * sizeof(*lane->items) : 0);
+	weir_free(parts->account, lane, sizeof(*lane));
 }
 
 void weir_parts_release(struct weir_parts *parts)
 {
 	if (!parts->account)
 		return;
-	for (size_t l = 0; l < parts->lanes.count; l++) {
-		struct weir_parts_lane *lane = parts->lanes.items[l];
-
-		for (uint32_t p = 0; p < weir_parts_count(parts); p++) {
-			struct weir_parts_list *part = &lane->items[p];
-
-			open_drop(parts, part);
-			for (size_t i = 0; i < part->pages.count; i++)
-				page_drop(parts, part->pages.items[i].chunk);
-			weir_list_release(&part->pages, parts->account);
-		}
-		weir_list_release(&lane->full, parts->account);
-		weir_free(parts->account, lane->items, weir_parts_count(parts) * sizeof(*lane->items));
-		weir_free(parts->account, lane, sizeof(*lane));
-	}
+	for (size_t l = 0; l < parts->lanes.count; l++)
+		lane_drop(parts->lanes.items[l]);
 	weir_list_release(&parts->lanes, parts->account);
 	pthread_mutex_destroy(&parts->lock);
 	*parts = (struct weir_parts){0};
@@ -83,15 +148,14 @@ int weir_parts_lane_new(struct weir_parts *parts, struct weir_parts_lane **out, 
 	lane->parts = parts;
 	lane->items = weir_alloc_zero(parts->account, weir_parts_count(parts) * sizeof(*lane->items), err);
 	if (!lane->items) {
-		weir_free(parts->account, lane, sizeof(*lane));
+		lane_drop(lane);
 		return err->code;
 	}
 	pthread_mutex_lock(&parts->lock);
 	code = weir_list_push(&parts->lanes, parts->account, err, lane);
 	pthread_mutex_unlock(&parts->lock);
 	if (code) {
-		weir_free(parts->account, lane->items, weir_parts_count(parts) * sizeof(*lane->items));
-		weir_free(parts->account, lane, sizeof(*lane));
+		lane_drop(lane);
 		return code;
 	}
 	*out = lane;
@@ -106,40 +170,52 @@ static int page_close(struct weir_parts_lane *lane, struct weir_parts_list *part
 	struct weir_account *account = lane->parts->account;
 	int code;
 
-	if (!part->chunk)
+	if (!part->open.memory)
 		return WEIR_OK;
 	code = weir_list_reserve(&part->pages, account, err, part->pages.count + 1);
 	if (!code)
 		code = weir_list_push(&lane->full, account, err,
-				      (struct weir_parts_full){.chunk = part->chunk, .size = part->open.size});
+				      (struct weir_parts_full){.part = (uint32_t)(part - lane->items), .page = part->pages.count});
 	if (code)
 		return code;
-	part->pages.items[part->pages.count++] =
-		(struct weir_parts_page){.chunk = part->chunk, .row_count = part->open.row_count};
-	part->chunk = NULL;
+	part->pages.items[part->pages.count++] = (struct weir_parts_page){
+		.memory = part->open.memory, .size = part->open.size, .row_count = part->open.row_count};
 	part->open = (struct weir_row_page){0};
 	return WEIR_OK;
 }
 
-/* Full pages are sealed, and go to disk where the share is used up. */
-static int pages_seal(struct weir_parts_lane *lane, bool spills, struct weir_error *err)
+static int page_spill(struct weir_parts_lane *lane, struct weir_parts_page *page, struct weir_error *err)
+{
+	uint8_t *bytes;
+	int code = weir_chunk_reserve(lane->parts->store, page->size, &page->chunk, &bytes, err);
+
+	if (code)
+		return code;
+	memcpy(bytes, page->memory, page->size);
+	weir_chunk_seal(page->chunk, page->size);
+	code = weir_chunk_spill(page->chunk, err);
+	if (code) {
+		weir_chunk_unref(page->chunk);
+		page->chunk = NULL;
+		return code;
+	}
+	memory_leave(lane, page->memory, page->size);
+	page->memory = NULL;
+	atomic_fetch_add_explicit(&lane->parts->spilled, page->size, memory_order_relaxed);
+	return WEIR_OK;
+}
+
+/* Full pages go to disk where the share is used up. */
+static int pages_settle(struct weir_parts_lane *lane, struct weir_error *err)
 {
 	struct weir_parts *parts = lane->parts;
 	int code = WEIR_OK;
 
-	for (size_t i = 0; i < lane->full.count; i++) {
-		struct weir_chunk *chunk = lane->full.items[i].chunk;
-		int64_t footprint;
+	for (size_t i = 0; i < lane->full.count && !code; i++) {
+		const struct weir_parts_full *full = &lane->full.items[i];
 
-		weir_chunk_seal(chunk, lane->full.items[i].size);
-		if (code || !spills || atomic_load_explicit(&parts->resident, memory_order_relaxed) <= parts->resident_max)
-			continue;
-		footprint = (int64_t)weir_chunk_footprint(chunk);
-		code = weir_chunk_spill(chunk, err);
-		if (code)
-			continue;
-		atomic_fetch_sub_explicit(&parts->resident, footprint, memory_order_relaxed);
-		atomic_fetch_add_explicit(&parts->spilled, (uint64_t)footprint, memory_order_relaxed);
+		if (atomic_load_explicit(parts->resident, memory_order_relaxed) > parts->resident_max)
+			code = page_spill(lane, &lane->items[full->part].pages.items[full->page], err);
 	}
 	lane->full.count = 0;
 	return code;
@@ -155,13 +231,11 @@ static int page_open(struct weir_parts_lane *lane, struct weir_parts_list *part,
 	if (code)
 		return code;
 	size = size > parts->page_bytes ? parts->page_bytes : size;
-	size = size < bytes ? bytes : size;
-	code = weir_chunk_reserve(parts->store, size, &part->chunk, &part->open.memory, err);
-	if (code)
-		return code;
-	atomic_fetch_add_explicit(&parts->resident, (int64_t)weir_chunk_footprint(part->chunk), memory_order_relaxed);
-	part->open.size = part->open.bytes_begin = size;
-	return WEIR_OK;
+	size = size < bytes && bytes <= parts->page_bytes ? parts->page_bytes : size < bytes ? bytes : size;
+	code = memory_take(lane, size, &part->open.memory, err);
+	if (!code)
+		part->open.size = part->open.bytes_begin = size;
+	return code;
 }
 
 static inline int make(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
@@ -190,7 +264,7 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 {
 	uint32_t which[WEIR_VECTOR_ROWS];
 	uint8_t *tails[WEIR_VECTOR_ROWS];
-	int code = pages_seal(lane, true, err);
+	int code = pages_settle(lane, err);
 
 	for (uint32_t i = 0; i < input->count && !code; i++) {
 		which[i] = i;
@@ -205,7 +279,7 @@ int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, st
 {
 	const struct weir_row_layout *layout = lane->parts->layout;
 	uint8_t *to = NULL, *tail = NULL;
-	int code = lane->full.count ? pages_seal(lane, true, err) : WEIR_OK;
+	int code = lane->full.count ? pages_settle(lane, err) : WEIR_OK;
 
 	if (!code)
 		code = make(lane, weir_row_hash(row), weir_row_tail_bytes(layout, row), &to, &tail, err);
@@ -222,23 +296,20 @@ void weir_parts_lane_mark(struct weir_parts_lane *lane)
 		struct weir_parts_list *part = &lane->items[p];
 
 		part->mark = (struct weir_parts_mark){.pages = part->pages.count,
-						     .row_count = part->open.row_count,
-						     .rows_end = part->open.rows_end,
-						     .bytes_begin = part->open.bytes_begin,
-						     .is_open = part->chunk != NULL};
+						      .row_count = part->open.row_count,
+						      .rows_end = part->open.rows_end,
+						      .bytes_begin = part->open.bytes_begin,
+						      .is_open = part->open.memory != NULL};
 	}
 }
 
 void weir_parts_lane_cut(struct weir_parts_lane *lane)
 {
-	struct weir_parts *parts = lane->parts;
-	struct weir_error ignored = {0};
-
-	pages_seal(lane, false, &ignored);
-	for (uint32_t p = 0; p < weir_parts_count(parts); p++) {
+	lane->full.count = 0;
+	for (uint32_t p = 0; p < weir_parts_count(lane->parts); p++) {
 		struct weir_parts_list *part = &lane->items[p];
 		const struct weir_parts_mark *mark = &part->mark;
-		/* The page that was open then may have been sealed since. */
+		/* The page that was open then may have been closed since. */
 		size_t kept = mark->pages + (mark->is_open && mark->row_count && part->pages.count > mark->pages);
 
 		if (mark->is_open && part->pages.count == mark->pages) {
@@ -247,9 +318,9 @@ void weir_parts_lane_cut(struct weir_parts_lane *lane)
 			part->open.bytes_begin = mark->bytes_begin;
 			continue;
 		}
-		open_drop(parts, part);
+		open_drop(lane, part);
 		while (part->pages.count > kept)
-			page_drop(parts, part->pages.items[--part->pages.count].chunk);
+			page_drop(lane, &part->pages.items[--part->pages.count]);
 		if (kept > mark->pages)
 			part->pages.items[mark->pages].row_count = mark->row_count;
 	}
@@ -267,10 +338,10 @@ int weir_parts_finish(struct weir_parts *parts, struct weir_error *err)
 			if (lane->items[p].open.row_count)
 				code = page_close(lane, &lane->items[p], err);
 			else
-				open_drop(parts, &lane->items[p]);
+				open_drop(lane, &lane->items[p]);
 		}
 		if (!code)
-			code = pages_seal(lane, true, err);
+			code = pages_settle(lane, err);
 	}
 	return code;
 }
@@ -298,7 +369,7 @@ uint64_t weir_parts_bytes(const struct weir_parts *parts, uint32_t part)
 		const struct weir_parts_list *of_lane = &parts->lanes.items[l]->items[part];
 
 		for (size_t i = 0; i < of_lane->pages.count; i++)
-			bytes += weir_chunk_size(of_lane->pages.items[i].chunk);
+			bytes += of_lane->pages.items[i].size;
 	}
 	return bytes;
 }
@@ -310,43 +381,31 @@ void weir_part_reader_open(struct weir_part_reader *reader, struct weir_parts *p
 	*reader = (struct weir_part_reader){.parts = parts, .account = account, .part = part};
 }
 
-static void page_leave(struct weir_part_reader *reader)
+/* A page on disk is read into memory of the reader's own. */
+static int page_read(struct weir_part_reader *reader, const struct weir_parts_page *page, const uint8_t **rows,
+		     struct weir_error *err)
 {
-	if (reader->pinned)
-		weir_chunk_unpin(reader->pinned);
-	reader->pinned = NULL;
-}
-
-/* A page on disk is read into memory of the reader's own, so that nothing of the store has to make room for it. */
-static int page_read(struct weir_part_reader *reader, struct weir_chunk *chunk, const uint8_t **rows, struct weir_error *err)
-{
-	uint64_t size = weir_chunk_size(chunk);
-	int code;
-
-	if (weir_chunk_is_resident(chunk)) {
-		code = weir_chunk_pin(chunk, rows, err);
-		reader->pinned = code ? NULL : chunk;
-		return code;
+	if (page->memory) {
+		*rows = page->memory;
+		return WEIR_OK;
 	}
-	if (reader->size < size) {
+	if (reader->size < page->size) {
 		weir_free(reader->account, reader->memory, reader->size);
 		reader->size = 0;
-		reader->memory = weir_alloc(reader->account, size, err);
+		reader->memory = weir_alloc(reader->account, page->size, err);
 		if (!reader->memory)
 			return err->code;
-		reader->size = size;
+		reader->size = page->size;
 	}
-	code = weir_chunk_read(chunk, reader->memory, err);
 	*rows = reader->memory;
-	atomic_fetch_add_explicit(&reader->parts->read, size, memory_order_relaxed);
-	return code;
+	atomic_fetch_add_explicit(&reader->parts->read, page->size, memory_order_relaxed);
+	return weir_chunk_read(page->chunk, reader->memory, err);
 }
 
 int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows, uint32_t *row_count, struct weir_error *err)
 {
 	struct weir_parts *parts = reader->parts;
 
-	page_leave(reader);
 	*row_count = 0;
 	for (; reader->lane < parts->lanes.count; reader->lane++, reader->page = 0) {
 		const struct weir_parts_list *part = &parts->lanes.items[reader->lane]->items[reader->part];
@@ -357,7 +416,7 @@ int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows,
 
 			if (!page->row_count)
 				continue;
-			code = page_read(reader, page->chunk, rows, err);
+			code = page_read(reader, page, rows, err);
 			if (!code)
 				*row_count = page->row_count;
 			return code;
@@ -370,7 +429,6 @@ void weir_part_reader_close(struct weir_part_reader *reader)
 {
 	if (!reader->parts)
 		return;
-	page_leave(reader);
 	weir_free(reader->account, reader->memory, reader->size);
 	*reader = (struct weir_part_reader){0};
 }

@@ -3,8 +3,10 @@
  *     lane 0:  part 0 ┌──────┐┌──────┐┌────┐   part 1 ┌──────┐┌───┐   …        a list of pages for each lane and part;
  *     lane 1:  part 0 ┌──────┐┌───┐            part 1 ┌───┐           …        full pages are sealed, the last one is open
  *
- * Pages are chunks of the store: raw bytes, rows as in rows.h. All pages of an exchange together have a share of the memory; a
- * page that is full when the share is used up goes to disk, whole, by the lane that filled it, and stays there.
+ * Pages are raw bytes, rows as in rows.h, in memory of the session's that is cut from pieces of a lane. All pages of an exchange
+ * together have a share of the memory; a page that is full when the share is used up goes to disk as a chunk of the store, by
+ * the lane that filled it, and stays there; its memory is the lane's next page. (Pages in the store's own memory cost twice as
+ * much: the kernel's pages of a memfd are slower to get and to give back.)
  *
  * Order of calls: weir_parts_new; a lane: weir_parts_lane_new, then for each split  mark ─▶ put … ─▶ (nothing | cut back to
  * the mark); when all lanes are done, weir_parts_finish; then any number of readers, also several times over the same part.
@@ -21,6 +23,8 @@
 #include <pthread.h>
 
 struct weir_parts_page {
+	uint8_t *memory; /* NULL: it is on disk */
+	uint64_t size;
 	struct weir_chunk *chunk;
 	uint32_t row_count;
 };
@@ -28,7 +32,6 @@ struct weir_parts_page {
 /* What one lane has put into one part. */
 struct weir_parts_list {
 	struct weir_row_page open; /* memory NULL: none */
-	struct weir_chunk *chunk;  /* of the open page */
 	struct weir_parts_pages WEIR_LIST(struct weir_parts_page) pages;
 	/* Where a split began: so many sealed pages, and so much in the open one. */
 	struct weir_parts_mark {
@@ -44,11 +47,15 @@ struct weir_parts_lane {
 	struct weir_row_maker maker;
 	struct weir_parts *parts;
 	struct weir_parts_list *items;
-	/* Pages that are full, but may still be written to by whoever has just made rows in them. */
+	/* Pages that are full, but may still be written to by whoever has just made rows in them: a part, and which of its. */
 	struct WEIR_LIST(struct weir_parts_full {
-		struct weir_chunk *chunk;
-		uint64_t size;
+		uint32_t part;
+		size_t page;
 	}) full;
+	/* Memory: pieces that pages are cut from, the last one being used, and pages that are free again. */
+	struct WEIR_LIST(uint8_t *) pieces;
+	size_t piece_used;
+	struct WEIR_LIST(uint8_t *) spare;
 };
 
 struct weir_parts {
@@ -56,9 +63,11 @@ struct weir_parts {
 	struct weir_store *store;
 	const struct weir_row_layout *layout;
 	uint32_t bits;      /* 2^bits parts */
-	uint64_t page_bytes; /* of a page that is not a part's first ones, nor for a larger row */
+	uint64_t page_bytes;  /* of a page that is not a part's first ones, nor for a larger row */
+	uint64_t piece_bytes; /* what pages are cut from */
 	int64_t resident_max;
-	_Atomic int64_t resident; /* relaxed: a figure to stay below */
+	_Atomic int64_t resident_own;
+	_Atomic int64_t *resident; /* of all that share; relaxed: a figure to stay below */
 	_Atomic uint64_t spilled, read; /* bytes written to disk, and read from there */
 	pthread_mutex_t lock;     /* guards the list */
 	struct WEIR_LIST(struct weir_parts_lane *) lanes;
@@ -67,6 +76,8 @@ struct weir_parts {
 /* As many parts and as large pages as `threads` lanes can have open in half of the share. */
 void weir_parts_init(struct weir_parts *parts, struct weir_account *account, struct weir_store *store,
 		     const struct weir_row_layout *layout, int64_t resident_max, uint32_t threads);
+/* Two exchanges' worth of rows in one share: as `with`, which stays at least as long. Before the first lane. */
+void weir_parts_share(struct weir_parts *parts, struct weir_parts *with);
 void weir_parts_release(struct weir_parts *parts);
 static inline uint32_t weir_parts_count(const struct weir_parts *parts)
 {
@@ -99,7 +110,6 @@ struct weir_part_reader {
 	struct weir_account *account; /* of the memory for a page that is on disk */
 	uint32_t part;
 	size_t lane, page;
-	struct weir_chunk *pinned;
 	uint8_t *memory;
 	uint64_t size;
 };
