@@ -247,6 +247,25 @@ def test_categories():
     assert frame["x"].dtype == given and frame["x"].astype(object).where(frame["x"].notna(), None).tolist() == ["b", None, None]
 
 
+def test_ties_go_to_the_first_seen():
+    values = ["c", "b", "a", "b", "c", "d", "a"]
+    for ds in (items(values), items(values).map_batches(lambda batch: batch)):
+        assert p.OneHotEncoder(["x"], max_categories={"x": 2}).fit(ds).stats_ == {"unique_values(x)": {"b": 0, "c": 1}}
+        assert p.SimpleImputer(["x"], "most_frequent").fit(ds).stats_ == {"most_frequent(x)": "c"}
+    many = weir.range(20_000, override_num_blocks=7).with_column("x", 9_999 - weir.col("id") % 10_000)
+    assert list(p.OneHotEncoder(["x"], max_categories={"x": 3}).fit(many).stats_["unique_values(x)"]) == [9_997, 9_998, 9_999]
+
+
+def test_the_index_of_a_frame_stays():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [1, 2, 4], "s": ["a", "b", "a"]}, index=[5, 6, 7])
+    ds = weir.from_pandas(frame)
+    for made in (p.StandardScaler(["x"]), p.OrdinalEncoder(["s"]), p.OneHotEncoder(["s"]), p.Categorizer(["s"]), p.Concatenator(["x"]), p.Tokenizer(["s"]),
+                 p.CustomKBinsDiscretizer(["x"], [0, 2, 5], dtypes={"x": pd.CategoricalDtype(["low", "high"])})):
+        found = made.fit(ds).transform_batch(frame)
+        assert found.index.tolist() == [5, 6, 7] and not found.isna().any().any(), made
+
+
 # ---- mistakes ----
 
 

@@ -147,7 +147,7 @@ def _series(column: Any, index: Any, is_arrow: bool) -> Any:
     import pandas as pd
 
     if hasattr(column, "__arrow_c_array__"):
-        return pd.Series(column.to_pandas(), index=index).set_axis(index)
+        return pd.Series(column.to_pandas().array, index=index)
     if isinstance(column, np.ndarray) and column.ndim > 1:
         return pd.Series(list(column), index=index, dtype=object)
     if isinstance(column, list):

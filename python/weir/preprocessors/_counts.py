@@ -1,7 +1,8 @@
-"""What `fit` needs and the engine's aggregates do not give: how often each value occurs, and quantiles of several columns.
+"""What `fit` learns beside plain aggregates: how often each value occurs, and quantiles.
 
-Values are counted batch by batch as the engine hands them out, in the order of the rows: among equally frequent ones the first
-seen comes first.
+Values are counted by the engine's groups, a pass for each column, where the Dataset is native; of lists, and behind functions,
+which would run again for each pass, batch by batch as the engine hands them out. Among equally frequent values the first seen comes
+first, either way.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir.preprocessors._columns import Given, column, in_engine, is_there, no_such_column
+from weir.preprocessors._columns import Given, column, in_engine, is_there, no_such_column, plain, types_of
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -35,12 +36,32 @@ def batches(ds: Dataset, columns: Sequence[str], preprocessor: object) -> Iterat
 
 def counted(ds: Dataset, columns: Sequence[str], preprocessor: object, in_lists: bool = False) -> dict[str, Counter[Any]]:
     """How often each value occurs, by column; None stands for null and NaN. `in_lists`: of columns of lists, their elements."""
+    known = types_of(ds) or {}
+    if all(known.get(name, "").startswith(_GROUPED) for name in columns):
+        return {name: _grouped(ds, name) for name in columns}
     found: dict[str, Counter[Any]] = {name: Counter() for name in columns}
     for batch in batches(ds, columns, preprocessor):
         given = Given(batch, batch.names, preprocessor)
         for name, counter in found.items():
             counter.update(_values(given, name, in_lists))
     return found
+
+
+# Types whose values the engine groups, and which come back as they are.
+_GROUPED = ("string", "large_string", "int", "uint", "bool", "double", "float", "date32", "decimal128")
+
+
+def _grouped(ds: Dataset, name: str) -> Counter[Any]:
+    from weir.aggregate import Count, Min
+    from weir.expressions import monotonically_increasing_id
+
+    count, first, row = f"{name} count", f"{name} first", f"{name} row"
+    numbered = ds.select_columns([name]).with_column(row, monotonically_increasing_id())
+    groups = numbered.groupby(name).aggregate(Count(alias_name=count), Min(row, alias_name=first)).take_all()
+    made: Counter[Any] = Counter()
+    for group in sorted(groups, key=lambda group: int(group[first])):
+        made[plain(group[name])] += group[count]
+    return made
 
 
 def _values(given: Given, name: str, in_lists: bool) -> Iterable[Any] | dict[Any, int]:
