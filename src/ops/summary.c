@@ -34,6 +34,15 @@ void weir_summary_reset(struct weir_summary *summary)
 				     .greatest = summary->greatest};
 
 	empty.least.known = empty.greatest.known = false;
+	if (!(summary->wants & (WEIR_WANTS_SUM | WEIR_WANTS_SQUARES))) {
+		/* What is large has never been touched. */
+		summary->rows = summary->nulls = summary->nans = 0;
+		summary->sum = 0;
+		summary->squares = summary->squares_high = 0;
+		summary->decimal_sum = empty.decimal_sum;
+		summary->least.known = summary->greatest.known = false;
+		return;
+	}
 	*summary = empty;
 }
 

@@ -515,6 +515,8 @@ int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns
 	if (list->width)
 		return push_fixed(list, columns, vector, err);
 	code = reserve_rows(list, vector->selection.count, err);
+	if (!code)
+		code = reserve_bytes(list, 1, err); /* keys of no columns have none, but lie somewhere all the same */
 	for (uint32_t i = 0; i < vector->selection.count && !code; i++) {
 		code = push_row(list, columns, vector, row_of(&vector->selection, i), err);
 		if (!code)

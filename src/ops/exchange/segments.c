@@ -180,7 +180,7 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 	weir_segmenter_reset(&lane->groups);
 	weir_segmenter_reset(&lane->values);
 	weir_summaries_reset(&lane->summaries);
-	/* What a split that was given up had begun. */
+	/* The last split may have ended early, when no more rows were wanted. */
 	if (lane->is_open || lane->finished)
 		items_release(lane);
 	if (!lane->ranked)
