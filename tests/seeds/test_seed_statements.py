@@ -1,6 +1,4 @@
 """What the documents say in prose, as far as it can be checked on one machine. Where they disagree, the newer one holds.
-
-About sorting, grouping and random_shuffle nothing is here: those come with shuffles.
 """
 import re
 import time
@@ -439,3 +437,28 @@ def test_what_was_read_before_a_pipeline_is_dropped(tmp_path):
     assert ds.take() == [{"id": 1}]
     path.write_text("id\n2\n")
     assert ds.repeat(1).take_all() == [{"id": 2}]
+
+
+def by_group(ds):
+    return sorted((row["g"], row["sum(x)"], row["count()"]) for row in ds.take_all())
+
+
+def test_groups_are_the_same_however_many_blocks_there_are():
+    """"groupby require data blocks to be partitioned by value"; "you can .repartition() the dataset to reduce the number of blocks
+    prior to shuffle/groupby operations"."""
+    from weir.aggregate import Count, Sum
+
+    expected = [(g, sum(range(g, 10_000, 7)), len(range(g, 10_000, 7))) for g in range(7)]
+    for blocks in (1, 4, 200):
+        ds = weir.range(10_000, override_num_blocks=blocks).map_batches(lambda batch: {"g": batch["id"] % 7, "x": batch["id"]})
+        assert by_group(ds.groupby("g").aggregate(Sum("x"), Count())) == expected
+        assert by_group(ds.repartition(2).groupby("g").aggregate(Sum("x"), Count())) == expected
+        assert [row["x"] for row in ds.sort("x", descending=True).take(3)] == [9999, 9998, 9997]
+
+
+def test_groups_are_no_square_of_the_blocks():
+    """"this strategy generates O(n^2) intermediate objects where n is the number of input blocks": here they are a few, whatever n."""
+    kept = weir.range(20_000, override_num_blocks=400).map_batches(lambda batch: {"g": batch["id"] % 3, "x": batch["id"]}).materialize()
+    assert kept.num_blocks() == 400
+    assert kept.groupby("g").count().materialize().num_blocks() <= 3
+    assert kept.sort("x").materialize().num_blocks() <= 8
