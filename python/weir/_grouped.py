@@ -267,16 +267,11 @@ def needed(aggregates: Sequence[AggregateFn]) -> list[str]:
     return [name for a in aggregates if (name := getattr(a, "_target_col_name", None)) is not None]
 
 
-_BY_WORKERS = frozenset({"quantile", "unique", "count_distinct", "list", "value_counts", "approx_quantile", "approx_top_k"})
-
-
 def engine_words(aggregates: Sequence[AggregateFn]) -> list[str] | None:
     """What the engine calls the aggregations; None: workers have to do them."""
     from weir.aggregate import native_word
 
     words = [native_word(aggregate) for aggregate in aggregates]
-    if any(getattr(aggregate, "_function", "") in _BY_WORKERS for aggregate in aggregates):
-        return None
     return None if any(word is None for word in words) else [word for word in words if word is not None]
 
 

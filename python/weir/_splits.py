@@ -470,7 +470,7 @@ class Splits:
     def summary(
         self, columns: list[str] | None = None, override_dtype_agg_mapping: Mapping[Any, Any] | None = None
     ) -> DatasetSummary:
-        """Statistics of the columns, by their types, in one pass: of numbers count, mean, min, max, std, the median (of a sample),
+        """Statistics of the columns, by their types, in one pass: of numbers count, mean, min, max, std, the median (about),
         missing and zero percentages; of times count, min, max and missing; of others count, missing and the ten most frequent
         values.
 

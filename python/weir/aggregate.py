@@ -814,7 +814,7 @@ class ApproximateQuantile(_Own):
 
     def finalize(self, accumulator: list[float]) -> list[float]:
         values = sorted(accumulator)
-        return [values[max(0, math.ceil(q * len(values)) - 1)] for q in self._quantiles]
+        return [values[min(len(values) - 1, math.floor(q * len(values)))] for q in self._quantiles]
 
 
 class ApproximateTopK(_Own):

@@ -1,16 +1,23 @@
-"""Figures of runs (get_stats_summary) and of columns (summary), as objects.
-
-summary() is one pass over the rows, in this process, by pyarrow's functions: nothing is exchanged and only the counts of values
-and a sample of each number column are kept.
-"""
+"""Figures of runs (get_stats_summary) and of columns (summary), as objects. summary() is one Dataset.aggregate."""
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from weir.aggregate import (
+    AggregateFnV2,
+    ApproximateQuantile,
+    ApproximateTopK,
+    Count,
+    Max,
+    Mean,
+    Min,
+    MissingValuePercentage,
+    Std,
+    ZeroPercentage,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -203,114 +210,44 @@ def list_stats_summaries() -> list[DatasetStatsSummary]:
 
 # ---- columns ----
 
-SAMPLE_ROWS = 1 << 16  # of each column of numbers, for its median
-VALUES_MAX = 1 << 20  # different values that are counted; then those that are rare are forgotten
 TOP = 10
 
 
-class _Column:
-    """The figures of one column, batch by batch."""
-
-    def __init__(self, name: str, arrow_type: Any) -> None:
-        import pyarrow as pa
-        from numpy.random import default_rng
-
-        types = pa.types
-        self.name = name
-        self.is_number = (
-            types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_decimal(arrow_type)
-            or types.is_boolean(arrow_type)
-        )
-        self.is_time = types.is_temporal(arrow_type)
-        self.is_null = types.is_null(arrow_type)
-        self.rows = self.missing = self.nulls = self.zeros = 0
-        self.mean = self.squares = 0.0
-        self.least: Any = None
-        self.greatest: Any = None
-        self.counts: Counter[Any] = Counter()
-        self.sample: list[float] = []
-        self.random = default_rng(0)
-
-    def add(self, column: Any) -> None:
-        import pyarrow.compute as pc
-
-        before = self.rows - self.nulls
-        self.rows += len(column)
-        self.missing += pc.sum(pc.is_null(column, nan_is_null=True)).as_py() or 0
-        self.nulls += column.null_count
-        if self.is_null:
-            return
-        if self.is_number or self.is_time:
-            ends = pc.min_max(column)
-            self.least = _least(self.least, ends["min"].as_py())
-            self.greatest = _greatest(self.greatest, ends["max"].as_py())
-            if self.is_number:
-                self._add_numbers(column, before)
-        else:
-            self._count(column)
-
-    def _add_numbers(self, column: Any, before: int) -> None:
-        import numpy as np
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        values = np.asarray(pc.cast(column.drop_null(), pa.float64(), safe=False))
-        if not len(values):
-            return
-        self.zeros += int((values == 0).sum())
-        mean = float(values.mean())
-        total = before + len(values)
-        difference = mean - self.mean
-        self.squares += float(((values - mean) ** 2).sum()) + difference**2 * before * len(values) / total
-        self.mean += difference * len(values) / total
-        # Each row is in the sample with the same probability: the t-th row takes a place with SAMPLE_ROWS / t.
-        places = self.random.integers(0, np.arange(before + 1, total + 1))
-        for place, value in zip(places[places < SAMPLE_ROWS].tolist(), values[places < SAMPLE_ROWS].tolist()):
-            if len(self.sample) < SAMPLE_ROWS:
-                self.sample.append(value)
-            else:
-                self.sample[place] = value
-
-    def _count(self, column: Any) -> None:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        try:
-            for pair in pc.value_counts(column.drop_null()).to_pylist():
-                self.counts[pair["values"]] += pair["counts"]
-        except (pa.ArrowNotImplementedError, TypeError):  # lists and the like
-            self.counts.update(repr(value) for value in column.drop_null().to_pylist())
-        if len(self.counts) > VALUES_MAX:
-            self.counts = Counter(dict(self.counts.most_common(VALUES_MAX // 2)))
-
-    def figures(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"count": self.rows}
-        if self.is_null:
-            return out
-        out["missing_pct"] = 100.0 * self.missing / self.rows if self.rows else None
-        known = self.rows - self.nulls
-        if self.is_number or self.is_time:
-            out["min"], out["max"] = self.least, self.greatest
-        if self.is_number:
-            import numpy as np
-
-            out["mean"] = self.mean if known else None
-            out["std"] = math.sqrt(self.squares / known) if known else None
-            out["zero_pct"] = 100.0 * self.zeros / known if known else None
-            sample = [value for value in self.sample if value == value]
-            out["approx_quantile[0]"] = float(np.quantile(sample, 0.5, method="inverted_cdf")) if sample else None
-        elif not self.is_time:
-            for number, (value, count) in enumerate(self.counts.most_common(TOP)):
-                out[f"approx_topk[{number}]"] = {self.name: value, "count": count}
-        return out
+def _of_numbers(column: str) -> list[AggregateFnV2[Any, Any]]:
+    return [
+        Count(column), Mean(column), Min(column), Max(column), Std(column, ddof=0), ApproximateQuantile(column, [0.5]),
+        MissingValuePercentage(column), ZeroPercentage(column),
+    ]
 
 
-def _least(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else min(a, b)
+def _of_times(column: str) -> list[AggregateFnV2[Any, Any]]:
+    return [Count(column), Min(column), Max(column), MissingValuePercentage(column)]
 
 
-def _greatest(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else max(a, b)
+def _of_others(column: str) -> list[AggregateFnV2[Any, Any]]:
+    return [Count(column), MissingValuePercentage(column), ApproximateTopK(column, TOP)]
+
+
+def _has_equality(arrow_type: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_map(arrow_type) or pa.types.is_union(arrow_type):
+        return False
+    return all(_has_equality(arrow_type.field(i).type) for i in range(arrow_type.num_fields))
+
+
+def _aggregations(column: str, arrow_type: Any) -> list[AggregateFnV2[Any, Any]]:
+    """The statistics of a column, by its type."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_null(arrow_type):
+        return [Count(column)]
+    if types.is_integer(arrow_type) or types.is_floating(arrow_type) or types.is_decimal(arrow_type) or types.is_boolean(arrow_type):
+        return _of_numbers(column)
+    if types.is_temporal(arrow_type):
+        return _of_times(column)
+    return _of_others(column) if _has_equality(arrow_type) else [Count(column), MissingValuePercentage(column)]
 
 
 @dataclass
@@ -363,7 +300,7 @@ class DatasetSummary:
 
 
 def of_columns(ds: Dataset, columns: list[str] | None, mapping: Mapping[Any, Callable[[str], list[Any]]] | None) -> DatasetSummary:
-    """One pass over the rows; a second for columns whose type has aggregations of the caller's."""
+    """One pass over the rows. `mapping`: aggregations of the caller's for columns of some types."""
     from weir import _formats
     from weir.datatype import DataType
 
@@ -375,24 +312,27 @@ def of_columns(ds: Dataset, columns: list[str] | None, mapping: Mapping[Any, Cal
         if name not in names:
             raise ValueError(f"there is no column {name!r} to summarise; there are {names}")
     wanted = [name for name in names if columns is None or name in columns]
-    own: dict[str, list[Any]] = {}
-    for name in wanted:
-        dtype = DataType.from_arrow(base.field(name).type)
-        for key, factory in (mapping or {}).items():
-            if name not in own and (dtype == key if isinstance(key, DataType) else dtype.is_of(key)):
-                own[name] = factory(name)
     if not wanted:
         raise ValueError(
             "summary() requires at least one column with a supported type. "
             f"Columns provided: {columns if columns is not None else 'all'}."
         )
-    found = {name: _Column(name, base.field(name).type) for name in wanted if name not in own}
-    if found:
-        for batch in ds.select_columns(list(found)).iter_batches(batch_size=None, batch_format="pyarrow"):
-            for name, column in found.items():
-                column.add(batch[name])
-    figures = {name: column.figures() for name, column in found.items()}
-    for name, aggregations in own.items():
-        answer = ds.aggregate(*aggregations) or {}
-        figures[name] = {key.removesuffix(f"({name})"): value for key, value in answer.items()}
-    return DatasetSummary(base, wanted, {name: figures[name] for name in wanted})
+    made: dict[str, list[Any]] = {}
+    for name in wanted:
+        dtype = DataType.from_arrow(base.field(name).type)
+        for key, factory in (mapping or {}).items():
+            if name not in made and (dtype == key if isinstance(key, DataType) else dtype.is_of(key)):
+                made[name] = list(factory(name))
+        made.setdefault(name, _aggregations(name, base.field(name).type))
+    items = [item for one in made.values() for item in one]
+    answers = iter((ds.aggregate(*items) or dict.fromkeys(map(str, range(len(items))))).values())
+    figures: dict[str, dict[str, Any]] = {}
+    for name, one in made.items():
+        found = figures[name] = {}
+        for item in one:
+            title, value = item.get_agg_name() if isinstance(item, AggregateFnV2) else item.name, next(answers)
+            if isinstance(value, list):
+                found.update({f"{title}[{number}]": part for number, part in enumerate(value)})
+            else:
+                found[title] = value
+    return DatasetSummary(base, wanted, figures)

@@ -3,7 +3,7 @@ from parity import case, sub
 
 
 def table(data):
-    values = [("a", 4, 0.5), ("b", 1, None), ("a", None, 1.5), (None, 3, float("nan")), ("b", 1, 2.5), ("a", 0, -2.0)]
+    values = [("a", 4, 0.5), ("b", 1, None), ("a", None, 1.5), (None, 3, 7.25), ("b", 1, 2.5), ("a", 0, -2.0)]
     return data.from_items([{"k": k, "x": x, "f": f, "s": None if x is None else f"s{x}"} for k, x, f in values], override_num_blocks=2)
 
 
@@ -30,6 +30,12 @@ MADE = ["Count()", "Count('x')", "Count('x', ignore_nulls=True)", "Sum('x')", "S
 @case(*MADE)
 def aggregate(data, at, text):
     return ordered(table(data).groupby("k").aggregate(eval(text, vars(sub(data, "aggregate")))).take_all())
+
+
+@case("Sum('f')", "Min('f')", "Mean('f')", "MissingValuePercentage('f')", "Count('f', ignore_nulls=True)", "CountDistinct('f')")
+def aggregate_nan(data, at, text):
+    ds = data.from_items([{"k": k, "f": f} for k, f in [(1, float("nan")), (2, 1.5), (2, float("nan")), (1, float("nan"))]], override_num_blocks=1)
+    return ordered(ds.groupby("k").aggregate(eval(text, vars(sub(data, "aggregate")))).take_all())
 
 
 @case("count", "sum", "min", "max", "mean", "std")

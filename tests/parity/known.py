@@ -53,7 +53,8 @@ KNOWN = [
     (r"errors/write_to_a_file", "a file where a folder is wanted is a NotADirectoryError"),
     (r"consume/aggregate_of_text", "a sum of texts is a TypeError"),
     # ---- groups ----
-    (r"grouped/(short\[(mean|std)\]|all_columns\[mean\]|several_keys)", "the mean of NaN is NaN; Ray makes null of it"),
+    (r"grouped/aggregate_nan\[(Sum|Min|Mean)", "what NaN makes of a sum, or all NaN of a minimum, is NaN; Ray makes null of it"),
+    (r"aggregates/aggregate\[ValueCounter", "values are counted in their order, not in that of the rows"),
     (r"grouped/key\[struct\]", "structs are keys, too"),
     (r"grouped/(wrong_key\[\[\]\]|wrong_column\[count\]|map_groups_wrong\[(format|no function)\])", EARLY),
     # ---- files ----

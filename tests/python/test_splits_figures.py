@@ -30,7 +30,7 @@ def test_summary() -> None:
     assert frame["name"]["approx_topk[0]"] == {"name": "Bob", "count": 2} and frame["name"]["missing_pct"] == 25
     assert pd.Timestamp(frame["day"]["max"]) == pd.Timestamp("2024-03-01")
     one = found.get_column_stats("age").set_index("statistic")["value"]
-    assert one["min"] == 0 and one["approx_quantile[0]"] == 5
+    assert one["min"] == 0 and one["approx_quantile[0]"] == 25
     with pytest.raises(ValueError, match="not found"):
         found.get_column_stats("nothing")
 
