@@ -108,6 +108,65 @@ class Shuffle(Exchange):
         flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
 
 
+_PART = "__weir_part"  # the number of a row's block, while blocks are made
+
+
+class RepartitionKeys(Exchange):
+    """So many blocks; rows that are equal in the keys are in one of them, in input order or in that of the keys."""
+
+    __slots__ = ("count", "keys", "sorts")
+
+    def __init__(self, input: Op, count: int, keys: Sequence[str], sorts: bool) -> None:
+        super().__init__(input, "repartition", [], "Repartition")
+        self.count = count
+        self.keys = tuple(keys)
+        self.sorts = sorts
+
+    def add(self, flow: Flow, build: Build) -> None:
+        keys = ",".join(quoted(key) for key in self.keys)
+        options = [("blocks", str(self.count)), ("keys", keys), ("mark", _PART), *([("sort", None)] if self.sorts else [])]
+        flow.step(self.verb, [], options)
+
+    def parts(self, run: Run) -> list[Op] | None:
+        from weir import _run
+
+        parts = super().parts(run)
+        if not parts:
+            return parts
+        chunks = _run.chunks_of(run.blocks_of(parts[0]))
+        state = run.build.state
+        is_small = sum(chunk.nbytes for chunk in chunks) <= min(_run.JOINED_BYTES, state.native.memory_limit // 4)
+        blocks: list[Any] = []
+        for pieces in _by_part(chunks, self.count):
+            if is_small:
+                batch = _run.joined([_run.as_batch(piece) for piece in pieces])
+                blocks.append(batch.select(batch.names[:-1]))
+            elif pieces:
+                blocks.append(pieces[0] if len(pieces) == 1 else _run.Group(pieces))
+        made = Blocks(self.name, blocks, state.id, fixed=True)
+        if is_small:
+            return _run.resolve(made, run)
+        return [Step(part, "drop", [quoted(_PART)], self.name) for part in _run.resolve(made, run)]
+
+
+def _by_part(chunks: Sequence[Any], count: int) -> list[list[Any]]:
+    """The chunks of each block that has rows; those that lie on disk stay there unless they have rows of several."""
+    import numpy
+
+    from weir import _run
+
+    parts: list[list[Any]] = [[] for _ in range(count)]
+    for chunk in chunks:
+        batch = _run.as_batch(chunk)
+        numbers = batch.column(_PART)
+        ends = [*(numpy.flatnonzero(numpy.diff(numbers)) + 1).tolist(), len(numbers)]
+        begin = 0
+        for end in ends:
+            parts[int(numbers[begin])].append(chunk if len(ends) == 1 else batch.slice(begin, end))
+            begin = end
+    return [part for part in parts if part]
+
+
 def check_columns(ds: Dataset, keys: Sequence[str]) -> None:
     """ValueError for a column that is not there, as far as that is known."""
     known = ds.columns()

@@ -497,7 +497,7 @@ def _has_fixed_blocks(part: Op) -> bool:
 
 def keeps_fixed_blocks(op: Op) -> bool:
     """The same of a plan that is not taken apart yet."""
-    return any(isinstance(step, (Repartition, RepartitionRows)) for step in chain(op)) or _has_fixed_blocks(op)
+    return any(step.kind in ("Repartition", "StreamingRepartition") for step in chain(op)) or _has_fixed_blocks(op)
 
 
 class Group:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -610,7 +611,16 @@ class Transforms:
         keys: list[str] | None = None,
         sort: bool = False,
     ) -> Dataset:
-        """Cuts the rows into so many blocks, or into blocks of so many rows. Their order stays.
+        """Cuts the rows into so many blocks, or into blocks of so many rows. Their order stays, unless there are `keys`.
+
+        Args:
+            num_blocks: so many blocks, whose sizes differ by one row at most.
+            target_num_rows_per_block: blocks of so many rows, the last one aside; rows stream through.
+            strict: for target_num_rows_per_block, whose blocks are exact in any case.
+            shuffle: rows are in a random order first.
+            keys: rows that are equal in these columns come into one block, by a hash that is the same everywhere. Blocks that
+                get no row are not there.
+            sort: with `keys`: each block is in the order of these columns.
 
         >>> import weir
         >>> ds = weir.range(10).repartition(3)
@@ -626,10 +636,18 @@ class Transforms:
             raise ValueError("Only one of `num_blocks` or `target_num_rows_per_block` must be set, but not both.")
         if target_num_rows_per_block is not None and shuffle:
             raise ValueError("`shuffle` must be False when `target_num_rows_per_block` is set.")
-        if keys is not None:
-            refuse("repartition", "keys", "blocks are cut by their number of rows")
-        if sort:
-            refuse("repartition", "sort", "rows keep their order")
+        if target_num_rows_per_block is not None:
+            for name, value in (("keys", keys is not None), ("sort", sort)):
+                if value:
+                    warnings.warn(f"`{name}` is ignored when `target_num_rows_per_block` is set.", stacklevel=2)
+        elif strict:
+            warnings.warn(
+                "`strict` is ignored when `target_num_rows_per_block` is not set. Use `target_num_rows_per_block` instead of "
+                "`num_blocks` to enable `strict` mode.",
+                stacklevel=2,
+            )
+        elif sort and not keys:
+            refuse("repartition", "sort", "without keys there is nothing to sort by: Dataset.sort(…) before it sorts everything")
         what, count = (
             ("num_blocks", num_blocks) if num_blocks is not None else ("target_num_rows_per_block", target_num_rows_per_block)
         )
@@ -639,8 +657,13 @@ class Transforms:
         if count < 1:
             raise ValueError(f"{what} must be at least 1, not {count}")
         if num_blocks is not None:
-            from weir._exchange import Shuffle
+            from weir._exchange import RepartitionKeys, Shuffle, check_columns
 
+            if keys:
+                if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+                    raise TypeError(f"keys is a list of columns, not {keys!r}")
+                check_columns(self, keys)  # type: ignore[arg-type]
+                return self._then(RepartitionKeys(self._op, int(count), keys, sort))
             return self._then(Repartition(Shuffle(self._op, None) if shuffle else self._op, int(count)))
         return self._then(RepartitionRows(self._op, int(count), strict))
 

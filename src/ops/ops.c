@@ -10,6 +10,7 @@ static const struct weir_op *const ops[] = {
 	&weir_op_check,  &weir_op_transform, &weir_op_source,
 	&weir_op_blocks, &weir_op_chunks,  &weir_op_keep, &weir_op_aggregate, &weir_op_summarise,
 	&weir_op_group, &weir_op_unique, &weir_op_sort, &weir_op_shuffle, &weir_op_groups, &weir_op_join,
+	&weir_op_repartition, &weir_op_top,
 };
 
 const struct weir_op *weir_op_find(const char *verb)

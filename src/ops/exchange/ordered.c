@@ -30,6 +30,7 @@ enum {
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 4 << 20,
+	PART_KEY_BYTES = 9, /* of a uint64 that is not null (keys.h) */
 };
 
 /* ---- what both halves share ---- */
@@ -51,6 +52,8 @@ struct ordered_state {
 	_Atomic uint64_t kept_runs, kept_rows, kept_bytes, ranges, range_rows_max;
 	bool keeps_groups;
 	uint32_t group_key_count;
+	int64_t part_count, part_rows;
+	uint8_t *part_keys; /* of bounds: PART_KEY_BYTES each */
 	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
 	struct WEIR_LIST(struct weir_sorted_run *) runs;
 	/* No row with a key above this one is among the first `limit`. */
@@ -75,6 +78,7 @@ static void state_unref(void *object)
 	weir_list_release(&state->runs, state->account);
 	weir_list_release(&state->bounds, state->account);
 	weir_free(state->account, state->cutoff, state->cutoff_size);
+	weir_free(state->account, state->part_keys, (size_t)state->part_count * PART_KEY_BYTES);
 	weir_free(state->account, state->keys, (state->columns.count + 1) * sizeof(*state->keys));
 	weir_schema_unref(state->schema);
 	pthread_mutex_destroy(&state->lock);
@@ -141,6 +145,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->name = ordering->name;
 	state->keeps_groups = ordering->keeps_groups;
 	state->group_key_count = ordering->group_key_count;
+	state->part_count = ordering->part_count;
+	state->part_rows = ordering->part_rows;
 	state->threads = keeping->threads ? keeping->threads : 1;
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
@@ -573,6 +579,50 @@ static struct weir_bound bound_at(const struct ordered_state *state, const struc
 				   .row = chunk->row_first};
 }
 
+/* Bounds in front of the first row with each number. */
+static int cut_at_numbers(struct ordered_state *state, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	state->part_keys = weir_alloc_zero(state->account, (size_t)state->part_count * PART_KEY_BYTES, err);
+	if (!state->part_keys)
+		return err->code;
+	for (uint64_t i = 1; i < (uint64_t)state->part_count && !code; i++) {
+		uint64_t number = __builtin_bswap64(i);
+		uint8_t *key = state->part_keys + i * PART_KEY_BYTES;
+
+		memcpy(key + 1, &number, sizeof(number));
+		code = weir_list_push(&state->bounds, state->account, err,
+				      (struct weir_bound){.key = key, .key_size = PART_KEY_BYTES, .row = -1});
+	}
+	return code;
+}
+
+/* Bounds in front of rows that are counted off, all of which are alike: runs follow each other. */
+static int cut_at_rows(struct ordered_state *state, struct weir_error *err)
+{
+	static const uint8_t no_key[1] = {0};
+	int64_t parts = state->part_rows ? (state->rows + state->part_rows - 1) / state->part_rows : state->part_count;
+	int64_t before = 0; /* rows of the runs before run r */
+	size_t r = 0;
+	int code = WEIR_OK;
+
+	if (parts > state->rows)
+		parts = state->rows;
+	for (int64_t i = 1; i < parts && !code; i++) {
+		int64_t at = state->part_rows ? i * state->part_rows : (int64_t)((__int128)i * state->rows / parts);
+
+		while (at - before >= state->runs.items[r]->row_count)
+			before += state->runs.items[r++]->row_count;
+		code = weir_list_push(&state->bounds, state->account, err,
+				      (struct weir_bound){.key = no_key,
+							  .split = state->runs.items[r]->split,
+							  .part = state->runs.items[r]->part,
+							  .row = at - before});
+	}
+	return code;
+}
+
 /* Bounds at the beginnings of chunks, so that ranges are about alike. */
 static int cut(struct ordered_state *state, struct weir_error *err)
 {
@@ -596,6 +646,10 @@ static int cut(struct ordered_state *state, struct weir_error *err)
 	ranges = state->limit >= 0 ? 1 : (size_t)((int64_t)state->bytes / range_bytes) + 1;
 	if (state->keeps_groups && !state->group_key_count)
 		ranges = 1;
+	if (!code && (state->part_count || state->part_rows)) {
+		code = state->columns.count ? cut_at_numbers(state, err) : cut_at_rows(state, err);
+		ranges = 1;
+	}
 	if (!code && ranges > 1 && fences.count) {
 		qsort(fences.items, fences.count, sizeof(*fences.items), compare_bounds);
 		for (size_t i = 1; i < ranges && !code; i++) {
@@ -689,8 +743,16 @@ static void range_end(struct range_lane *lane)
 static int next(void *object, struct weir_vector *out, struct weir_error *err)
 {
 	struct range_lane *lane = object;
-	int code = weir_merge_next(lane->merge, out, err);
+	int64_t limit = lane->state->limit;
+	int code = WEIR_OK;
 
+	/* Where there is a limit there is one range. */
+	if (limit >= 0 && lane->rows >= (uint64_t)limit)
+		*out = (struct weir_vector){0};
+	else
+		code = weir_merge_next(lane->merge, out, err);
+	if (!code && limit >= 0 && lane->rows + out->row_count > (uint64_t)limit)
+		out->row_count = out->selection.count = (uint32_t)((uint64_t)limit - lane->rows);
 	lane->rows += out->row_count;
 	if (!code && !out->row_count)
 		range_end(lane);

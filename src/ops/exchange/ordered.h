@@ -17,6 +17,9 @@ struct weir_ordering {
 	 * all rows do. */
 	bool keeps_groups;
 	uint32_t group_key_count;
+	/* Where ranges are wanted, not only convenient: so many of them, or of so many rows. Without keys they are counted off;
+	 * with keys the first one, a uint64 column without nulls, has the number of the range, which is below part_count. */
+	int64_t part_count, part_rows;
 };
 
 int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,

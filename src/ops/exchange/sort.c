@@ -1,13 +1,16 @@
-/* sort KEY, …: all rows in the order of some columns. Stable: rows with equal keys stay in input order. How is in ordered.c. */
+/* sort KEY, …: all rows in the order of some columns. Stable: rows with equal keys stay in input order. How is in ordered.c.
+ * top N by KEY, …: the first rows of that order, with what is greatest in front. */
 #include "ops/ops_impl.h"
 #include "ops/exchange/ordered.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct sort_config {
 	uint32_t count;
 	const char **names;
 	bool *descending;
+	int64_t top;   /* of the verb top: how many rows; −1: sort */
 	int64_t limit; /* −1: none */
 };
 
@@ -29,7 +32,7 @@ static int parse_key(struct weir_op_env *env, const char *text, struct sort_conf
 	bool is_descending = ends_in(text, "desc", &length);
 
 	if (!is_descending)
-		ends_in(text, "asc", &length);
+		is_descending = !ends_in(text, "asc", &length) && config->top >= 0;
 	config->names[config->count] = weir_words_name(env, text, text + length, err);
 	if (!config->names[config->count])
 		return err->code;
@@ -45,7 +48,7 @@ static struct sort_config *config_new(struct weir_op_env *env, uint32_t count, s
 
 	if (!config)
 		return NULL;
-	config->limit = -1;
+	config->limit = config->top = -1;
 	config->names = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*config->names), err);
 	if (!config->names)
 		return NULL;
@@ -53,20 +56,20 @@ static struct sort_config *config_new(struct weir_op_env *env, uint32_t count, s
 	return config->descending ? config : NULL;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+/* The words from `first` on are keys. */
+static int parse_keys(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, uint32_t first,
+		      int64_t top, struct weir_error *err)
 {
-	int code = weir_words_expect(words, "sort COLUMN [desc], …", 1, UINT32_MAX, NULL, err);
 	struct sort_config *config;
 	const char *const **parts;
 	uint32_t *counts, count = 0;
+	int code = WEIR_OK;
 
-	if (code)
-		return code;
 	parts = weir_arena_alloc_zero(env->arena, words->count * sizeof(*parts), err);
 	counts = parts ? weir_arena_alloc_zero(env->arena, words->count * sizeof(*counts), err) : NULL;
 	if (!counts)
 		return err->code;
-	for (uint32_t i = 0; i < words->count && !code; i++) {
+	for (uint32_t i = first; i < words->count && !code; i++) {
 		code = weir_words_split(env, words->words[i], &parts[i], &counts[i], err);
 		count += counts[i];
 	}
@@ -75,11 +78,36 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	config = config_new(env, count, err);
 	if (!config)
 		return err->code;
-	for (uint32_t i = 0; i < words->count && !code; i++)
+	config->top = top;
+	for (uint32_t i = first; i < words->count && !code; i++)
 		for (uint32_t k = 0; k < counts[i] && !code; k++)
 			code = parse_key(env, parts[i][k], config, err);
 	node->config = config;
 	return code;
+}
+
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	int code = weir_words_expect(words, node->op->usage, 1, UINT32_MAX, NULL, err);
+
+	return code ? code : parse_keys(env, node, words, 0, -1, err);
+}
+
+static int parse_top(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+{
+	int code = weir_words_expect(words, node->op->usage, 2, UINT32_MAX, NULL, err);
+	uint32_t first = !code && !strcmp(words->words[1], "by") ? 2 : 1;
+	int64_t top;
+	char *end;
+
+	if (code)
+		return code;
+	top = strtoll(words->words[0], &end, 10);
+	if (*end || !words->words[0][0] || top < 0)
+		return weir_error_set(err, WEIR_E_INVALID, "top wants a number of rows, not '%s'", words->words[0]);
+	if (first == words->count)
+		return weir_error_set(err, WEIR_E_INVALID, "top wants at least one column: %s", node->op->usage);
+	return parse_keys(env, node, words, first, top, err);
 }
 
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
@@ -88,7 +116,7 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	const struct weir_node *input = node->inputs[0];
 
 	(void)env;
-	config->limit = -1;
+	config->limit = config->top;
 	for (uint32_t i = 0; i < config->count; i++) {
 		char name[64];
 		uint32_t column;
@@ -105,7 +133,7 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 		}
 	}
 	node->schema = input->schema;
-	node->rows_est = input->rows_est;
+	node->rows_est = config->top >= 0 && config->top < input->rows_est ? config->top : input->rows_est;
 	node->bytes_est = input->bytes_est;
 	return WEIR_OK;
 }
@@ -113,12 +141,13 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 static int describe(const struct weir_node *node, struct weir_text *out, struct weir_error *err)
 {
 	const struct sort_config *config = node->config;
-	int code = weir_text_puts(out, "sort ", err);
+	int code = config->top < 0 ? weir_text_puts(out, "sort ", err)
+				   : weir_text_printf(out, err, "top %lld by ", (long long)config->top);
 
 	for (uint32_t i = 0; i < config->count && !code; i++)
 		code = weir_text_printf(out, err, "%s%s%s", i ? ", " : "", config->names[i],
 					config->descending[i] ? " desc" : "");
-	if (!code && config->limit >= 0)
+	if (!code && config->limit >= 0 && config->limit != config->top)
 		code = weir_text_printf(out, err, " (the first %lld)", (long long)config->limit);
 	return code;
 }
@@ -160,6 +189,26 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		config->descending[config->count] = descending;
 	}
 	node->config = config;
+	return code;
+}
+
+static int save_top(const struct weir_node *node, struct weir_save *to, struct weir_error *err)
+{
+	int code = weir_save_i64(to, ((const struct sort_config *)node->config)->top, err);
+
+	return code ? code : save(node, to, err);
+}
+
+static int load_top(struct weir_op_env *env, struct weir_node *node, struct weir_load *from, struct weir_error *err)
+{
+	int64_t top = 0;
+	int code = weir_load_i64(from, &top, err);
+
+	if (!code)
+		code = top >= 0 ? load(env, node, from, err)
+				: weir_error_set(err, WEIR_E_DATA, "the saved plan wants fewer rows than none");
+	if (!code)
+		((struct sort_config *)node->config)->top = top;
 	return code;
 }
 
@@ -214,7 +263,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		    : weir_ordered_cut(env, fragment, node->schema,
 				       &(struct weir_ordering){.keys = keys,
 							       .key_count = config->count,
-							       .name = "sort",
+							       .name = node->op->verb,
 							       .limit = config->limit},
 				       err);
 }
@@ -240,4 +289,24 @@ const struct weir_op weir_op_sort = {
 		  .narrow = weir_op_narrow_same,
 		  .filter_below = filter_below,
 		  .absorb_limit = absorb_limit},
+};
+
+const struct weir_op weir_op_top = {
+	.verb = "top",
+	.usage = "top N by COLUMN [asc], …",
+	.help = "The N rows with the greatest values, the greatest first; with asc those with the least. Of rows that are equal the\n"
+		"first ones count. NaN and nulls come last. No more than the N rows are kept.\n"
+		"\n"
+		"  weir read orders/ then top 10 by price\n"
+		"  weir read orders/ then top 5 by 'price asc, day' then write cheapest.csv\n",
+	.inputs_min = 1,
+	.inputs_max = 1,
+	.parse = parse_top,
+	.bind = bind,
+	.describe = describe,
+	.save = save_top,
+	.load = load_top,
+	.build = build,
+	/* No filter passes: it would let other rows be the first. */
+	.rules = {.needs = needs, .narrow = weir_op_narrow_same, .absorb_limit = absorb_limit},
 };
