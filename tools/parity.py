@@ -147,7 +147,7 @@ def record(names, parts):
                 if f"ray.exceptions.{kind}" in wanted:
                     shown.setdefault(f"ray.exceptions.{kind}", {"case": one.id, "error": kind})
             continue
-        if not group.startswith(("expressions/", "aggregates/", "grouped/", "iterate/", "files/")):
+        if not group.startswith(("expressions/", "aggregates/", "preprocessors/learned", "grouped/", "iterate/", "files/")):
             done.add(group)  # its other values call the same
         for name, keys in wanted.items():
             if name not in shown and keys & watch.codes:
