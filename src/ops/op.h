@@ -75,6 +75,9 @@ struct weir_source_ops {
 	bool (*needs_confirm)(void *lane);
 	void (*split_abort)(void *lane);
 	void (*lane_free)(void *lane);
+	/* Asked before its fragment is run as one that has to be run before another: false: there is nothing to do, and neither
+	 * it nor its sink is called at all. NULL: it is run. */
+	bool (*is_needed)(const void *source);
 	/* Rows of the input that were proven not to be wanted without being read, so far. Any thread. NULL: none. */
 	uint64_t (*rows_pruned)(const void *source);
 	void (*free)(void *source);

@@ -193,6 +193,14 @@ fail:
 	return err->code;
 }
 
+void weir_spill_file_expect(struct weir_extent extent, uint64_t size)
+{
+	const struct weir_spill_file *file = extent.range->home;
+
+	/* Where it is not done, reading is slower, that is all. */
+	(void)!posix_fadvise(file->fd, (off_t)extent.range->offset, (off_t)size, POSIX_FADV_WILLNEED);
+}
+
 void weir_spill_file_drop(struct weir_extent extent)
 {
 	struct weir_spill_file *file = extent.range->home;

@@ -81,6 +81,8 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);
 int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err); /* a no-op when resident */
 bool weir_chunk_is_resident(const struct weir_chunk *chunk);
+/* It will be read soon: where it is on disk, the system may begin to fetch it. */
+void weir_chunk_expect(struct weir_chunk *chunk);
 /* Its bytes into memory of the caller's; where it is spilled, it stays so. */
 int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err);
 

@@ -113,6 +113,8 @@ int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, ui
 			  struct weir_error *err);
 /* Fills `bytes`, or fails and leaves in it what must not be used. */
 int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err);
+/* The system may begin to read it, into memory of its own. */
+void weir_spill_file_expect(struct weir_extent extent, uint64_t size);
 void weir_spill_file_drop(struct weir_extent extent);
 void weir_spill_file_release(struct weir_spill_file *file);
 

@@ -2,6 +2,7 @@
 import itertools
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -91,6 +92,36 @@ def test_dictionaries_go_by_their_values(kind):
     assert got["row"].to_pylist() == expected(plain, [("c0", True)])["row"].to_pylist()
 
 
+@pytest.mark.parametrize("kind", [*ORDERED, *random_tables.NESTED, *random_tables.DICTIONARIES], ids=str)
+@pytest.mark.parametrize("moved", [0, 0.02, 0.3])
+def test_rows_that_came_nearly_in_order(kind, moved):
+    """Such rows stay where they are: in order, with some out of it, and with too many."""
+    rng = np.random.default_rng(len(str(kind)))
+    rows = 3000
+    table = table_of(rng, [kind], rows).append_column("k", pa.array(np.arange(rows) // 3))
+    places = np.arange(rows)
+    for a, b in rng.integers(0, rows, (int(moved * rows / 2), 2)):
+        places[[a, b]] = places[[b, a]]
+    wanted = places[np.argsort(places // 3, kind="stable")]
+    for batch_rows, threads in ((3000, 1), (500, 2)):
+        got = stream("batches then sort k", table.take(pa.array(places)), batch_rows=batch_rows, threads=threads)
+        assert got["row"].to_pylist() == wanted.tolist()
+        assert repr(got["c0"].to_pylist()) == repr(table["c0"].take(pa.array(wanted)).to_pylist())  # NaN is not NaN
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data())
+def test_streaks(data):
+    """Runs that take turns for a while, and then one that has all: what is first by many rows is taken at once."""
+    lengths = data.draw(st.lists(st.sampled_from([1, 2, 7, 9, 40, 300, 5000]), min_size=1, max_size=12))
+    values = np.concatenate([np.full(length, i) if data.draw(st.booleans()) else np.arange(length)
+                             for i, length in enumerate(lengths)])
+    table = pa.table({"k": values, "row": np.arange(len(values))})
+    got = stream("batches then sort k", table, batch_rows=data.draw(st.sampled_from([50, 1000, 20_000])),
+                 threads=data.draw(st.sampled_from([1, 3])))
+    same(got, expected(table, [("k", False)]))
+
+
 def test_half_floats_and_columns_of_nulls():
     values = np.array([1.5, -2, np.nan, 0.0, -0.0, np.inf, -np.inf, 6e-8], np.float16)
     table = pa.table({"h": pa.array([*values, None], pa.float16()), "n": pa.nulls(9), "row": range(9)})
@@ -172,6 +203,34 @@ def test_beyond_memory(weir_command, large, tmp_path, keys):
     table = pq.read_table(large)
     names = [(word.split()[0], word.endswith("desc")) for word in keys.split(", ")]
     assert (rows_of(tmp_path / "out") == expected(table, names)["row"].to_numpy()).all()
+
+
+def said_bytes(text, before):
+    """The figure in front of `before` in what --stats says."""
+    number, unit = re.search(rf"([0-9.]+) ([KMG]?i?B) {before}", text).groups()
+    return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
+
+
+def test_more_runs_than_can_be_open(weir_command, large, tmp_path):
+    """Twelve times the limit on seven lanes, whose runs are small: neighbours are merged first, and equal keys stay in order."""
+    done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "7", "--stats", "read", *[str(large)] * 4, "then",
+                           "sort", "few", "then", "write", str(tmp_path / "out")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "depth 2" in done.stderr, done.stderr
+    few = np.concatenate([pq.read_table(large, columns=["few"])["few"].to_numpy()] * 4)
+    rows = np.tile(np.arange(4_000_000), 4)
+    assert (rows_of(tmp_path / "out") == rows[np.argsort(few, kind="stable")]).all()
+
+
+@pytest.mark.parametrize("verb", [["sort", "k"], ["shuffle"]], ids=lambda verb: verb[0])
+def test_each_byte_is_written_once(weir_command, large, tmp_path, verb):
+    done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "2", "--stats", "read", *[str(large)] * 2, "then",
+                           *verb, "then", "write", str(tmp_path / "out")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "depth 1" in done.stderr
+    size = 2 * pq.read_table(large).nbytes + (8 * 8_000_000 if verb == ["shuffle"] else 0)  # and the numbers it goes by
+    assert 0.5 * size < said_bytes(done.stderr, "written to disk") <= 1.1 * size
+    assert said_bytes(done.stderr, "read;") <= 1.3 * size
 
 
 def test_every_number_of_lanes_gives_the_same(weir_command, large, tmp_path):

@@ -503,10 +503,17 @@ static int run_phase(struct weir_local_run *run, struct weir_fragment *fragment,
 {
 	struct weir_local_run *phase = NULL;
 	struct weir_run_stats stats;
-	int code = weir_local_run_new(run->session, fragment, &phase, err);
+	int code = WEIR_OK;
 
+	/* Those before it first: they make what it may have to do. */
+	for (struct weir_fragment *before = fragment->before; before && !code; before = before->next)
+		code = run_phase(run, before, err);
+	if (code || (fragment->source_ops->is_needed && !fragment->source_ops->is_needed(fragment->source)))
+		return code;
+	code = weir_local_run_new(run->session, fragment, &phase, err);
 	if (code)
 		return code;
+	phase->phases_over = true;
 	phase->cancel_above = run->cancel_above ? run->cancel_above : &run->cancel_requested;
 	pthread_mutex_lock(&run->lock);
 	run->phase = phase;
@@ -529,6 +536,8 @@ static int run_phases(struct weir_local_run *run, struct weir_error *err)
 	if (!run->started_ns)
 		run->started_ns = weir_clock_ns();
 	pthread_mutex_unlock(&run->lock);
+	if (run->phases_over) /* a phase: the run that it is part of has run what comes before it */
+		return WEIR_OK;
 	for (struct weir_fragment *before = run->fragment->before; before && !code; before = before->next)
 		code = run_phase(run, before, err);
 	if (code || !run->fragment->before)

@@ -291,6 +291,8 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 			return code;
 		cursor->batch = cursor->opened;
 		show_cells(merge, cursor);
+		if (after && after->chunk)
+			weir_chunk_expect(after->chunk);
 		cursor->row = 0;
 		cursor->row_end = chunk->row_count;
 		if (merge->from.key)

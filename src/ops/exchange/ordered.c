@@ -15,66 +15,36 @@
 #include "ops/exchange/ordered.h"
 
 #include "base/hash.h"
-#include "ops/exchange/merge.h"
 #include "ops/exchange/order.h"
+#include "ops/exchange/ordered_impl.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
 	RUN_BYTES_MIN = 1 << 20,
-	CHUNK_BYTES_MIN = 64 << 10,
+	CHUNK_BYTES_MIN = 40 << 10,
 	CHUNK_BYTES_MAX = 1 << 20,
 	RANGE_BYTES_MIN = 4 << 20,
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 4 << 20,
-	PART_KEY_BYTES = 9, /* of a uint64 that is not null (keys.h) */
+	MERGE_BYTES_MIN = 4 << 20,
 };
 
 /* ---- what both halves share ---- */
 
-struct ordered_state {
-	_Atomic uint32_t refs;
-	struct weir_account *account;
-	struct weir_schema *schema;
-	struct weir_key_columns columns;
-	struct weir_key *keys;
-	struct weir_run_space space;
-	int64_t run_bytes;
-	uint32_t threads;
-	int64_t limit;
-	bool is_random;
-	uint64_t seed;
-	const char *name;
-	/* relaxed: figures for stats */
-	_Atomic uint64_t kept_runs, kept_rows, kept_bytes, ranges, range_rows_max;
-	bool keeps_groups;
-	uint32_t group_key_count;
-	int64_t part_count, part_rows;
-	uint8_t *part_keys; /* of bounds: PART_KEY_BYTES each */
-	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
-	struct WEIR_LIST(struct weir_sorted_run *) runs;
-	/* No row with a key above this one is among the first `limit`. */
-	uint8_t *cutoff;
-	uint32_t cutoff_size;
-	_Atomic uint32_t cutoff_version; /* relaxed: a lane that sees it late keeps rows that it need not */
-	/* Ranges: bounds[i] is where range i + 1 begins. Made by the first split_next. */
-	bool is_cut;
-	struct WEIR_LIST(struct weir_bound) bounds;
-	uint64_t bytes;
-	int64_t rows;
-};
-
-static void state_unref(void *object)
+void weir_ordered_unref(void *object)
 {
-	struct ordered_state *state = object;
+	struct weir_ordered *state = object;
 
 	if (atomic_fetch_sub_explicit(&state->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (size_t i = 0; i < state->runs.count; i++)
 		weir_sorted_run_free(&state->space, state->runs.items[i]);
+	for (size_t i = 0; i < state->steps.count; i++)
+		weir_sorted_run_free(&state->space, state->steps.items[i].run);
+	weir_list_release(&state->steps, state->account);
 	weir_list_release(&state->runs, state->account);
 	weir_list_release(&state->bounds, state->account);
 	weir_free(state->account, state->cutoff, state->cutoff_size);
@@ -85,13 +55,19 @@ static void state_unref(void *object)
 	weir_free(state->account, state, sizeof(*state));
 }
 
+struct weir_ordered *weir_ordered_ref(struct weir_ordered *state)
+{
+	atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
+	return state;
+}
+
 static int64_t between(int64_t value, int64_t least, int64_t most)
 {
 	return value < least ? least : value > most ? most : value;
 }
 
 /* The columns of runs: the rows' own, and for a random order the number by which it goes. */
-static int schema_of_runs(struct ordered_state *state, const struct weir_schema *schema, const struct weir_ordering *ordering,
+static int schema_of_runs(struct weir_ordered *state, const struct weir_schema *schema, const struct weir_ordering *ordering,
 			  struct weir_error *err)
 {
 	uint32_t count = schema->field_count;
@@ -111,7 +87,7 @@ static int schema_of_runs(struct ordered_state *state, const struct weir_schema 
 	return state->schema ? WEIR_OK : err->code;
 }
 
-static int keys_of_runs(struct ordered_state *state, const struct weir_ordering *ordering, struct weir_error *err)
+static int keys_of_runs(struct weir_ordered *state, const struct weir_ordering *ordering, struct weir_error *err)
 {
 	state->columns.count = ordering->is_random ? 1 : ordering->key_count;
 	state->keys = weir_alloc_zero(state->account, (state->columns.count + 1) * sizeof(*state->keys), err);
@@ -128,15 +104,16 @@ static int keys_of_runs(struct ordered_state *state, const struct weir_ordering 
 }
 
 static int state_new(struct weir_op_env *env, const struct weir_schema *schema, const struct weir_ordering *ordering,
-		     struct ordered_state **out, struct weir_error *err)
+		     struct weir_ordered **out, struct weir_error *err)
 {
 	const struct weir_keeping *keeping = &env->keeping;
-	struct ordered_state *state = weir_alloc_zero(env->account, sizeof(*state), err);
+	struct weir_ordered *state = weir_alloc_zero(env->account, sizeof(*state), err);
 	int code;
 
 	if (!state)
 		return err->code;
 	atomic_init(&state->refs, 1);
+	atomic_init(&state->depth, 1);
 	pthread_mutex_init(&state->lock, NULL);
 	state->account = env->account;
 	state->limit = ordering->limit;
@@ -156,14 +133,17 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	if (!code)
 		code = keeping->store(keeping->session, &state->space.store, err);
 	if (code) {
-		state_unref(state);
+		weir_ordered_unref(state);
 		return code;
 	}
 	/* Few runs are good for the merge, which has a chunk of each open in every lane. */
-	state->run_bytes = between(keeping->memory_limit / 6 / state->threads, RUN_BYTES_MIN, (int64_t)1 << 30);
+	state->run_bytes = between(keeping->memory_limit / 4 / state->threads, RUN_BYTES_MIN, (int64_t)1 << 30);
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
-	state->space.chunk_bytes = between(state->run_bytes / 128, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	state->space.chunk_bytes = between(state->run_bytes / 192, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	/* Two lanes should have room for it. */
+	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
+					       MERGE_BYTES_MIN, INT64_MAX);
 	/* All lanes together reserve less than half of what may be resident. */
 	if (state->run_bytes / 2 >= LYING_BYTES_MIN)
 		state->space.lying_bytes = state->run_bytes / 2;
@@ -176,7 +156,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 struct runs_lane {
 	struct weir_account account;
 	struct weir_lane_context *context;
-	struct ordered_state *state;
+	struct weir_ordered *state;
 	struct weir_gather *gather;
 	struct weir_sorted_run *lying; /* what is gathered will be this run, as it is; NULL: it will be cut into chunks */
 	struct weir_key_list keys;
@@ -224,7 +204,7 @@ static void lane_free(void *object)
 
 static int lane_new(void *object, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct ordered_state *state = object;
+	struct weir_ordered *state = object;
 	struct runs_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
 
 	if (!lane)
@@ -259,7 +239,7 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 /* ---- the first rows only ---- */
 
 /* `key` is that of the last row that some run keeps of as many as are wanted. */
-static int cutoff_lower(struct ordered_state *state, const uint8_t *key, uint32_t size, struct weir_error *err)
+static int cutoff_lower(struct weir_ordered *state, const uint8_t *key, uint32_t size, struct weir_error *err)
 {
 	uint8_t *copy = weir_alloc(state->account, size, err);
 
@@ -281,7 +261,7 @@ static int cutoff_lower(struct ordered_state *state, const uint8_t *key, uint32_
 
 static int cutoff_look(struct runs_lane *lane, struct weir_error *err)
 {
-	struct ordered_state *state = lane->state;
+	struct weir_ordered *state = lane->state;
 	int code = WEIR_OK;
 
 	if (atomic_load_explicit(&state->cutoff_version, memory_order_relaxed) == lane->cutoff_version)
@@ -331,7 +311,7 @@ static void drop_beyond(struct runs_lane *lane, struct weir_vector *vector, size
 
 static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 {
-	struct ordered_state *state = lane->state;
+	struct weir_ordered *state = lane->state;
 	int code = WEIR_OK;
 
 	/* Of the first rows of all, a run keeps few. */
@@ -343,7 +323,7 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 
 static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
 {
-	struct ordered_state *state = lane->state;
+	struct weir_ordered *state = lane->state;
 	int64_t count = batch->row_count, wanted = state->limit >= 0 && state->limit < count ? state->limit : count;
 	uint32_t *rows = weir_alloc(&lane->account, (size_t)count * sizeof(*rows), err), size;
 	struct weir_sorted_run *run = NULL;
@@ -416,7 +396,7 @@ static void add_numbers(struct runs_lane *lane, struct weir_vector *vector)
 static int push(void *object, struct weir_vector *vector, struct weir_error *err)
 {
 	struct runs_lane *lane = object;
-	struct ordered_state *state = lane->state;
+	struct weir_ordered *state = lane->state;
 	size_t first = lane->keys.count;
 	struct weir_vector numbered = *vector;
 	int64_t bytes;
@@ -453,7 +433,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 static int split_end(void *object, struct weir_error *err)
 {
 	struct runs_lane *lane = object;
-	struct ordered_state *state = lane->state;
+	struct weir_ordered *state = lane->state;
 	int code = seal(lane, err);
 
 	if (code)
@@ -493,7 +473,7 @@ static int commit(void *object, struct weir_error *err)
 
 static bool exchange_counts(const void *object, struct weir_exchange_counts *out)
 {
-	const struct ordered_state *state = object;
+	const struct weir_ordered *state = object;
 
 	*out = (struct weir_exchange_counts){
 		.name = state->name,
@@ -504,7 +484,7 @@ static bool exchange_counts(const void *object, struct weir_exchange_counts *out
 		.runs = atomic_load_explicit(&state->kept_runs, memory_order_relaxed),
 		.partitions = atomic_load_explicit(&state->ranges, memory_order_relaxed),
 		.rows_max = atomic_load_explicit(&state->range_rows_max, memory_order_relaxed),
-		.depth = 1,
+		.depth = atomic_load_explicit(&state->depth, memory_order_relaxed),
 	};
 	return true;
 }
@@ -518,14 +498,14 @@ static const struct weir_sink_ops sink_ops = {
 	.split_abort = split_abort,
 	.lane_free = lane_free,
 	.commit = commit,
-	.free = state_unref,
+	.free = weir_ordered_unref,
 	.exchange_counts = exchange_counts,
 };
 
 /* ---- behind: ranges ---- */
 
 struct range_source {
-	struct ordered_state *state;
+	struct weir_ordered *state;
 	uint64_t next;
 };
 
@@ -535,7 +515,7 @@ struct range_split {
 
 struct range_lane {
 	struct weir_lane_context *context;
-	struct ordered_state *state;
+	struct weir_ordered *state;
 	struct weir_merge *merge;
 	uint64_t rows; /* of the open range, so far */
 };
@@ -554,18 +534,8 @@ static int compare_bounds(const void *a_object, const void *b_object)
 	return (a->row > b->row) - (a->row < b->row);
 }
 
-static int compare_runs(const void *a_object, const void *b_object)
-{
-	const struct weir_sorted_run *a = *(struct weir_sorted_run *const *)a_object;
-	const struct weir_sorted_run *b = *(struct weir_sorted_run *const *)b_object;
-
-	if (a->split != b->split)
-		return a->split < b->split ? -1 : 1;
-	return (a->part > b->part) - (a->part < b->part);
-}
-
 /* In front of a chunk, or in front of the first row with the group that the chunk begins with. */
-static struct weir_bound bound_at(const struct ordered_state *state, const struct weir_sorted_run *run,
+static struct weir_bound bound_at(const struct weir_ordered *state, const struct weir_sorted_run *run,
 				  const struct weir_run_chunk *chunk)
 {
 	if (state->keeps_groups)
@@ -580,7 +550,7 @@ static struct weir_bound bound_at(const struct ordered_state *state, const struc
 }
 
 /* Bounds in front of the first row with each number. */
-static int cut_at_numbers(struct ordered_state *state, struct weir_error *err)
+static int cut_at_numbers(struct weir_ordered *state, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -599,7 +569,7 @@ static int cut_at_numbers(struct ordered_state *state, struct weir_error *err)
 }
 
 /* Bounds in front of rows that are counted off, all of which are alike: runs follow each other. */
-static int cut_at_rows(struct ordered_state *state, struct weir_error *err)
+static int cut_at_rows(struct weir_ordered *state, struct weir_error *err)
 {
 	static const uint8_t no_key[1] = {0};
 	int64_t parts = state->part_rows ? (state->rows + state->part_rows - 1) / state->part_rows : state->part_count;
@@ -624,7 +594,7 @@ static int cut_at_rows(struct ordered_state *state, struct weir_error *err)
 }
 
 /* Bounds at the beginnings of chunks, so that ranges are about alike. */
-static int cut(struct ordered_state *state, struct weir_error *err)
+static int cut(struct weir_ordered *state, struct weir_error *err)
 {
 	struct WEIR_LIST(struct weir_bound) fences = {0};
 	int64_t range_bytes;
@@ -632,12 +602,12 @@ static int cut(struct ordered_state *state, struct weir_error *err)
 	int code = WEIR_OK;
 
 	state->is_cut = true;
-	if (state->runs.count)
-		qsort(state->runs.items, state->runs.count, sizeof(*state->runs.items), compare_runs);
+	weir_ordered_settle_steps(state);
 	for (size_t r = 0; r < state->runs.count && !code; r++) {
 		const struct weir_sorted_run *run = state->runs.items[r];
 
 		state->bytes += run->bytes;
+		state->open_bytes += weir_run_open_bytes(run);
 		state->rows += run->row_count;
 		for (size_t c = 0; c < run->chunks.count && !code; c++)
 			code = weir_list_push(&fences, state->account, err, bound_at(state, run, &run->chunks.items[c]));
@@ -670,7 +640,7 @@ static int cut(struct ordered_state *state, struct weir_error *err)
 static int split_next(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
 {
 	struct range_source *source = object;
-	struct ordered_state *state = source->state;
+	struct weir_ordered *state = source->state;
 	struct range_split *split;
 	uint64_t count;
 	int code = state->is_cut ? WEIR_OK : cut(state, err);
@@ -692,7 +662,7 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 	*out = (struct weir_split_info){.number = source->next++,
 					.rows_est = state->rows / (int64_t)count,
 					.bytes_est = state->bytes / count,
-					.memory_est = state->runs.count * (uint64_t)state->space.chunk_bytes * 2 + (1 << 20)};
+					.memory_est = state->open_bytes + (2 << 20)};
 	*split_out = split;
 	return WEIR_OK;
 }
@@ -704,7 +674,7 @@ static void split_free(void *object, void *split)
 
 static int range_lane_new(void *object, struct weir_lane_context *context, void **out, struct weir_error *err)
 {
-	struct ordered_state *state = ((struct range_source *)object)->state;
+	struct weir_ordered *state = ((struct range_source *)object)->state;
 	struct range_lane *lane = weir_alloc_zero(context->account, sizeof(*lane), err);
 	int code;
 
@@ -779,7 +749,7 @@ static void range_free(void *object)
 	struct range_source *source = object;
 	struct weir_account *account = source->state->account;
 
-	state_unref(source->state);
+	weir_ordered_unref(source->state);
 	weir_free(account, source, sizeof(*source));
 }
 
@@ -798,19 +768,20 @@ static const struct weir_source_ops source_ops = {
 int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
 		     const struct weir_ordering *ordering, struct weir_error *err)
 {
-	struct ordered_state *state = NULL;
+	struct weir_ordered *state = NULL;
 	struct range_source *source;
 	int code = state_new(env, schema, ordering, &state, err);
 
 	if (code)
 		return code;
-	source = weir_alloc_zero(env->account, sizeof(*source), err);
-	if (!source) {
-		state_unref(state);
-		return err->code;
-	}
-	atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
-	source->state = state;
 	fragment->outside_bytes += state->space.resident_max;
-	return weir_fragment_cut(fragment, schema, &sink_ops, state, &source_ops, source, err);
+	source = weir_alloc_zero(env->account, sizeof(*source), err);
+	if (source) {
+		source->state = weir_ordered_ref(state);
+		code = weir_ordered_cut_steps(state, schema, &sink_ops, &source_ops, source, fragment, err);
+	} else {
+		code = err->code;
+	}
+	weir_ordered_unref(state);
+	return code;
 }

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+/* What a merge has of a run beside its open chunk: a cursor, keys of some rows, arrays over the chunk. */
+enum { OPEN_BYTES = 8 << 10 };
+
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
 	struct weir_block_plan plan;
@@ -48,8 +51,7 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 
 /* ---- runs that lie ---- */
 
-/* How many rows of a batch make a chunk, if all were alike. */
-static int64_t chunk_rows(const struct weir_run_space *space, uint64_t bytes, int64_t row_count)
+int64_t weir_run_chunk_rows(const struct weir_run_space *space, uint64_t bytes, int64_t row_count)
 {
 	int64_t row_bytes = row_count ? (int64_t)bytes / row_count : 0;
 	int64_t rows = row_bytes ? space->chunk_bytes / row_bytes : (int64_t)WEIR_VECTOR_ROWS;
@@ -124,7 +126,7 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 	run->batch = weir_batch_ref(batch);
 	used = batch_bytes(batch);
 	run->bytes = (uint64_t)(used < INT64_MAX ? used : weir_account_used(&run->account));
-	step = chunk_rows(space, run->bytes, run->row_count);
+	step = weir_run_chunk_rows(space, run->bytes, run->row_count);
 	for (int64_t first = 0; first < run->row_count && !code; first += step) {
 		struct weir_run_chunk chunk = {.row_first = first,
 					       .row_count = run->row_count - first < step ? run->row_count - first : step};
@@ -197,64 +199,84 @@ int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *ba
 	return WEIR_OK;
 }
 
-static int add_chunk(struct weir_run_space *space, struct weir_sorted_run *run, struct weir_account *account,
-		     const struct weir_batch *batch, const struct weir_key_list *keys, const int64_t *rows,
-		     int64_t count, struct weir_error *err)
+struct weir_sorted_run *weir_run_new(struct weir_run_space *space, struct weir_error *err)
 {
-	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = count};
-	struct weir_batch *taken = NULL;
-	const uint8_t *fence;
-	uint8_t *copy;
-	uint32_t fence_size;
-	int code = weir_batch_take(account, batch, rows, count, &taken, err);
+	struct weir_sorted_run *run = weir_alloc_zero(space->account, sizeof(*run), err);
 
-	if (code)
-		return code;
-	code = weir_run_space_put(space, taken, &chunk.chunk, err);
-	weir_batch_unref(taken);
-	if (code)
-		return code;
-	fence = weir_key_at(keys, (size_t)rows[0], &fence_size);
-	copy = weir_alloc(space->account, fence_size, err);
-	if (!copy) {
-		chunk_release(space, &chunk);
+	if (run)
+		run->space = space;
+	return run;
+}
+
+int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
+		    struct weir_error *err)
+{
+	struct weir_run_space *space = run->space;
+	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = batch->row_count, .fence_size = fence_size};
+	uint8_t *copy = weir_alloc(space->account, fence_size, err);
+	int code;
+
+	if (!copy)
 		return err->code;
-	}
 	memcpy(copy, fence, fence_size);
 	chunk.fence = copy;
-	chunk.fence_size = fence_size;
+	code = weir_run_space_put(space, batch, &chunk.chunk, err);
+	if (code) {
+		weir_free(space->account, copy, fence_size);
+		return code;
+	}
 	code = weir_list_push(&run->chunks, space->account, err, chunk);
 	if (code) {
 		chunk_release(space, &chunk);
 		return code;
 	}
-	run->row_count += count;
+	run->row_count += batch->row_count;
 	run->bytes += weir_chunk_size(chunk.chunk);
 	return WEIR_OK;
+}
+
+uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < run->chunks.count; i++) {
+		struct weir_chunk *chunk = run->chunks.items[i].chunk;
+
+		if (chunk && !weir_chunk_is_resident(chunk) && weir_chunk_footprint(chunk) > most)
+			most = weir_chunk_footprint(chunk);
+	}
+	return most + OPEN_BYTES;
 }
 
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
 			struct weir_sorted_run **out, struct weir_error *err)
 {
-	struct weir_sorted_run *run = weir_alloc_zero(space->account, sizeof(*run), err);
+	struct weir_sorted_run *run = weir_run_new(space, err);
+	struct weir_batch *taken = NULL;
 	int64_t step, *numbers;
 	int code = WEIR_OK;
 
 	if (!run)
 		return err->code;
-	run->space = space;
-	step = chunk_rows(space, (uint64_t)batch_bytes(batch), batch->row_count);
+	step = weir_run_chunk_rows(space, (uint64_t)batch_bytes(batch), batch->row_count);
 	step = step > count ? count : step;
 	numbers = weir_alloc(account, (size_t)step * sizeof(*numbers), err);
 	if (!numbers)
 		code = err->code;
 	for (int64_t first = 0; first < count && !code; first += step) {
 		int64_t here = count - first < step ? count - first : step;
+		const uint8_t *fence;
+		uint32_t fence_size;
 
 		for (int64_t i = 0; i < here; i++)
 			numbers[i] = rows[first + i];
-		code = add_chunk(space, run, account, batch, keys, numbers, here, err);
+		fence = weir_key_at(keys, rows[first], &fence_size);
+		code = weir_batch_take(account, batch, numbers, here, &taken, err);
+		if (!code)
+			code = weir_run_append(run, taken, fence, fence_size, err);
+		weir_batch_unref(taken);
+		taken = NULL;
 	}
 	weir_free(account, numbers, (size_t)step * sizeof(*numbers));
 	if (code)

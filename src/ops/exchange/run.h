@@ -53,6 +53,9 @@ struct weir_sorted_run {
 	struct weir_key_list keys;
 };
 
+/* How many of so many rows and bytes make a chunk, if all rows were alike. */
+int64_t weir_run_chunk_rows(const struct weir_run_space *space, uint64_t bytes, int64_t row_count);
+
 /* A run with room to lie, whose rows are to be gathered in memory of run->account; *out NULL: there is no room. */
 int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, struct weir_error *err);
 /* Its rows are those of the batch in the order of `rows`, which are as many. The batch is of run->account's memory. */
@@ -70,6 +73,13 @@ void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
 /* Some rows of a batch as one of their own. */
 int weir_batch_take(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
 		    struct weir_batch **out, struct weir_error *err);
+
+/* A run in chunks, empty, and its next chunk: the rows of a batch, in order, behind those before; `fence` is the key of the first. */
+struct weir_sorted_run *weir_run_new(struct weir_run_space *space, struct weir_error *err);
+int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
+		    struct weir_error *err);
+/* About what a merge needs for it while it is open. */
+uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed meanwhile comes
  * from `account`. */
