@@ -178,6 +178,24 @@ WEIR_API int weir_flow_union(struct weir_flow *flow, const struct weir_flow *oth
 /* Rows of the flow put together with those of another that have the same keys. Options: those of the verb join (on, right-on,
  * how, left-suffix, right-suffix), ending with a NULL name. */
 WEIR_API int weir_flow_join(struct weir_flow *flow, const struct weir_flow *other, const struct weir_option *options);
+
+/* What follows needs all rows before it gives the first. What does not fit into the memory limit goes to disk. */
+
+/* All rows in the order of some columns: "day, price desc". Equal rows stay in input order. */
+WEIR_API int weir_flow_sort(struct weir_flow *flow, const char *columns);
+/* The rows with the greatest values of some columns, the greatest first: "price"; "price asc" for the least. */
+WEIR_API int weir_flow_top(struct weir_flow *flow, int64_t row_count, const char *columns);
+/* All rows in a random order, which is the same for the same seed and input. */
+WEIR_API int weir_flow_shuffle(struct weir_flow *flow, uint64_t seed);
+/* A row for each combination of values of the keys: "flag, day", with what is known of its rows: "n = count(), total =
+ * sum(price)" (weir help group). keys "": one row about all; aggregates NULL: the keys alone. */
+WEIR_API int weir_flow_group(struct weir_flow *flow, const char *keys, const char *aggregates);
+/* Each combination of values of some columns once; NULL: each row once. */
+WEIR_API int weir_flow_unique(struct weir_flow *flow, const char *columns);
+/* The same rows in other pieces, each a file of what is written. Options: {"blocks", "8"} or {"rows-per-block", "1000"}; with
+ * blocks, {"keys", "a, b"} brings equal rows together and {"sort", NULL} sorts each piece by them. */
+WEIR_API int weir_flow_repartition(struct weir_flow *flow, const struct weir_option *options);
+
 /* Into a file or a folder, by its ending; the options are those of the verb `write`: {"mode", "overwrite"},
  * {"compression", "zstd"}, … The target appears complete, when the run has ended well, or not at all. */
 WEIR_API int weir_flow_write(struct weir_flow *flow, const char *target, const struct weir_option *options);

@@ -728,6 +728,46 @@ int weir_flow_limit(struct weir_flow *flow, int64_t row_count)
 	return add_word(flow, "limit", text, "", NULL);
 }
 
+int weir_flow_sort(struct weir_flow *flow, const char *columns)
+{
+	return add_word(flow, "sort", columns, "the list of columns", NULL);
+}
+
+int weir_flow_top(struct weir_flow *flow, int64_t row_count, const char *columns)
+{
+	char text[24];
+
+	if (!columns)
+		return missing(flow, "top", "the list of columns");
+	snprintf(text, sizeof(text), "%lld", (long long)row_count);
+	return add_words(flow, "top", (const char *const[]){text, "by", columns}, 3, NULL);
+}
+
+int weir_flow_shuffle(struct weir_flow *flow, uint64_t seed)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)seed);
+	return add_words(flow, "shuffle", NULL, 0, (struct weir_option[]){{"seed", text}, {NULL, NULL}});
+}
+
+int weir_flow_group(struct weir_flow *flow, const char *keys, const char *aggregates)
+{
+	if (!keys)
+		return missing(flow, "group", "the list of keys");
+	return add_words(flow, "group", (const char *const[]){keys, aggregates}, aggregates ? 2 : 1, NULL);
+}
+
+int weir_flow_unique(struct weir_flow *flow, const char *columns)
+{
+	return add_words(flow, "unique", &columns, columns ? 1 : 0, NULL);
+}
+
+int weir_flow_repartition(struct weir_flow *flow, const struct weir_option *options)
+{
+	return add_words(flow, "repartition", NULL, 0, options);
+}
+
 /* A verb whose second input is another flow; its words have an empty one in the place of it. */
 static int add_two(struct weir_flow *flow, const char *verb, const struct weir_flow *other,
 		   const struct weir_option *options)

@@ -83,6 +83,23 @@ def test_filter_count(examples, tmp_path):
     assert "did you mean 'a b'" in ended.stderr and "weir schema" in ended.stderr
 
 
+def test_group(examples, tmp_path):
+    orders = pa.table({"customer": [i * 7919 % 25 for i in range(5000)], "price": [i % 97 for i in range(5000)]})
+    customers = pa.table({"customer": list(range(24)), "name": [f"c{i}" for i in range(24)]})
+    pq.write_table(orders, tmp_path / "orders.parquet")
+    pq.write_table(customers, tmp_path / "customers.parquet")
+    spent, count = [0] * 25, [0] * 25
+    for customer, price in zip(orders["customer"].to_pylist(), orders["price"].to_pylist()):
+        spent[customer] += price
+        count[customer] += 1
+    best = sorted(range(25), key=lambda c: (-spent[c], c))[:10]
+    lines = examples("group", tmp_path / "customers.parquet", tmp_path / "orders.parquet").stdout.splitlines()
+    names = [line.split(":")[0] for line in lines]
+    assert [line.partition(": ")[2] for line in lines] == [f"{count[c]} orders, {spent[c]}" for c in best]
+    assert [name for name, c in zip(names, best) if c != 24] == [f"c{c}" for c in best if c != 24]
+    assert "price" in examples("group", tmp_path / "orders.parquet", tmp_path / "customers.parquet", code=1).stderr
+
+
 def test_transform(examples, tmp_path):
     count = 300_000
     table = pa.table({"lat": pa.array([i % 180 - 90 if i % 11 else None for i in range(count)], pa.float64()),

@@ -89,6 +89,107 @@ static void test_build_and_count(void **state)
 	weir_flow_free(flow);
 }
 
+/* The first column's values, one after another. */
+static void assert_column(const struct weir_flow *flow, const char *want)
+{
+	struct weir_rows *rows = NULL;
+	struct weir_error *error = NULL;
+	char text[256] = "";
+
+	assert_int_equal(weir_flow_rows(flow, &rows, &error), WEIR_OK);
+	while (weir_rows_next(rows)) {
+		strncat(text, weir_rows_text(rows, 0), sizeof(text) - strlen(text) - 1);
+		strncat(text, " ", sizeof(text) - strlen(text) - 1);
+	}
+	assert_null(weir_rows_error(rows));
+	assert_string_equal(text, want);
+	weir_rows_free(rows);
+}
+
+static void test_exchanges(void **state)
+{
+	static const struct weir_option on[] = {{"on", "id"}, {NULL, NULL}};
+	struct weir_flow *flow = range("10"), *copy, *other;
+
+	(void)state;
+	weir_flow_with(flow, "k = id % 3");
+	copy = weir_flow_copy(flow);
+	weir_flow_sort(copy, "k desc, id");
+	assert_column(copy, "2 5 8 1 4 7 0 3 6 9 ");
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_top(copy, 3, "k, id asc");
+	assert_column(copy, "2 5 8 ");
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_shuffle(copy, 7);
+	weir_flow_sort(copy, "id");
+	assert_column(copy, "0 1 2 3 4 5 6 7 8 9 ");
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_group(copy, "k", "n = count(), s = sum(id)");
+	weir_flow_sort(copy, "k");
+	weir_flow_select(copy, "s");
+	assert_column(copy, "18 12 15 ");
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_group(copy, "", "s = sum(id)");
+	assert_column(copy, "45 ");
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_unique(copy, "k");
+	weir_flow_sort(copy, "k");
+	assert_column(copy, "0 1 2 ");
+	weir_flow_unique(copy, NULL);
+	assert_int_equal(count(copy), 3);
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	weir_flow_repartition(copy, (struct weir_option[]){{"blocks", "4"}, {NULL, NULL}});
+	assert_column(copy, "0 1 2 3 4 5 6 7 8 9 ");
+	weir_flow_repartition(copy, (struct weir_option[]){{"blocks", "2"}, {"keys", "k"}, {"sort", NULL}, {NULL, NULL}});
+	assert_int_equal(count(copy), 10);
+	weir_flow_free(copy);
+	copy = weir_flow_copy(flow);
+	other = range("20");
+	weir_flow_filter(other, "id > 7");
+	weir_flow_join(copy, other, on);
+	weir_flow_sort(copy, "id");
+	assert_column(copy, "8 9 ");
+	weir_flow_free(other);
+	weir_flow_free(copy);
+	weir_flow_free(flow);
+}
+
+static void test_exchanges_refuse(void **state)
+{
+	struct weir_flow *flow = range("10");
+
+	(void)state;
+	assert_int_equal(weir_flow_sort(flow, NULL), WEIR_E_INVALID);
+	assert_string_equal(weir_error_operator(weir_flow_error(flow)), "sort");
+	weir_flow_free(flow);
+	flow = range("10");
+	weir_flow_sort(flow, "x desc");
+	assert_fails(flow, WEIR_E_NAME, "x");
+	weir_flow_free(flow);
+	flow = range("10");
+	assert_int_equal(weir_flow_top(flow, -1, "id"), WEIR_E_INVALID);
+	weir_flow_free(flow);
+	flow = range("10");
+	assert_int_equal(weir_flow_repartition(flow, NULL), WEIR_E_INVALID);
+	assert_fails(flow, WEIR_E_INVALID, "either --blocks");
+	weir_flow_free(flow);
+	flow = range("10");
+	assert_int_equal(weir_flow_group(flow, NULL, NULL), WEIR_E_INVALID);
+	weir_flow_free(flow);
+	flow = range("10");
+	weir_flow_group(flow, "id", "nosuch(id)");
+	assert_non_null(weir_flow_error(flow));
+	weir_flow_free(flow);
+	assert_int_equal(weir_flow_shuffle(NULL, 1), WEIR_E_INVALID);
+	assert_int_equal(weir_flow_unique(NULL, NULL), WEIR_E_INVALID);
+}
+
 static void test_chain_text(void **state)
 {
 	struct weir_flow *flow = weir_flow_new(session);
@@ -495,6 +596,8 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_session, close_session)
 	const struct CMUnitTest tests[] = {
 		TEST(test_build_and_count),
+		TEST(test_exchanges),
+		TEST(test_exchanges_refuse),
 		TEST(test_chain_text),
 		TEST(test_sticky_errors),
 		TEST(test_null_arguments),
