@@ -11,10 +11,13 @@
  * Behind, parts are of a size that fits the cache, and no two of them have a key in common. Where the groups of a split do not
  * fit into its memory, it is done in two passes over the same pages, each for one value of the hash's next bit, and each of
  * those in two more where that does not do: nothing is written again.
+ *
+ * Rows whose keys are codes of small dictionaries find their group without a hash (direct.h), once somebody has looked for it.
  */
 #include "ops/exchange/hashed.h"
 
 #include "ops/exchange/accumulate.h"
+#include "ops/exchange/direct.h"
 #include "ops/exchange/parts.h"
 #include "ops/exchange/table.h"
 
@@ -138,7 +141,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 		weir_parts_init(&state->plain_parts, env->account, store, &state->plain_layout, resident_max, threads);
 		weir_parts_share(&state->plain_parts, &state->parts);
 	}
-	state->budget = (uint64_t)(keeping->memory_limit / 6 / threads);
+	state->budget = (uint64_t)(keeping->memory_limit / 4 / threads);
 	state->budget = state->budget < BUDGET_MIN ? BUDGET_MIN : state->budget;
 	*out = state;
 	return WEIR_OK;
@@ -157,11 +160,13 @@ struct sink_lane {
 	struct weir_arena arena;
 	uint64_t rows_in;  /* since the table was empty */
 	uint32_t straight; /* so many vectors more without it */
+	struct weir_direct direct;
 	uint8_t *rows[WEIR_VECTOR_ROWS];
 };
 
 static void lane_forget(struct sink_lane *lane)
 {
+	weir_direct_forget(&lane->direct);
 	weir_table_clear(&lane->table);
 	weir_row_heap_clear(&lane->heap);
 	lane->rows_in = 0;
@@ -257,18 +262,51 @@ static int push_straight(struct sink_lane *lane, struct weir_vector *vector, str
 	return code ? code : weir_accumulators_push(&state->accumulators, vector, lane->rows, NULL, &lane->arena, err);
 }
 
+/* The groups of the vector's rows, by hash. */
+static int find_by_hash(struct sink_lane *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	uint32_t made;
+	int code = weir_row_input_take(&lane->input, vector, lane->state->accumulators.numbers, true, err);
+
+	return code ? code
+		    : weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->rows, &made, err);
+}
+
+static int find(struct sink_lane *lane, struct weir_vector *vector, struct weir_error *err)
+{
+	const struct weir_accumulators *accumulators = &lane->state->accumulators;
+	struct weir_direct *direct = &lane->direct;
+	struct weir_vector missing = *vector;
+	int code = WEIR_OK;
+
+	/* For all rows, before some of them are looked at alone. */
+	for (uint32_t c = 0; c < accumulators->layout.cell_count && !code; c++)
+		code = weir_column_decode(vector, accumulators->numbers[c], err);
+	if (code)
+		return code;
+	if (!weir_direct_find(direct, vector, accumulators->numbers, accumulators->layout.key_count))
+		return find_by_hash(lane, vector, err);
+	if (direct->missing_count) {
+		missing.selection = (struct weir_selection){.count = direct->missing_count, .rows = direct->missing};
+		code = find_by_hash(lane, &missing, err);
+		if (code)
+			return code;
+		for (uint32_t i = 0; i < direct->missing_count; i++)
+			direct->rows[direct->missing_numbers[i]] = lane->rows[i];
+	}
+	weir_direct_take(direct, vector->selection.count, lane->rows);
+	return WEIR_OK;
+}
+
 static int push(void *object, struct weir_vector *vector, struct weir_error *err)
 {
 	struct sink_lane *lane = object;
 	const struct weir_accumulators *accumulators = &lane->state->accumulators;
-	uint32_t made;
 	int code;
 
 	if (lane->straight)
 		return push_straight(lane, vector, err);
-	code = weir_row_input_take(&lane->input, vector, accumulators->numbers, true, err);
-	if (!code)
-		code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->rows, &made, err);
+	code = find(lane, vector, err);
 	if (!code)
 		code = weir_accumulators_push(accumulators, vector, lane->rows, &lane->heap, &lane->arena, err);
 	lane->rows_in += vector->selection.count;
