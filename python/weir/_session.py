@@ -89,6 +89,7 @@ class State:
         self.object_store_memory: float | None = options.get("object_store_memory")  # as it was asked for
         self.logical_memory: float | None = options.get("memory")
         self.zygotes: dict[Any, Any] = {}
+        self.spill_dir: str = options.get("spill_dir") or os.environ.get("TMPDIR") or "/tmp"
         self.summaries: list[DatasetStatsSummary] = []  # of runs that have ended, if the context says so
         self.closers: list[Callable[[], None]] = []
         threads = options.get("num_cpus") or (cpus if sharers > 1 else None)

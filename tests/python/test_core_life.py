@@ -13,7 +13,7 @@ import pytest
 
 import weir
 import weir.core
-from weir.exceptions import ActorDiedError, ObjectLostError, ObjectStoreFullError, TaskCancelledError, WorkerCrashedError
+from weir.exceptions import ActorDiedError, ObjectLostError, OutOfDiskError, TaskCancelledError, WorkerCrashedError
 
 MIB = 1 << 20
 
@@ -173,15 +173,86 @@ def test_an_actor_drops_what_it_lets_go():
 
 
 def test_beyond_the_limit():
-    kept = [weir.put(np.ones(40 * MIB, np.uint8)) for _ in range(5)]
-    with pytest.raises(ObjectStoreFullError, match="an object of 367,001,6.. bytes: the limit is 536,870,912 bytes.*objects") as caught:
-        weir.put(np.zeros(350 * MIB, np.uint8))
-    assert "memory_limit" in str(caught.value)
-    with pytest.raises(ObjectStoreFullError):
-        weir.get(array.options(max_retries=0).remote(350 * MIB))
-    del kept
+    """Objects go to disk, the oldest that nobody looks at first, and are read there."""
+    before = used()
+    kept = [weir.put(np.full(40 * MIB, i, np.uint8)) for i in range(5)]
+    view = weir.get(kept[2])
+    large = weir.put(np.full(400 * MIB, 7, np.uint8))
+    assert used() <= 512 * MIB
+    assert [entry.payload.on_disk for entry in entries(kept)] == [True, True, False, True, False]  # one is looked at, one finds room
+    assert [int(weir.get(ref)[-1]) for ref in kept] == [0, 1, 2, 3, 4] and int(view[0]) == 2
+    assert weir.get(total.remote(kept[3])) == 3 * 40 * MIB  # other processes read it there, too
+    made = array.options(max_retries=0).remote(350 * MIB)
+    assert int(weir.get(made)[-1]) == 1 and int(weir.get(large)[-1]) == 7
+    assert used() <= 512 * MIB
+    del view, kept, large, made
     gc.collect()
+    until(lambda: used() - before < MIB)
+
+
+def test_an_object_larger_than_the_limit():
+    before = used()
+    huge = weir.put(np.full(600 * MIB, 3, np.uint8))
+    assert entries([huge])[0].payload.on_disk and used() - before < MIB
+    found = weir.get(huge)
+    assert found.nbytes == 600 * MIB and int(found[::4096].max()) == int(found[-1]) == 3
+    made = array.options(max_retries=0).remote(600 * MIB)
+    assert int(weir.get(made)[-1]) == 1 and used() - before < MIB
+
+
+def test_a_full_disk(monkeypatch):
+    from weir.core import spill
+
+    def full(folder, size):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spill, "file", full)
+    with pytest.raises(OutOfDiskError, match="an object of 629,145,.* bytes: of the limit of 536,870,912 bytes.*No space left.*spill_dir"):
+        weir.put(np.zeros(600 * MIB, np.uint8))
+    with pytest.raises(OutOfDiskError):
+        weir.get(array.options(max_retries=0).remote(600 * MIB))
     assert int(weir.get(weir.put(np.ones(300 * MIB, np.uint8)))[-1]) == 1
+
+
+def entries(refs):
+    from weir.core import runtime
+
+    return [runtime.get().store.entries[ref.binary()] for ref in refs]
+
+
+@weir.remote
+def total(values):
+    return int(values.sum(dtype=np.int64))
+
+
+def test_a_generator_that_is_far_ahead_sleeps(tmp_path):
+    @weir.remote(num_returns="streaming", _generator_backpressure_num_objects=2)
+    def numbers(path):
+        for i in range(1000):
+            with open(f"{path}.new", "w") as file:
+                file.write(f"{os.getpid()} {i}")
+            os.replace(f"{path}.new", path)
+            yield i
+
+    def state():
+        pid, made = (tmp_path / "at").read_text().split()
+        return int(pid), int(made)
+
+    def switches(pid):
+        with open(f"/proc/{pid}/status") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+
+    items = numbers.remote(str(tmp_path / "at"))
+    assert weir.get(next(items)) == 0
+    until(lambda: (tmp_path / "at").exists() and state()[1] == 2)
+    pid, _ = state()
+    before = switches(pid)
+    time.sleep(0.3)
+    assert state()[1] == 2 and switches(pid) - before <= 3
+    assert [weir.get(next(items)) for _ in range(20)] == list(range(1, 21))
+    until(lambda: state()[1] == 22)
+    del items  # nobody wants the rest: it is made without waiting
+    until(lambda: state()[1] == 999)
 
 
 def test_pickled_by_other_means_it_stays():

@@ -56,11 +56,6 @@ class Calls:
         """Whether there are no more."""
         return self.node.streams.next(id, index, take=False) is False
 
-    def do_stream_taken(self, peer: Peer | None, id: bytes, wanted: int) -> int:
-        """How many items were taken; -1: nobody has the generator."""
-        stream = self.node.streams.streams.get(id)
-        return -1 if stream is None else len(stream.taken)
-
     # ---- actors ----
 
     def do_kill(self, peer: Peer | None, id: bytes, no_restart: bool) -> None:

@@ -169,12 +169,14 @@ class Client:
         return id
 
     def stored(self, dumped: Dumped) -> tuple[Payload, int]:
-        """A value in shared memory for which the node has room."""
+        """A value in shared memory for which the node has room, or in a file of the node's."""
+        file = -1
         if dumped.size:
-            refusal, _ = self.request(m.RESERVE, dumped.size)
+            refusal, fds = self.request(m.RESERVE, dumped.size)
             if refusal is not None:
                 raise errors.raised(Payload(*refusal))
-        return dumped.store()
+            file = fds[0] if fds else -1
+        return dumped.store(file)
 
     def _send_payload(self, message: tuple[Any, ...], fd: int) -> None:
         try:

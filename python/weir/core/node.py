@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weir import _session
-from weir.core import door, errors, ids, objects, runtime
+from weir.core import door, errors, ids, objects, runtime, spill
 from weir.core.actors import Actors
 from weir.core.calls import Calls
 from weir.core.channel import Connection, more_descriptors
@@ -65,7 +65,7 @@ class Node:
         self.state = state
         self.session = state.id
         self.lock = threading.Lock()
-        self.store = Store(self._charge)
+        self.store = Store(self._charge, self._room, state.spill_dir, self._in_use)
         self.pool = Pool(_total(state), _gpus(state))
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[int], None]] = {}
@@ -171,29 +171,51 @@ class Node:
     def _charge(self, size: int) -> bool:
         return self.state.native.charge(size)
 
-    def reserve(self, size: int) -> None:
-        """Counts memory for an object, or raises. Not under the lock."""
+    def _room(self) -> int:
+        memory = self.state.native.memory()
+        return memory["limit"] - memory["used"]
+
+    def _in_use(self) -> set[bytes]:
+        """Objects that other processes have references to, or are given now."""
+        found = {id for peer in self.peers for id in peer.held}
+        for peer in self.peers:
+            for task in getattr(peer, "tasks", {}).values():
+                found.update(task.needs)
+                found.add(task.function)
+        return found
+
+    def reserve(self, size: int) -> bool:
+        """Counts memory for an object. False: it has to go to disk. Not under the lock."""
         with self.lock:
             self._drop_all()
-            if self.store.reserve(size):
-                return
-        raise self.full(size)
+            try:
+                return self.store.reserve(size)
+            except OSError as error:
+                raise self.full(size, error) from None
 
-    def full(self, size: int) -> Exception:
-        """The error for an object of so many bytes."""
-        from weir.exceptions import ObjectStoreFullError
+    def file(self, size: int) -> int:
+        """A file on disk for an object that memory has no room for, or an error."""
+        try:
+            return spill.file(self.store.folder, size)
+        except OSError as error:
+            raise self.full(size, error) from None
+
+    def full(self, size: int, error: OSError) -> Exception:
+        """The error for an object of so many bytes that finds no room on disk either."""
+        from weir.exceptions import OutOfDiskError
 
         memory = self.state.native.memory()
-        return ObjectStoreFullError(
-            f"no room for an object of {size:,} bytes: the limit is {memory['limit']:,} bytes, of which {memory['used']:,} are in "
-            f"use, {self.store.bytes:,} of them by objects. Objects are not spilled: drop references to those that are no longer "
-            "needed, or call weir.init(memory_limit=…) with more")
+        return OutOfDiskError(
+            f"no room for an object of {size:,} bytes: of the limit of {memory['limit']:,} bytes {memory['used']:,} are in use, "
+            f"{self.store.bytes:,} of them by objects, and {self.store.folder} takes no more: {error.strerror or error}. Drop references to "
+            "objects that are no longer needed, or call weir.init(memory_limit=…, spill_dir=…) with more, or another folder")
 
     def stored(self, dumped: Dumped) -> tuple[Payload, int]:
-        """A value in shared memory that is counted. Not under the lock."""
+        """A value in shared memory that is counted, or on disk. Not under the lock."""
         if not dumped.size:
             return dumped.store()
-        self.reserve(dumped.size)
+        if not self.reserve(dumped.size):
+            return dumped.store(self.file(dumped.size))
         try:
             return dumped.store()
         except BaseException:

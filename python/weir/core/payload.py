@@ -7,6 +7,7 @@ A Payload is a tuple of plain things, so that it goes into messages as it is; it
     data     the pickle, when it is small        places   (offset, size) of each buffer in the memfd, the pickle first when
     nested   ids that the value refers to                  data is None
     size     of the memfd, 0 for none            kind     VALUE, ERROR
+    on_disk  the descriptor is a file's (spill.py)
 """
 from __future__ import annotations
 
@@ -29,12 +30,18 @@ _PLAIN = frozenset({int, float, str, bytes, bool, type(None), complex})
 
 
 class Payload(NamedTuple):
-    """A value at rest. `size` bytes of shared memory belong to it."""
+    """A value at rest. `size` bytes of shared memory, or of a file, belong to it."""
     data: bytes | None
     places: tuple[tuple[int, int], ...] = ()
     size: int = 0
     nested: tuple[bytes, ...] = ()
     kind: int = VALUE
+    on_disk: bool = False
+
+    @property
+    def charged(self) -> int:
+        """The bytes that count towards the limit."""
+        return 0 if self.on_disk else self.size
 
 
 class Map(mmap.mmap):
@@ -72,14 +79,17 @@ class Dumped:
             parts.insert(0, (self.data, len(self.data)))
         return parts
 
-    def store(self) -> tuple[Payload, int]:
-        """As a payload with its descriptor, -1 for none. OSError: there is no memory, or no descriptor."""
+    def store(self, file: int = -1) -> tuple[Payload, int]:
+        """As a payload with its descriptor, -1 for none; in `file`, which it takes over, if one is given. OSError: there is no memory,
+        or no descriptor."""
         ids = tuple(ref.binary() for ref in self.refs)
         if not self.size:
             return Payload(self.data, (), 0, ids, self.kind), -1
-        fd = os.memfd_create("weir-object", os.MFD_CLOEXEC)
+        on_disk = file >= 0
+        fd = file if on_disk else os.memfd_create("weir-object", os.MFD_CLOEXEC)
         try:
-            os.ftruncate(fd, self.size)
+            if not on_disk:
+                os.ftruncate(fd, self.size)
             places = []
             at = 0
             for part, size in self._parts():
@@ -90,7 +100,7 @@ class Dumped:
         except BaseException:
             os.close(fd)
             raise
-        return Payload(None if len(self.data) >= APART_MIN else self.data, tuple(places), self.size, ids, self.kind), fd
+        return Payload(None if len(self.data) >= APART_MIN else self.data, tuple(places), self.size, ids, self.kind, on_disk), fd
 
 
 def _aligned(offset: int) -> int:

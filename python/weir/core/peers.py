@@ -64,12 +64,10 @@ class Peer:
             self._wait(*message[1:])
         elif kind == m.NEXT:
             self._next(*message[1:])
+        elif kind == m.CREDIT:
+            self._credit(*message[1:])
         elif kind == m.RESERVE:
-            _, number, size = message
-            is_there = self.node.store.reserve(size)
-            if is_there:
-                self.reserved += size
-            self.reply(number, None if is_there else errors.of_system(self.node.full(size)))
+            self._reserve(*message[1:])
         elif kind == m.PUT:
             _, id, payload = message
             payload = self.arrived(payload)
@@ -102,7 +100,7 @@ class Peer:
     def arrived(self, payload: tuple[Any, ...]) -> Payload:
         """A payload whose memory the peer had reserved is the node's now."""
         made = Payload(*payload)
-        self.reserved -= made.size
+        self.reserved -= made.charged
         return made
 
     def reply(self, number: int, answer: Any, fds: Sequence[int] = ()) -> None:
@@ -154,6 +152,8 @@ class Peer:
                 return
             there = [(id, node.store.entries[id]) for id in wanted if id in node.store.entries]
             there = [(id, entry) for id, entry in there if entry.payload is not None]
+            for _, entry in there:
+                entry.lent = True
             self.reply(number, [(id, tuple(entry.payload or ())) for id, entry in there],
                        [entry.fd for _, entry in there if entry.fd >= 0])
 
@@ -183,6 +183,39 @@ class Peer:
             return
         done = self._later(timeout, lambda is_there: self.reply(number, node.there(wanted)))
         node.attach([id for id in wanted if id not in there], Waiting(count - len(there), done, False))
+
+    def _reserve(self, number: int, size: int) -> None:
+        """Answers with nothing: the memory is there; with a descriptor: the object goes to disk; or with an error."""
+        try:
+            if self.node.store.reserve(size):
+                self.reserved += size
+                self.reply(number, None)
+                return
+            fd = self.node.file(size)
+        except OSError as error:
+            self.reply(number, errors.of_system(self.node.full(size, error)))
+            return
+        except Exception as error:
+            self.reply(number, errors.of_system(error))
+            return
+        try:
+            self.reply(number, None, [fd])
+        finally:
+            os.close(fd)
+
+    def _credit(self, number: int, id: bytes, wanted: int) -> None:
+        """Answers when so many items of a generator were taken: how many; -1: nobody has it any more."""
+        streams = self.node.streams
+
+        def answer() -> None:
+            stream = streams.streams.get(id)
+            self.reply(number, -1 if stream is None else len(stream.taken))
+
+        stream = streams.streams.get(id)
+        if stream is None or len(stream.taken) >= wanted:
+            answer()
+        else:
+            stream.credit.append((wanted, answer))
 
     def _next(self, number: int, id: bytes, index: int, timeout: float | None) -> None:
         node = self.node

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weir.core.node import Node
 
 CANCEL_SIGNAL = signal.SIGRTMIN + 5  # not SIGINT: that comes from the terminal, for everybody
+SIGNALS_S = 10  # for so long it is repeated
 LINE_MAX = 1 << 16
 
 
@@ -136,6 +137,7 @@ class WorkerProcess(Peer):
             function = tuple(entry.payload or ())
             if entry.fd >= 0:
                 fds.append(entry.fd)
+                entry.lent = True
             self.known.add(task.function)
         if task.args_fd >= 0:
             fds.append(task.args_fd)
@@ -145,6 +147,7 @@ class WorkerProcess(Peer):
             needs.append((id, tuple(entry.payload or ())))
             if entry.fd >= 0:
                 fds.append(entry.fd)
+                entry.lent = True
         stale, self.stale = self.stale, []
         options = task.options
         self.post((m.TASK, task.id, task.kind, task.function, function, task.name, tuple(task.args or ()), needs, task.returns,
@@ -162,7 +165,7 @@ class WorkerProcess(Peer):
             values = [(payload, next(rest) if payload.size else -1) for payload in payloads]
             if task is None:
                 for payload, fd in values:
-                    self.node.store.release(payload.size)
+                    self.node.store.release(payload.charged)
                     close_all([fd] if fd >= 0 else [])
                 return
             self.node.scheduler.done(self, task, values, how)
@@ -174,7 +177,7 @@ class WorkerProcess(Peer):
             if task is not None:
                 self.node.streams.item(task, index, payload, fd)
             else:
-                self.node.store.release(payload.size)
+                self.node.store.release(payload.charged)
                 close_all(fds)
         elif kind == m.HELLO:
             self.pid = message[1]
@@ -209,7 +212,12 @@ class WorkerProcess(Peer):
     def interrupt(self, task: Task) -> None:
         """Interrupts the task that it runs, or is about to run: the driver has not heard of its end, so there is no other."""
         self.post((m.CANCEL, task.id))
-        if self.pid and not self.is_gone:
+        self._signal(task, 0.05)
+
+    def _signal(self, task: Task, pause: float) -> None:
+        """A signal that comes just before the task goes to sleep in a system call is seen when that ends: another one ends it."""
+        if self.pid and not self.is_gone and self.tasks.get(task.id) is task:
+            self.node.at(pause, lambda: self._signal(task, pause * 2) if pause < SIGNALS_S else None)
             try:
                 os.kill(self.pid, CANCEL_SIGNAL)
             except ProcessLookupError:

@@ -272,7 +272,7 @@ class Scheduler:
             os.close(task.args_fd)
             task.args_fd = -1
         if args is not None:
-            store.release(args.size)
+            store.release(args.charged)
             for id in args.nested:
                 store.drop(id)
         for id in task.needs:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weir.core import ids
+from weir.core import ids, spill
 from weir.core.payload import ERROR, Map, Payload, open_map
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Waiter = Callable[[bytes, bool], None]  # the object, and whether it is an error
 class Entry:
     """One object. Without payload it is still to come, from `task`."""
 
-    __slots__ = ("refs", "payload", "fd", "waiters", "task", "map")
+    __slots__ = ("refs", "payload", "fd", "waiters", "task", "map", "lent")
 
     def __init__(self, refs: int, task: Task | None) -> None:
         self.refs = refs
@@ -33,24 +33,54 @@ class Entry:
         self.waiters: list[Waiter] | None = None
         self.task = task
         self.map: weakref.ref[Map] | None = None
+        self.lent = False  # another process has had its descriptor
 
 
 class Store:
-    """The objects. `actors`: where references to actors are counted; `charge`: counts memory against the session's limit."""
+    """The objects. `charge`: counts memory against the session's limit; `room`: what it has left; `folder`: where objects go for which
+    it has none; `in_use`: those that other processes may look at now."""
 
-    def __init__(self, charge: Callable[[int], bool]) -> None:
+    def __init__(
+        self, charge: Callable[[int], bool], room: Callable[[], int] = lambda: 0, folder: str = "", in_use: Callable[[], set[bytes]] = set
+    ) -> None:
         self.entries: dict[bytes, Entry] = {}
         self.charge = charge
+        self.room = room
+        self.folder = folder
+        self.in_use = in_use
+        self.spilled = 0  # bytes that were moved to disk so far
         self.on_actor: Callable[[bytes, int], None] = lambda id, change: None
         self.on_freed: Callable[[bytes], None] = lambda id: None
         self.bytes = 0
 
     def reserve(self, size: int) -> bool:
-        """Counts memory that an object is about to take. False: the limit has no room."""
-        if not self.charge(size):
+        """Counts memory that an object is about to take; others go to disk for it, the oldest first. False: even so there is no room."""
+        if not self.charge(size) and not self._make_room(size):
             return False
         self.bytes += size
         return True
+
+    def _make_room(self, size: int) -> bool:
+        """Moves objects that nobody looks at now until there is room, which is charged. OSError: the disk is full."""
+        busy = self.in_use()
+        idle = [entry for id, entry in self.entries.items() if _is_idle(entry) and not (entry.lent and id in busy)]
+        if self.room() + sum(entry.payload.charged for entry in idle if entry.payload is not None) < size:
+            return False
+        for entry in idle:
+            self._spill(entry)
+            if self.charge(size):
+                return True
+        return False
+
+    def _spill(self, entry: Entry) -> None:
+        payload = entry.payload
+        assert payload is not None
+        file = spill.moved(self.folder, entry.fd, payload.size)
+        os.close(entry.fd)
+        entry.fd, entry.map = file, None
+        entry.payload = payload._replace(on_disk=True)
+        self.release(payload.size)
+        self.spilled += payload.size
 
     def release(self, size: int) -> None:
         """The opposite of reserve."""
@@ -69,7 +99,7 @@ class Store:
         if entry is None or entry.payload is not None:
             if fd >= 0:
                 os.close(fd)
-            self.release(payload.size)
+            self.release(payload.charged)
             return
         entry.payload = payload
         entry.fd = fd
@@ -110,7 +140,7 @@ class Store:
             os.close(entry.fd)
             entry.fd = -1
         if entry.payload is not None:
-            self.release(entry.payload.size)
+            self.release(entry.payload.charged)
             for inner in entry.payload.nested:
                 self.drop(inner)
 
@@ -135,3 +165,9 @@ class Store:
                 os.close(entry.fd)
         self.entries.clear()
         self.release(self.bytes)
+
+
+def _is_idle(entry: Entry) -> bool:
+    """Whether it takes memory that is free once the object is elsewhere: in this process nobody has a view of it."""
+    payload = entry.payload
+    return payload is not None and payload.charged > 0 and entry.fd >= 0 and (entry.map is None or entry.map() is None)

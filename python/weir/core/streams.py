@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Stream:
     """One generator's items, from 1 on."""
 
-    __slots__ = ("task", "made", "taken", "total", "waiters")
+    __slots__ = ("task", "made", "taken", "total", "waiters", "credit")
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -28,6 +28,7 @@ class Stream:
         self.taken: set[int] = set()
         self.total: int | None = None
         self.waiters: list[tuple[int, Callable[[], None]]] = []
+        self.credit: list[tuple[int, Callable[[], None]]] = []  # who makes no more before so many are taken
 
 
 class Streams:
@@ -81,6 +82,12 @@ class Streams:
             if index in stream.taken:
                 self.node.store.hold(item)
             stream.taken.add(index)
+            credit, stream.credit = stream.credit, []
+            for wanted, go in credit:
+                if len(stream.taken) >= wanted:
+                    go()
+                else:
+                    stream.credit.append((wanted, go))
         return item
 
     def when(self, id: bytes, index: int, done: Callable[[], None]) -> None:
@@ -92,6 +99,8 @@ class Streams:
         stream = self.streams.pop(id, None)
         if stream is None:
             return
+        for _, go in stream.credit:
+            go()
         for index in range(1, stream.made + 1):
             if index not in stream.taken:
                 self.node.store.drop(ids.object_of(id[:ids.TASK], index))

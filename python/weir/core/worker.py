@@ -72,6 +72,7 @@ class Worker:
         self.threads: Any = None
         self.is_leaving = False
         self.is_signalled = False
+        self.is_interrupted = False  # the task that runs; once, so that what it does about it can be done in peace
 
     # ---- the main thread ----
 
@@ -146,7 +147,8 @@ class Worker:
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """The node wants the task of the main thread to end. It has said which before: if that is not yet running, it is looked up."""
         self.is_signalled = True
-        if self.running is not None:
+        if self.running is not None and not self.is_interrupted:
+            self.is_interrupted = True
             raise Cancelled
 
     def _was_cancelled(self, call: Call) -> bool:
@@ -225,6 +227,7 @@ class Worker:
         retried: Any = None
         try:
             if is_main:
+                self.is_interrupted = False
                 self.running = call.id
             if self._was_cancelled(call) if is_main else call.id in self.cancelled:
                 raise Cancelled
@@ -351,13 +354,9 @@ class Worker:
     def _await_credit(self, call: Call, index: int) -> None:
         """As many items as are allowed lie untaken: the next is made when one of them is taken."""
         taken = index - call.backpressure + 1
-        while call.taken < taken:
-            found = self.client.call("stream_taken", ids.object_of(call.id, 0), taken)
-            if found < 0:  # nobody has the generator any more
-                return
-            call.taken = found
-            if call.taken < taken:
-                _pause(0.002)
+        if call.taken < taken:
+            found, _ = self.client.request(m.CREDIT, ids.object_of(call.id, 0), taken)
+            call.taken = max(call.taken, found)
 
     # ---- async actors ----
 
@@ -444,12 +443,6 @@ def _cancelled(call: Call) -> Payload:
     from weir.exceptions import TaskCancelledError
 
     return errors.of_system(TaskCancelledError(f"Task: {call.id.hex()} was cancelled: {call.name}()"))
-
-
-def _pause(seconds: float) -> None:
-    import time
-
-    time.sleep(seconds)
 
 
 def _flush() -> None:
