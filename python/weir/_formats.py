@@ -249,7 +249,7 @@ def from_result(value: Any, copy: bool = False) -> list[Batch]:
         if copy:
             value = {name: _copied(column) for name, column in value.items()}
         try:
-            return [_weir.batch_from_columns(value)]
+            return [_made(value)]
         except (ValueError, TypeError, OverflowError):
             return [_from_columns(value, False)]  # says what is wrong
     if isinstance(value, _weir.Batch):
@@ -315,9 +315,31 @@ def _hint(value: Any) -> str:
     return ""
 
 
-def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
+def _made(columns: Mapping[str, Any]) -> Batch:
+    """A batch of columns. pandas.NA among other values is null: a value of a frame whose column has nulls may be it."""
     from weir import _weir
 
+    batch = _weir.batch_from_columns(columns)
+    pandas_module = sys.modules.get("pandas")
+    if pandas_module is None:
+        return batch
+    objects = [name for name, _, _, metadata in batch.schema() if PYTHON_OBJECT in _texts(metadata)]
+    if not objects:
+        return batch
+    missing = pandas_module.NA
+    plain = {
+        name: [None if value is missing else value for value in columns[name]]
+        for name in objects
+        if isinstance(columns[name], list) or getattr(columns[name], "ndim", 0) == 1
+    }
+    return _weir.batch_from_columns({**columns, **plain}) if plain else batch
+
+
+def _texts(metadata: Mapping[Any, Any]) -> list[str]:
+    return [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in metadata.values()]
+
+
+def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
     made: dict[str, Any] = {}
     lengths: dict[str, int] = {}
     for name, value in columns.items():
@@ -329,7 +351,7 @@ def _from_columns(columns: Mapping[Any, Any], copy: bool) -> Batch:
         raise WrongReturn("the function returned columns of different lengths: "
                           + ", ".join(f"{name!r} has {n}" for name, n in list(lengths.items())[:10]))
     try:
-        return _weir.batch_from_columns(made)
+        return _made(made)
     except (ValueError, TypeError, OverflowError) as error:
         raise WrongReturn(f"the function returned a dict that cannot be made into columns: {error}") from error
 

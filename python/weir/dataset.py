@@ -81,6 +81,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         made._uuid = os.urandom(12).hex()
         made._last_run = made._iteration = made._schema_known = None
         made._frames = []
+        made.__dict__.pop("_history", None)  # of rows that are there, how they came to be is their own affair
         return made
 
     def __getstate__(self) -> dict[str, Any]:

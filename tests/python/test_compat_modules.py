@@ -19,13 +19,7 @@ PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
 # Names of Ray's that weir does not have. Everything else in the recorded list has to be there.
 CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
 SERVICES = "Catalog CatalogAccessMode ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig ReaderFormat ResolvedSource SinkMode"
-LATER = {  # sorting, grouping and what is built upon it
-    "ray.data.aggregate": "AggregateFnV2 ApproximateQuantile ApproximateTopK AsList CountDistinct MissingValuePercentage Quantile Unique "
-                          "ValueCounter VectorizedAggregateFnV2 ZeroPercentage",
-    "ray.data.grouped_data": "GroupedData GroupedDataset",
-}
 ABSENT = {name: set(words.split()) for name, words in {
-    **LATER,
     "ray": CLUSTER,
     "ray.data": SERVICES,
     "ray.data.catalog": SERVICES,

@@ -568,3 +568,12 @@ def test_a_limit_is_not_the_sources():
     pytest.importorskip("pyarrow")
     assert weir.read_datasource(Numbers()).sort("x", descending=True).take(1) == [{"x": 99}]
     assert len(weir.read_datasource(Numbers()).groupby("x").count().take(100)) == 100
+
+
+def test_pandas_na_is_null():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    found = table().groupby("k").map_groups(lambda df: pd.DataFrame({"k": [df["k"].iloc[0]], "n": [len(df)]})).take_all()
+    assert by_key(found)[None]["n"] == 1
+    found = table().groupby("k").map_groups(lambda df: {"k": [df["k"].iloc[0]], "x": list(df["x"][:1])}).take_all()
+    assert {row["k"] for row in found} == {"a", "b", None}
