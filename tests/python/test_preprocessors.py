@@ -368,6 +368,30 @@ def test_batches_of_every_format():
             scaler.transform_batch(wrong)
 
 
+def test_a_frame_keeps_its_kind_of_arrays():
+    pd = pytest.importorskip("pandas")
+    ds = weir.from_items([{"x": 0, "c": "a"}, {"x": 4, "c": "b"}])
+    scaler, encoder = p.MinMaxScaler(["x"], ["y"]).fit(ds), p.OrdinalEncoder(["c"]).fit(ds)
+    plain = pd.DataFrame({"x": [1, 2], "c": ["b", "new"]})
+    for backend, (number, code) in {None: ("float64", "float64"), "numpy_nullable": ("Float64", "Int64"), "pyarrow": ("double[pyarrow]", "int64[pyarrow]")}.items():
+        frame = plain if backend is None else plain.convert_dtypes(dtype_backend=backend)
+        found = encoder.transform_batch(scaler.transform_batch(frame))
+        assert (str(found["y"].dtype), str(found["c"].dtype)) == (number, code) and found["y"].tolist() == [0.25, 0.5]
+        assert found["c"].iloc[0] == 1 and pd.isna(found["c"].iloc[1]) and str(found["x"].dtype) == str(frame["x"].dtype)
+
+
+def test_new_columns_beside_those_of_a_batch():
+    batch = next(iter(weir.range(3)._new_run()))
+    made = batch.with_columns({"n": np.arange(3) * 2.0, "id": [None, "x", None], "l": [[1], [], None]})
+    assert made.names == ["id", "n", "l"] and made.rows()[1] == {"id": "x", "n": 2.0, "l": []} and batch.names == ["id"]
+    numbers = made.column("n")
+    del made, batch
+    assert numbers.tolist() == [0.0, 2.0, 4.0]
+    for wrong in ({"n": [1]}, {"n": 5}, [1]):
+        with pytest.raises(ValueError):
+            next(iter(weir.range(3)._new_run())).with_columns(wrong)
+
+
 def test_without_pandas_and_pyarrow():
     code = """
         import sys

@@ -118,17 +118,18 @@ def like_frame(table: Any, frame: Any) -> Any:
     return out[table.column_names]
 
 
-def merged(data: Any, made: Mapping[str, Any], dropped: Iterable[str], wanted: str) -> Any:
-    """The batch with columns replaced, added and left out, as `wanted` says ("pandas", "pyarrow" or "dict")."""
+def merged(data: Any, made: Mapping[str, Any], dropped: Iterable[str], wanted: str, sources: Mapping[str, str]) -> Any:
+    """The batch with columns replaced, added and left out, as `wanted` says ("pandas", "pyarrow" or "dict"). `sources`: of new columns,
+    those of which they are made: a frame's are backed like these, by NumPy, by pandas' own arrays, or by Arrow."""
     gone = set(dropped)
     kept = [name for name in names_of(data) if name not in gone]
     if wanted == "pandas":
         frame = to_pandas(data)
+        backings = {name: _backing(frame, sources.get(name)) for name in made}
         if gone:
             frame = frame[kept]
-        is_arrow = any(type(dtype).__name__ == "ArrowDtype" for dtype in frame.dtypes)
         for name, column in made.items():
-            frame[name] = _series(column, frame.index, is_arrow)
+            frame[name] = _series(column, frame.index, backings[name])
         return frame
     if wanted == "pyarrow":
         table = to_arrow(data).select(kept)
@@ -142,7 +143,16 @@ def merged(data: Any, made: Mapping[str, Any], dropped: Iterable[str], wanted: s
     return out
 
 
-def _series(column: Any, index: Any, is_arrow: bool) -> Any:
+def _backing(frame: Any, source: str | None) -> str:
+    import pandas as pd
+
+    dtypes = [frame[source].dtype] if source in frame else list(frame.dtypes)
+    if any(isinstance(dtype, pd.ArrowDtype) for dtype in dtypes):
+        return "arrow"
+    return "nullable" if source in frame and getattr(dtypes[0], "na_value", None) is pd.NA else "numpy"
+
+
+def _series(column: Any, index: Any, backing: str) -> Any:
     import numpy as np
     import pandas as pd
 
@@ -151,14 +161,18 @@ def _series(column: Any, index: Any, is_arrow: bool) -> Any:
     if isinstance(column, np.ndarray) and column.ndim > 1:
         return pd.Series(list(column), index=index, dtype=object)
     if isinstance(column, list):
-        if all(v is None or type(v) in (int, float, bool) for v in column):
-            column = np.array([np.nan if v is None else v for v in column])
-        else:
+        if not all(v is None or type(v) in (int, float) for v in column):
             return pd.Series(column, index=index, dtype=object)
-    if is_arrow and column.dtype.kind in "iuf":
+        if backing == "numpy":
+            column = np.array([np.nan if v is None else v for v in column])
+    if backing != "numpy" and (isinstance(column, list) or column.dtype.kind in "iuf"):
         import pyarrow as pa
 
-        return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(column, from_pandas=True)), index=index)
+        array = pa.array(column, from_pandas=True)
+        if backing == "arrow":
+            return pd.Series(pd.arrays.ArrowExtensionArray(array), index=index)
+        kind = str(array.type).replace("int", "Int").replace("uInt", "UInt").replace("double", "Float64").replace("float", "Float32")
+        return pd.Series(pd.array([pd.NA if v is None else v for v in array.to_pylist()], dtype=kind), index=index)
     return pd.Series(column, index=index)
 
 

@@ -269,7 +269,8 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
             raise no_such_column(self, missing, names)
         inputs = [name for name in dict.fromkeys(self.get_input_columns()) if name in names]
         made = self._changed(Given(_batches.as_batch(data, inputs), names, self))
-        return _batches.merged(data, made, self._dropped(names), wanted)
+        sources = dict(zip(self.get_output_columns(), self.get_input_columns()))
+        return _batches.merged(data, made, self._dropped(names), wanted, sources)
 
     def _transform_pandas(self, df: Any) -> Any:
         return self._changed_batch(df, "pandas")
