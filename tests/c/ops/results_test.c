@@ -60,6 +60,9 @@ static const struct {
 	 "d = literal(\"1.50\", \"decimal128(5, 2)\"), t = literal(\"2024-01-01\", \"date32\")' then aggregate "
 	 "'sum(id), mean(f), std(f), std(n, 0), min(s), max(s), sum(d), std(d), max(t), absmax(f), count(n), count()'",
 	 1},
+	{"range 9000 then with 'k = id % 50, s = concat(\"a longer row \", str(id)), n = None if id % 3 == 0 else id' then "
+	 "group 'k, n' 'count() sum(id) min(s) max(s) std(id) mean(n)' then group k 'n = count()' then sample 100",
+	 50},
 };
 enum { CHAIN_COUNT = sizeof(chains) / sizeof(chains[0]) };
 
