@@ -1,7 +1,9 @@
 #include "ops/exchange/segments.h"
 
+#include "ops/exchange/hashed.h"
 #include "ops/exchange/held.h"
 #include "ops/exchange/ordered.h"
+#include "ops/exchange/rows.h"
 #include "ops/exchange/segment.h"
 
 #include <math.h>
@@ -23,6 +25,7 @@ struct segments_step {
 	struct weir_key_columns group_columns, value_columns;
 	uint32_t *item_columns; /* by item; of count() 0 */
 	bool is_ordered;        /* values of the one column come in order */
+	bool is_counted;        /* and each once, with how often it came in the last column */
 	uint32_t held_count;    /* else: columns that are held */
 	uint32_t *held_columns;
 };
@@ -269,6 +272,19 @@ static void count_tally(struct tally *tally, const struct weir_column *column, c
 	}
 }
 
+/* How many rows of the input selected rows [begin, end) stand for. */
+static uint64_t weight_of(const struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin, uint32_t end)
+{
+	const int64_t *counts = vector->columns[vector->column_count - 1].values;
+	uint64_t weight = 0;
+
+	if (!lane->step->is_counted)
+		return end - begin;
+	for (; begin < end; begin++)
+		weight += (uint64_t)counts[lane->rows[begin]];
+	return weight;
+}
+
 /* Runs of equal values among selected rows [begin, end), by where the values' segmenter saw them begin. */
 static int push_runs(struct segments_lane *lane, const struct weir_vector *vector, uint32_t begin, uint32_t end, uint32_t *run,
 		     struct weir_error *err)
@@ -279,14 +295,16 @@ static int push_runs(struct segments_lane *lane, const struct weir_vector *vecto
 
 	while (begin < end && !code) {
 		bool is_new = *run < values->count && values->starts[*run] == begin;
-		uint32_t next, row = vector->selection.rows ? vector->selection.rows[begin] : begin;
+		uint32_t next, row = lane->rows[begin];
+		uint64_t weight;
 
 		*run += is_new;
 		next = *run < values->count && values->starts[*run] < end ? values->starts[*run] : end;
+		weight = weight_of(lane, vector, begin, next);
 		for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
 			if (is_ranked(&aggregates->items[i]))
 				code = weir_ranked_push(&lane->ranked[i], &vector->columns[lane->step->item_columns[i]], row,
-							next - begin, is_new, err);
+							weight, is_new, err);
 		begin = next;
 	}
 	return code;
@@ -304,6 +322,7 @@ static int push_part(struct segments_lane *lane, struct weir_vector *vector, uin
 	if (end - begin < vector->selection.count || vector->selection.rows)
 		part.selection = (struct weir_selection){.count = end - begin, .rows = lane->rows + begin};
 	code = weir_summaries_push(&lane->summaries, &part, err);
+	lane->summaries.rows += weight_of(lane, vector, begin, end) - (end - begin);
 	for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
 		if (aggregates->items[i].function == WEIR_MISSING_PERCENT || aggregates->items[i].function == WEIR_ZERO_PERCENT) {
 			const struct weir_column *column = &vector->columns[lane->step->item_columns[i]];
@@ -586,6 +605,23 @@ static int choose(struct segments_step *step, struct weir_error *err)
 	return code;
 }
 
+/* Whether it is enough to know each value of the one column once, and how often it came. */
+static bool takes_counts(const struct segments_step *step, const uint32_t *keys, uint32_t key_count)
+{
+	for (uint32_t i = 0; i < step->aggregates->item_count; i++) {
+		enum weir_aggregate_function function = step->aggregates->items[i].function;
+
+		/* Values of quantiles seldom come twice: counting them would be work for nothing. */
+		if (function == WEIR_QUANTILE || function == WEIR_APPROX_QUANTILE ||
+		    (!is_ranked(&step->aggregates->items[i]) && (function != WEIR_COUNT || step->aggregates->items[i].column)))
+			return false;
+	}
+	for (uint32_t i = 0; i < key_count; i++)
+		if (keys[i] == step->held_columns[0])
+			return false;
+	return step->is_ordered && weir_row_type_is_key(step->input->fields[step->held_columns[0]].type);
+}
+
 static int step_new(struct weir_op_env *env, const struct weir_schema *schema, const uint32_t *keys, uint32_t key_count,
 		    const struct weir_aggregates *aggregates, const struct weir_schema *output, struct segments_step **out,
 		    struct weir_error *err)
@@ -622,15 +658,68 @@ static int step_new(struct weir_op_env *env, const struct weir_schema *schema, c
 	return WEIR_OK;
 }
 
+static const struct weir_aggregate_item count_item = {.text = "count()", .name = "", .function = WEIR_COUNT, .summary = UINT32_MAX};
+
+/* Counts how often each value of the column comes in its group, by hashing: what is sorted then is only that. */
+static int count_values(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
+			const uint32_t *keys, uint32_t key_count, uint32_t column, struct weir_schema **out, struct weir_error *err)
+{
+	struct weir_aggregates *counts = weir_arena_alloc_zero(env->arena, sizeof(*counts), err);
+	struct weir_field *fields = counts ? weir_arena_alloc_zero(env->arena, (key_count + 2) * sizeof(*fields), err) : NULL;
+	uint32_t *columns = fields ? weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*columns), err) : NULL;
+	int code;
+
+	if (!columns)
+		return err->code;
+	counts->item_count = 1;
+	counts->items = weir_arena_alloc_zero(env->arena, sizeof(*counts->items), err);
+	counts->columns = counts->items ? weir_arena_alloc_zero(env->arena, sizeof(*counts->columns), err) : NULL;
+	counts->wants = counts->columns ? weir_arena_alloc_zero(env->arena, sizeof(*counts->wants), err) : NULL;
+	if (!counts->wants)
+		return err->code;
+	counts->items[0] = count_item;
+	for (uint32_t i = 0; i <= key_count; i++) {
+		columns[i] = i < key_count ? keys[i] : column;
+		fields[i] = schema->fields[columns[i]];
+	}
+	fields[key_count + 1] = (struct weir_field){.name = "", .type = weir_type_of(WEIR_INT64)};
+	*out = weir_schema_new(env->account, fields, key_count + 2, NULL, err);
+	code = *out ? weir_op_keep_schema(env, *out, err) : err->code;
+	return code ? code
+		    : weir_hashed_cut(env, fragment, schema,
+				      &(struct weir_grouping){.name = "group",
+							      .keys = columns,
+							      .key_count = key_count + 1,
+							      .aggregates = counts,
+							      .output = *out},
+				      err);
+}
+
 int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
 		      const uint32_t *keys, uint32_t key_count, const struct weir_aggregates *aggregates,
 		      const struct weir_schema *output, struct weir_error *err)
 {
 	struct segments_step *step = NULL;
+	struct weir_schema *counted = NULL;
+	uint32_t *first = NULL;
 	int code = step_new(env, schema, keys, key_count, aggregates, output, &step, err);
 
 	if (code)
 		return code;
+	if (takes_counts(step, keys, key_count)) {
+		code = count_values(env, fragment, schema, keys, key_count, step->held_columns[0], &counted, err);
+		step_free(step);
+		first = code ? NULL : weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*first), err);
+		if (!first)
+			return err->code;
+		for (uint32_t i = 0; i < key_count; i++)
+			first[i] = i;
+		schema = counted;
+		code = step_new(env, schema, first, key_count, aggregates, output, &step, err);
+		if (code)
+			return code;
+		step->is_counted = true;
+	}
 	code = weir_ordered_cut(env, fragment, schema,
 				&(struct weir_ordering){.name = "group",
 							.keys = step->keys,
