@@ -135,7 +135,8 @@ static int read_keys(const struct weir_join_image *image, const struct weir_batc
 
 /* Each row once: into the table, or to its place in it. */
 static int walk(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
-		const struct weir_join_part *part, bool place, struct weir_join_table *table, struct weir_error *err)
+		const struct weir_join_part *part, enum weir_join_again again, struct weir_join_table *table,
+		struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -148,7 +149,9 @@ static int walk(const struct weir_join_image *image, struct weir_join_keys *keys
 
 			code = read_keys(image, batch, first, (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS),
 					 keys, arena, err);
-			if (!code && place)
+			if (!code && again == WEIR_JOIN_COUNT)
+				weir_join_table_count(table, keys);
+			else if (!code && again == WEIR_JOIN_PLACE)
 				weir_join_table_place(table, keys, base, part->bits, part->part);
 			else if (!code)
 				code = weir_join_table_add(table, keys, base, part->bits, part->part, err);
@@ -157,19 +160,55 @@ static int walk(const struct weir_join_image *image, struct weir_join_keys *keys
 	return code;
 }
 
+int weir_join_image_range(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+			  uint64_t span_max, struct weir_join_part *part, struct weir_error *err)
+{
+	const struct weir_type *type = keys->columns->keys[0].type;
+	int64_t least = INT64_MAX, most = INT64_MIN;
+	int code = WEIR_OK;
+
+	part->span = 0;
+	if (!keys->is_word || !weir_type_is_integer(type) || type->id == WEIR_UINT64)
+		return WEIR_OK;
+	for (size_t i = 0; i < image->chunks.count && !code; i++) {
+		const struct weir_batch *batch = image->chunks.items[i].batch;
+
+		for (int64_t first = 0; first < batch->row_count && !code; first += WEIR_VECTOR_ROWS) {
+			int64_t left = batch->row_count - first;
+
+			code = read_keys(image, batch, first, (uint32_t)(left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS),
+					 keys, arena, err);
+			for (uint32_t k = 0; k < keys->count && !code; k++) {
+				int64_t value = (int64_t)keys->tags[k];
+
+				least = value < least ? value : least;
+				most = value > most ? value : most;
+			}
+		}
+		if (least <= most && (uint64_t)most - (uint64_t)least >= span_max)
+			return code;
+	}
+	if (code || least > most)
+		return code;
+	part->least = (uint64_t)least;
+	part->span = (uint64_t)most - (uint64_t)least + 1;
+	return WEIR_OK;
+}
+
 int weir_join_image_index(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  const struct weir_join_part *part, struct weir_account *account, struct weir_join_table *out,
 			  struct weir_error *err)
 {
-	bool place = false;
-	int code = weir_join_table_init(out, account, keys->columns, part->rows, err);
+	enum weir_join_again again = WEIR_JOIN_READY;
+	int code = part->span ? weir_join_table_init_slots(out, account, part->least, part->span, err)
+			      : weir_join_table_init(out, account, keys->columns, part->rows, err);
 
-	if (!code)
-		code = walk(image, keys, arena, part, false, out, err);
-	if (!code)
-		code = weir_join_table_settle(out, &place, err);
-	if (!code && place)
-		code = walk(image, keys, arena, part, true, out, err);
+	do {
+		if (!code)
+			code = walk(image, keys, arena, part, again, out, err);
+		if (!code)
+			code = weir_join_table_settle(out, again, &again, err);
+	} while (!code && again != WEIR_JOIN_READY);
 	if (code)
 		weir_join_table_release(out);
 	return code;

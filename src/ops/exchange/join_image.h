@@ -44,7 +44,12 @@ void weir_join_image_release(struct weir_join_image *image);
 struct weir_join_part {
 	uint32_t bits;
 	uint64_t part, rows;
+	uint64_t least, span; /* span 0: no slots */
 };
+/* The least and the greatest of the rows' keys, which are words and whole numbers; *out false: they are not, or too far apart for
+ * slots. What is needed meanwhile is in the arena, which is cleared. */
+int weir_join_image_range(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+			  uint64_t span_max, struct weir_join_part *part, struct weir_error *err);
 /* The table of the image's rows. What is needed meanwhile is in the arena, which is cleared. */
 int weir_join_image_index(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  const struct weir_join_part *part, struct weir_account *account, struct weir_join_table *out,

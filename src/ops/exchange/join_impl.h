@@ -67,6 +67,7 @@ struct weir_join_state {
 	struct weir_join_image image;
 	struct weir_join_table *tables; /* 2^table_bits */
 	uint32_t table_bits;
+	struct weir_join_part slots; /* the least key and the span, where slots will do */
 	pthread_mutex_t lock; /* guards the sides' lists of chunks while they grow; rank: alone */
 };
 

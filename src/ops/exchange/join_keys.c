@@ -59,8 +59,13 @@ static int find_rows(struct weir_join_keys *keys, struct weir_vector *vector, st
 	return code;
 }
 
-static inline uint64_t word_at(const void *values, uint32_t width, uint32_t place)
+/* Signed ones stay in their order when they are widened. */
+static inline uint64_t word_at(const void *values, uint32_t width, bool is_signed, uint32_t place)
 {
+	if (is_signed && width < 8)
+		return width == 1   ? (uint64_t)((const int8_t *)values)[place]
+		       : width == 2 ? (uint64_t)((const int16_t *)values)[place]
+				    : (uint64_t)((const int32_t *)values)[place];
 	switch (width) {
 	case 1:
 		return ((const uint8_t *)values)[place];
@@ -74,20 +79,20 @@ static inline uint64_t word_at(const void *values, uint32_t width, uint32_t plac
 }
 
 static inline __attribute__((always_inline)) void take_words(struct weir_join_keys *keys, const struct weir_column *column,
-							     uint32_t width)
+							     uint32_t width, bool is_signed)
 {
 	const uint32_t *codes = column->form == WEIR_DICTIONARY ? column->values : NULL;
 	const void *values = codes ? column->dictionary->values : column->values;
 
 	if (codes) {
 		for (uint32_t i = 0; i < keys->count; i++)
-			keys->tags[i] = word_at(values, width, codes[keys->rows[i]]);
+			keys->tags[i] = word_at(values, width, is_signed, codes[keys->rows[i]]);
 	} else if (column->form == WEIR_CONSTANT) {
 		for (uint32_t i = 0; i < keys->count; i++)
-			keys->tags[i] = word_at(values, width, 0);
+			keys->tags[i] = word_at(values, width, is_signed, 0);
 	} else {
 		for (uint32_t i = 0; i < keys->count; i++)
-			keys->tags[i] = word_at(values, width, keys->rows[i]);
+			keys->tags[i] = word_at(values, width, is_signed, keys->rows[i]);
 	}
 }
 
@@ -118,6 +123,7 @@ int weir_join_keys_take(struct weir_join_keys *keys, struct weir_vector *vector,
 	const struct weir_key *key = &keys->columns->keys[0];
 	const struct weir_column *column = &vector->columns[key->column];
 	struct weir_vector chosen;
+	bool is_signed;
 	int code = find_rows(keys, vector, err);
 
 	if (code || !keys->count)
@@ -135,18 +141,19 @@ int weir_join_keys_take(struct weir_join_keys *keys, struct weir_vector *vector,
 		}
 		return code;
 	}
+	is_signed = weir_type_is_integer(key->type) && weir_type_is_signed(key->type);
 	switch (key->type->byte_width) {
 	case 1:
-		take_words(keys, column, 1);
+		is_signed ? take_words(keys, column, 1, true) : take_words(keys, column, 1, false);
 		break;
 	case 2:
-		take_words(keys, column, 2);
+		is_signed ? take_words(keys, column, 2, true) : take_words(keys, column, 2, false);
 		break;
 	case 4:
-		take_words(keys, column, 4);
+		is_signed ? take_words(keys, column, 4, true) : take_words(keys, column, 4, false);
 		break;
 	default:
-		take_words(keys, column, 8);
+		take_words(keys, column, 8, false);
 	}
 	if (key->type->id == WEIR_DOUBLE || key->type->id == WEIR_FLOAT)
 		settle_floats(keys, key->type->id);

@@ -454,6 +454,35 @@ struct settle_lane {
 	struct weir_join_keys *keys;
 };
 
+/* All chunks; and whether its keys lie close enough together for slots. */
+static int open_image(const struct settle_source *source, uint64_t rows, struct weir_error *err)
+{
+	struct weir_join_side *side = source->side;
+	struct weir_join_state *state = side->state;
+	struct weir_join_keys *keys;
+	struct weir_arena arena;
+	int code = WEIR_OK;
+
+	weir_join_image_init(&state->image, state->account, side->stored);
+	for (size_t i = 0; i < source->chunk_count && !code; i++)
+		code = weir_join_image_add(&state->image, &state->space, side->chunks.items[i].chunk, err);
+	if (!code)
+		code = weir_join_image_finish(&state->image, err);
+	if (code)
+		return code;
+	keys = weir_alloc_zero(state->account, sizeof(*keys), err);
+	if (!keys)
+		return err->code;
+	weir_arena_init(&arena, state->account);
+	weir_join_keys_init(keys, state->account, &side->key_columns);
+	/* Four bytes each, where an entry of a table that is half full takes 32 for each row. */
+	code = weir_join_image_range(&state->image, keys, &arena, rows * 4 + 1024, &state->slots, err);
+	weir_join_keys_release(keys);
+	weir_arena_release(&arena);
+	weir_free(state->account, keys, sizeof(*keys));
+	return code;
+}
+
 /* Whether a whole side fits: then it is opened, and each split makes one of the tables. */
 static int decide(struct settle_source *source, struct weir_error *err)
 {
@@ -477,15 +506,13 @@ static int decide(struct settle_source *source, struct weir_error *err)
 		atomic_store_explicit(&state->is_partitioned, true, memory_order_relaxed);
 		return WEIR_OK;
 	}
-	while (1u << state->table_bits < state->threads && state->table_bits < 4 && rows > 100000)
+	code = open_image(source, rows, err);
+	if (code)
+		return code;
+	while (!state->slots.span && 1u << state->table_bits < state->threads && state->table_bits < 4 && rows > 100000)
 		state->table_bits++;
-	weir_join_image_init(&state->image, state->account, side->stored);
-	for (size_t i = 0; i < source->chunk_count && !code; i++)
-		code = weir_join_image_add(&state->image, &state->space, side->chunks.items[i].chunk, err);
-	if (!code)
-		code = weir_join_image_finish(&state->image, err);
-	state->tables = code ? NULL : weir_alloc_zero(state->account, sizeof(*state->tables) << state->table_bits, err);
-	return code ? code : state->tables ? WEIR_OK : err->code;
+	state->tables = weir_alloc_zero(state->account, sizeof(*state->tables) << state->table_bits, err);
+	return state->tables ? WEIR_OK : err->code;
 }
 
 static int settle_next_split(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
@@ -596,7 +623,8 @@ static int make_table(struct settle_lane *lane, struct weir_error *err)
 	/* One that was begun before by whoever gave it up. */
 	weir_join_table_release(table);
 	return weir_join_image_index(&state->image, lane->keys, &lane->arena,
-				     &(struct weir_join_part){.bits = state->table_bits, .part = lane->split.table, .rows = rows},
+				     &(struct weir_join_part){.bits = state->table_bits, .part = lane->split.table, .rows = rows,
+							     .least = state->slots.least, .span = state->slots.span},
 				     state->account, table, err);
 }
 

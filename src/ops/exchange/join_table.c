@@ -28,7 +28,10 @@ int weir_join_table_init(struct weir_join_table *table, struct weir_account *acc
 	*table = (struct weir_join_table){.account = account, .capacity = capacity_for(keys_est)};
 	table->is_word = weir_join_keys_are_words(columns);
 	weir_key_list_init(&table->keys, account, columns->width);
-	table->entries = weir_alloc_zero(account, table->capacity * sizeof(*table->entries), err);
+	/* Written, not only zero: a page that is read first is mapped twice. */
+	table->entries = weir_alloc(account, table->capacity * sizeof(*table->entries), err);
+	if (table->entries)
+		memset(table->entries, 0, table->capacity * sizeof(*table->entries));
 	if (table->entries && !table->is_word)
 		table->places = weir_alloc(account, table->capacity * sizeof(*table->places), err);
 	if (!table->entries || (!table->is_word && !table->places)) {
@@ -38,12 +41,26 @@ int weir_join_table_init(struct weir_join_table *table, struct weir_account *acc
 	return WEIR_OK;
 }
 
+int weir_join_table_init_slots(struct weir_join_table *table, struct weir_account *account, uint64_t least, uint64_t span,
+			       struct weir_error *err)
+{
+	*table = (struct weir_join_table){.account = account, .least = least, .span = span, .is_word = true};
+	table->slots = weir_alloc(account, (span + 2) * sizeof(*table->slots), err);
+	if (!table->slots) {
+		*table = (struct weir_join_table){0};
+		return err->code;
+	}
+	memset(table->slots, 0, (span + 2) * sizeof(*table->slots));
+	return WEIR_OK;
+}
+
 void weir_join_table_release(struct weir_join_table *table)
 {
 	if (!table->account)
 		return;
 	weir_free(table->account, table->entries, table->entries ? table->capacity * sizeof(*table->entries) : 0);
 	weir_free(table->account, table->places, table->places ? table->capacity * sizeof(*table->places) : 0);
+	weir_free(table->account, table->slots, table->slots ? (table->span + 2) * sizeof(*table->slots) : 0);
 	weir_free(table->account, table->rows, table->rows_capacity * sizeof(*table->rows));
 	weir_key_list_release(&table->keys);
 	*table = (struct weir_join_table){0};
@@ -123,10 +140,29 @@ static int append_key(struct weir_join_table *table, const struct weir_join_keys
 	return weir_key_list_append(&table->keys, bytes, size, err);
 }
 
+static void add_slots(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base)
+{
+	for (uint32_t i = 0; i < keys->count; i++) {
+		uint32_t *slot = &table->slots[keys->tags[i] - table->least];
+
+		table->has_twice |= *slot != 0;
+		*slot = base + keys->rows[i] + 1;
+	}
+	table->row_count += keys->count;
+}
+
+void weir_join_table_count(struct weir_join_table *table, const struct weir_join_keys *keys)
+{
+	for (uint32_t i = 0; i < keys->count; i++)
+		table->slots[keys->tags[i] - table->least]++;
+}
+
 int weir_join_table_add(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base, uint32_t bits,
 			uint64_t part, struct weir_error *err)
 {
-	for (uint32_t i = 0; i < keys->count; i++) {
+	if (table->slots)
+		add_slots(table, keys, base);
+	for (uint32_t i = 0; i < keys->count && !table->slots; i++) {
 		struct weir_join_entry *entry;
 		uint64_t at;
 		int code = WEIR_OK;
@@ -158,19 +194,41 @@ int weir_join_table_add(struct weir_join_table *table, const struct weir_join_ke
 	return WEIR_OK;
 }
 
-int weir_join_table_settle(struct weir_join_table *table, bool *place, struct weir_error *err)
+static void sum_slots(struct weir_join_table *table)
 {
 	uint32_t end = 0;
 
-	*place = table->used < table->row_count;
-	if (!*place)
+	/* A slot is where its number's rows end until all of them have been put in front of it. */
+	for (uint64_t i = 0; i <= table->span + 1; i++) {
+		end += table->slots[i];
+		table->slots[i] = end;
+	}
+	table->is_listed = true;
+}
+
+int weir_join_table_settle(struct weir_join_table *table, enum weir_join_again before, enum weir_join_again *again,
+			   struct weir_error *err)
+{
+	uint32_t end = 0;
+	bool is_simple = table->slots ? !table->has_twice : table->used == table->row_count;
+
+	*again = WEIR_JOIN_READY;
+	if (is_simple || before == WEIR_JOIN_PLACE)
 		return WEIR_OK;
+	if (table->slots && before == WEIR_JOIN_COUNT) {
+		sum_slots(table);
+		*again = WEIR_JOIN_PLACE;
+		return WEIR_OK;
+	}
+	*again = table->slots ? WEIR_JOIN_COUNT : WEIR_JOIN_PLACE;
+	if (table->slots)
+		memset(table->slots, 0, (table->span + 2) * sizeof(*table->slots));
 	table->rows = weir_alloc(table->account, table->row_count * sizeof(*table->rows), err);
 	if (!table->rows)
 		return err->code;
 	table->rows_capacity = table->row_count;
 	/* `first` is where a key's rows end until all of them have been put in front of it. */
-	for (uint64_t i = 0; i < table->capacity; i++) {
+	for (uint64_t i = 0; i < table->capacity && !table->slots; i++) {
 		if (table->entries[i].count < 2)
 			continue;
 		end += table->entries[i].count;
@@ -182,7 +240,9 @@ int weir_join_table_settle(struct weir_join_table *table, bool *place, struct we
 void weir_join_table_place(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base, uint32_t bits,
 			   uint64_t part)
 {
-	for (uint32_t i = 0; i < keys->count; i++) {
+	for (uint32_t i = 0; i < keys->count && table->slots; i++)
+		table->rows[--table->slots[keys->tags[i] - table->least]] = base + keys->rows[i];
+	for (uint32_t i = 0; i < keys->count && !table->slots; i++) {
 		struct weir_join_entry *entry;
 
 		if (i + AHEAD < keys->count)
@@ -214,10 +274,33 @@ static inline __attribute__((always_inline)) void find(const struct weir_join_ta
 	}
 }
 
+static void find_slots(const struct weir_join_table *table, const struct weir_join_keys *keys, struct weir_join_found *found)
+{
+	/* Out of range is the slot behind the last, which is empty: no branch, and reads do not wait for each other. */
+	for (uint32_t i = 0; i < keys->count; i++) {
+		uint64_t at = keys->tags[i] - table->least;
+
+		at = at < table->span ? at : table->span;
+		if (table->is_listed)
+			found[i] = (struct weir_join_found){.first = table->slots[at],
+							    .count = table->slots[at + 1] - table->slots[at]};
+		else
+			found[i] = (struct weir_join_found){.first = table->slots[at] - 1, .count = table->slots[at] != 0};
+	}
+	if (!table->is_listed)
+		return;
+	/* A row alone is given as itself. */
+	for (uint32_t i = 0; i < keys->count; i++)
+		if (found[i].count == 1)
+			found[i].first = table->rows[found[i].first];
+}
+
 void weir_join_table_find(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
 			  struct weir_join_found *found)
 {
-	if (keys->is_word)
+	if (tables->slots)
+		find_slots(tables, keys, found);
+	else if (keys->is_word)
 		find(tables, bits, keys, found, true);
 	else
 		find(tables, bits, keys, found, false);
