@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir._plan import Blocks, Op, Step, quoted
+from weir._plan import Blocks, Op, Step, chain, quoted
 
 if TYPE_CHECKING:
     from weir._run import Build, Run
@@ -38,7 +38,10 @@ class Exchange(Step):
         if not parts:
             return []
         if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
+            first = len(run.stats)
             blocks = [block for part in parts for block in run.blocks_of(part)]
+            for figures in run.stats[first:]:  # these are about the operators up to here
+                figures["operators_kept"] = len(chain(self.input))
             if not blocks:
                 return []
             parts = [Blocks(self.input.name, blocks, run.build.state.id)]

@@ -260,7 +260,8 @@ def old_name(op: Op) -> str:
         return "limit"
     if isinstance(op, Union):
         return "union"
-    return "filter" if isinstance(op, Step) and op.verb == "filter" else "map_batches"
+    words = {"filter": "filter", "shuffle": "shuffle_map", "sort": "sort", "group": "groupby", "unique": "groupby", "join": "join"}
+    return words.get(op.verb, "map_batches") if isinstance(op, Step) else "map_batches"
 
 
 def stats(ds: Dataset) -> str:

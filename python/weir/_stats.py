@@ -36,7 +36,7 @@ def _physical(op: Op) -> str:
         return "UnionOperator[Union]"
     if isinstance(op, Blocks):
         return "InputDataBuffer[Input]"
-    if isinstance(op, Repartition):
+    if isinstance(op, Repartition) or _is_exchange(op):
         return f"AllToAllOperator[{op.name}]"
     pool = "ActorPoolMapOperator" if isinstance(op, Call) and op.spec.is_class else "TaskPoolMapOperator"
     return f"{pool}[{op.name}]"
@@ -74,6 +74,9 @@ def _fuses(group: list[Op], context: DataContext) -> bool:
     op, before = group[-1], group[-1].input
     if before is None or not isinstance(op, (Call, Step)) or isinstance(before, Blocks):
         return False
+    # What needs all rows is never one with what follows, and only a shuffle is with what is before it.
+    if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle"):
+        return False
     if not context.optimize_fuse_stages or (isinstance(before, Source) and not context.optimize_fuse_read_stages):
         return False
     if not isinstance(before, (Call, Step, Source)):
@@ -82,6 +85,10 @@ def _fuses(group: list[Op], context: DataContext) -> bool:
         calls = [o for o in group if isinstance(o, Call)]
         return not before.spec.is_class and all(_resources_of(o) == _resources_of(before) for o in calls)
     return True
+
+
+def _is_exchange(op: Op) -> bool:
+    return isinstance(op, Step) and not op.keeps_blocks and op.kind not in ("Filter", "MapBatches")
 
 
 def groups(op: Op, context: DataContext) -> list[list[Op]]:
@@ -169,12 +176,31 @@ def text(ds: Dataset) -> str:
 def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: DataContext) -> list[dict[str, Any]]:
     """Figures of each group of operators, summed over the parts of the run."""
     out: list[dict[str, Any]] = [{"waits": {}} for _ in names]
+    begin = 0  # operators whose rows were kept for what needs all of them
     for part in stats:
         stages = list(part.get("stages") or [])
-        numbers = _stage_numbers(names, stages, context)
-        for i, into in enumerate(out):
-            mine = [stages[n] for n in numbers[i]] if numbers else []
-            _add_stage(into, mine, part, is_first=i == 0, is_last=i == len(out) - 1)
+        kept = part.get("operators_kept")
+        covered = _between(names, begin, kept)
+        begin = kept or begin
+        numbers = _stage_numbers([group for _, group in covered], stages, context)
+        for at, (i, group) in enumerate(covered):
+            mine = [stages[n] for n in numbers[at]] if numbers else []
+            before = {key: out[i].get(key, 0) for key in ("rows", "bytes", "rows_in", "blocks")}
+            _add_stage(out[i], mine, part, is_first=i == 0, is_last=at == len(covered) - 1)
+            if group[-1] is not names[i][-1]:  # of rows that its last operator has not seen
+                out[i].update(before)
+    return out
+
+
+def _between(names: list[list[Op]], begin: int, end: int | None) -> list[tuple[int, list[Op]]]:
+    """The operators of each group from one number to another, of groups that have some."""
+    out: list[tuple[int, list[Op]]] = []
+    at = 0
+    for i, group in enumerate(names):
+        mine = [op for number, op in enumerate(group, at) if number >= begin and (end is None or number < end)]
+        at += len(group)
+        if mine:
+            out.append((i, mine))
     return out
 
 
