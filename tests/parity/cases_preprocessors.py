@@ -56,8 +56,8 @@ def flat(value):
         return [flat(v) for v in value]
     if isinstance(value, float) and math.isnan(value):
         return None
-    if isinstance(value, float) and value == int(value):
-        return int(value)
+    if isinstance(value, float) and abs(value - round(value)) < 1e-12:
+        return round(value)  # what rounding leaves of 0 is 0
     return value
 
 
@@ -396,3 +396,34 @@ def pickled(data, at):
     made = make(data, "OrdinalEncoder(['s'])").fit(rows(data))
     again = pickle.loads(pickle.dumps(made))
     return [again.columns, plain(dict(again.stats_)), again.fit_status().value]
+
+
+def random_rows(seed, count, letters):
+    """Rows of numbers, texts and lists, some of them missing where an `o` says so."""
+    from random import Random
+
+    draw = Random(seed)
+    text = lambda: "".join(draw.choice(letters) for _ in range(draw.randrange(3)))
+    maybe = lambda value: None if draw.random() < 0.2 else value
+    return [{"i": draw.randrange(-50, 50), "f": draw.choice([0.0, -0.0, 1e-9, 3.5, -2.25, 1e6, draw.gauss(0, 3)]), "s": text(), "k": draw.randrange(4),
+             "io": maybe(draw.randrange(5)), "fo": maybe(draw.gauss(0, 10)), "so": maybe(text()), "b": draw.random() < 0.5,
+             "l": [text() for _ in range(draw.randrange(4))], "t": " ".join(text() for _ in range(draw.randrange(5)))} for _ in range(count)]
+
+
+RANDOM = ["StandardScaler(['i', 'f', 'fo'])", "MinMaxScaler(['i', 'f', 'fo'])", "MaxAbsScaler(['i', 'f', 'fo'], output_columns=['x', 'y', 'z'])",
+          "OrdinalEncoder(['s', 'k', 'b'])", "OrdinalEncoder(['l'])", "OneHotEncoder(['s', 'k', 'b'])", "MultiHotEncoder(['l', 's'])", "LabelEncoder('s')",
+          "Categorizer(['s', 'so', 'k'])", "SimpleImputer(['io', 'fo'])", "SimpleImputer(['so'], 'constant', fill_value='ß')",
+          "UniformKBinsDiscretizer(['i', 'f', 'fo'], 5)", "UniformKBinsDiscretizer(['i'], 7, right=False)",
+          "CustomKBinsDiscretizer(['i', 'fo'], [-40, -3, 0, 2, 30], include_lowest=True)", "Normalizer(['i', 'f', 'fo'], 'l1')", "Normalizer(['i', 'k'])",
+          "PowerTransformer(['i', 'f', 'fo'], 1.5)", "PowerTransformer(['i'], 2)", "Tokenizer(['t', 'so'])", "HashingVectorizer(['t', 'so'], 6)",
+          "FeatureHasher(['i', 'k', 'io'], 3, 'h')", "Concatenator(['f', 'k', 'fo'])", "Chain(SimpleImputer(['fo']), StandardScaler(['fo']), OneHotEncoder(['k']))"]
+
+
+@case(*[(text, seed) for text in RANDOM for seed in (1, 2)])
+def on_random_rows(data, at, text, seed):
+    made = make(data, text)
+    learned = data.from_items(random_rows(seed, 40, "aäß𝄞 "), override_num_blocks=3)
+    other = data.from_items(random_rows(seed + 100, 10, "abß"), override_num_blocks=2)
+    first = [values(row) for row in made.fit_transform(learned).take_all()]
+    return {"fit": first, "other": [values(row) for row in made.transform(other).take_all()],
+            "stats": None if text.startswith("Chain") else plain(dict(made.stats_) if made.has_stats() else {})}
