@@ -20,9 +20,8 @@ struct cursor {
 	int64_t row, row_end; /* in the open chunk, or in a run that lies: the next, and where it or the range ends */
 	const uint32_t *order; /* where rows are in the batch; NULL: in order */
 	const struct weir_batch *batch;
-	bool ends;       /* with this chunk */
-	uint64_t prefix; /* of the next row's key */
-	const uint8_t *key;
+	bool ends; /* with this chunk */
+	const uint8_t *key; /* of the next row */
 	uint32_t key_size;
 	struct weir_chunk *pinned;
 	uint8_t *copy; /* of one that is on disk */
@@ -31,6 +30,12 @@ struct cursor {
 	const struct weir_key_list *keys; /* of the rows from keys_first on */
 	int64_t keys_first;
 	struct weir_key_list few; /* of a chunk's rows */
+};
+
+/* A cursor in the heap. The window is eight bytes of its next row's key, behind what all keys have in common. */
+struct head {
+	uint64_t window;
+	uint32_t number;
 };
 
 struct weir_merge {
@@ -44,8 +49,10 @@ struct weir_merge {
 	size_t cursor_count;
 	struct weir_cells *cells; /* by column, then by cursor: what is open */
 	bool *has_nulls;          /* by column: so far */
-	uint32_t *heap;
+	struct head *heap;
 	size_t heap_count;
+	uint32_t window_at;
+	bool is_exact; /* keys with equal windows are equal */
 	uint32_t pending; /* the cursor whose chunk has ended; UINT32_MAX: none */
 	uint32_t rows_max;
 	struct weir_arena arena; /* of the vector that was handed out */
@@ -265,8 +272,25 @@ static int cursor_show(struct weir_merge *merge, struct cursor *cursor, struct w
 			return code;
 	}
 	cursor->key = weir_key_at(cursor->keys, (size_t)(cursor->row - cursor->keys_first), &cursor->key_size);
-	cursor->prefix = weir_key_prefix(cursor->key, cursor->key_size);
 	return WEIR_OK;
+}
+
+static inline uint64_t window_of(const struct weir_merge *merge, const struct weir_key_list *list, const uint8_t *key,
+				 uint32_t size)
+{
+	uint64_t word;
+
+	if (size < merge->window_at + 8 || key + merge->window_at + 8 > list->bytes + list->size)
+		return weir_key_prefix(key + merge->window_at, size - merge->window_at);
+	__builtin_memcpy(&word, key + merge->window_at, 8);
+	return __builtin_bswap64(word);
+}
+
+static struct head head_of(const struct weir_merge *merge, uint32_t number)
+{
+	const struct cursor *cursor = &merge->cursors[number];
+
+	return (struct head){.window = window_of(merge, cursor->keys, cursor->key, cursor->key_size), .number = number};
 }
 
 /* Opens the cursor's next chunk; *has_row false: there is none in the range any more. */
@@ -331,35 +355,36 @@ static int lying_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 
 /* ---- the heap ---- */
 
-static bool comes_before(const struct cursor *a, const struct cursor *b)
+/* Where windows are equal: by keys, then by runs, which are in the order of their splits. */
+static bool ties_before(const struct weir_merge *merge, const struct head *a, const struct head *b)
 {
-	int order;
+	const struct cursor *x = &merge->cursors[a->number], *y = &merge->cursors[b->number];
+	int order = merge->is_exact ? 0 : weir_key_compare(x->key, x->key_size, y->key, y->key_size);
 
-	if (a->prefix != b->prefix)
-		return a->prefix < b->prefix;
-	order = weir_key_compare(a->key, a->key_size, b->key, b->key_size);
-	if (order)
-		return order < 0;
-	return a->run->split != b->run->split ? a->run->split < b->run->split : a->run->part < b->run->part;
+	return order ? order < 0 : a->number < b->number;
+}
+
+static inline bool comes_before(const struct weir_merge *merge, const struct head *a, const struct head *b)
+{
+	return a->window != b->window ? a->window < b->window : ties_before(merge, a, b);
 }
 
 static void sift_down(struct weir_merge *merge, size_t at)
 {
-	uint32_t moved = merge->heap[at];
+	struct head *heap = merge->heap, moved = heap[at];
 
 	for (;;) {
 		size_t child = 2 * at + 1;
 
 		if (child >= merge->heap_count)
 			break;
-		if (child + 1 < merge->heap_count && comes_before(&merge->cursors[merge->heap[child + 1]], &merge->cursors[merge->heap[child]]))
-			child++;
-		if (!comes_before(&merge->cursors[merge->heap[child]], &merge->cursors[moved]))
+		child += child + 1 < merge->heap_count && comes_before(merge, &heap[child + 1], &heap[child]);
+		if (!comes_before(merge, &heap[child], &moved))
 			break;
-		merge->heap[at] = merge->heap[child];
+		heap[at] = heap[child];
 		at = child;
 	}
-	merge->heap[at] = moved;
+	heap[at] = moved;
 }
 
 /* The first cursor's chunk has ended. */
@@ -373,9 +398,11 @@ static int refill(struct weir_merge *merge, struct weir_error *err)
 	code = chunk_open(merge, &merge->cursors[merge->pending], &has_row, err);
 	if (code)
 		return code;
-	merge->pending = UINT32_MAX;
-	if (!has_row)
+	if (has_row)
+		merge->heap[0] = head_of(merge, merge->pending);
+	else
 		merge->heap[0] = merge->heap[--merge->heap_count];
+	merge->pending = UINT32_MAX;
 	if (merge->heap_count)
 		sift_down(merge, 0);
 	return WEIR_OK;
@@ -384,6 +411,40 @@ static int refill(struct weir_merge *merge, struct weir_error *err)
 static size_t cells_size(const struct weir_merge *merge)
 {
 	return (merge->cursor_count + 1) * (merge->schema->field_count + 1) * sizeof(*merge->cells);
+}
+
+/* All keys in the range lie between the least and the greatest, so what these two begin with all begin with. */
+static void set_window(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count)
+{
+	const uint8_t *least = NULL, *greatest = NULL;
+	uint32_t least_size = 0, greatest_size = 0, common = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct weir_run_chunk *first = runs[i]->chunks.items;
+
+		if (!runs[i]->chunks.count)
+			continue;
+		if (!least || weir_key_compare(first->fence, first->fence_size, least, least_size) < 0) {
+			least = first->fence;
+			least_size = first->fence_size;
+		}
+		if (!greatest || weir_key_compare(runs[i]->last, runs[i]->last_size, greatest, greatest_size) > 0) {
+			greatest = runs[i]->last;
+			greatest_size = runs[i]->last_size;
+		}
+	}
+	if (merge->from.key && least && weir_key_compare(merge->from.key, merge->from.key_size, least, least_size) > 0) {
+		least = merge->from.key;
+		least_size = merge->from.key_size;
+	}
+	if (merge->to.key && greatest && weir_key_compare(merge->to.key, merge->to.key_size, greatest, greatest_size) < 0) {
+		greatest = merge->to.key;
+		greatest_size = merge->to.key_size;
+	}
+	while (common < least_size && common < greatest_size && least[common] == greatest[common])
+		common++;
+	merge->window_at = common;
+	merge->is_exact = merge->key_columns.width && merge->key_columns.width <= common + 8;
 }
 
 int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
@@ -401,6 +462,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	if (!merge->cursors)
 		return err->code;
 	merge->cursor_count = count;
+	set_window(merge, runs, count);
 	memset(merge->has_nulls, 0, (merge->schema->field_count + 1) * sizeof(*merge->has_nulls));
 	for (size_t i = 0; i < count; i++) {
 		weir_key_list_init(&merge->cursors[i].few, &merge->account, merge->key_columns.width);
@@ -422,7 +484,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 			code = chunk_open(merge, cursor, &has_row, err);
 		}
 		if (!code && has_row)
-			merge->heap[merge->heap_count++] = (uint32_t)i;
+			merge->heap[merge->heap_count++] = head_of(merge, (uint32_t)i);
 		bytes += runs[i]->bytes;
 		rows += runs[i]->row_count;
 	}
@@ -449,19 +511,23 @@ static void vector_forget(struct weir_merge *merge)
 static uint32_t rows_in_front(struct weir_merge *merge, const struct cursor *cursor, uint32_t most)
 {
 	int64_t known = cursor->keys_first + (int64_t)cursor->keys->count - cursor->row, left = cursor->row_end - cursor->row;
-	uint32_t low = 1, high = most, next;
-	struct cursor probe = *cursor;
+	uint32_t low = 1, high = most, size;
+	const struct head *next = &merge->heap[1];
+	struct head probe = merge->heap[0];
+	struct cursor *first = &merge->cursors[probe.number];
 
 	high = known < high ? (uint32_t)known : high;
 	high = left < high ? (uint32_t)left : high;
 	if (merge->heap_count == 1)
 		return high;
-	next = merge->heap_count > 2 && comes_before(&merge->cursors[merge->heap[2]], &merge->cursors[merge->heap[1]]) ? 2 : 1;
+	if (merge->heap_count > 2 && comes_before(merge, &merge->heap[2], &merge->heap[1]))
+		next = &merge->heap[2];
 	/* The last of them first: mostly it is before, too. Those up to `low` are, those behind `high` are not. */
 	for (uint32_t at = high; low < high; at = low + (high - low + 1) / 2) {
-		probe.key = weir_key_at(cursor->keys, (size_t)(cursor->row + at - 1 - cursor->keys_first), &probe.key_size);
-		probe.prefix = weir_key_prefix(probe.key, probe.key_size);
-		if (comes_before(&probe, &merge->cursors[merge->heap[next]]))
+		first->key = weir_key_at(cursor->keys, (size_t)(cursor->row + at - 1 - cursor->keys_first), &size);
+		first->key_size = size;
+		probe.window = window_of(merge, cursor->keys, first->key, size);
+		if (comes_before(merge, &probe, next))
 			low = at;
 		else
 			high = at - 1;
@@ -477,7 +543,7 @@ static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct 
 
 	*is_slice = true;
 	while (count < merge->rows_max && merge->heap_count && !code) {
-		uint32_t number = merge->heap[0], here = 1;
+		uint32_t number = merge->heap[0].number, here = 1;
 		struct cursor *cursor = &merge->cursors[number];
 
 		streak = number == last ? streak + 1 : 0;
@@ -494,8 +560,10 @@ static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct 
 		cursor->row += here;
 		if (cursor->row < cursor->row_end) {
 			code = cursor_show(merge, cursor, err);
-			if (!code)
+			if (!code) {
+				merge->heap[0] = head_of(merge, number);
 				sift_down(merge, 0);
+			}
 		} else if (cursor->run->reserved) {
 			merge->heap[0] = merge->heap[--merge->heap_count];
 			if (merge->heap_count)

@@ -39,6 +39,7 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 	for (size_t i = 0; i < run->chunks.count; i++)
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
+	weir_free(space->account, run->last, run->last_size);
 	if (run->reserved) {
 		weir_free(&run->account, run->order, run->order ? (size_t)run->row_count * sizeof(*run->order) : 0);
 		weir_key_list_release(&run->keys);
@@ -133,6 +134,12 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 
 		chunk.fence = weir_key_at(&run->keys, (size_t)first, &chunk.fence_size);
 		code = weir_list_push(&run->chunks, space->account, err, chunk);
+	}
+	if (!code) {
+		uint32_t size;
+		const uint8_t *key = weir_key_at(&run->keys, (size_t)run->row_count - 1, &size);
+
+		code = weir_run_end(run, key, size, err);
 	}
 	used = weir_account_used(&run->account);
 	used = used > 0 ? used : 1;
@@ -235,6 +242,16 @@ int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch,
 	return WEIR_OK;
 }
 
+int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size, struct weir_error *err)
+{
+	run->last = weir_alloc(run->space->account, size, err);
+	if (!run->last)
+		return err->code;
+	run->last_size = size;
+	memcpy(run->last, key, size);
+	return WEIR_OK;
+}
+
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 {
 	uint64_t most = 0;
@@ -279,6 +296,12 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 		taken = NULL;
 	}
 	weir_free(account, numbers, (size_t)step * sizeof(*numbers));
+	if (!code) {
+		uint32_t size;
+		const uint8_t *key = weir_key_at(keys, rows[count - 1], &size);
+
+		code = weir_run_end(run, key, size, err);
+	}
 	if (code)
 		weir_sorted_run_free(space, run);
 	else

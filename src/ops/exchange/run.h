@@ -44,6 +44,8 @@ struct weir_sorted_run {
 	uint32_t part;  /* of that split */
 	int64_t row_count;
 	uint64_t bytes;
+	uint8_t *last; /* the key of its last row */
+	uint32_t last_size;
 	struct weir_run_chunks WEIR_LIST(struct weir_run_chunk) chunks;
 	/* Where it lies: */
 	struct weir_account account; /* of all that follows, and of the batch while it is gathered */
@@ -78,6 +80,8 @@ int weir_batch_take(struct weir_account *account, const struct weir_batch *batch
 struct weir_sorted_run *weir_run_new(struct weir_run_space *space, struct weir_error *err);
 int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
 		    struct weir_error *err);
+/* No row comes behind the one with this key. */
+int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size, struct weir_error *err);
 /* About what a merge needs for it while it is open. */
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 

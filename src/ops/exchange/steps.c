@@ -319,8 +319,17 @@ static int split_end(void *object, struct weir_error *err)
 {
 	struct run_lane *lane = object;
 	struct weir_ordered *state = lane->state;
+	const struct weir_sorted_run *last = state->runs.items[lane->step->first];
 	int code = weir_gather_rows(lane->gather) ? write_chunk(lane, err) : WEIR_OK;
 
+	for (size_t i = 1; i < lane->step->count; i++) {
+		const struct weir_sorted_run *run = state->runs.items[lane->step->first + i];
+
+		if (weir_key_compare(last->last, last->last_size, run->last, run->last_size) < 0)
+			last = run;
+	}
+	if (!code)
+		code = weir_run_end(lane->run, last->last, last->last_size, err);
 	if (code)
 		return code;
 	weir_gather_free(lane->gather);
