@@ -66,6 +66,7 @@ struct item {
 	uint32_t generation;
 	uint32_t stage, slot;
 	uint32_t attempt;
+	uint32_t number; /* among its stage's tasks that were ever started, from 1; 0: it was not */
 	uint32_t own_deaths, kills, rebuilds, user_failures;
 	uint32_t outputs; /* made in this attempt */
 	uint32_t next;    /* free list, or the next output held with this one */
@@ -131,6 +132,7 @@ struct stage {
 	uint32_t depth;   /* tasks that a slot may have in its hands now: in_flight_max, or more where they are short */
 	uint64_t task_ns; /* what a task takes, of late; 0: not known */
 	struct heap queue;
+	uint32_t numbered; /* tasks that were ever started */
 	uint32_t flying; /* items in its slots */
 	uint32_t up;     /* slots that have come up and not died since */
 	uint32_t spawns_failed;
@@ -212,7 +214,8 @@ static inline struct weir_run item_run(const struct weir_core *core, uint32_t in
 				 .task = item->stage                      ? item_chunk(core, index)
 					 : item->rebuild == WEIR_NO_CHUNK ? item->path[0]
 									  : item->split,
-				 .attempt = item->attempt};
+				 .attempt = item->attempt,
+				 .number = item->number - (item->number > 0)};
 }
 
 static inline bool is_lanes(const struct stage *stage)

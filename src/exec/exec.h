@@ -92,6 +92,7 @@ struct weir_run { /* one attempt of one task */
 	uint32_t stage;
 	uint64_t task;
 	uint32_t attempt;
+	uint32_t number; /* of the task in its stage, from 0, in the order of their first starts; for who is told, not compared */
 };
 
 enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEATH_OUTSIDE /* SIGKILL, SIGTERM */ };

@@ -157,6 +157,8 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 	/* Several lost chunks of one split may be made again side by side: their attempts must differ. */
 	item->attempt = item->rebuild == WEIR_NO_CHUNK ? item->attempt + 1
 						       : WEIR_REBUILD_ATTEMPT + core->rebuild_count++;
+	if (item->number == 0)
+		item->number = ++stage->numbered;
 	item->outputs = 0;
 	item->need = 0;
 	item->grant = grant;

@@ -38,8 +38,7 @@ struct worker_object {
 struct worker_task_object {
 	PyObject_HEAD
 	PyObject *batch;
-	uint64_t task;
-	uint32_t attempt;
+	uint32_t number, attempt;
 };
 
 /* ---- parts ---- */
@@ -147,7 +146,7 @@ static PyObject *task_get_batch(PyObject *self, void *Py_UNUSED(closure))
 
 static PyObject *task_get_number(PyObject *self, void *Py_UNUSED(closure))
 {
-	return PyLong_FromUnsignedLongLong(((struct worker_task_object *)self)->task);
+	return PyLong_FromUnsignedLong(((struct worker_task_object *)self)->number);
 }
 
 static PyObject *task_get_attempt(PyObject *self, void *Py_UNUSED(closure))
@@ -157,7 +156,7 @@ static PyObject *task_get_attempt(PyObject *self, void *Py_UNUSED(closure))
 
 static PyGetSetDef task_properties[] = {
 	{"batch", task_get_batch, NULL, "The task's rows.", NULL},
-	{"number", task_get_number, NULL, "Of the task, in its stage.", NULL},
+	{"number", task_get_number, NULL, "Of the task among those of its stage, from 0; whoever does it again has the same.", NULL},
 	{"attempt", task_get_attempt, NULL, "0 for the first.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
@@ -188,7 +187,7 @@ static PyObject *task_new(struct worker_object *self, struct weir_side_task *tas
 		return NULL;
 	}
 	made->batch = batch;
-	made->task = task->task;
+	made->number = task->number;
 	made->attempt = task->attempt;
 	return (PyObject *)made;
 }

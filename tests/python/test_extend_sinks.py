@@ -122,6 +122,12 @@ def test_parts_of_a_union_have_their_own_numbers(tmp_path):
     assert len(set(tasks)) == len(tasks) and written(tmp_path) == [*range(10), 100]
 
 
+def test_numbers_of_tasks_have_no_gaps(tmp_path):
+    sink = Kept(tmp_path)
+    weir.range(100, override_num_blocks=10).map(lambda r: r).union(weir.range(30, override_num_blocks=3)).write_datasink(sink)
+    assert sorted(one["task"] for one in sink.log[-1][1].write_returns) == list(range(13))
+
+
 def test_concurrency_is_a_bound(tmp_path):
     sink = Kept(tmp_path)
     weir.range(100).repartition(8).write_datasink(sink, concurrency=1)

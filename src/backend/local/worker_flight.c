@@ -268,7 +268,7 @@ int weir_worker_give(struct weir_worker *worker, struct weir_run run, const stru
 		     uint32_t part_count, uint64_t room, struct weir_error *err)
 {
 	struct worker_message message = {
-		.kind = WORKER_TASK, .task = run.task, .attempt = run.attempt, .count = part_count};
+		.kind = WORKER_TASK, .task = run.task, .attempt = run.attempt, .code = run.number, .count = part_count};
 	struct flight *flight = worker->flights;
 	uint32_t own;
 	int memfd, code = WEIR_OK;

@@ -59,7 +59,8 @@
 
 enum worker_message_kind {
 	/* To the worker. */
-	WORKER_TASK = 1, /* (task, attempt): `count` parts from number `part` on, rows; a room in its own region */
+	WORKER_TASK = 1, /* (task, attempt): `count` parts from number `part` on, rows; a room in its own region; code: the task's
+			  * number in its stage */
 	WORKER_ROOM,     /* (task, attempt): another room; code ≠ 0: there is none */
 	WORKER_FORGET,   /* region: none of its parts is in use, unmap it */
 	WORKER_QUIT,

@@ -576,6 +576,7 @@ static int begin_task(struct weir_worker_side *side, const struct worker_message
 		return err->code;
 	task->task = message->task;
 	task->attempt = message->attempt;
+	task->number = message->code;
 	task->begun_ns = weir_clock_ns();
 	task->begun_work_ns = work_ns();
 	task->part_count = message->count;

@@ -41,6 +41,7 @@ struct weir_side_part {
 struct weir_side_task {
 	uint64_t task;
 	uint32_t attempt;
+	uint32_t number; /* among its stage's tasks, from 0 */
 	uint32_t part_count;
 	struct weir_side_part **parts; /* in order; each is open until it is released */
 	/* Inside. */
