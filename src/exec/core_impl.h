@@ -133,8 +133,8 @@ struct stage {
 	uint64_t task_ns; /* what a task takes, of late; 0: not known */
 	struct heap queue;
 	uint32_t numbered; /* tasks that were ever started */
-	uint32_t flying; /* items in its slots */
-	uint32_t up;     /* slots that have come up and not died since */
+	uint32_t flying;   /* items in its slots */
+	uint32_t up;       /* slots that have come up and not died since */
 	uint32_t spawns_failed;
 	uint32_t busy;   /* slots with something in them */
 	uint32_t live;   /* items on their way to it, in it, or held in front of it */

@@ -237,3 +237,22 @@ def test_every_module_of_the_package_can_be_imported():
     folder = ROOT / "python/weir/compat/site"
     names = [".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__") for path in folder.rglob("*.py")]
     run(f"import importlib\nfor name in {sorted(names)!r}:\n    module = importlib.import_module(name)\n    assert dir(module)\n    [getattr(module, n) for n in getattr(module, '__all__', ())]")
+
+
+@pytest.mark.skipif("WEIR_SANITIZED" in os.environ, reason="sanitizers take time of their own")
+def test_importing_ray_is_cheap():
+    """Time of the processor, not of the clock: other programs may run here, too."""
+    import resource
+
+    def cost(*words):
+        spent = []
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, *words], check=True, env=os.environ, timeout=60)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        return min(spent)
+
+    cost("-m", "weir.compat", "-c", "import ray")  # what has to be compiled is
+    assert cost("-m", "weir.compat", "-c", "import ray, ray.data") - cost("-c", "pass") < 0.060
+    assert run("import sys, ray, ray.data; print([name for name in ('numpy', 'pandas', 'pyarrow', 'torch') if name in sys.modules])") == "[]\n"
