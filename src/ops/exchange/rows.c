@@ -500,21 +500,34 @@ static void fill_nulls(const struct weir_row_input *input, uint32_t c, const uin
 	}
 }
 
+/* All valid, all else zero; cells come over it. */
+static inline void fill_head(const struct weir_row_layout *layout, uint8_t *row, uint64_t hash)
+{
+	memcpy(row, &hash, sizeof(hash));
+	if (layout->validity_bytes + layout->flags_bytes <= sizeof(uint64_t)) {
+		uint64_t head = layout->validity_bytes < 8 ? ((uint64_t)1 << 8 * layout->validity_bytes) - 1 : UINT64_MAX;
+
+		/* Every row has these eight bytes, if not of its head then of its first cells or its payload. */
+		if (layout->row_bytes > layout->validity_offset)
+			memcpy(row + layout->validity_offset, &head, sizeof(head));
+	} else {
+		memset(row + layout->validity_offset, 0xff, layout->validity_bytes);
+		memset(row + layout->flags_offset, 0, layout->flags_bytes);
+	}
+	for (uint32_t at = layout->payload_offset; at < layout->payload_offset + layout->payload_bytes; at += 8)
+		memset(row + at, 0, 8);
+}
+
 void weir_rows_fill(const struct weir_row_input *input, const uint32_t *which, uint32_t count, uint8_t *const *rows,
 		    uint8_t *const *tails)
 {
 	const struct weir_row_layout *layout = input->layout;
 	uint8_t *ends[WEIR_VECTOR_ROWS];
 
-	/* All valid, all else zero; then cell after cell. */
 	for (uint32_t k = 0; k < count; k++) {
 		uint8_t *row = rows[which[k]];
 
-		if (input->hashes)
-			memcpy(row, &input->hashes[which[k]], sizeof(uint64_t));
-		memset(row + layout->validity_offset, 0xff, layout->validity_bytes);
-		memset(row + layout->flags_offset, 0, layout->flags_bytes);
-		memset(row + layout->payload_offset, 0, layout->payload_bytes);
+		fill_head(layout, row, input->hashes[which[k]]);
 		if (layout->has_bytes)
 			ends[k] = tails[which[k]];
 	}
@@ -691,18 +704,20 @@ void weir_row_copy(const struct weir_row_layout *layout, const uint8_t *from, ui
 static int take_validity(const struct weir_row_layout *layout, uint32_t cell, const uint8_t *const *rows, uint32_t count,
 			 struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
 {
-	uint64_t *words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
-	uint32_t nulls = 0;
+	uint32_t i = 0;
+	uint64_t *words;
 
+	/* Mostly there are none. */
+	while (i < count && rows[i] && weir_row_valid(layout, rows[i], cell))
+		i++;
+	if (i == count)
+		return WEIR_OK;
+	words = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
 	if (!words)
 		return err->code;
-	for (uint32_t i = 0; i < count; i++) {
-		bool valid = rows[i] && weir_row_valid(layout, rows[i], cell);
-
-		words[i >> 6] |= (uint64_t)valid << (i & 63);
-		nulls += !valid;
-	}
-	out->validity = nulls ? words : NULL;
+	for (i = 0; i < count; i++)
+		words[i >> 6] |= (uint64_t)(rows[i] && weir_row_valid(layout, rows[i], cell)) << (i & 63);
+	out->validity = words;
 	return WEIR_OK;
 }
 

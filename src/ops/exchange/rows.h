@@ -127,7 +127,7 @@ static inline uint32_t weir_row_input_row(const struct weir_row_input *input, ui
 bool weir_row_input_key_has_null(const struct weir_row_input *input, uint32_t i);
 
 /* Writes hash, validity and cells of rows which[0 … count) to rows[which[k]], and their bytes to tails[which[k]] (room for
- * input->bytes of each; may be NULL where that is). Flags and payload become zero. */
+ * input->bytes of each; may be NULL where that is). Flags and payload become zero. The input has hashes. */
 void weir_rows_fill(const struct weir_row_input *input, const uint32_t *which, uint32_t count, uint8_t *const *rows,
 		    uint8_t *const *tails);
 /* Of which[0 … count) keeps those whose keys are those of rows[which[k]], and puts the others into unequal; returns how many
