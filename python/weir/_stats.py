@@ -183,12 +183,32 @@ def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: Dat
         covered = _between(names, begin, kept)
         begin = kept or begin
         numbers = _stage_numbers([group for _, group in covered], stages, context)
+        natives = _native_operators([group for _, group in covered], stages, part)
         for at, (i, group) in enumerate(covered):
             mine = [stages[n] for n in numbers[at]] if numbers else []
             before = {key: out[i].get(key, 0) for key in ("rows", "bytes", "rows_in", "blocks")}
+            before_ns = out[i].get("ns", 0)
             _add_stage(out[i], mine, part, is_first=i == 0, is_last=at == len(covered) - 1)
+            if natives:
+                out[i]["rows"] = before["rows"] + natives[at][-1]["rows_out"]
+                out[i]["rows_in"] = before["rows_in"] + (natives[at - 1][-1]["rows_out"] if at else 0)
+                out[i]["ns"] = before_ns + sum(operator["time_ns"] for operator in natives[at])
             if group[-1] is not names[i][-1]:  # of rows that its last operator has not seen
                 out[i].update(before)
+    return out
+
+
+def _native_operators(
+    names: list[list[Op]], stages: list[dict[str, Any]], part: dict[str, Any]
+) -> list[list[dict[str, Any]]]:
+    """The engine's operators of each group, where lanes alone ran them, one for one; else none."""
+    operators = list(part.get("operators") or [])
+    if len(stages) > 1 or len(operators) != sum(len(group) for group in names):
+        return []
+    out: list[list[dict[str, Any]]] = []
+    for group in names:
+        out.append(operators[: len(group)])
+        operators = operators[len(group) :]
     return out
 
 

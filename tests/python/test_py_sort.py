@@ -113,3 +113,10 @@ def test_beyond_the_limit():
         assert weir.range(3_000_000).random_shuffle(seed=2).sum("id") == 2_999_999 * 1_500_000
     finally:
         weir.shutdown()
+
+
+def test_stats_count_the_rows_of_each_operator() -> None:
+    ds = weir.range(1000).filter(expr="id > 10").sort("id", descending=True).limit(5)
+    assert [row["id"] for row in ds.take_all()] == [999, 998, 997, 996, 995]
+    counts = [line.split(": ")[1] for line in ds.stats().splitlines() if "Total output num rows" in line]
+    assert counts == ["989 rows", "5 rows", "5 rows"]
