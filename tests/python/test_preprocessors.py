@@ -64,7 +64,7 @@ def test_scalers_are_their_formulas(values, kind):
         centre, width = 0, np.abs(there).max() or 1
     else:
         ordered = np.sort(there)
-        low, centre, high = (ordered[max(0, math.ceil(q * len(ordered)) - 1)] for q in (0.25, 0.5, 0.75))
+        low, centre, high = (ordered[min(int(q * len(ordered)), len(ordered) - 1)] for q in (0.25, 0.5, 0.75))
         width = high - low
     wanted = [None if v is None else 0.0 if width == 0 else (v - centre) / width for v in values]
     assert len(found) == len(wanted)
