@@ -20,6 +20,8 @@ def key_of(value):
     """A value as something that is equal where values are alike."""
     if isinstance(value, dict):
         return tuple((name, key_of(item)) for name, item in value.items())
+    if isinstance(value, list):
+        return tuple(key_of(item) for item in value)
     if isinstance(value, float):
         return "nan" if value != value else value + 0.0
     return value
