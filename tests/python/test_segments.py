@@ -414,6 +414,22 @@ def test_one_group_of_everything_beyond_memory(weir_command, large, tmp_path):
     assert [entry["count"] for entry in b["approx_top_k(t)"]] == counts[:4]
 
 
+@pytest.mark.parametrize("keys", ["", "few"])
+def test_quantiles_of_more_values_than_memory_holds(weir_command, large, tmp_path, keys):
+    """Nulls and NaN among them, and groups beside the large one."""
+    chain = ["read", str(large), "then", "with", 'few = cast(few > 35, "int64")', "then", "with",
+             "y = if_else(x > 0.9, null, x * 1000)", "then", "group", keys, "quantile(y)", "low = quantile(y, 0.01)", "n = count(y)",
+             "then", "write", str(tmp_path / "a.parquet")]
+    subprocess.run([weir_command, "--memory-limit", "64M", *chain], check=True)
+    table = pq.read_table(large, columns=["few", "x"])
+    x, few = table["x"].to_numpy(), table["few"].to_numpy() > 35
+    for row in pq.read_table(tmp_path / "a.parquet").to_pylist():
+        values = x[few == row["few"]] if keys else x
+        values = values[values <= 0.9] * 1000
+        assert row["n"] == len(values)
+        np.testing.assert_allclose([row["quantile(y)"], row["low"]], np.quantile(values, [0.5, 0.01]), rtol=1e-12)
+
+
 def test_a_group_that_memory_does_not_suffice_for(weir_command, large):
     done = subprocess.run([weir_command, "--memory-limit", "64M", "read", str(large), "then", "with", "one = few * 0 + 17", "then",
                            "group", "one", "list(pad)", "list(t)", "then", "count"], capture_output=True, text=True)

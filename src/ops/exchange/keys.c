@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { CLASS_VALUE, CLASS_NAN, CLASS_NULL };
+enum { CLASS_VALUE = WEIR_KEY_VALUE, CLASS_NAN = WEIR_KEY_NAN, CLASS_NULL = WEIR_KEY_NULL };
 
 bool weir_key_type_has_order(const struct weir_type *type)
 {

@@ -17,6 +17,8 @@
 
 #include "vector/vector.h"
 
+enum weir_key_class { WEIR_KEY_VALUE, WEIR_KEY_NAN, WEIR_KEY_NULL };
+
 struct weir_key {
 	uint32_t column;
 	const struct weir_type *type; /* of its values; borrowed from the schema */

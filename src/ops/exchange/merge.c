@@ -608,6 +608,41 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	return code;
 }
 
+int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
+		    const struct weir_bound *bound, int64_t *out, struct weir_error *err)
+{
+	struct cursor cursor = {0};
+	int code = WEIR_OK;
+
+	WEIR_ASSERT(!merge->cursor_count);
+	*out = 0;
+	weir_key_list_init(&cursor.few, &merge->account, merge->key_columns.width);
+	for (size_t i = 0; i < count && !code; i++) {
+		const struct weir_run_chunk *chunk;
+		const uint8_t *bytes;
+		int64_t rows = 0;
+
+		cursor.run = runs[i];
+		if (runs[i]->reserved)
+			*out += rows_lying_before(runs[i], bound);
+		if (runs[i]->reserved || !runs[i]->chunks.count)
+			continue;
+		chunk = &runs[i]->chunks.items[chunk_of(runs[i], bound)];
+		code = chunk_bytes(merge, &cursor, chunk->chunk, &bytes, err);
+		if (!code)
+			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
+					       false, &cursor.opened, err);
+		cursor.batch = cursor.opened;
+		if (!code)
+			code = rows_before(merge, &cursor, chunk, bound, &rows, err);
+		*out += chunk->row_first + rows;
+		chunk_close(&cursor);
+	}
+	weir_key_list_release(&cursor.few);
+	weir_free(&merge->account, cursor.copy, cursor.copy_size);
+	return code;
+}
+
 void weir_merge_close(struct weir_merge *merge)
 {
 	vector_forget(merge);

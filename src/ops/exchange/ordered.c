@@ -782,6 +782,21 @@ int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, co
 	} else {
 		code = err->code;
 	}
+	if (!code && ordering->ordered)
+		*ordering->ordered = weir_ordered_ref(state);
 	weir_ordered_unref(state);
+	return code;
+}
+
+int weir_ordered_rank(struct weir_ordered *ordered, struct weir_account *account, const uint8_t *key, uint32_t size,
+		      int64_t *out, struct weir_error *err)
+{
+	struct weir_merge *merge = NULL;
+	int code = weir_merge_new(account, ordered->schema, &ordered->columns, &merge, err);
+
+	if (!code)
+		code = weir_merge_rank(merge, ordered->runs.items, ordered->runs.count,
+				       &(struct weir_bound){.key = key, .key_size = size, .row = -1}, out, err);
+	weir_merge_free(merge);
 	return code;
 }

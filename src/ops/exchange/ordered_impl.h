@@ -51,8 +51,6 @@ struct weir_ordered {
 	int64_t rows;
 };
 
-/* Lets go of one reference. Also as `free` of sinks. */
-void weir_ordered_unref(void *state);
 struct weir_ordered *weir_ordered_ref(struct weir_ordered *state);
 
 /* steps.c: cuts the chain behind the runs' sink, and again in front of the ranges' source, which is taken over, on failure too:

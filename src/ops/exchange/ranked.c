@@ -99,9 +99,14 @@ static double real_of(const struct weir_column *column, uint32_t row)
 
 static int quantile_push(struct weir_ranked *ranked, double value, uint64_t count, struct weir_error *err)
 {
-	uint64_t first;
+	const double q = ranked->item->numbers[0];
+	uint64_t first = ranked->expected ? (uint64_t)((double)(ranked->expected - 1) * q) : 0;
 	int code;
 
+	if (ranked->expected && ranked->count > first + 1) {
+		ranked->count += count;
+		return WEIR_OK;
+	}
 	if (ranked->values.count > ranked->head && ranked->values.items[ranked->values.count - 1].value == value)
 		ranked->values.items[ranked->values.count - 1].count += count;
 	else {
@@ -112,8 +117,9 @@ static int quantile_push(struct weir_ranked *ranked, double value, uint64_t coun
 	}
 	ranked->count += count;
 	/* More rows only move the place that is asked for behind this one. */
-	first = (uint64_t)((double)(ranked->count - 1) * ranked->item->numbers[0]);
-	while (ranked->base + ranked->values.items[ranked->head].count <= first)
+	if (!ranked->expected)
+		first = (uint64_t)((double)(ranked->count - 1) * q);
+	while (ranked->head < ranked->values.count && ranked->base + ranked->values.items[ranked->head].count <= first)
 		ranked->base += ranked->values.items[ranked->head++].count;
 	if (ranked->head > HEAD_MIN && ranked->head > ranked->values.count / 2) {
 		ranked->values.count -= ranked->head;
@@ -385,7 +391,7 @@ int weir_ranked_end(struct weir_ranked *ranked, struct weir_error *err)
 {
 	int code = put_result(ranked, err);
 
-	ranked->count = ranked->nulls = ranked->base = 0;
+	ranked->count = ranked->nulls = ranked->base = ranked->expected = 0;
 	ranked->run = 0;
 	ranked->values.count = ranked->head = 0;
 	ranked->samples.count = 0;

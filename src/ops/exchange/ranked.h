@@ -2,7 +2,8 @@
  *
  *     value:   3 3 3 │ 5 │ 8 8 8 8 │ NaN │ null null        one call a run; a run may come in several pieces
  *
- * quantile keeps of its values those that may still be asked for, which are (1 − q) of all, equal ones once. approx_quantile
+ * quantile keeps of its values those that may still be asked for, which are (1 − q) of all, equal ones once; where it is told how
+ * many there will be, one or two. approx_quantile
  * keeps so many of them at equal distances: at most 8 × precision, so that what it says is at most 1 / (4 × precision) of all
  * rows away from the rank that was asked for. approx_top_k counts all values, and is exact; it keeps some multiple of k.
  */
@@ -30,6 +31,7 @@ struct weir_ranked {
 	struct WEIR_LIST(struct weir_ranked_value) values;
 	size_t head;
 	uint64_t base;
+	uint64_t expected; /* how many values there will be; 0: not known */
 	/* approx_quantile: the values of ranks 0, step, 2 × step … */
 	struct WEIR_LIST(double) samples;
 	uint64_t step;

@@ -15,6 +15,7 @@ enum {
 	OUT_ROWS = 4096,
 	OUT_BYTES = 1 << 20,
 	LARGE_ROWS = 100000, /* a group that may be to blame when memory is short */
+	QUEUE_MAX = 1 << 18, /* values that a quantile keeps before it is told how many there will be */
 };
 
 struct segments_step {
@@ -26,7 +27,8 @@ struct segments_step {
 	uint32_t *item_columns; /* by item; of count() 0 */
 	bool is_ordered;        /* values of the one column come in order */
 	bool is_counted;        /* and each once, with how often it came in the last column */
-	uint32_t held_count;    /* else: columns that are held */
+	struct weir_ordered *ordered;
+	uint32_t held_count; /* else: columns that are held */
 	uint32_t *held_columns;
 };
 
@@ -472,6 +474,47 @@ static int put_out(struct segments_lane *lane, struct weir_vector *out, enum wei
 	return code;
 }
 
+/* ---- large groups ---- */
+
+/* How many values the open group has that are neither NaN nor null. */
+static int count_values_of_group(struct segments_lane *lane, uint64_t *out, struct weir_error *err)
+{
+	const struct weir_segmenter *groups = &lane->groups;
+	uint32_t size = lane->step->group_columns.count ? groups->last_size : 0;
+	uint8_t *key = weir_alloc(&lane->account, size + 1, err);
+	int64_t begin = 0, end = 0;
+	int code;
+
+	if (!key)
+		return err->code;
+	if (size)
+		memcpy(key, groups->last, size);
+	key[size] = WEIR_KEY_NAN;
+	code = weir_ordered_rank(lane->step->ordered, &lane->account, key, size, &begin, err);
+	if (!code)
+		code = weir_ordered_rank(lane->step->ordered, &lane->account, key, size + 1, &end, err);
+	weir_free(&lane->account, key, size + 1);
+	*out = (uint64_t)(end - begin);
+	return code;
+}
+
+static int bound_queues(struct segments_lane *lane, struct weir_error *err)
+{
+	uint64_t count = 0;
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < lane->step->aggregates->item_count && !code; i++) {
+		struct weir_ranked *ranked = &lane->ranked[i];
+
+		if (ranked->item->function != WEIR_QUANTILE || ranked->expected || ranked->values.count - ranked->head < QUEUE_MAX)
+			continue;
+		if (!count)
+			code = count_values_of_group(lane, &count, err);
+		ranked->expected = count;
+	}
+	return code;
+}
+
 /* ---- the step ---- */
 
 /* Where there was no memory for a large group, the message says which. */
@@ -520,6 +563,8 @@ static int push(void *object, struct weir_vector *vector, enum weir_progress *pr
 	if (!code && lane->is_open && !lane->text[0] && lane->summaries.rows > LARGE_ROWS)
 		weir_segment_text(lane->step->input, &lane->step->group_columns, vector, vector->selection.count - 1, lane->text,
 				  sizeof(lane->text));
+	if (!code && lane->is_open && lane->step->is_ordered)
+		code = bound_queues(lane, err);
 	*progress = WEIR_NEED_INPUT;
 	if (!code && lane->step->held_count && weir_held_bytes(&lane->held) >= HELD_BYTES)
 		code = weir_held_settle(&lane->held, lane->held_items, lane->held_item_count, err);
@@ -556,6 +601,8 @@ static void step_free(void *object)
 	struct segments_step *step = object;
 	uint32_t items = step->aggregates->item_count;
 
+	if (step->ordered)
+		weir_ordered_unref(step->ordered);
 	weir_free(step->account, step->keys, step->keys ? (step->group_columns.count + 2) * sizeof(*step->keys) : 0);
 	weir_free(step->account, step->item_columns, step->item_columns ? (items + 1) * sizeof(*step->item_columns) : 0);
 	weir_free(step->account, step->held_columns, step->held_columns ? (items + 1) * sizeof(*step->held_columns) : 0);
@@ -726,7 +773,8 @@ int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, c
 							.key_count = step->value_columns.count,
 							.limit = -1,
 							.keeps_groups = true,
-							.group_key_count = key_count},
+							.group_key_count = key_count,
+							.ordered = &step->ordered},
 				err);
 	if (code) {
 		step_free(step);
