@@ -46,7 +46,8 @@ static void need(struct weir_accumulators *all, const struct weir_aggregate_item
 		of->nans = place(at, 8);
 	if (function == WEIR_ZERO_PERCENT && of->zeros == WEIR_NOWHERE)
 		of->zeros = place(at, 8);
-	if (has_sum && of->sum == WEIR_NOWHERE && (function == WEIR_SUM || function == WEIR_MEAN || function == WEIR_STD))
+	if (has_sum && of->sum == WEIR_NOWHERE &&
+	    (function == WEIR_SUM || function == WEIR_MEAN || function == WEIR_STD))
 		of->sum = place(at, sum_bytes(of->kind));
 	if (has_sum && of->squares == WEIR_NOWHERE && function == WEIR_STD)
 		of->squares = place(at, squares_bytes(of->kind));
@@ -87,16 +88,19 @@ static void shift_all(struct weir_accumulators *all)
 }
 
 int weir_accumulators_init(struct weir_accumulators *all, struct weir_account *account,
-			   const struct weir_aggregates *aggregates, const struct weir_schema *schema, const uint32_t *keys,
-			   uint32_t key_count, struct weir_error *err)
+			   const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			   const uint32_t *keys, uint32_t key_count, struct weir_error *err)
 {
 	uint32_t count = aggregates->column_count, cells = key_count, payload = 0, capacity = key_count + 2 * count + 1;
 	const struct weir_type **types = weir_alloc_zero(account, capacity * sizeof(*types), err);
 	int code = types ? WEIR_OK : err->code;
 
-	*all = (struct weir_accumulators){
-		.account = account, .aggregates = aggregates, .schema = schema, .count = count, .rows = WEIR_NOWHERE,
-		.cells_max = capacity};
+	*all = (struct weir_accumulators){.account = account,
+					  .aggregates = aggregates,
+					  .schema = schema,
+					  .count = count,
+					  .rows = WEIR_NOWHERE,
+					  .cells_max = capacity};
 	all->items = code ? NULL : weir_alloc_zero(account, (count + 1) * sizeof(*all->items), err);
 	all->numbers = all->items ? weir_alloc_zero(account, capacity * sizeof(*all->numbers), err) : NULL;
 	if (!all->numbers)
@@ -192,7 +196,8 @@ static void push_notes(const struct batch *batch)
 			if (of->sum != WEIR_NOWHERE)                                                                   \
 				add_whole(row + of->sum, (__int128)value);                                             \
 			if (of->squares != WEIR_NOWHERE)                                                               \
-				add_squares(row + of->squares, (unsigned __int128)((__int128)value * (__int128)value), 0); \
+				add_squares(row + of->squares, (unsigned __int128)((__int128)value * (__int128)value), \
+					    0);                                                                        \
 			if (of->zeros != WEIR_NOWHERE)                                                                 \
 				add_count(row + of->zeros, value == 0);                                                \
 		}                                                                                                      \
@@ -261,12 +266,14 @@ static int push_decimals(const struct batch *batch, struct weir_error *err)
 	uint32_t width = of->type->byte_width;
 
 	for (uint32_t i = 0; i < batch->count; i++) {
-		struct weir_int256 value = weir_int256_load((const uint8_t *)batch->values + (size_t)batch_at(batch, i) * width, width);
+		struct weir_int256 value = weir_int256_load(
+			(const uint8_t *)batch->values + (size_t)batch_at(batch, i) * width, width);
 		uint8_t *row = batch->to[i];
 
 		note_value(of, row);
 		if (of->zeros != WEIR_NOWHERE)
-			add_count(row + of->zeros, !(value.words[0] | value.words[1] | value.words[2] | value.words[3]));
+			add_count(row + of->zeros,
+				  !(value.words[0] | value.words[1] | value.words[2] | value.words[3]));
 		if (of->sum != WEIR_NOWHERE) {
 			struct weir_int256 sum;
 
@@ -279,7 +286,8 @@ static int push_decimals(const struct batch *batch, struct weir_error *err)
 			double real = weir_decimal_to_double(&value, of->type->scale);
 
 			store_pair(row + of->squares, pair_add(load_pair(row + of->squares), real));
-			store_pair(row + of->squares + 16, pair_add_pair(load_pair(row + of->squares + 16), pair_square(real)));
+			store_pair(row + of->squares + 16,
+				   pair_add_pair(load_pair(row + of->squares + 16), pair_square(real)));
 		}
 	}
 	return WEIR_OK;
@@ -317,7 +325,7 @@ static int push_decimals(const struct batch *batch, struct weir_error *err)
 	{                                                                                                              \
 		type value;                                                                                            \
                                                                                                                        \
-		/* The first one counts for both where nothing was known, and the second puts that right. */            \
+		/* The first one counts for both where nothing was known, and the second puts that right. */           \
 		if (of->least != WEIR_NOWHERE) {                                                                       \
 			memcpy(&value, from + of->least, sizeof(value));                                               \
 			extreme_##name(of, to, value);                                                                 \
@@ -344,11 +352,16 @@ static const struct {
 	void (*extremes)(const struct batch *batch);
 	void (*merge)(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
 } numbers[WEIR_NUMBER_COUNT] = {
-	[WEIR_I8] = {push_i8, extremes_i8, extremes_merge_i8},     [WEIR_I16] = {push_i16, extremes_i16, extremes_merge_i16},
-	[WEIR_I32] = {push_i32, extremes_i32, extremes_merge_i32}, [WEIR_I64] = {push_i64, extremes_i64, extremes_merge_i64},
-	[WEIR_U8] = {push_u8, extremes_u8, extremes_merge_u8},     [WEIR_U16] = {push_u16, extremes_u16, extremes_merge_u16},
-	[WEIR_U32] = {push_u32, extremes_u32, extremes_merge_u32}, [WEIR_U64] = {push_u64, extremes_u64, extremes_merge_u64},
-	[WEIR_F32] = {push_f32, extremes_f32, extremes_merge_f32}, [WEIR_F64] = {push_f64, extremes_f64, extremes_merge_f64},
+	[WEIR_I8] = {push_i8, extremes_i8, extremes_merge_i8},
+	[WEIR_I16] = {push_i16, extremes_i16, extremes_merge_i16},
+	[WEIR_I32] = {push_i32, extremes_i32, extremes_merge_i32},
+	[WEIR_I64] = {push_i64, extremes_i64, extremes_merge_i64},
+	[WEIR_U8] = {push_u8, extremes_u8, extremes_merge_u8},
+	[WEIR_U16] = {push_u16, extremes_u16, extremes_merge_u16},
+	[WEIR_U32] = {push_u32, extremes_u32, extremes_merge_u32},
+	[WEIR_U64] = {push_u64, extremes_u64, extremes_merge_u64},
+	[WEIR_F32] = {push_f32, extremes_f32, extremes_merge_f32},
+	[WEIR_F64] = {push_f64, extremes_f64, extremes_merge_f64},
 };
 
 /* Booleans are bytes here. */
@@ -405,8 +418,8 @@ static void extremes_merge_any(const struct weir_accumulator *of, uint8_t *to, c
 		extreme_any(of, to, from + of->least);
 }
 
-static int extreme_text(const struct weir_row_layout *layout, uint32_t cell, uint8_t *row, struct weir_view value, int wanted,
-			struct weir_row_heap *heap, struct weir_error *err)
+static int extreme_text(const struct weir_row_layout *layout, uint32_t cell, uint8_t *row, struct weir_view value,
+			int wanted, struct weir_row_heap *heap, struct weir_error *err)
 {
 	uint8_t *at = row + layout->cells[cell].offset;
 	bool valid = weir_row_valid(layout, row, cell);
@@ -428,8 +441,8 @@ struct work {
 };
 
 /* Which rows have a value; the others are noted. */
-static void sort_out(const struct weir_accumulator *of, const struct weir_vector *vector, const struct weir_column *column,
-		     uint8_t *const *rows, struct work *work, struct batch *batch)
+static void sort_out(const struct weir_accumulator *of, const struct weir_vector *vector,
+		     const struct weir_column *column, uint8_t *const *rows, struct work *work, struct batch *batch)
 {
 	const struct weir_selection *selection = &vector->selection;
 
@@ -475,9 +488,9 @@ static int push_texts(const struct weir_accumulators *all, const struct batch *b
 	return code;
 }
 
-static int push_column(const struct weir_accumulators *all, const struct weir_accumulator *of, struct weir_vector *vector,
-		       uint8_t *const *rows, struct weir_row_heap *heap, struct work *work, struct weir_arena *arena,
-		       struct weir_error *err)
+static int push_column(const struct weir_accumulators *all, const struct weir_accumulator *of,
+		       struct weir_vector *vector, uint8_t *const *rows, struct weir_row_heap *heap, struct work *work,
+		       struct weir_arena *arena, struct weir_error *err)
 {
 	enum weir_number number = number_of(of->type);
 	bool has_extremes = of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE;
@@ -515,7 +528,8 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 		numbers[number].extremes(&batch);
 	else if (!code && has_extremes)
 		for (uint32_t i = 0; i < batch.count; i++)
-			extreme_any(of, batch.to[i], (const uint8_t *)batch.values + (size_t)batch_at(&batch, i) * of->type->byte_width);
+			extreme_any(of, batch.to[i],
+				    (const uint8_t *)batch.values + (size_t)batch_at(&batch, i) * of->type->byte_width);
 	if (!code && heap && (of->least_cell != WEIR_NOWHERE || of->greatest_cell != WEIR_NOWHERE))
 		code = push_texts(all, &batch, heap, err);
 	return code;
@@ -562,7 +576,8 @@ static int merge_sums(const struct weir_accumulator *of, uint8_t *to, const uint
 		if (of->sum != WEIR_NOWHERE)
 			store_pair(to + of->sum, pair_add_pair(load_pair(to + of->sum), load_pair(from + of->sum)));
 		if (of->squares != WEIR_NOWHERE)
-			store_pair(to + of->squares, pair_add_pair(load_pair(to + of->squares), load_pair(from + of->squares)));
+			store_pair(to + of->squares,
+				   pair_add_pair(load_pair(to + of->squares), load_pair(from + of->squares)));
 		break;
 	case WEIR_SUMMARY_DECIMAL:
 		if (of->sum != WEIR_NOWHERE) {
@@ -581,8 +596,8 @@ static int merge_sums(const struct weir_accumulator *of, uint8_t *to, const uint
 	return WEIR_OK;
 }
 
-int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
-			    struct weir_error *err)
+int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from,
+			    struct weir_row_heap *heap, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -599,7 +614,8 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 		if (of->zeros != WEIR_NOWHERE)
 			add_count(to + of->zeros, load_count(from + of->zeros));
 		code = merge_sums(of, to, from, err);
-		if (!code && (of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE) && from[of->flags] & HAS_EXTREME) {
+		if (!code && (of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE) &&
+		    from[of->flags] & HAS_EXTREME) {
 			number = number_of(of->type);
 			if (number != WEIR_NUMBER_COUNT)
 				numbers[number].merge(of, to, from);
@@ -608,10 +624,12 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 		}
 		if (!code && of->least_cell != WEIR_NOWHERE && weir_row_valid(&all->layout, from, of->least_cell))
 			code = extreme_text(&all->layout, of->least_cell, to,
-					    weir_row_view(from + all->layout.cells[of->least_cell].offset), -1, heap, err);
+					    weir_row_view(from + all->layout.cells[of->least_cell].offset), -1, heap,
+					    err);
 		if (!code && of->greatest_cell != WEIR_NOWHERE && weir_row_valid(&all->layout, from, of->greatest_cell))
 			code = extreme_text(&all->layout, of->greatest_cell, to,
-					    weir_row_view(from + all->layout.cells[of->greatest_cell].offset), 1, heap, err);
+					    weir_row_view(from + all->layout.cells[of->greatest_cell].offset), 1, heap,
+					    err);
 		to[of->flags] |= from[of->flags];
 	}
 	return code;

@@ -38,8 +38,8 @@ static int overflow(const struct weir_accumulators *all, const struct weir_aggre
 {
 	char key[400];
 
-	weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type%s%s; cast the column to float64 or a decimal", item->name,
-		       all->layout.key_count ? " where " : "", key_text(all, row, key, sizeof(key)));
+	weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type%s%s; cast the column to float64 or a decimal",
+		       item->name, all->layout.key_count ? " where " : "", key_text(all, row, key, sizeof(key)));
 	weir_error_at_column(err, item->column);
 	return err->code;
 }
@@ -138,7 +138,8 @@ static int take_sums(const struct weir_accumulators *all, const struct weir_aggr
 			break;
 		case WEIR_SUMMARY_DECIMAL:
 			memcpy(&wide, from, sizeof(wide));
-			if (!weir_int256_fits(&wide, type->precision) || !weir_int256_store(&wide, to, type->byte_width))
+			if (!weir_int256_fits(&wide, type->precision) ||
+			    !weir_int256_store(&wide, to, type->byte_width))
 				return overflow(all, item, rows[i], err);
 			break;
 		default:
@@ -184,8 +185,8 @@ static int put_absmax(const struct weir_accumulators *all, const struct weir_agg
 		if (of->type->id == WEIR_UINT64)
 			break;
 		if (least.integer < 0) {
-			if (least.integer == (of->type->byte_width == 8 ? INT64_MIN
-									: -((int64_t)1 << (of->type->byte_width * 8 - 1))))
+			if (least.integer ==
+			    (of->type->byte_width == 8 ? INT64_MIN : -((int64_t)1 << (of->type->byte_width * 8 - 1))))
 				return overflow(all, item, row, err);
 			least.integer = -least.integer;
 		}
@@ -196,8 +197,8 @@ static int put_absmax(const struct weir_accumulators *all, const struct weir_agg
 }
 
 static int take_extremes(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
-			 const struct weir_accumulator *of, const uint8_t *const *rows, const uint64_t *valid, uint32_t count,
-			 uint32_t width, uint8_t *to, struct weir_error *err)
+			 const struct weir_accumulator *of, const uint8_t *const *rows, const uint64_t *valid,
+			 uint32_t count, uint32_t width, uint8_t *to, struct weir_error *err)
 {
 	uint32_t from = item->function == WEIR_MIN ? of->least : of->greatest;
 	struct weir_scalar nan = {.type = of->type, .real = (double)NAN};
@@ -227,8 +228,8 @@ static uint64_t *bits_of(const uint8_t *bytes, uint32_t count, struct weir_arena
 }
 
 static void take_numbers(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
-			 const struct weir_accumulator *of, const uint8_t *const *rows, const uint64_t *valid, uint32_t count,
-			 double *to)
+			 const struct weir_accumulator *of, const uint8_t *const *rows, const uint64_t *valid,
+			 uint32_t count, double *to)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t values, total;
@@ -260,7 +261,8 @@ static void take_numbers(const struct weir_accumulators *all, const struct weir_
 static void results_there(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
 			  const struct weir_accumulator *of, const uint8_t *const *rows, uint32_t count, uint64_t *bits)
 {
-	bool counts_rows = item->function == WEIR_MISSING_PERCENT || (item->function == WEIR_ZERO_PERCENT && item->with_nulls);
+	bool counts_rows = item->function == WEIR_MISSING_PERCENT ||
+			   (item->function == WEIR_ZERO_PERCENT && item->with_nulls);
 
 	for (uint32_t i = 0; i < count; i++) {
 		uint8_t flags = rows[i][of->flags];
@@ -272,8 +274,8 @@ static void results_there(const struct weir_accumulators *all, const struct weir
 }
 
 int weir_accumulators_take(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
-			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count, struct weir_arena *arena,
-			   struct weir_column *out, struct weir_error *err)
+			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count,
+			   struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
 {
 	const struct weir_accumulator *of = item->column ? &all->items[item->summary] : NULL;
 	uint32_t width = type->layout == WEIR_LAYOUT_BITS ? 1 : type->byte_width;

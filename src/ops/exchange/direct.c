@@ -9,7 +9,8 @@ void weir_direct_forget(struct weir_direct *direct)
 }
 
 /* Whether the keys are codes of few values, and the same dictionaries as before; else they are from now on. */
-static bool settle(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys, uint32_t key_count)
+static bool settle(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys,
+		   uint32_t key_count)
 {
 	bool same = direct->size > 0;
 	uint64_t size = 1;
@@ -24,7 +25,8 @@ static bool settle(struct weir_direct *direct, const struct weir_vector *vector,
 		size *= (uint64_t)column->dictionary->count + 1;
 		if (size > WEIR_DIRECT_MAX)
 			return false;
-		same = same && column->dictionary->id == direct->ids[k] && column->dictionary->count == direct->counts[k];
+		same = same && column->dictionary->id == direct->ids[k] &&
+		       column->dictionary->count == direct->counts[k];
 	}
 	if (same)
 		return true;
@@ -44,7 +46,8 @@ static inline uint32_t code_of(const struct weir_column *column, uint32_t row, u
 	return valid ? ((const uint32_t *)column->values)[row] : count;
 }
 
-bool weir_direct_find(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys, uint32_t key_count)
+bool weir_direct_find(struct weir_direct *direct, const struct weir_vector *vector, const uint32_t *keys,
+		      uint32_t key_count)
 {
 	static uint8_t *const waiting = (uint8_t *)1;
 	const struct weir_selection *selection = &vector->selection;

@@ -25,9 +25,9 @@
 
 enum {
 	RESIDENT_LESS = 16 << 20,
-	TABLE_BYTES = 1 << 20,       /* of a lane's table before, with its rows */
-	SPLIT_BYTES = 2 << 20,       /* of pages: less are taken together */
-	STRAIGHT_VECTORS = 256,      /* without a table, then it is tried again */
+	TABLE_BYTES = 1 << 20,  /* of a lane's table before, with its rows */
+	SPLIT_BYTES = 2 << 20,  /* of pages: less are taken together */
+	STRAIGHT_VECTORS = 256, /* without a table, then it is tried again */
 	BUDGET_MIN = 1 << 20,
 	ROWS_STEP = 1024,
 	DEPTH_MAX = 24,
@@ -122,8 +122,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->account = env->account;
 	state->input = weir_schema_ref(schema);
 	state->output = weir_schema_ref(grouping->output);
-	code = weir_accumulators_init(&state->accumulators, env->account, grouping->aggregates, state->input, grouping->keys,
-				      grouping->key_count, err);
+	code = weir_accumulators_init(&state->accumulators, env->account, grouping->aggregates, state->input,
+				      grouping->keys, grouping->key_count, err);
 	if (!code)
 		code = plain_init(state, err);
 	if (!code && !keeping->store)
@@ -334,12 +334,14 @@ static void split_abort(void *object)
 
 static uint64_t part_rows(const struct hashed_state *state, uint32_t part)
 {
-	return weir_parts_rows(&state->parts, part) + (state->has_plain ? weir_parts_rows(&state->plain_parts, part) : 0);
+	return weir_parts_rows(&state->parts, part) +
+	       (state->has_plain ? weir_parts_rows(&state->plain_parts, part) : 0);
 }
 
 static uint64_t part_bytes(const struct hashed_state *state, uint32_t part)
 {
-	return weir_parts_bytes(&state->parts, part) + (state->has_plain ? weir_parts_bytes(&state->plain_parts, part) : 0);
+	return weir_parts_bytes(&state->parts, part) +
+	       (state->has_plain ? weir_parts_bytes(&state->plain_parts, part) : 0);
 }
 
 static int commit(void *object, struct weir_error *err)
@@ -513,7 +515,8 @@ static void group_lane_free(void *object)
 	weir_row_input_release(&lane->input);
 	weir_arena_release(&lane->plain_arena);
 	weir_arena_release(&lane->push_arena);
-	weir_free(&lane->account, lane->plain, lane->plain ? (lane->state->input->field_count + 1) * sizeof(*lane->plain) : 0);
+	weir_free(&lane->account, lane->plain,
+		  lane->plain ? (lane->state->input->field_count + 1) * sizeof(*lane->plain) : 0);
 	weir_free(&lane->account, lane->plain_nested,
 		  lane->plain_nested ? lane->state->plain_max * sizeof(*lane->plain_nested) : 0);
 	weir_free(&lane->account, lane->columns, lane->columns ? (count + 1) * sizeof(*lane->columns) : 0);
@@ -550,9 +553,11 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 	if (!code && state->has_plain) {
 		code = weir_row_input_init(&lane->input, &lane->account, &state->accumulators.layout, err);
 		lane->plain = code ? NULL
-				   : weir_alloc_zero(&lane->account, (state->input->field_count + 1) * sizeof(*lane->plain), err);
-		lane->plain_nested =
-			lane->plain ? weir_alloc_zero(&lane->account, state->plain_max * sizeof(*lane->plain_nested), err) : NULL;
+				   : weir_alloc_zero(&lane->account,
+						     (state->input->field_count + 1) * sizeof(*lane->plain), err);
+		lane->plain_nested = lane->plain ? weir_alloc_zero(&lane->account,
+								   state->plain_max * sizeof(*lane->plain_nested), err)
+						 : NULL;
 		code = lane->plain_nested ? WEIR_OK : err->code;
 	}
 	if (code)
@@ -576,15 +581,15 @@ static int split_open(void *object, void *split, struct weir_error *err)
 
 static inline bool is_of_pass(const struct group_lane *lane, const struct pass *pass, uint64_t hash)
 {
-	return !pass->depth ||
-	       (hash << lane->state->parts.bits >> (64 - pass->depth)) == pass->value;
+	return !pass->depth || (hash << lane->state->parts.bits >> (64 - pass->depth)) == pass->value;
 }
 
 /* Some groups of a page into the table. */
 static int add_groups(struct group_lane *lane, uint32_t count, struct weir_error *err)
 {
 	const struct weir_accumulators *accumulators = &lane->state->accumulators;
-	int code = weir_table_copy_rows(&lane->table, lane->rows, count, &lane->heap.maker, lane->found, lane->is_new, err);
+	int code = weir_table_copy_rows(&lane->table, lane->rows, count, &lane->heap.maker, lane->found, lane->is_new,
+					err);
 
 	for (uint32_t i = 0; i < count && !code; i++) {
 		if (!lane->is_new[i])
@@ -610,7 +615,8 @@ static int add_plain(struct group_lane *lane, uint32_t count, struct weir_error 
 		uint32_t column = state->plain_columns[c];
 
 		code = weir_rows_take(&state->plain_layout, c, state->input->fields[column].type, lane->rows, count,
-				      &lane->account, &lane->plain_arena, &lane->plain[column], &lane->plain_nested[c], err);
+				      &lane->account, &lane->plain_arena, &lane->plain[column], &lane->plain_nested[c],
+				      err);
 	}
 	if (!code)
 		code = weir_row_input_take(&lane->input, &vector, state->accumulators.numbers, false, err);
@@ -621,12 +627,13 @@ static int add_plain(struct group_lane *lane, uint32_t count, struct weir_error 
 	lane->input.hashes = lane->hashes;
 	code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->found, &made, err);
 	return code ? code
-		    : weir_accumulators_push(&state->accumulators, &vector, lane->found, &lane->heap, &lane->push_arena, err);
+		    : weir_accumulators_push(&state->accumulators, &vector, lane->found, &lane->heap, &lane->push_arena,
+					     err);
 }
 
 /* Rows of the part that belong to the pass. is_full: the groups do not fit. */
-static int read_part(struct group_lane *lane, struct weir_parts *parts, const struct pass *pass, uint32_t part, bool *is_full,
-		     struct weir_error *err)
+static int read_part(struct group_lane *lane, struct weir_parts *parts, const struct pass *pass, uint32_t part,
+		     bool *is_full, struct weir_error *err)
 {
 	uint32_t row_bytes = parts->layout->row_bytes, count, n = 0;
 	const uint8_t *page;
@@ -641,7 +648,8 @@ static int read_part(struct group_lane *lane, struct weir_parts *parts, const st
 			lane->rows[n] = page + (size_t)i * row_bytes;
 			n += is_of_pass(lane, pass, weir_row_hash(lane->rows[n]));
 			if (n == ROWS_STEP || (n && i + 1 == count)) {
-				code = parts == &lane->state->parts ? add_groups(lane, n, err) : add_plain(lane, n, err);
+				code = parts == &lane->state->parts ? add_groups(lane, n, err)
+								    : add_plain(lane, n, err);
 				n = 0;
 			}
 		}
@@ -649,7 +657,8 @@ static int read_part(struct group_lane *lane, struct weir_parts *parts, const st
 			return code;
 		if (atomic_load_explicit(lane->context->cancelled, memory_order_relaxed))
 			return weir_error_set(err, WEIR_E_CANCELLED, "cancelled");
-		*is_full = lane->heap.bytes + weir_table_bytes(&lane->table) > lane->state->budget && lane->heap.row_count > 1;
+		*is_full = lane->heap.bytes + weir_table_bytes(&lane->table) > lane->state->budget &&
+			   lane->heap.row_count > 1;
 		if (*is_full && pass->depth < DEPTH_MAX)
 			return WEIR_OK;
 	}
@@ -750,7 +759,8 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 					continue;
 				}
 				lane->rows[count] = page->memory + (size_t)lane->row++ * row_bytes;
-				bytes += row_bytes + weir_row_tail_bytes(&lane->state->accumulators.layout, lane->rows[count]);
+				bytes += row_bytes +
+					 weir_row_tail_bytes(&lane->state->accumulators.layout, lane->rows[count]);
 				count++;
 			}
 			if (count)

@@ -26,7 +26,8 @@ void weir_parts_init(struct weir_parts *parts, struct weir_account *account, str
 	pthread_mutex_init(&parts->lock, NULL);
 	/* Large pages make for long writes; many parts for small tables. */
 	while ((int64_t)((parts->page_bytes << parts->bits) * threads) > resident_max / 2) {
-		if (parts->page_bytes > 4 * PAGE_BYTES_MIN || (parts->bits == BITS_MIN && parts->page_bytes > PAGE_BYTES_MIN))
+		if (parts->page_bytes > 4 * PAGE_BYTES_MIN ||
+		    (parts->bits == BITS_MIN && parts->page_bytes > PAGE_BYTES_MIN))
 			parts->page_bytes /= 2;
 		else if (parts->bits > BITS_MIN)
 			parts->bits--;
@@ -78,7 +79,8 @@ static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **ou
 			code = piece ? weir_list_push(&lane->pieces, parts->account, err, piece) : err->code;
 			/* As many spare pages as there can be, so that leaving one cannot fail. */
 			if (!code)
-				code = weir_list_reserve(&lane->spare, parts->account, err, lane->pieces.count * PIECE_PAGES);
+				code = weir_list_reserve(&lane->spare, parts->account, err,
+							 lane->pieces.count * PIECE_PAGES);
 			else
 				weir_free(parts->account, piece, parts->piece_bytes);
 			lane->piece_used = 0;
@@ -174,8 +176,9 @@ static int page_close(struct weir_parts_lane *lane, struct weir_parts_list *part
 		return WEIR_OK;
 	code = weir_list_reserve(&part->pages, account, err, part->pages.count + 1);
 	if (!code)
-		code = weir_list_push(&lane->full, account, err,
-				      (struct weir_parts_full){.part = (uint32_t)(part - lane->items), .page = part->pages.count});
+		code = weir_list_push(
+			&lane->full, account, err,
+			(struct weir_parts_full){.part = (uint32_t)(part - lane->items), .page = part->pages.count});
 	if (code)
 		return code;
 	part->pages.items[part->pages.count++] = (struct weir_parts_page){
@@ -260,7 +263,8 @@ static int lane_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_
 	return make((struct weir_parts_lane *)maker, hash, tail_bytes, row, tail, err);
 }
 
-int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_input *input, uint8_t **rows, struct weir_error *err)
+int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_input *input, uint8_t **rows,
+			struct weir_error *err)
 {
 	uint32_t which[WEIR_VECTOR_ROWS];
 	uint8_t *tails[WEIR_VECTOR_ROWS];
@@ -402,7 +406,8 @@ static int page_read(struct weir_part_reader *reader, const struct weir_parts_pa
 	return weir_chunk_read(page->chunk, reader->memory, err);
 }
 
-int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows, uint32_t *row_count, struct weir_error *err)
+int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows, uint32_t *row_count,
+			  struct weir_error *err)
 {
 	struct weir_parts *parts = reader->parts;
 

@@ -230,8 +230,8 @@ int weir_table_add_rows(struct weir_table *table, uint8_t *const *rows, uint32_t
 	return WEIR_OK;
 }
 
-int weir_table_copy_rows(struct weir_table *table, const uint8_t *const *rows, uint32_t count, struct weir_row_maker *maker,
-			 uint8_t **found, bool *is_new, struct weir_error *err)
+int weir_table_copy_rows(struct weir_table *table, const uint8_t *const *rows, uint32_t count,
+			 struct weir_row_maker *maker, uint8_t **found, bool *is_new, struct weir_error *err)
 {
 	const struct weir_row_layout *layout = table->layout;
 	int code = weir_table_reserve(table, count, err);

@@ -23,7 +23,8 @@ struct rows_fixture {
 };
 
 /* Columns first … first + count as cells, the first `keys` of them the key. */
-static void begin(struct rows_fixture *r, struct weir_account *account, uint32_t first, uint32_t count, uint32_t keys, int64_t rows)
+static void begin(struct rows_fixture *r, struct weir_account *account, uint32_t first, uint32_t count, uint32_t keys,
+		  int64_t rows)
 {
 	const struct weir_type *types[TYPE_COUNT];
 	struct weir_error err = {0};
@@ -80,7 +81,8 @@ static void test_hashes(void **state)
 	struct fixture *f = *state;
 	struct weir_error err = {0};
 	int64_t numbers[3] = {0, -1, 42};
-	struct weir_view texts[3] = {weir_view_make("", 0), weir_view_make("weir", 4), weir_view_make("a weir across a river", 21)};
+	struct weir_view texts[3] = {weir_view_make("", 0), weir_view_make("weir", 4),
+				     weir_view_make("a weir across a river", 21)};
 	uint64_t valid = 5;
 	struct weir_column columns[2] = {{.type = weir_type_of(WEIR_INT64), .values = numbers, .validity = &valid},
 					 {.type = weir_type_of(WEIR_STRING), .values = texts}};
@@ -260,8 +262,8 @@ static void test_parts(void **state)
 			}
 			out = taken(&r, found, count);
 			for (uint32_t c = 0; c < r.layout.cell_count; c++) {
-				struct weir_array *column = weir_array_take(f->account, r.batch->columns[r.numbers[c]], places,
-									    count, &err);
+				struct weir_array *column = weir_array_take(f->account, r.batch->columns[r.numbers[c]],
+									    places, count, &err);
 
 				assert_non_null(column);
 				if (!weir_array_equal(out->columns[c], column, true))
