@@ -69,12 +69,13 @@ def _columns(ds: Dataset) -> str:
 def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | None:
     """The results by name; None for a Dataset without rows."""
     from weir import _grouped
+    from weir._weir import NameUnknownError
 
     if not items:
         raise ValueError("aggregate needs at least one aggregation")
     try:
         return of_all(ds._op, items, ds._new_run())
-    except KeyError as error:
+    except NameUnknownError as error:
         missing = _missing(error, _grouped.needed(items))
         if missing is None:
             raise
@@ -132,7 +133,7 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
     }
 
 
-def _missing(error: KeyError, columns: list[str]) -> str | None:
+def _missing(error: Exception, columns: list[str]) -> str | None:
     named = getattr(error, "column", None)
     return str(named) if named else next((c for c in columns if c in str(error)), None)
 

@@ -44,6 +44,7 @@ class _Keyed(Exchange):
 
     def parts(self, run: Run) -> list[Op] | None:
         from weir import _run
+        from weir._weir import NameUnknownError
 
         assert self.input is not None
         op: Any = self
@@ -51,8 +52,8 @@ class _Keyed(Exchange):
             op = _run.with_input(self, Step(self.input, "select", [quoted(name) for name in self.columns]))
         try:
             parts = Exchange.parts(op, run)
-        except KeyError as error:
-            missing = getattr(error, "column", None) or next((c for c in self.columns or () if c in str(error)), None)
+        except NameUnknownError as error:
+            missing = error.column or next((c for c in self.columns or () if c in str(error)), None)
             if missing is None:
                 raise
             raise ValueError(f"{_ABSENT.format(missing)}: {error}") from error
@@ -263,7 +264,7 @@ def result_names(aggregates: Sequence[AggregateFn], keys: Sequence[str] = ()) ->
 
 
 def needed(aggregates: Sequence[AggregateFn]) -> list[str]:
-    """The columns that they are about; those of a user's that says nothing of it are not known, and None is in their place."""
+    """The columns that they are about, as far as they say so."""
     return [name for a in aggregates if (name := getattr(a, "_target_col_name", None)) is not None]
 
 

@@ -3,8 +3,6 @@ import math
 import os
 import random
 import signal
-import threading
-import time
 from collections import defaultdict
 from functools import partial
 
@@ -263,6 +261,18 @@ def test_users_aggregations():
     with_null = weir.from_items([{"k": 1, "x": 2}, {"k": 1, "x": None}])
     assert with_null.groupby("k").aggregate(Product("x", ignore_nulls=False)).take_all() == [{"k": 1, "product(x)": None}]
     assert with_null.aggregate(Product("x", ignore_nulls=False)) == {"product(x)": None}
+
+
+def test_users_errors_are_the_users():
+    def fail(total, row):
+        raise KeyError("x")
+
+    mine = AggregateFn(lambda key: 0, lambda a, b: a + b, "n", accumulate_row=fail)
+    behind = table().map(lambda row: {**row, "y": {}["x"]})
+    for wrong in (lambda: table().aggregate(mine, Sum("x")), lambda: table().groupby("k").aggregate(mine, Sum("x")).take_all(),
+                  lambda: behind.groupby("k").sum("x").take_all(), lambda: behind.unique("x")):
+        with pytest.raises(KeyError):
+            wrong()
 
 
 def test_users_functions():
