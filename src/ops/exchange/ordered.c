@@ -161,6 +161,7 @@ struct runs_lane {
 	struct weir_sorted_run *lying; /* what is gathered will be this run, as it is; NULL: it will be cut into chunks */
 	struct weir_key_list keys;
 	uint64_t split;
+	int64_t rows_est; /* of the split; −1: unknown */
 	uint32_t parts;
 	struct WEIR_LIST(struct weir_sorted_run *) runs; /* of this split; in the session's memory */
 	uint8_t *cutoff; /* a copy of the state's */
@@ -230,6 +231,7 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 
 	(void)err;
 	lane->split = split->number;
+	lane->rows_est = split->rows_est;
 	lane->parts = 0;
 	lane->salt = weir_hash_u64(lane->state->seed ^ weir_hash_u64(split->number + 1));
 	lane->position = 0;
@@ -309,6 +311,16 @@ static void drop_beyond(struct runs_lane *lane, struct weir_vector *vector, size
 
 /* ---- runs ---- */
 
+/* Bytes of a row in columns of one width, and a few for each other one. */
+static int64_t row_width(const struct weir_schema *schema)
+{
+	int64_t width = 1;
+
+	for (uint32_t i = 0; i < schema->field_count; i++)
+		width += schema->fields[i].type->layout == WEIR_LAYOUT_FIXED ? schema->fields[i].type->byte_width : 16;
+	return width;
+}
+
 static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
@@ -317,8 +329,12 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	/* Of the first rows of all, a run keeps few. */
 	if (state->limit < 0)
 		code = weir_run_lie(&state->space, &lane->lying, err);
-	return code ? code
-		    : weir_gather_new(lane->lying ? &lane->lying->account : &lane->account, state->schema, &lane->gather, err);
+	if (!code)
+		code = weir_gather_new(lane->lying ? &lane->lying->account : &lane->account, state->schema, &lane->gather, err);
+	/* Growing costs pages that are new each time; where there is room, it is taken at once. */
+	if (!code && lane->lying && lane->rows_est > 0)
+		weir_gather_expect(lane->gather, between(lane->rows_est, 0, state->space.lying_bytes / row_width(state->schema)));
+	return code;
 }
 
 static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
