@@ -188,7 +188,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
     def _find_schema(self) -> Schema | None:
         op = self._op
-        if all(_is_nothing(source) for source in _plan.walk(op) if isinstance(source, _plan.Source)):
+        sources = [source for source in _plan.walk(op) if isinstance(source, _plan.Source)]
+        if sources and all(map(_is_nothing, sources)):
             return None
         if isinstance(op, Blocks):
             return Schema(_run.as_batch(next((b for b in op.blocks if b.num_rows), op.blocks[0])).slice(0, 0))

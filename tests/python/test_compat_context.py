@@ -126,7 +126,7 @@ def test_sizes_of_blocks(context):
     def rows(batch):
         return {"n": [len(batch["id"])]}
 
-    assert weir.range(10**6).map_batches(rows).count() == 1
+    assert weir.range(200_000).map_batches(rows).count() == 1
     context.target_max_block_size = 1 << 20
     assert 6 <= weir.range(10**6).materialize().num_blocks() <= 9
     assert 6 <= weir.range(10**6).map_batches(rows).count() <= 9
