@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from weir._plan import Blocks, Op, Step, chain, quoted
 
 if TYPE_CHECKING:
+    from weir._arrange import RandomSeedConfig
     from weir._run import Build, Run
     from weir._weir import Batch, Flow
     from weir.dataset import Dataset
@@ -102,12 +103,12 @@ class Shuffle(Exchange):
 
     __slots__ = ("seed",)
 
-    def __init__(self, input: Op, seed: int | None) -> None:
+    def __init__(self, input: Op, seed: int | RandomSeedConfig | None) -> None:
         super().__init__(input, "shuffle", [], "RandomShuffle")
         self.seed = seed
 
     def add(self, flow: Flow, build: Build) -> None:
-        seed = build.random_seed() if self.seed is None else self.seed
+        seed = build.seed_of(self.seed)
         flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
 
 
@@ -170,6 +171,17 @@ def _by_part(chunks: Sequence[Any], count: int) -> list[list[Any]]:
     return [part for part in parts if part]
 
 
+def checked_seed(seed: Any) -> int | RandomSeedConfig | None:
+    """What methods take as a seed."""
+    from weir._arrange import RandomSeedConfig
+
+    if seed is None or isinstance(seed, RandomSeedConfig):
+        return seed
+    if isinstance(seed, bool) or not hasattr(seed, "__index__"):
+        raise TypeError(f"seed is a whole number or a RandomSeedConfig, not {type(seed).__name__}")
+    return int(seed)
+
+
 def check_columns(ds: Dataset, keys: Sequence[str]) -> None:
     """ValueError for a column that is not there, as far as that is known."""
     known = ds.columns()
@@ -221,12 +233,13 @@ class Exchanges:
         return self._then(Sort(self._op, keys, [bool(down) for down in downs], boundaries))
 
     def random_shuffle(
-        self, *, seed: int | None = None, num_blocks: int | None = None, **ray_remote_args: Any
+        self, *, seed: int | RandomSeedConfig | None = None, num_blocks: int | None = None, **ray_remote_args: Any
     ) -> Dataset:
         """The rows in a random order, every order as likely as any other.
 
         A new order each time, or with a seed the same one, for any number of workers. What does not fit into the memory limit goes
-        to disk. For training, local_shuffle_buffer_size of iter_batches is cheaper.
+        to disk. For training, local_shuffle_buffer_size of iter_batches is cheaper. With a RandomSeedConfig each run of the Dataset,
+        so each epoch, has an order of its own, which is the same in each program.
 
         >>> import weir
         >>> a = weir.range(100).random_shuffle(seed=7).take_all()
@@ -237,7 +250,5 @@ class Exchanges:
         from weir._transform import remote_args
 
         remote_args("random_shuffle", ray_remote_args)
-        if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
-            raise TypeError(f"seed is a whole number, not {type(seed).__name__}")
-        shuffled: Op = Shuffle(self._op, None if seed is None else int(seed))
+        shuffled: Op = Shuffle(self._op, checked_seed(seed))
         return self._then(shuffled if num_blocks is None else Repartition(shuffled, int(num_blocks)))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from weir.datasource import Listing, Partitioning, list_files
 
 if TYPE_CHECKING:
+    from weir._arrange import RandomSeedConfig
     from weir._run import Build, Run
     from weir._weir import Batch, Block, Flow
 
@@ -395,7 +396,7 @@ class Sample(Step):
     __slots__ = ("seed",)
     kind = "MapBatches"
 
-    def __init__(self, input: Op, fraction: float, seed: int | None) -> None:
+    def __init__(self, input: Op, fraction: float, seed: int | RandomSeedConfig | None) -> None:
         super().__init__(input, "keep", [repr(float(fraction))], "MapBatches(random_sample)")
         self.seed = seed
 
@@ -404,7 +405,7 @@ class Sample(Step):
         return False
 
     def add(self, flow: Flow, build: Build) -> None:
-        seed = build.random_seed() if self.seed is None else self.seed
+        seed = build.seed_of(self.seed)
         flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
 
 

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from weir.context import DataContext
 
 End = Literal["collect", "count", "sink", "blocks"]
-_executions = itertools.count()
 
 
 class translated:
@@ -78,13 +77,20 @@ class translated:
                 raise made from None
 
 
+def next_execution(context: DataContext) -> int:
+    """How often the Dataset has run; one more from now on."""
+    number: int = context.__dict__.get("_execution_idx", 0)
+    context.__dict__["_execution_idx"] = number + 1
+    return number
+
+
 class Build:
     """What the making of one run's flows shares."""
 
     def __init__(self, context: DataContext) -> None:
         self.context = context
         self.state = _session.current()
-        self.execution = next(_executions)
+        self.execution: int = context.__dict__.get("_execution_idx", 0)  # how often the Dataset has run
         # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
         self.block_rows: int | list[int] | None = None
         self.read_blocks: int | None = None  # how many pieces a read is cut into
@@ -105,6 +111,11 @@ class Build:
         task = build.flow(op).start(end="count")
         task.wait()
         return int(task.stats()["rows_out"])
+
+    def seed_of(self, seed: Any) -> int:
+        """The engine's seed, of what a method was given: a number, a RandomSeedConfig, or None for any."""
+        found = seed if seed is None or isinstance(seed, int) else seed.number(self.execution)
+        return self.random_seed() if found is None else int(found)
 
     def random_seed(self) -> int:
         return int.from_bytes(os.urandom(8), "little") >> 1
@@ -677,6 +688,7 @@ class Run:
         self.op = op
         self.context = context
         self.build = Build(context)
+        next_execution(context)
         self.stats: list[dict[str, Any]] = []
         self._task: Task | None = None  # the one that gives batches now
         self._finished = False
@@ -707,6 +719,8 @@ class Run:
         """Another run, whose rows this one takes: it ends with this one."""
         run = Run(op, self.context)
         run.is_inner = True
+        run.build.execution = self.build.execution
+        self.context.__dict__["_execution_idx"] = self.build.execution + 1
         self.inner.append(run)
         return run
 

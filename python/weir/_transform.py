@@ -12,6 +12,7 @@ from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sa
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 
 if TYPE_CHECKING:
+    from weir._arrange import RandomSeedConfig
     from weir.context import DataContext
     from weir.dataset import Dataset
     from weir.expressions import Expr, UnnestExpr
@@ -572,8 +573,9 @@ class Transforms:
             raise TypeError(f"limit is a number of rows, not {type(limit).__name__}")
         return self._then(Limit(self._op, max(0, int(limit))))
 
-    def random_sample(self, fraction: float, *, seed: int | None = None) -> Dataset:
-        """Each row with the probability `fraction`; with a seed, the same rows in each run.
+    def random_sample(self, fraction: float, *, seed: int | RandomSeedConfig | None = None) -> Dataset:
+        """Each row with the probability `fraction`; with a seed, the same rows in each run, and with a RandomSeedConfig others in each
+        run of the Dataset.
 
         >>> import weir
         >>> 400 < weir.range(1000).random_sample(0.5, seed=1).count() < 600
@@ -583,11 +585,15 @@ class Transforms:
             raise TypeError(f"fraction is a number between 0 and 1, not {type(fraction).__name__}")
         if not 0 <= fraction <= 1:
             raise ValueError("Fraction must be between 0 and 1.")
-        if seed is not None and (isinstance(seed, bool) or not hasattr(seed, "__index__")):
-            raise ValueError(f"seed is an integer or None, not {seed!r}")
+        from weir._exchange import checked_seed
+
+        try:
+            checked = checked_seed(seed)
+        except TypeError as error:
+            raise ValueError(str(error)) from None
         if self._op.rows() == 0:
             raise ValueError("Cannot sample from an empty Dataset.")
-        return self._then(Sample(self._op, fraction, None if seed is None else int(seed)))
+        return self._then(Sample(self._op, fraction, checked))
 
     def union(self, *other: Dataset) -> Dataset:
         """The rows of this Dataset, then those of the others.

@@ -124,3 +124,30 @@ def test_the_command(weir_command, tmp_path):
     assert b"either --blocks or --rows-per-block" in weir("range", "3", "then", "repartition", code=2).stderr
     assert b"only with --keys" in weir("range", "3", "then", "repartition", "--blocks", "2", "--sort", code=2).stderr
     assert b"number of rows" in weir("range", "3", "then", "top", "x", "by", "id", code=2).stderr
+
+
+def epochs(ds: weir.Dataset) -> list[list[int]]:
+    return [[row["id"] for row in ds.take_all()] for _ in range(3)]
+
+
+def test_seeds_by_epoch(tmp_path):
+    """The n-th run of a Dataset is the same for the same seed, whatever else has run; another than the others, unless it is said."""
+    for i in range(12):
+        pl.DataFrame({"id": [i]}).write_parquet(tmp_path / f"{i:02}.parquet")
+    each, fixed = weir.RandomSeedConfig(5), weir.RandomSeedConfig(5, reseed_after_execution=False)
+    files, same_files = weir.FileShuffleConfig(5), weir.FileShuffleConfig(5, reseed_after_execution=False)
+    ways = {
+        "random_shuffle": lambda seed, _: weir.range(50).random_shuffle(seed=seed),
+        "random_sample": lambda seed, _: weir.range(50).random_sample(0.5, seed=seed),
+        "randomize_block_order": lambda seed, _: weir.range(50, override_num_blocks=10).randomize_block_order(seed=seed),
+        "files": lambda _, shuffle: weir.read_parquet(str(tmp_path), shuffle=shuffle),
+    }
+    for name, make in ways.items():
+        first = epochs(make(each, files))
+        weir.range(3).take_all()
+        assert first == epochs(make(each, files)), name
+        assert first[0] != first[1] != first[2] != first[0], name
+        a, b, c = epochs(make(fixed, same_files))
+        assert a == b == c, name
+    with pytest.raises(TypeError, match="RandomSeedConfig"):
+        weir.range(3).random_shuffle(seed="a")
