@@ -120,6 +120,15 @@ static const struct scenario scenarios[] = {
 	 "read '%s/one.csv.gz' then write '%s/check' --mode overwrite", 20000},
 	{"json", "read '%s/in' then filter 'id < 3000' then write '%s/json' --format json",
 	 "read '%s/json' then write '%s/check' --mode overwrite", 3000},
+	/* One side held in memory, and both in partitions. */
+	{"held",
+	 "read '%1$s/in' then join \"read '%1$s/in' then filter 'id < 9000' then select 'k = id, t = s'\" --on id --right-on k then "
+	 "write '%1$s/held'",
+	 "read '%s/held' then write '%s/check' --mode overwrite", 9000},
+	{"parted",
+	 "read '%1$s/in' then join \"read '%1$s/in' then filter 'id < 9000' then select 's, k = id'\" --on s --how full then "
+	 "write '%1$s/parted'",
+	 "read '%s/parted' then write '%s/check' --mode overwrite", ROWS},
 };
 
 static uint64_t stride(uint64_t count)
