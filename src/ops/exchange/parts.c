@@ -48,18 +48,42 @@ void weir_parts_share(struct weir_parts *parts, struct weir_parts *with)
 
 /* ---- memory of pages ---- */
 
-/* Those of the usual size are used again; small ones are a part's first and few; large ones have memory of their own. */
+static struct weir_parts_spare *spare_of(struct weir_parts_lane *lane, uint64_t size)
+{
+	return &lane->spare[size == lane->parts->page_bytes ? 2 : size != PAGE_BYTES_MIN];
+}
+
+/* Large pages have memory of their own; others are used again. */
 static void memory_leave(struct weir_parts_lane *lane, uint8_t *memory, uint64_t size)
 {
 	struct weir_parts *parts = lane->parts;
+	struct weir_parts_spare *spare = spare_of(lane, size);
 
 	if (!memory)
 		return;
 	atomic_fetch_sub_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
 	if (size > parts->page_bytes)
 		weir_free(parts->account, memory, size);
-	else if (size == parts->page_bytes && lane->spare.count < lane->spare.capacity)
-		lane->spare.items[lane->spare.count++] = memory;
+	else if (spare->count < spare->capacity)
+		spare->items[spare->count++] = memory;
+}
+
+static int piece_take(struct weir_parts_lane *lane, struct weir_error *err)
+{
+	struct weir_parts *parts = lane->parts;
+	uint8_t *piece;
+	int code = weir_list_reserve(&lane->pieces, parts->account, err, lane->pieces.count + 1);
+
+	/* As many spare pages as there can be, so that none is lost. */
+	for (uint32_t i = 0; i < 3 && !code; i++)
+		code = weir_list_reserve(&lane->spare[i], parts->account, err,
+					 i < 2 ? weir_parts_count(parts) : (lane->pieces.count + 1) * PIECE_PAGES);
+	piece = code ? NULL : weir_alloc(parts->account, parts->piece_bytes, err);
+	if (!piece)
+		return err->code;
+	lane->pieces.items[lane->pieces.count++] = piece;
+	lane->piece_used = 0;
+	return WEIR_OK;
 }
 
 static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **out, struct weir_error *err)
@@ -70,24 +94,15 @@ static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **ou
 	if (size > parts->page_bytes) {
 		*out = weir_alloc(parts->account, size, err);
 		code = *out ? WEIR_OK : err->code;
-	} else if (size == parts->page_bytes && lane->spare.count) {
-		*out = lane->spare.items[--lane->spare.count];
+	} else if (spare_of(lane, size)->count) {
+		*out = spare_of(lane, size)->items[--spare_of(lane, size)->count];
 	} else {
-		if (!lane->pieces.count || lane->piece_used + size > parts->piece_bytes) {
-			uint8_t *piece = weir_alloc(parts->account, parts->piece_bytes, err);
-
-			code = piece ? weir_list_push(&lane->pieces, parts->account, err, piece) : err->code;
-			/* As many spare pages as there can be, so that leaving one cannot fail. */
-			if (!code)
-				code = weir_list_reserve(&lane->spare, parts->account, err,
-							 lane->pieces.count * PIECE_PAGES);
-			else
-				weir_free(parts->account, piece, parts->piece_bytes);
-			lane->piece_used = 0;
-		}
-		if (!code)
+		if (!lane->pieces.count || lane->piece_used + size > parts->piece_bytes)
+			code = piece_take(lane, err);
+		if (!code) {
 			*out = lane->pieces.items[lane->pieces.count - 1] + lane->piece_used;
-		lane->piece_used += size;
+			lane->piece_used += size;
+		}
 	}
 	if (!code)
 		atomic_fetch_add_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
@@ -122,7 +137,8 @@ static void lane_drop(struct weir_parts_lane *lane)
 	for (size_t i = 0; i < lane->pieces.count; i++)
 		weir_free(parts->account, lane->pieces.items[i], parts->piece_bytes);
 	weir_list_release(&lane->pieces, parts->account);
-	weir_list_release(&lane->spare, parts->account);
+	for (uint32_t i = 0; i < 3; i++)
+		weir_list_release(&lane->spare[i], parts->account);
 	weir_list_release(&lane->full, parts->account);
 	weir_free(parts->account, lane->items, lane->items ? weir_parts_count(parts) * sizeof(*lane->items) : 0);
 	weir_free(parts->account, lane, sizeof(*lane));

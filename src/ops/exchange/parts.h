@@ -55,7 +55,7 @@ struct weir_parts_lane {
 	/* Memory: pieces that pages are cut from, the last one being used, and pages that are free again. */
 	struct WEIR_LIST(uint8_t *) pieces;
 	size_t piece_used;
-	struct WEIR_LIST(uint8_t *) spare;
+	struct weir_parts_spare WEIR_LIST(uint8_t *) spare[3]; /* by size: a part's first, its second, later ones */
 };
 
 struct weir_parts {
