@@ -118,6 +118,18 @@ static const struct scenario scenarios[] = {
 	 "read '%s/text.parquet' then write '%s/check' --mode overwrite", TEXT_FILES * TEXT_ROWS},
 	{"one.csv.gz", "read '%s/in' then limit 20000 then write '%s/one.csv.gz'",
 	 "read '%s/one.csv.gz' then write '%s/check' --mode overwrite", 20000},
+	/* Groups in order, their values in order and held, and counted first. */
+	{"groups", "read '%s/in' then with 'k = id %% 100' then groups k then write '%s/groups'",
+	 "read '%s/groups' then write '%s/check' --mode overwrite", ROWS},
+	{"held.parquet",
+	 "read '%s/in' then with 'k = id %% 1000' then group k 'quantile(id)' 'unique(s)' 'list(s)' then write '%s/held.parquet'",
+	 "read '%s/held.parquet' then write '%s/check' --mode overwrite", 1000},
+	{"counted.parquet",
+	 "read '%s/in' then with 'k = id %% 10' then group k 'count_distinct(s)' 'approx_top_k(s, 3)' then write '%s/counted.parquet'",
+	 "read '%s/counted.parquet' then write '%s/check' --mode overwrite", 10},
+	{"quantile.parquet",
+	 "read '%s/in' then group '' 'quantile(id)' 'approx_quantile(id)' 'sum(id)' then write '%s/quantile.parquet'",
+	 "read '%s/quantile.parquet' then write '%s/check' --mode overwrite", 1},
 	{"json", "read '%s/in' then filter 'id < 3000' then write '%s/json' --format json",
 	 "read '%s/json' then write '%s/check' --mode overwrite", 3000},
 	/* One side held in memory, and both in partitions. */
