@@ -57,6 +57,7 @@ class CallSpec:
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
         self.write_bytes = 0  # of a write: what a task gets, about
+        self.takes_groups = keys is not None  # its tasks are whole groups, few at first
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
 
     @property
@@ -199,7 +200,7 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
         "batch_rows": spec.batch_size * batches_of_task(spec) if isinstance(spec.batch_size, int) else 0,
         "chunk_bytes": AUTO_BYTES if is_auto else _chunk_bytes(spec),
         # One batch is the unit of work, of retrying, and of what several workers share. Rows are many to a task.
-        "fine": int(spec.kind not in ("map_batches", "write") or spec.keys is not None
+        "fine": int(spec.kind not in ("map_batches", "write") or spec.takes_groups
                     or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),

@@ -57,7 +57,7 @@ def shape(specs: Sequence[CallSpec]) -> dict[str, int]:
     return {
         "batch_rows": max(sizes, default=0),
         "chunk_bytes": _call.ROWS_BYTES if is_rows else _call.block_bytes(specs[0].context),
-        "fine": int(is_rows or bool(sizes) or specs[0].keys is not None),
+        "fine": int(is_rows or bool(sizes) or specs[0].takes_groups),
     }
 
 

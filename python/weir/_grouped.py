@@ -243,7 +243,9 @@ def in_workers(input: Op, fn: Any, name: str = "Aggregate") -> Call:
     """A function of weir's own over batches of the engine."""
     from weir import _call, _fuse
 
-    return Call(input, _call.CallSpec("map_batches", fn, batch_format=_fuse.BATCH, name=name))
+    spec = _call.CallSpec("map_batches", fn, batch_format=_fuse.BATCH, name=name)
+    spec.takes_groups = isinstance(input, Groups)
+    return Call(input, spec)
 
 
 # ---- aggregations ----

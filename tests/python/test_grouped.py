@@ -587,3 +587,19 @@ def test_pandas_na_is_null():
     assert by_key(found)[None]["n"] == 1
     found = table().groupby("k").map_groups(lambda df: {"k": [df["k"].iloc[0]], "x": list(df["x"][:1])}).take_all()
     assert {row["k"] for row in found} == {"a", "b", None}
+
+
+def test_long_functions_on_few_groups_are_shared(tmp_path):
+    """Ten rows in five groups: two workers have them, though all of them would be one small task."""
+    def meet(group):
+        """Returns when another process is here, too."""
+        (tmp_path / str(os.getpid())).touch()
+        for _ in range(3000):
+            if len(list(tmp_path.iterdir())) > 1:
+                break
+            signal.sigtimedwait([], 0.01)
+        return {"pid": [os.getpid()]}
+
+    ds = weir.from_items([{"k": i % 5} for i in range(10)])
+    found = ds.groupby("k").map_groups(meet, batch_format="numpy", concurrency=2).take_all()
+    assert len(found) == 5 and len({row["pid"] for row in found}) == 2
