@@ -255,6 +255,33 @@ def test_a_generator_that_is_far_ahead_sleeps(tmp_path):
     until(lambda: state()[1] == 999)
 
 
+def test_waiting_for_generators_sleeps(tmp_path):
+    @weir.remote(num_returns="streaming")
+    def after(path):
+        until(lambda: os.path.exists(path))
+        yield path
+
+    first, second = (after.remote(str(tmp_path / name)) for name in "ab")
+    value = weir.put(1)
+    assert weir.wait([first, value, second], num_returns=1, timeout=0) == ([value], [first, second])
+    before = time.process_time()
+    assert weir.wait([first, second], timeout=0.3) == ([], [first, second])
+    assert time.process_time() - before < 0.1
+    (tmp_path / "b").touch()
+    assert weir.wait([first, value, second], num_returns=2) == ([value, second], [first])
+    (tmp_path / "a").touch()
+    assert weir.wait([first, second], num_returns=2) == ([first, second], [])
+    assert weir.get(next(second)) == str(tmp_path / "b") and weir.get(next(first)) == str(tmp_path / "a")
+    assert list(second) == [] and weir.wait([second, value], num_returns=2) == ([second, value], [])
+
+    @weir.remote
+    def inside():
+        items = after.remote(str(tmp_path / "a"))
+        return len(weir.wait([items], timeout=20)[0])
+
+    assert weir.get(inside.remote()) == 1
+
+
 def test_pickled_by_other_means_it_stays():
     import pickle
 

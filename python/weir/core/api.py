@@ -115,18 +115,11 @@ def wait(ray_waitables: list[Any], *, num_returns: int = 1, timeout: float | Non
 
 
 def _wait_for_generators(items: list[Any], count: int, timeout: float | None) -> list[Any]:
-    import time
-
-    end = None if timeout is None else time.monotonic() + timeout
-    pause = 0.0005
-    while True:
-        there = [item for item in items if (item.next_ready() if isinstance(item, ObjectRefGenerator)
-                                            else runtime.get().wait([item._id], 1, 0))]
-        left = None if end is None else end - time.monotonic()
-        if len(there) >= count or (left is not None and left <= 0):
-            return there
-        time.sleep(pause if left is None else min(pause, left))
-        pause = min(0.02, pause * 1.5)
+    """A generator is there when its next item is, or its end."""
+    over = [item for item in items if isinstance(item, ObjectRefGenerator) and item._is_over]
+    names = {item: (item._ref._id, item._index + 1) if isinstance(item, ObjectRefGenerator) else item._id for item in items if item not in over}
+    found = runtime.get().wait(list(names.values()), count - len(over), timeout) if len(over) < count else set()
+    return [item for item in items if item in over or names.get(item) in found]
 
 
 def kill(actor: Any, *, no_restart: bool = True) -> None:

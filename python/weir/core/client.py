@@ -19,6 +19,7 @@ from typing import Any
 from weir.core import channel, errors, ids, objects, runtime
 from weir.core import messages as m
 from weir.core.payload import Dumped, Map, Payload, open_map
+from weir.core.runtime import Wanted
 from weir.core.tasks import Task
 
 DROPS_MAX = 256  # at once
@@ -208,12 +209,12 @@ class Client:
             made.append((payload, shared))
         return made
 
-    def wait(self, wanted: Sequence[bytes], count: int, timeout: float | None) -> set[bytes]:
+    def wait(self, wanted: Sequence[Wanted], count: int, timeout: float | None) -> set[Wanted]:
         """See Runtime."""
         answer, _ = self.request(m.WAIT, list(wanted), count, timeout)
         if isinstance(answer, Exception):
             raise answer
-        there: set[bytes] = answer
+        there: set[Wanted] = answer
         return there
 
     def submit(self, task: Task, dumped: Dumped) -> None:

@@ -31,6 +31,7 @@ from weir.core.channel import Connection, more_descriptors
 from weir.core.payload import Dumped, Map, Payload
 from weir.core.peers import Peer
 from weir.core.resources import Pool
+from weir.core.runtime import Wanted
 from weir.core.scheduler import Scheduler
 from weir.core.store import Store
 from weir.core.streams import Streams
@@ -53,6 +54,23 @@ class Waiting:
         if (self.left <= 0 or (is_error and self.stops_at_error)) and not self.is_over:
             self.is_over = True
             self.done()
+
+
+class Item:
+    """A Waiting among those of a generator."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self, waiting: Waiting) -> None:
+        self.waiting = waiting
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits any more."""
+        return self.waiting.is_over
+
+    def __call__(self) -> None:
+        self.waiting(b"", False)
 
 
 class Node:
@@ -265,9 +283,12 @@ class Node:
                 return [], True
         return (pending if len(pending) < 2 else list(dict.fromkeys(pending))), False
 
-    def attach(self, pending: Sequence[bytes], waiting: Waiting) -> None:
+    def attach(self, pending: Sequence[Wanted], waiting: Waiting) -> None:
         """Tells it when they come. Under the lock."""
         for id in pending:
+            if isinstance(id, tuple):
+                self.streams.when(*id, Item(waiting))
+                continue
             entry = self.store.entries[id]
             if entry.waiters is None:
                 entry.waiters = []
@@ -291,7 +312,7 @@ class Node:
                 made.append(self.store.view(id, objects.own))
         return made
 
-    def wait(self, wanted: Sequence[bytes], count: int, timeout: float | None) -> set[bytes]:
+    def wait(self, wanted: Sequence[Wanted], count: int, timeout: float | None) -> set[Wanted]:
         """See Runtime."""
         done = threading.Lock()
         with self.lock:
@@ -308,11 +329,15 @@ class Node:
             waiting.is_over = True
             return self.there(wanted)
 
-    def there(self, wanted: Sequence[bytes]) -> set[bytes]:
+    def there(self, wanted: Sequence[Wanted]) -> set[Wanted]:
         """Those that have a value. Under the lock."""
         entries = self.store.entries
-        found = set()
+        found: set[Wanted] = set()
         for id in wanted:
+            if isinstance(id, tuple):
+                if self.streams.next(*id, take=False) is not None:
+                    found.add(id)
+                continue
             entry = entries.get(id)
             if entry is None:
                 raise self.lost(id)

@@ -18,6 +18,7 @@ from weir.core.tasks import Task
 
 if TYPE_CHECKING:
     from weir.core.node import Node
+    from weir.core.runtime import Wanted
 
 
 class Peer:
@@ -169,7 +170,7 @@ class Peer:
         else:
             node.attach(pending, Waiting(len(pending), self._later(timeout, answer), True))
 
-    def _wait(self, number: int, wanted: list[bytes], count: int, timeout: float | None) -> None:
+    def _wait(self, number: int, wanted: list[Wanted], count: int, timeout: float | None) -> None:
         from weir.core.node import Waiting
 
         node = self.node

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from weir.core.payload import Dumped, Map, Payload
     from weir.core.tasks import Task
 
+Wanted = bytes | tuple[bytes, int]  # an object, or an item of a generator
+
 
 class Runtime(Protocol):
     """What the driver's node and a client of it have in common."""
@@ -30,7 +32,7 @@ class Runtime(Protocol):
     def get(self, ids: Sequence[bytes], timeout: float | None) -> list[tuple[Payload, Map | None]] | None:
         """The values, as soon as all are there or one of them is an error; None: time is up."""
 
-    def wait(self, ids: Sequence[bytes], count: int, timeout: float | None) -> set[bytes]:
+    def wait(self, ids: Sequence[Wanted], count: int, timeout: float | None) -> set[Wanted]:
         """Those that are there, once `count` are or time is up."""
 
     def submit(self, task: Task, dumped: Dumped) -> None:

@@ -92,7 +92,9 @@ class Streams:
 
     def when(self, id: bytes, index: int, done: Callable[[], None]) -> None:
         """Calls it when next() has an answer."""
-        self.streams[id].waiters.append((index, done))
+        stream = self.streams[id]
+        stream.waiters = [waiter for waiter in stream.waiters if not getattr(waiter[1], "is_over", False)]
+        stream.waiters.append((index, done))
 
     def freed(self, id: bytes) -> None:
         """Nobody has the generator any more."""
