@@ -667,12 +667,13 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 const struct weir_op weir_op_join = {
 	.verb = "join",
-	.usage = "join FILE|'CHAIN' --on COLUMNS [--right-on COLUMNS] [--how inner|left|right|full|left_semi|right_semi|"
-		 "left_anti|right_anti] [--left-suffix TEXT] [--right-suffix TEXT] [--partitions N]",
+	.usage = "join FILE|'CHAIN' --on COLUMNS [--right-on COLUMNS] [--how KIND] [--left-suffix TEXT] "
+		 "[--right-suffix TEXT] [--partitions N]",
 	.help = "Rows of this side and of another, files or a chain, put together where the columns after --on are equal. Nulls\n"
 		"equal nothing, NaN equals NaN. left, right and full keep rows of one side or both that have no partner; the\n"
 		"semi and anti kinds give the rows of one side that have one, or none. Columns that both sides have get a suffix.\n"
-		"A side that is small is held in memory; else both sides are cut by their keys, on disk if need be.\n"
+		"A side that is small is held in memory; else both sides are cut by their keys, on disk if need be. Kinds: inner,\n"
+		"left, right, full, left_semi, right_semi, left_anti, right_anti.\n"
 		"\n"
 		"  weir read orders/ then join customers.parquet --on custkey then write joined/\n"
 		"  weir read orders/ then join 'read customers/ then filter \"age > 30\"' --on custkey --right-on id --how left\n",
