@@ -33,6 +33,8 @@ SUMMABLE = [kind for kind in VALUES
 
 def plain(column):
     """Values as Python compares them: times as numbers, dictionaries as what they stand for."""
+    if not len(column):
+        return []
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = column.type
     if pa.types.is_dictionary(kind):
@@ -140,7 +142,9 @@ def run(table, keys, items, **options):
 
 def column(rng, kind, rows, groups=None):
     """Random values, of which there are about so many different ones."""
-    if groups is None or rows == 0:
+    if rows == 0:
+        return random_tables.column(rng, kind, 1).slice(0, 0)
+    if groups is None:
         return random_tables.column(rng, kind, rows)
     few = random_tables.column(rng, kind, groups)
     return few.take(pa.array(rng.integers(0, groups, rows)))
