@@ -226,13 +226,16 @@ class Worker:
         how = m.OK
         retried: Any = None
         try:
-            if is_main:
-                self.is_interrupted = False
-                self.running = call.id
-            if self._was_cancelled(call) if is_main else call.id in self.cancelled:
-                raise Cancelled
             args, kwargs, retried = self._arguments(call)
             target = self._target(call)
+            if self._was_cancelled(call) if is_main else call.id in self.cancelled:
+                raise Cancelled
+            if is_main:
+                # From here on a signal raises, and not before: in what a garbage collection calls an exception would be lost.
+                self.is_interrupted = False
+                self.running = call.id
+                if self.is_signalled and self._was_cancelled(call):
+                    raise Cancelled
             result = target(*args, **kwargs)
             del args, kwargs
             if call.returns == STREAMING:
