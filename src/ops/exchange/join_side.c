@@ -490,7 +490,8 @@ static int decide(struct settle_source *source, struct weir_error *err)
 	struct weir_join_state *state = side->state;
 	int64_t strings = 0;
 	uint64_t bytes, rows = atomic_load_explicit(&side->rows, memory_order_relaxed);
-	int code = WEIR_OK;
+	bool fits;
+	int code;
 
 	source->is_begun = true;
 	source->chunk_count = side->chunks.count;
@@ -498,17 +499,20 @@ static int decide(struct settle_source *source, struct weir_error *err)
 		return WEIR_OK;
 	for (uint32_t i = 0; i < side->stored->field_count; i++)
 		strings += weir_type_values(side->stored->fields[i].type)->layout == WEIR_LAYOUT_BYTES;
-	bytes = weir_join_table_bytes(&side->key_columns, rows) + rows * 16 * (uint64_t)strings;
-	bytes += (uint64_t)atomic_load_explicit(&side->loose_bytes, memory_order_relaxed);
-	state->is_broadcast = state->loose_max > 0 && (int64_t)bytes <= state->held_max &&
-			      source->chunk_count < WEIR_JOIN_CHUNK_ROWS;
+	bytes = (uint64_t)atomic_load_explicit(&side->loose_bytes, memory_order_relaxed) + rows * 16 * (uint64_t)strings;
+	fits = state->loose_max > 0 && (int64_t)bytes <= state->held_max && source->chunk_count < WEIR_JOIN_CHUNK_ROWS;
+	code = fits ? open_image(source, rows, err) : WEIR_OK;
+	if (code)
+		return code;
+	bytes += state->slots.span ? (state->slots.span + rows) * sizeof(uint32_t)
+				   : weir_join_table_bytes(&side->key_columns, rows);
+	state->is_broadcast = fits && (int64_t)bytes <= state->held_max;
 	if (!state->is_broadcast) {
+		weir_join_image_release(&state->image);
+		state->slots = (struct weir_join_part){0};
 		atomic_store_explicit(&state->is_partitioned, true, memory_order_relaxed);
 		return WEIR_OK;
 	}
-	code = open_image(source, rows, err);
-	if (code)
-		return code;
 	while (!state->slots.span && 1u << state->table_bits < state->threads && state->table_bits < 4 && rows > 100000)
 		state->table_bits++;
 	state->tables = weir_alloc_zero(state->account, sizeof(*state->tables) << state->table_bits, err);
