@@ -196,6 +196,7 @@ struct weir_local_run {
 	int64_t told_used, told_booked; /* its part of the session's sums */
 	int64_t held;                   /* charged to the session before the run, and so not in the budget */
 	int64_t budget;                 /* of a run that has the session for itself */
+	_Atomic int64_t budget_due; /* another share of it, which the executor has not been told yet; 0: none */
 	bool listed;                    /* among the session's runs */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;

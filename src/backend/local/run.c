@@ -22,15 +22,28 @@ enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BUNDLE_BYTES = 128 << 20 
 
 /* ---- runs of one session ---- */
 
-/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. */
+/* With the run's lock. */
+static void take_budget(struct weir_local_run *run)
+{
+	/* relaxed: a figure; whoever put it there is not waited for */
+	int64_t bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
+
+	if (bytes)
+		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = bytes});
+}
+
+/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run
+ * whose lock is held is told by its own thread, soon: a lane of it may be waiting, with the lock, for rows of the very run that
+ * ends here (a stream that the program makes of them). */
 static void share_budget(struct weir_session *session)
 {
 	for (size_t i = 0; i < session->runs.count; i++) {
 		struct weir_local_run *run = session->runs.items[i];
 
-		pthread_mutex_lock(&run->lock);
-		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET,
-							 .bytes = run->budget / (int64_t)session->runs.count});
+		atomic_store_explicit(&run->budget_due, run->budget / (int64_t)session->runs.count, memory_order_relaxed);
+		if (pthread_mutex_trylock(&run->lock))
+			continue;
+		take_budget(run);
 		pthread_mutex_unlock(&run->lock);
 	}
 }
@@ -575,6 +588,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 			cancel_sent = true;
 			weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = WEIR_E_CANCELLED});
 		}
+		take_budget(run);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += MEASURE_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000L;
