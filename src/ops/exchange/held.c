@@ -192,7 +192,7 @@ static int tell_ordered(struct weir_held *held, const struct weir_array *array, 
 	struct weir_column whole = {0};
 	int code;
 
-	sorting.key = (struct weir_key){.type = array->type};
+	sorting.key = (struct weir_key){.type = array->type, .tells_zeros_apart = true};
 	sorting.columns = (struct weir_key_columns){.count = 1, .keys = &sorting.key};
 	sorting.columns.width = weir_key_columns_width(&sorting.key, 1);
 	weir_arena_init(&arena, held->account);

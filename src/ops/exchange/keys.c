@@ -233,7 +233,7 @@ static bool is_float(const struct weir_type *type)
 }
 
 /* The class of a float, and its bits so that they order like unsigned numbers. */
-static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size)
+static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size, bool tells_zeros_apart)
 {
 	const uint32_t mantissa = size == 8 ? 52 : size == 4 ? 23 : 10;
 	const uint64_t sign = (uint64_t)1 << (8 * size - 1), infinity = (sign - 1) & ~(((uint64_t)1 << mantissa) - 1);
@@ -244,7 +244,7 @@ static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size)
 		memset(to, 0, size);
 		return CLASS_NAN;
 	}
-	if (bits == sign) /* −0.0 */
+	if (bits == sign && !tells_zeros_apart) /* −0.0 */
 		bits = 0;
 	bits = bits & sign ? ~bits : bits | sign;
 	put_number(to, (const uint8_t *)&bits, size, false);
@@ -252,7 +252,7 @@ static uint8_t put_float(uint8_t *to, const uint8_t *from, uint32_t size)
 }
 
 /* Class and value of a null, or of what lies at `from`; of bits, at bit `place`. The value is `width` bytes. */
-static void put_value(const struct weir_type *type, bool is_descending, bool is_valid, const void *values, uint64_t place,
+static void put_value(const struct weir_type *type, const struct weir_key *key, bool is_valid, const void *values, uint64_t place,
 		      uint32_t width, uint8_t *to)
 {
 	const uint8_t *from = values;
@@ -266,18 +266,18 @@ static void put_value(const struct weir_type *type, bool is_descending, bool is_
 	if (type->layout == WEIR_LAYOUT_BITS)
 		to[1] = weir_bit_get(from, (int64_t)place);
 	else if (is_float(type))
-		to[0] = put_float(to + 1, from + place * width, width);
+		to[0] = put_float(to + 1, from + place * width, width, key->tells_zeros_apart);
 	else if (type->id == WEIR_FIXED_BINARY)
 		memcpy(to + 1, from + place * width, width);
 	else
 		put_number(to + 1, from + place * width, width, is_signed(type));
-	if (is_descending)
+	if (key->is_descending)
 		turn_over(to + 1, width);
 }
 
 static void put_fixed(const struct weir_key *key, const struct values *values, uint32_t row, uint32_t width, uint8_t *to)
 {
-	put_value(key->type, key->is_descending, weir_column_valid(values->column, row), values->values,
+	put_value(key->type, key, weir_column_valid(values->column, row), values->values,
 		  place_of(values, row), width, to);
 }
 
@@ -378,11 +378,11 @@ static bool has_large_offsets(const struct weir_type *type)
 	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
 }
 
-static int push_nested(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t row,
+static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t row,
 		       struct weir_error *err);
 
 /* The items of a list, each behind a 1, and a 0. */
-static int push_items(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t place,
+static int push_items(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t place,
 		      struct weir_error *err)
 {
 	const void *offsets = array->buffers[1].data;
@@ -400,18 +400,18 @@ static int push_items(struct weir_key_list *list, bool is_descending, const stru
 		code = reserve_bytes(list, 1, err);
 		if (code)
 			return code;
-		list->bytes[list->size++] = is_descending ? (uint8_t)~1 : 1;
-		code = push_nested(list, is_descending, array->children[0], begin, err);
+		list->bytes[list->size++] = key->is_descending ? (uint8_t)~1 : 1;
+		code = push_nested(list, key, array->children[0], begin, err);
 	}
 	if (!code)
 		code = reserve_bytes(list, 1, err);
 	if (!code)
-		list->bytes[list->size++] = is_descending ? (uint8_t)~0 : 0;
+		list->bytes[list->size++] = key->is_descending ? (uint8_t)~0 : 0;
 	return code;
 }
 
 /* Class and value of a row of an array. */
-static int push_nested(struct weir_key_list *list, bool is_descending, const struct weir_array *array, int64_t row,
+static int push_nested(struct weir_key_list *list, const struct weir_key *key, const struct weir_array *array, int64_t row,
 		       struct weir_error *err)
 {
 	const struct weir_type *type = array->type;
@@ -422,14 +422,14 @@ static int push_nested(struct weir_key_list *list, bool is_descending, const str
 	int code;
 
 	if (array->dictionary && is_valid)
-		return push_nested(list, is_descending, array->dictionary, code_of(array, place), err);
+		return push_nested(list, key, array->dictionary, code_of(array, place), err);
 	type = weir_type_values(type);
 	width = value_width(type);
 	code = reserve_bytes(list, 1 + width, err);
 	if (code)
 		return code;
 	if (type->layout != WEIR_LAYOUT_BYTES && type->layout != WEIR_LAYOUT_NESTED) {
-		put_value(type, is_descending, is_valid, array->buffers[1].data, (uint64_t)place, width,
+		put_value(type, key, is_valid, array->buffers[1].data, (uint64_t)place, width,
 			  list->bytes + list->size);
 		list->size += 1 + width;
 		return WEIR_OK;
@@ -442,12 +442,12 @@ static int push_nested(struct weir_key_list *list, bool is_descending, const str
 
 		begin = has_large_offsets(type) ? ((const int64_t *)offsets)[place] : ((const int32_t *)offsets)[place];
 		end = has_large_offsets(type) ? ((const int64_t *)offsets)[place + 1] : ((const int32_t *)offsets)[place + 1];
-		return push_bytes(list, is_descending, array->buffers[2].data + begin, (size_t)(end - begin), err);
+		return push_bytes(list, key->is_descending, array->buffers[2].data + begin, (size_t)(end - begin), err);
 	}
 	if (type->id != WEIR_STRUCT)
-		return push_items(list, is_descending, array, place, err);
+		return push_items(list, key, array, place, err);
 	for (uint32_t i = 0; i < array->child_count && !code; i++)
-		code = push_nested(list, is_descending, array->children[i], place, err);
+		code = push_nested(list, key, array->children[i], place, err);
 	return code;
 }
 
@@ -458,7 +458,7 @@ static int push_struct(struct weir_key_list *list, const struct weir_key *key, c
 	bool is_shared = column->form == WEIR_DICTIONARY;
 
 	if (weir_column_valid(column, row))
-		return push_nested(list, key->is_descending, is_shared ? column->dictionary->nested : column->nested,
+		return push_nested(list, key, is_shared ? column->dictionary->nested : column->nested,
 				   (is_shared ? 0 : column->nested_offset) + place_of(values, row), err);
 	if (reserve_bytes(list, 1, err))
 		return err->code;

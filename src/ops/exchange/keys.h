@@ -7,7 +7,7 @@
  * The class comes first and is the same in both directions: 0 for a value, 1 for NaN, 2 for null, so that numbers come
  * before NaN and NaN before null whichever way they go. Values are big endian with the sign turned around; bytes have each
  * 0x00 followed by 0xff and end in 0x00 0x00, so that no value is the beginning of another. Descending columns have the
- * value's bits turned over. −0.0 is 0.0. The value of a struct is the pairs of its fields,
+ * value's bits turned over. −0.0 is 0.0, unless the key tells them apart. The value of a struct is the pairs of its fields,
  * that of a list the pairs of its items, each behind a 1, and a 0.
  *
  * Keys of one list of columns either all have one width, or each has its own.
@@ -23,6 +23,7 @@ struct weir_key {
 	uint32_t column;
 	const struct weir_type *type; /* of its values; borrowed from the schema */
 	bool is_descending;
+	bool tells_zeros_apart; /* −0.0 is another value than 0.0, and before it: for groups, not for an order */
 };
 
 /* Which columns, and how wide their keys are: 0 where that depends on the row. */

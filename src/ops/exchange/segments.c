@@ -695,8 +695,10 @@ static int step_new(struct weir_op_env *env, const struct weir_schema *schema, c
 		step->keys[key_count].column = step->held_columns[0];
 		step->held_count = 0;
 	}
-	for (uint32_t i = 0; i < key_count + step->is_ordered; i++)
+	for (uint32_t i = 0; i < key_count + step->is_ordered; i++) {
 		step->keys[i].type = weir_type_values(schema->fields[step->keys[i].column].type);
+		step->keys[i].tells_zeros_apart = true; /* as hashing does (rows.h) */
+	}
 	step->group_columns.keys = step->value_columns.keys = step->keys;
 	step->group_columns.width = weir_key_columns_width(step->keys, key_count);
 	step->value_columns.count = key_count + step->is_ordered;
