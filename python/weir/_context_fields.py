@@ -190,7 +190,7 @@ def old_fields() -> list[Field]:
     """Those of older versions of Ray Data that scripts still set."""
     return [
         Field("block_splitting_enabled", True, effect="False: blocks may be larger than target_max_block_size"),
-        Field("target_shuffle_max_block_size", 1024 * MIB, reason=SHUFFLE),
+        Field("target_shuffle_max_block_size", 1024 * MIB, effect="largest size of a block behind sort, random_shuffle, groupby and join, where it is less than target_max_block_size"),
         Field("optimize_fuse_stages", True, effect="False: stats() and explain() show every step as an operator of its own"),
         Field("optimize_fuse_read_stages", True, effect="the same of reads and the step behind them"),
         Field("optimize_fuse_shuffle_stages", True, reason=SHUFFLE),

@@ -543,9 +543,20 @@ CHUNK_BYTES = 8 << 20  # about what the engine's own are
 ROWS_TOGETHER = 65536
 
 
-def split_large(blocks: Iterable[Any], context: DataContext) -> Iterator[Any]:
-    """Blocks of at most 1.5 × target_max_block_size, but at least a row: larger ones are cut into pieces of about that size."""
-    most = context.target_max_block_size if context.block_splitting_enabled else None
+def block_most(op: Op, context: DataContext) -> int | None:
+    """About how large a block that `op` makes may be. None: as large as it gets."""
+    from weir._exchange import Exchange
+
+    if not context.block_splitting_enabled:
+        return None
+    sizes = [context.target_max_block_size]
+    if isinstance(op, Exchange):
+        sizes.append(context.target_shuffle_max_block_size)
+    return min((size for size in sizes if size), default=None)
+
+
+def split_large(blocks: Iterable[Any], most: int | None) -> Iterator[Any]:
+    """Blocks of at most 1.5 × `most`, but at least a row: larger ones are cut into pieces of about that size."""
     for block in blocks:
         if not most or block.num_rows < 2 or block.nbytes < 1.5 * most:
             yield block
@@ -758,8 +769,8 @@ class Run:
             batches = resized(batches, rows)
         elif rows:
             batches = rebatched(batches, rows, False)
-        elif not batch_rows and self.context.target_max_block_size and self.context.target_max_block_size < CHUNK_BYTES:
-            batches = split_large(batches, self.context)
+        elif not batch_rows and (most := block_most(part, self.context)) and most < CHUNK_BYTES:
+            batches = split_large(batches, most)
         yield from batches
 
     def _taken(self, task: Task, limit: int | None) -> Iterator[Batch]:
@@ -854,9 +865,9 @@ class Run:
             return cut_blocks(blocks, max(1, min(last.count, rows))) if blocks else blocks
         if _has_fixed_blocks(part):
             return blocks
-        most = self.context.target_max_block_size
+        most = block_most(last, self.context)
         least = self.context.target_min_block_size
-        return list(split_large(grouped(blocks, min(least, most) if most else least), self.context))
+        return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 
     def blocks(self) -> list[Block | Batch]:
         """Everything, kept."""

@@ -120,3 +120,12 @@ def test_stats_count_the_rows_of_each_operator() -> None:
     assert [row["id"] for row in ds.take_all()] == [999, 998, 997, 996, 995]
     counts = [line.split(": ")[1] for line in ds.stats().splitlines() if "Total output num rows" in line]
     assert counts == ["989 rows", "5 rows", "5 rows"]
+
+
+def test_blocks_behind_an_exchange_are_as_small_as_asked_for() -> None:
+    ds = weir.range(100_000).random_shuffle(seed=1)
+    assert ds.materialize().num_blocks() == 1
+    ds.context.target_shuffle_max_block_size = 100_000
+    kept = ds.materialize()
+    assert 6 <= kept.num_blocks() <= 10
+    assert sorted(row["id"] for row in kept.iter_rows()) == list(range(100_000))
