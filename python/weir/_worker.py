@@ -9,6 +9,7 @@ A worker runs one thread. It starts as a fork of the zygote, with its descriptor
 from __future__ import annotations
 
 import os
+import resource  # now: where memory has run out it could not be loaded any more
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from time import perf_counter_ns
@@ -495,8 +496,6 @@ def is_governors(error: BaseException) -> bool:
     text = str(error) if isinstance(error, RuntimeError) else ""
     if not isinstance(error, MemoryError) and "DefaultCPUAllocator: can't allocate memory" not in text:
         return False
-    import resource
-
     return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
 
 
