@@ -96,7 +96,7 @@ static int keys_of_runs(struct weir_ordered *state, const struct weir_ordering *
 	if (ordering->is_random)
 		state->keys[0] = (struct weir_key){.column = state->schema->field_count - 1,
 						   .type = weir_type_of(WEIR_UINT64)};
-	else
+	else if (ordering->key_count)
 		memcpy(state->keys, ordering->keys, ordering->key_count * sizeof(*state->keys));
 	state->columns.keys = state->keys;
 	state->columns.width = weir_key_columns_width(state->keys, state->columns.count);
