@@ -69,7 +69,9 @@ static PyObject *session_memory(PyObject *object, PyObject *Py_UNUSED(unused))
 
 	if (pyext_need_here(self->pid, "Session"))
 		return NULL;
+	Py_BEGIN_ALLOW_THREADS; /* it waits for locks */
 	weir_session_memory(self->session, &stats);
+	Py_END_ALLOW_THREADS;
 	return Py_BuildValue("{s:L,s:L,s:L,s:L,s:L}", "limit", (long long)weir_session_memory_limit(self->session),
 			     "used", (long long)stats.used, "warm", (long long)stats.warm, "mapped",
 			     (long long)stats.mapped, "peak", (long long)stats.peak);
@@ -92,7 +94,9 @@ static PyObject *session_charge(PyObject *object, PyObject *args)
 	if (bytes < 0) {
 		weir_account_discharge(weir_session_account(self->session), -bytes);
 	} else {
+		Py_BEGIN_ALLOW_THREADS;
 		weir_session_memory(self->session, &stats);
+		Py_END_ALLOW_THREADS;
 		if (bytes > weir_session_memory_limit(self->session) - stats.used)
 			Py_RETURN_FALSE;
 		if (weir_account_charge(weir_session_account(self->session), bytes, &err))

@@ -383,6 +383,15 @@ static PyObject *task_blocks(PyObject *object, PyObject *Py_UNUSED(unused))
 
 /* ---- stats ---- */
 
+/* Questions about a run wait for its lock, whose holder may be waiting for the GIL (a source that is a Python iterator): they
+ * are asked without it. */
+#define WITHOUT_GIL(statement)                                                                                         \
+	do {                                                                                                           \
+		Py_BEGIN_ALLOW_THREADS;                                                                                \
+		statement;                                                                                             \
+		Py_END_ALLOW_THREADS;                                                                                  \
+	} while (0)
+
 /* Takes the value over. */
 static int put(PyObject *dict, const char *name, PyObject *value)
 {
@@ -396,12 +405,16 @@ static PyObject *operators_of(struct weir_task *task)
 {
 	struct weir_operator_stats stats = {.struct_size = sizeof(stats)};
 	PyObject *list = PyList_New(0);
+	int code;
 
-	for (uint32_t i = 0; list && weir_task_operator(task, i, &stats) == WEIR_OK; i++) {
-		PyObject *one = Py_BuildValue("{s:s,s:K,s:K}", "name", stats.name, "rows_out",
-					      (unsigned long long)stats.rows_out, "time_ns",
-					      (unsigned long long)stats.time_ns);
+	for (uint32_t i = 0; list; i++) {
+		PyObject *one;
 
+		WITHOUT_GIL(code = weir_task_operator(task, i, &stats));
+		if (code)
+			break;
+		one = Py_BuildValue("{s:s,s:K,s:K}", "name", stats.name, "rows_out", (unsigned long long)stats.rows_out,
+				    "time_ns", (unsigned long long)stats.time_ns);
 		if (!one || PyList_Append(list, one))
 			Py_CLEAR(list);
 		Py_XDECREF(one);
@@ -413,10 +426,15 @@ static PyObject *exchanges_of(struct weir_task *task)
 {
 	struct weir_exchange_stats stats = {.struct_size = sizeof(stats)};
 	PyObject *list = PyList_New(0);
+	int code;
 
-	for (uint32_t i = 0; list && weir_task_exchange(task, i, &stats) == WEIR_OK; i++) {
-		PyObject *one = Py_BuildValue("{s:s}", "name", stats.name);
+	for (uint32_t i = 0; list; i++) {
+		PyObject *one;
 
+		WITHOUT_GIL(code = weir_task_exchange(task, i, &stats));
+		if (code)
+			break;
+		one = Py_BuildValue("{s:s}", "name", stats.name);
 #define NUMBER(field) put(one, #field, PyLong_FromUnsignedLongLong((unsigned long long)stats.field))
 		if (!one || NUMBER(rows) || NUMBER(bytes) || NUMBER(bytes_spilled) || NUMBER(bytes_read) || NUMBER(runs) ||
 		    NUMBER(partitions) || NUMBER(partition_rows_max) || NUMBER(depth) || PyList_Append(list, one))
@@ -464,9 +482,13 @@ static PyObject *stages_of(struct weir_task *task)
 	struct weir_stage_stats stats;
 	const char *name;
 
-	for (uint32_t i = 0; list && (name = api_task_stage_stats(task, i, &stats)); i++) {
-		PyObject *stage = stage_of(name, &stats);
+	for (uint32_t i = 0; list; i++) {
+		PyObject *stage;
 
+		WITHOUT_GIL(name = api_task_stage_stats(task, i, &stats));
+		if (!name)
+			break;
+		stage = stage_of(name, &stats);
 		if (!stage || PyList_Append(list, stage))
 			Py_CLEAR(list);
 		Py_XDECREF(stage);
@@ -482,9 +504,7 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 
 	if (pyext_need_here(self->pid, "Task"))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS;
-	api_task_stats(self->task, &stats);
-	Py_END_ALLOW_THREADS;
+	WITHOUT_GIL(api_task_stats(self->task, &stats));
 	dict = PyDict_New();
 	if (!dict)
 		return NULL;
