@@ -985,7 +985,7 @@ def test_the_examples_of_the_page_run(probe):
                "ts": pa.array([datetime.datetime(2024, 2, 29, 1, 2, 3)]), "tags": pa.array([["new", "old"]]),
                "point": pa.array([{"x": 1}]), "x": pa.array([5]), "user": pa.array([7]), "members": pa.array([[6, 7]]),
                "labels": pa.array([[("env", "test")]], pa.map_(pa.string(), pa.string())),
-               "prices": pa.array([[(1, 2.5)]], pa.map_(pa.int64(), pa.float64())), "item": pa.array([1])}
+               "prices": pa.array([[(1, 2.5)]], pa.map_(pa.int64(), pa.float64())), "item": pa.array([1]), "size": pa.array(["M"])}
     ran = 0
     for line in page.split("## Functions")[1].split("\n## ")[0].splitlines():
         cells = line.strip("|").split("|")

@@ -254,7 +254,7 @@ def test_what_the_engine_is_told():
                                   concurrency=(1, 4), context=Context()), Session())
     os.close(call.pop("setup")[0])
     assert call == {"name": "MapBatches(Model)", "slots_min": 1, "slots_max": 4, "slots_first": 1, "in_flight": 0,
-                    "batch_rows": 32, "chunk_bytes": 0, "fine": 1, "milli_cpus": 500, "milli_gpus": 250, "memory": 10**9,
+                    "batch_rows": 32, "chunk_bytes": 2 << 20, "fine": 1, "milli_cpus": 500, "milli_gpus": 250, "memory": 10**9,
                     "errored_max": 7, "user_retries": 0xFFFF}
     call = _call.prepare(CallSpec("map_batches", len, batch_size="auto"))
     os.close(call.pop("setup")[0])

@@ -61,7 +61,7 @@ def test_names_of_all_kinds(name):
     (lambda d: weir.range(0).random_sample(0.5), ValueError),
     (lambda d: d.repartition(), ValueError), (lambda d: d.repartition(3, 4), ValueError), (lambda d: d.repartition(0), ValueError),
     (lambda d: d.repartition(target_num_rows_per_block=3, shuffle=True), ValueError), (lambda d: d.repartition("a"), TypeError),
-    (lambda d: d.repartition(3, keys=["a"]), ValueError),
+    (lambda d: d.repartition(3, keys=["zz"]), ValueError),
     (lambda d: d.map_batches(lambda b: b, batch_format="x"), ValueError), (lambda d: d.map_batches(lambda b: b, batch_size=0), ValueError),
     (lambda d: d.map_batches(lambda b: b, batch_size=-1), ValueError), (lambda d: d.map_batches(lambda b: b, batch_size="x"), ValueError),
     (lambda d: d.map_batches(lambda b: b, batch_size=2.5), ValueError),
