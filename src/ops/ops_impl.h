@@ -63,10 +63,16 @@ int weir_op_null_array(struct weir_account *account, const struct weir_type *typ
 int weir_read_bounds(struct weir_op_env *env, const struct weir_node *node, struct weir_bounds *bounds, bool *known,
 		     struct weir_error *err);
 
-/* rules.c: for operators whose columns are those of their input. */
+/* rules.c: for operators whose columns are those of their input. needs_same: they may add some behind. */
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
 		       const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err);
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 			struct weir_columns *kept, struct weir_error *err);
+/* The columns with these names are needed. */
+int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count, struct weir_columns *needed,
+			struct weir_error *err);
+/* They are there, and of types that fit; the error ends in `why_not`. */
+int weir_op_check_types(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			bool (*fits)(const struct weir_type *type), const char *why_not, struct weir_error *err);
 
 #endif

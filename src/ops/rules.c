@@ -1,4 +1,5 @@
-/* Rules of operators whose output columns are those of their input, and the saved form of those that have none. */
+/* Rules of operators whose output columns are those of their input, perhaps with one more behind them; columns that are given by
+ * name; the saved form of operators that have none. */
 #include "ops/ops_impl.h"
 
 int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
@@ -8,9 +9,43 @@ int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, ui
 	(void)node;
 	(void)input;
 	(void)err;
-	for (uint32_t i = 0; i < wanted->count; i++)
+	for (uint32_t i = 0; i < needed->count; i++)
 		needed->wanted[i] |= wanted->wanted[i];
 	return WEIR_OK;
+}
+
+int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count, struct weir_columns *needed,
+			struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < count && !code; i++) {
+		uint32_t column;
+
+		code = weir_schema_find(schema, names[i], &column, err);
+		if (!code)
+			needed->wanted[column] = true;
+	}
+	return code;
+}
+
+int weir_op_check_types(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			bool (*fits)(const struct weir_type *type), const char *why_not, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < count && !code; i++) {
+		char type[64];
+		uint32_t column;
+
+		code = weir_schema_find(schema, names[i], &column, err);
+		if (code || fits(schema->fields[column].type))
+			continue;
+		code = weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, %s", names[i],
+				      weir_type_name(schema->fields[column].type, type, sizeof(type)), why_not);
+		weir_error_at_column(err, names[i]);
+	}
+	return code;
 }
 
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,

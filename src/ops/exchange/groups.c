@@ -84,22 +84,11 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 {
 	const struct groups_config *config = node->config;
 	const struct weir_node *input = node->inputs[0];
+	int code = weir_op_check_types(input->schema, config->names, config->count, weir_key_type_has_groups,
+				       "which nothing is grouped by", err);
 
-	for (uint32_t i = 0; i < config->count; i++) {
-		char name[64];
-		uint32_t column;
-		int code = weir_schema_find(input->schema, config->names[i], &column, err);
-
-		if (code)
-			return code;
-		if (!weir_key_type_has_groups(input->schema->fields[column].type)) {
-			code = weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, which nothing is grouped by",
-					      config->names[i],
-					      weir_type_name(input->schema->fields[column].type, name, sizeof(name)));
-			weir_error_at_column(err, config->names[i]);
-			return code;
-		}
-	}
+	if (code)
+		return code;
 	for (uint32_t i = 0; i < input->schema->field_count; i++)
 		if (!strcmp(input->schema->fields[i].name, config->mark))
 			return weir_error_set(err, WEIR_E_INVALID, "there is a column '%s' already: --mark wants another name",
@@ -161,20 +150,9 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 		 struct weir_columns *needed, struct weir_error *err)
 {
 	const struct groups_config *config = node->config;
-	int code = WEIR_OK;
+	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
 
-	(void)env;
-	(void)input;
-	for (uint32_t i = 0; i < needed->count; i++)
-		needed->wanted[i] |= wanted->wanted[i];
-	for (uint32_t i = 0; i < config->count && !code; i++) {
-		uint32_t column;
-
-		code = weir_schema_find(node->inputs[0]->schema, config->names[i], &column, err);
-		if (!code)
-			needed->wanted[column] = true;
-	}
-	return code;
+	return code ? code : weir_op_needs_names(node->inputs[0]->schema, config->names, config->count, needed, err);
 }
 
 static int narrow(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,

@@ -473,22 +473,12 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 {
 	const struct join_config *config = node->config;
 	const struct weir_schema *schema = node->inputs[input]->schema;
-	uint32_t column;
-	int code = WEIR_OK;
+	int code = weir_op_needs_names(schema, config->keys[input], config->key_count, needed, err);
 
 	(void)env;
-	for (uint32_t i = 0; i < config->key_count && !code; i++) {
-		code = weir_schema_find(schema, config->keys[input][i], &column, err);
-		if (!code)
-			needed->wanted[column] = true;
-	}
-	for (uint32_t i = 0; i < wanted->count && !code; i++) {
-		if (!wanted->wanted[i] || !config->columns[i].from[input])
-			continue;
-		code = weir_schema_find(schema, config->columns[i].from[input], &column, err);
-		if (!code)
-			needed->wanted[column] = true;
-	}
+	for (uint32_t i = 0; i < wanted->count && !code; i++)
+		if (wanted->wanted[i] && config->columns[i].from[input])
+			code = weir_op_needs_names(schema, &config->columns[i].from[input], 1, needed, err);
 	return code;
 }
 

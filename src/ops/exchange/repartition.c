@@ -214,20 +214,9 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 		 struct weir_columns *needed, struct weir_error *err)
 {
 	const struct repartition_config *config = node->config;
-	int code = WEIR_OK;
+	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
 
-	(void)env;
-	(void)input;
-	for (uint32_t i = 0; i < needed->count; i++)
-		needed->wanted[i] |= wanted->wanted[i];
-	for (uint32_t i = 0; i < config->count && !code; i++) {
-		uint32_t column;
-
-		code = weir_schema_find(node->inputs[0]->schema, config->names[i], &column, err);
-		if (!code)
-			needed->wanted[column] = true;
-	}
-	return code;
+	return code ? code : weir_op_needs_names(node->inputs[0]->schema, config->names, config->count, needed, err);
 }
 
 /* The mark stays, whatever the input has left. */

@@ -114,24 +114,13 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 {
 	struct sort_config *config = node->config;
 	const struct weir_node *input = node->inputs[0];
+	int code = weir_op_check_types(input->schema, config->names, config->count, weir_key_type_has_order,
+				       "which has no order", err);
 
 	(void)env;
+	if (code)
+		return code;
 	config->limit = config->top;
-	for (uint32_t i = 0; i < config->count; i++) {
-		char name[64];
-		uint32_t column;
-		int code = weir_schema_find(input->schema, config->names[i], &column, err);
-
-		if (code)
-			return code;
-		if (!weir_key_type_has_order(input->schema->fields[column].type)) {
-			code = weir_error_set(err, WEIR_E_TYPE, "column '%s' is of type %s, which has no order",
-					      config->names[i],
-					      weir_type_name(input->schema->fields[column].type, name, sizeof(name)));
-			weir_error_at_column(err, config->names[i]);
-			return code;
-		}
-	}
 	node->schema = input->schema;
 	node->rows_est = config->top >= 0 && config->top < input->rows_est ? config->top : input->rows_est;
 	node->bytes_est = input->bytes_est;
@@ -218,14 +207,7 @@ static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t
 	const struct sort_config *config = node->config;
 	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
 
-	for (uint32_t i = 0; i < config->count && !code; i++) {
-		uint32_t column;
-
-		code = weir_schema_find(node->inputs[0]->schema, config->names[i], &column, err);
-		if (!code)
-			needed->wanted[column] = true;
-	}
-	return code;
+	return code ? code : weir_op_needs_names(node->inputs[0]->schema, config->names, config->count, needed, err);
 }
 
 static int filter_below(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
