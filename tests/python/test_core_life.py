@@ -38,6 +38,15 @@ def used():
     return weir._session.current().native.memory()["used"]
 
 
+def settled():
+    """The same, when what was dropped before is gone, and what runs has come to an end."""
+    last, now = -1, used()
+    while last != now:
+        time.sleep(0.05)
+        last, now = now, used()
+    return now
+
+
 def program(text, *args, **kwargs):
     env = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(weir.__file__))}
     return subprocess.Popen([sys.executable, "-c", textwrap.dedent(text), *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -93,7 +102,7 @@ class Keeper:
 # ---- memory ----
 
 def test_memory_moves_with_references():
-    before = used()
+    before = settled()
     ref = weir.put(np.ones(50 * MIB, np.uint8))
     assert used() - before >= 50 * MIB
     free = weir.available_resources()["object_store_memory"]
@@ -107,13 +116,13 @@ def test_memory_moves_with_references():
 
 def test_shared_once():
     ref = weir.put(np.arange(4 * MIB))
-    before = used()
+    before = settled()
     a, b = weir.get(ref), weir.get(ref)
     assert a.ctypes.data == b.ctypes.data and not a.flags.writeable and used() == before
 
 
 def test_results_are_freed():
-    before = used()
+    before = settled()
     ref = array.remote(20 * MIB)
     assert int(weir.get(ref).sum()) == 20 * MIB and used() - before >= 20 * MIB
     del ref
@@ -121,7 +130,7 @@ def test_results_are_freed():
 
 
 def test_arguments_are_freed():
-    before = used()
+    before = settled()
 
     @weir.remote
     def total(x):
@@ -132,14 +141,14 @@ def test_arguments_are_freed():
 
 
 def test_an_object_that_was_dropped_before_it_came_is_freed():
-    before = used()
+    before = settled()
     array.remote(20 * MIB)
     weir.get(array.remote(1))
     until(lambda: used() - before < MIB)
 
 
 def test_references_inside_objects_hold():
-    before = used()
+    before = settled()
     outer = weir.put([weir.put(np.ones(20 * MIB, np.uint8))])
     assert used() - before >= 20 * MIB
     assert int(weir.get(weir.get(outer)[0]).sum()) == 20 * MIB
@@ -148,7 +157,7 @@ def test_references_inside_objects_hold():
 
 
 def test_an_actor_holds_what_it_was_given_and_drops_it_with_its_life():
-    before = used()
+    before = settled()
     actor = Keeper.remote()
     ref = weir.put(np.ones(20 * MIB, np.uint8))
     assert weir.get(actor.keep.remote([ref]))
@@ -164,7 +173,7 @@ def test_an_actor_holds_what_it_was_given_and_drops_it_with_its_life():
 
 
 def test_an_actor_drops_what_it_lets_go():
-    before = used()
+    before = settled()
     actor = Keeper.remote()
     assert weir.get(actor.keep.remote([weir.put(np.ones(20 * MIB, np.uint8))]))
     assert used() - before >= 20 * MIB
@@ -174,7 +183,7 @@ def test_an_actor_drops_what_it_lets_go():
 
 def test_beyond_the_limit():
     """Objects go to disk, the oldest that nobody looks at first, and are read there."""
-    before = used()
+    before = settled()
     kept = [weir.put(np.full(40 * MIB, i, np.uint8)) for i in range(5)]
     view = weir.get(kept[2])
     large = weir.put(np.full(400 * MIB, 7, np.uint8))
@@ -191,7 +200,7 @@ def test_beyond_the_limit():
 
 
 def test_an_object_larger_than_the_limit():
-    before = used()
+    before = settled()
     huge = weir.put(np.full(600 * MIB, 3, np.uint8))
     assert entries([huge])[0].payload.on_disk and used() - before < MIB
     found = weir.get(huge)
@@ -504,6 +513,62 @@ def test_threads():
     for thread in threads:
         thread.join(60)
     assert len(found) == 8
+
+
+class SlowToPickle:
+    def __reduce__(self):
+        time.sleep(0.2)
+        return SlowToPickle, ()
+
+
+def test_threads_that_call_a_function_for_the_first_time():
+    """Those that come while another one still pickles it wait for that."""
+    slow = SlowToPickle()
+
+    @weir.remote
+    def answer():
+        return type(slow).__name__
+
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(weir.get(answer.remote(), timeout=60))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert found == ["SlowToPickle"] * 4
+
+
+def test_a_task_whose_function_is_gone_says_so():
+    """It fails, and those behind it run."""
+    @weir.remote
+    def answer():
+        return 1
+
+    from weir.core import ids
+
+    other = ids.new_object()
+    answer._exported.id = lambda: other
+    with pytest.raises(ObjectLostError):
+        weir.get(answer.remote(), timeout=60)
+    assert weir.get(pid_of_worker.remote(), timeout=60) > 0
+
+
+def test_references_at_the_end_of_the_interpreter_say_nothing():
+    done = program("""
+        import weir
+        @weir.remote
+        def f(x): return x
+        @weir.remote
+        class A:
+            def f(self): return 1
+        a = A.remote()
+        held = [f.remote(weir.put(i)) for i in range(5)] + [a.f.remote()]
+        weir.get(held)
+        import builtins
+        builtins.held, builtins.a = held, a   # they live as long as anything
+    """)
+    out, err = done.communicate(timeout=60)
+    assert (done.returncode, out, err) == (0, "", "")
 
 
 def test_threads_of_a_task_share_its_connection():

@@ -179,6 +179,16 @@ def number_tables(draw):
     return pa.table({name: draw(number_arrays(draw(st.sampled_from(INTS + FLOATS)), size)) for name in "abc"})
 
 
+def without_least(table):
+    """pyarrow divides the least number of its type by −1 to 0."""
+    def shifted(column):
+        low = pa.scalar(-(1 << (column.type.bit_width - 1)), column.type)
+        return pc.if_else(pc.equal(column, low), pa.scalar(1, column.type), column)
+
+    return pa.table({name: shifted(column) if pa.types.is_signed_integer(column.type) else column
+                     for name, column in zip(table.column_names, table.columns)})
+
+
 OPS = [Operation.ADD, Operation.SUB, Operation.MUL, Operation.DIV, Operation.FLOORDIV, Operation.MOD]
 
 
@@ -189,6 +199,8 @@ def test_arithmetic_is_pyarrows(probe, data, table, op, flags):
 
     right = data.draw(st.sampled_from([col("b"), col("c"), lit(2), lit(-3), lit(0), lit(2.5), lit(-1)]))
     expr = BinaryExpr(op, col("a"), right)
+    if op in (Operation.FLOORDIV, Operation.MOD):
+        table = without_least(table)
     if flags & SELECTION:
         # Rows that are not selected raise nothing: those that are left are compared.
         try:

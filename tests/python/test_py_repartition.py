@@ -12,6 +12,7 @@ SEED = 711
 
 
 def blocks(ds: weir.Dataset) -> list[list[dict]]:
+    pytest.importorskip("pyarrow")
     return [batch.to_pylist() for batch in ds.iter_batches(batch_size=None, batch_format="pyarrow")]
 
 

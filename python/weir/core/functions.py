@@ -34,17 +34,18 @@ class Exported:
     def id(self) -> bytes:
         """Its number."""
         current = runtime.get()
-        if self.home is current and self.ref is not None:
+        if self.home is current and not self.is_busy:
             found: bytes = self.ref._id
             return found
-        with self.lock:
-            if self.home is not current or self.ref is None:
+        with self.lock:  # other threads wait until it is there; this one may come again, for a function that calls itself
+            if self.home is not current:
                 if self.value is None and self.ref is not None:  # it came from the node
                     self.home = current
                     return bytes(self.ref._id)
                 number = ids.new_object()
+                self.is_busy = True
                 self.ref = objects.own(number)
-                self.home, self.is_busy = current, True
+                self.home = current
                 try:
                     dumped = dump(self.value, self.name)
                     dumped.refs = [ref for ref in dumped.refs if ref.binary() != number]

@@ -270,10 +270,9 @@ class ActorHandle:
     def __init__(self) -> None:
         raise TypeError("handles of actors are made by Class.remote() and get_actor()")
 
-    def __del__(self) -> None:
-        current = runtime.existing()
-        if current is not None and "_id" in self.__dict__:
-            current.drop(self._id)
+    def __del__(self, drop: Callable[[bytes], None] = runtime.drop) -> None:
+        if "_id" in self.__dict__:
+            drop(self._id)
 
     @property
     def _actor_id(self) -> ActorID:

@@ -6,7 +6,7 @@ as any counts. Pickled by other means than weir's own calls (to a file, say) it 
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir.core import ids, runtime
@@ -36,10 +36,8 @@ class ObjectRef(Generic[T]):
         self._id = id
         runtime.get().hold(id)
 
-    def __del__(self) -> None:
-        current = runtime.existing()
-        if current is not None:
-            current.drop(self._id)
+    def __del__(self, drop: Callable[[bytes], None] = runtime.drop) -> None:
+        drop(self._id)
 
     def binary(self) -> bytes:
         """Its number."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -71,6 +73,12 @@ def get() -> Runtime:
 def existing() -> Runtime | None:
     """The same if there is one."""
     return _runtime
+
+
+def drop(id: bytes, is_over: Callable[[], bool] = sys.is_finalizing) -> None:
+    """A reference is gone. When the interpreter ends the session does too, and the modules that this needs may be gone already."""
+    if not is_over() and _runtime is not None:
+        _runtime.drop(id)
 
 
 def here() -> Runtime | None:

@@ -73,12 +73,10 @@ class Scheduler:
         """A new task; its outputs are in the store."""
         store = self.node.store
         self.tasks[task.id] = task
-        if task.function:
-            store.hold(task.function)
         assert task.args is not None
         for id in task.args.nested:
             store.hold(id)
-        for id in task.needs:
+        for id in _all_needs(task):
             if not store.hold(id):
                 store.create(id, 1)
                 store.fill(id, errors.of_system(self.node.lost(id)), -1)
@@ -124,7 +122,7 @@ class Scheduler:
 
     def fails_by_needs(self, task: Task) -> bool:
         """An argument that is an error is the task's own."""
-        for id in task.needs:
+        for id in _all_needs(task):
             payload = self.node.store.entries[id].payload
             if payload is not None and payload.kind == ERROR:
                 self.fail(task, payload._replace(nested=()))
@@ -275,10 +273,8 @@ class Scheduler:
             store.release(args.charged)
             for id in args.nested:
                 store.drop(id)
-        for id in task.needs:
+        for id in _all_needs(task):
             store.drop(id)
-        if task.function:
-            store.drop(task.function)
         task.worker = None
 
     def died(self, worker: WorkerProcess, status: int) -> None:
@@ -380,3 +376,8 @@ class Scheduler:
         self.workers.clear()
         self.lines.clear()
         self.idle.clear()
+
+
+def _all_needs(task: Task) -> tuple[bytes, ...]:
+    """What has to be there for it to run: its arguments and itself."""
+    return (*task.needs, task.function) if task.function else task.needs
