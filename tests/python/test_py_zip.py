@@ -18,6 +18,7 @@ def blocks_of(rows: list[dict], rng: random.Random) -> weir.Dataset:
     if way == 1:
         return ds.map(lambda row: row)
     if way == 2:
+        pytest.importorskip("pyarrow")
         return ds.map_batches(lambda batch: batch, batch_size=rng.randint(1, 9), batch_format="pyarrow")
     return ds
 
