@@ -235,7 +235,7 @@ def run_dataloader(job, folder):
     return started, run if job == "vectors-torch" else None
 
 
-SYSTEMS = {"weir": run_weir, "ray": run_ray, "daft": run_daft, "polars": run_polars, "dataloader": run_dataloader}
+SYSTEMS = {"weir": run_weir, "ray": run_ray, "compat": run_ray, "daft": run_daft, "polars": run_polars, "dataloader": run_dataloader}
 
 
 def main():

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Python functions and training batches: weir against Ray Data, Polars, Daft and PyTorch's DataLoader, in the same run.
+"""Python functions and training batches: weir against Ray Data, Polars, Daft and PyTorch's DataLoader, in the same run; and
+weir against itself when Ray Data's program runs through weir.compat (the system "compat").
 
     bench/functions.py [--size small|standard] [--jobs PART,…] [--systems NAME,…] [--rounds N] [--list]
 
@@ -32,16 +33,16 @@ FILES = 10
 WHOLE_PROCESS = ("first-row-native", "first-row-function")
 # job: systems, and by how much weir should be ahead of each
 JOBS = {
-    "vectors-map": {"ray": 15, "polars": 2, "daft": 0},
-    "vectors-class": {"ray": 10, "polars": 0},
-    "rows-map": {"ray": 6, "polars": 1.2},
-    "vectors-torch": {"ray": 15, "dataloader": 5},
-    "tiny-blocks": {"ray": 50},
-    "first-row-native": {"ray": 0, "polars": 0, "daft": 0},
-    "first-row-function": {"ray": 0},
+    "vectors-map": {"ray": 15, "polars": 2, "daft": 0, "compat": 0},
+    "vectors-class": {"ray": 10, "polars": 0, "compat": 0},
+    "rows-map": {"ray": 6, "polars": 1.2, "compat": 0},
+    "vectors-torch": {"ray": 15, "dataloader": 5, "compat": 0},
+    "tiny-blocks": {"ray": 50, "compat": 0},
+    "first-row-native": {"ray": 0, "polars": 0, "daft": 0, "compat": 0},
+    "first-row-function": {"ray": 0, "compat": 0},
     "bounded": {},
 }
-SYSTEMS = ("weir", "ray", "daft", "polars", "dataloader")
+SYSTEMS = ("weir", "ray", "daft", "polars", "dataloader", "compat")
 BOUNDED_LIMIT = "512MB"
 BOUNDED_ALLOWED = 564_000_000
 
@@ -103,7 +104,8 @@ def warm(folder):
 # ---- runs ----
 
 def command(system, job, folder, limit):
-    return [sys.executable, str(HERE / "function_jobs.py"), system, job, str(folder), *([limit] if limit else [])]
+    interpreter = [sys.executable, "-m", "weir.compat"] if system == "compat" else [sys.executable]
+    return [*interpreter, str(HERE / "function_jobs.py"), system, job, str(folder), *([limit] if limit else [])]
 
 
 def run_once(system, job, folder, args, limit=""):
