@@ -6,6 +6,7 @@ As with every exchange, what functions make is kept first, on either side.
 from __future__ import annotations
 
 import copy
+import enum
 import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,23 @@ HOW = {
     "left_anti": "left_anti",
     "right_anti": "right_anti",
 }
+
+
+class JoinType(enum.Enum):
+    """The ways to join, by the words that Dataset.join takes.
+
+    >>> JoinType("left_outer").name
+    'LEFT_OUTER'
+    """
+
+    INNER = "inner"
+    LEFT_OUTER = "left_outer"
+    RIGHT_OUTER = "right_outer"
+    FULL_OUTER = "full_outer"
+    LEFT_SEMI = "left_semi"
+    RIGHT_SEMI = "right_semi"
+    LEFT_ANTI = "left_anti"
+    RIGHT_ANTI = "right_anti"
 
 
 class Join(Exchange):

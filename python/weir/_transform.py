@@ -614,7 +614,7 @@ class Transforms:
         *,
         strict: bool = False,
         shuffle: bool = False,
-        keys: list[str] | None = None,
+        keys: str | list[str] | None = None,
         sort: bool = False,
     ) -> Dataset:
         """Cuts the rows into so many blocks, or into blocks of so many rows. Their order stays, unless there are `keys`.
@@ -624,7 +624,7 @@ class Transforms:
             target_num_rows_per_block: blocks of so many rows, the last one aside; rows stream through.
             strict: for target_num_rows_per_block, whose blocks are exact in any case.
             shuffle: rows are in a random order first.
-            keys: rows that are equal in these columns come into one block, by a hash that is the same everywhere. Blocks that
+            keys: rows that are equal in these columns, or in this one, come into one block, by a hash that is the same everywhere. Blocks that
                 get no row are not there.
             sort: with `keys`: each block is in the order of these columns.
 
@@ -666,7 +666,8 @@ class Transforms:
             from weir._exchange import RepartitionKeys, Shuffle, check_columns
 
             if keys:
-                if isinstance(keys, str) or not all(isinstance(key, str) for key in keys):
+                keys = [keys] if isinstance(keys, str) else keys
+                if not all(isinstance(key, str) for key in keys):
                     raise TypeError(f"keys is a list of columns, not {keys!r}")
                 check_columns(self, keys)  # type: ignore[arg-type]
                 return self._then(RepartitionKeys(self._op, int(count), keys, sort))

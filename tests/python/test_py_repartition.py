@@ -74,12 +74,17 @@ def test_the_same_on_any_number_of_lanes(tmp_path):
     assert [len(block) for block in seen[0]] == [len(block) for block in seen[1]] and len(seen[0]) == 5
 
 
+def test_one_key_needs_no_list():
+    ds = weir.range(100, override_num_blocks=4).map(lambda row: {"mod": row["id"] % 5, "id": row["id"]})
+    assert blocks(ds.repartition(3, keys="mod")) == blocks(ds.repartition(3, keys=["mod"]))
+
+
 def test_what_is_wrong_with_the_arguments():
     ds = weir.from_items([{"a": 1, "l": [1]}])
     with pytest.raises(ValueError, match="no such column"):
         ds.repartition(2, keys=["b"])
     with pytest.raises(TypeError, match="list of columns"):
-        ds.repartition(2, keys="a")
+        ds.repartition(2, keys=[1])
     with pytest.warns(UserWarning, match="`keys` is ignored"):
         ds.repartition(target_num_rows_per_block=1, keys=["a"])
     with pytest.warns(UserWarning, match="`strict` is ignored"):

@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.constants",
-    "",
+    "weir._join",
+    "JoinType",
     only=True,
 )

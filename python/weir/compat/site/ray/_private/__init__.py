@@ -1,0 +1,1 @@
+"""Ray's own modules that tests import from."""
