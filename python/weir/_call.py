@@ -47,7 +47,8 @@ class CallSpec:
                  batch_format: str | None = "default", zero_copy_batch: bool = True, compute: Any = None,
                  concurrency: Any = None, num_cpus: float | None = None, num_gpus: float | None = None,
                  memory: float | None = None, runtime_env: Mapping[str, Any] | None = None, name: str = "",
-                 context: Any = None, max_concurrency: int | None = None, keys: Sequence[str] | None = None) -> None:
+                 context: Any = None, max_concurrency: int | None = None, keys: Sequence[str] | None = None,
+                 resources: Mapping[str, float] | None = None) -> None:
         self.kind, self.fn = kind, fn
         self.fn_args, self.fn_kwargs = fn_args, fn_kwargs
         self.fn_constructor_args, self.fn_constructor_kwargs = fn_constructor_args, fn_constructor_kwargs
@@ -56,6 +57,7 @@ class CallSpec:
         self.num_cpus, self.num_gpus, self.memory = num_cpus, num_gpus, memory
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
+        self.resources = resources  # of the user's own naming, of which weir.init(resources=…) says how much there is
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)

@@ -17,6 +17,8 @@ class AddColumn:
     def __call__(self, batch: Any) -> Any:
         column = self.fn(batch)
         if self.batch_format == "pyarrow":
+            if not hasattr(column, "__arrow_c_array__") and not hasattr(column, "__arrow_c_stream__"):
+                raise ValueError(f"For pyarrow batch format, the function of add_column returns a pyarrow array, not {type(column).__name__}")
             index = batch.schema.get_field_index(self.name)
             return batch.append_column(self.name, column) if index < 0 else batch.set_column(index, self.name, column)
         if self.batch_format == "pandas":
@@ -24,6 +26,8 @@ class AddColumn:
                 column = column.reset_index(drop=True) if len(column) == len(batch) else column
                 batch = batch.reset_index(drop=True)
             return batch.assign(**{self.name: column})
+        if not hasattr(column, "__array__"):
+            raise ValueError(f"For numpy batch format, the function of add_column returns a NumPy array, not {type(column).__name__}")
         made = dict(batch)
         made[self.name] = column
         return made

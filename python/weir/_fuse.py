@@ -34,7 +34,7 @@ def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
             return False
     if (before.num_cpus, before.num_gpus, before.memory) != (spec.num_cpus, spec.num_gpus, spec.memory):
         return False
-    if (before.runtime_env or {}) != (spec.runtime_env or {}):
+    if (before.runtime_env or {}) != (spec.runtime_env or {}) or (before.resources or {}) != (spec.resources or {}):
         return False
     return not isinstance(spec.batch_size, int) or (before.kind in ("map", "map_batches") and before.keys is None)
 

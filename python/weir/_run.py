@@ -201,6 +201,14 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
             most = min(most, (state.num_cpus - others.cpu) / cpus)
     if spec.memory:
         most = min(most, limits.memory / spec.memory)
+    for name, amount in (spec.resources or {}).items():
+        there = state.resources.get(name, 0.0)
+        if amount > there:
+            raise ValueError(
+                f"{spec.name} wants {amount:g} of {name!r} a worker, and there is {there:g}: weir.init(resources={{{name!r}: …}}) says how "
+                "much there is"
+            )
+        most = min(most, there / amount)
     return 0 if math.isinf(most) else max(1, int(most))
 
 

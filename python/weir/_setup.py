@@ -316,8 +316,9 @@ def _why_not(objects: Any, name: str, error: Exception) -> str:
         if inner is not None:
             label, culprit, inner = _culprit(label, value, inner, 8)
             what = f"{label}, of type {type(culprit).__qualname__}," if label else "the function"
-            return (f"{name} cannot be sent to worker processes: {what} cannot be pickled ({inner}). Make it inside the "
-                    "function, or in the constructor of a class that is given instead of a function")
+            return (f"{name} cannot be sent to worker processes: {what} cannot be pickled ({inner}): it was found to be "
+                    "non-serializable. Make it inside the function, or in the constructor of a class that is given instead of a "
+                    "function")
     return f"{name} cannot be sent to worker processes: {error}"
 
 

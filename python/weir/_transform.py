@@ -26,24 +26,27 @@ def refuse(method: str, argument: str, why: str) -> None:
     raise ValueError(f"{method}({argument}=…) is not supported: {why}")
 
 
-_ONE_MACHINE = "it chooses nodes of a cluster, and weir runs on one machine"
-_REFUSED = {
-    "label_selector": _ONE_MACHINE,
-    "fallback_strategy": _ONE_MACHINE,
-    "accelerator_type": _ONE_MACHINE,
-    "resources": "there are num_cpus, num_gpus and memory, and no resources of other names",
-    "max_calls": "workers live as long as the run",
-    "ray_remote_args_fn": "arguments are the same for all workers of a function",
-}
-# Of a cluster's scheduler and its retries: on one machine there is nothing to choose, and weir retries by its own rules.
+# Of a cluster's scheduler and its retries: on one machine there is nothing to choose, weir retries by its own rules, and gives back what
+# a worker holds without ending it.
 _WITHOUT_MEANING = frozenset(
-    {"scheduling_strategy", "max_retries", "max_restarts", "max_task_retries", "retry_exceptions", "name", "num_returns"}
+    {
+        "scheduling_strategy", "max_retries", "max_restarts", "max_task_retries", "retry_exceptions", "name", "num_returns",
+        "label_selector", "fallback_strategy", "accelerator_type", "max_calls", "_generator_backpressure_num_objects",
+    }
 )
 
 
-def remote_args(method: str, arguments: Mapping[str, Any], extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """num_cpus, num_gpus, memory and runtime_env out of what Ray lets one say; others are refused by name."""
+def remote_args(
+    method: str, arguments: Mapping[str, Any], extra: Mapping[str, Any] | None = None, warns: bool = False
+) -> dict[str, Any]:
+    """num_cpus, num_gpus, memory, resources and runtime_env out of what Ray lets one say; unknown ones are refused by name.
+    `warns`: `extra` is a **ray_remote_args, which is outdated."""
     merged = {name: value for name, value in arguments.items() if value is not None}
+    is_outdated = bool(extra) and warns
+    asked = merged.pop("ray_remote_args_fn", None)
+    if asked is not None:
+        _warn_outdated("`ray_remote_args_fn` is deprecated: weir asks it once, when the operator is made")
+        extra = {**(extra or {}), **_asked(method, asked)}
     for name, value in (extra or {}).items():
         if name in merged and value is not None:
             raise ValueError(f"{method}: {name} is given twice, by itself and in ray_remote_args")
@@ -51,8 +54,8 @@ def remote_args(method: str, arguments: Mapping[str, Any], extra: Mapping[str, A
             merged[name] = value
     out: dict[str, Any] = {}
     for name, value in merged.items():
-        if name in _REFUSED:
-            refuse(method, name, _REFUSED[name])
+        if name == "resources":
+            out.update(_custom(method, value))
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
             out[name] = value
         elif name not in _WITHOUT_MEANING:
@@ -65,7 +68,54 @@ def remote_args(method: str, arguments: Mapping[str, Any], extra: Mapping[str, A
         value = out.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
             raise ValueError(f"{method}: {name} is a number of at least 0, not {value!r}")
+    if is_outdated:
+        _warn_outdated("`ray_remote_args` is deprecated: num_cpus, num_gpus, memory and the others are arguments of their own")
     return out
+
+
+def _warn_outdated(text: str) -> None:
+    """A RayDeprecationWarning at the line of the program that called."""
+    import os
+    import sys
+
+    from weir.util import RayDeprecationWarning
+
+    home = os.path.dirname(os.path.abspath(__file__)) + os.sep
+    level = 1
+    while (frame := _frame(sys, level)) is not None and os.path.abspath(frame.f_code.co_filename).startswith(home):
+        level += 1
+    warnings.warn(text, RayDeprecationWarning, stacklevel=level + 1)
+
+
+def _frame(sys: Any, level: int) -> Any:
+    try:
+        return sys._getframe(level + 1)
+    except ValueError:
+        return None
+
+
+def _asked(method: str, fn: Any) -> dict[str, Any]:
+    """What a ray_remote_args_fn returns."""
+    made = fn()
+    if not isinstance(made, Mapping):
+        raise TypeError(f"{method}: ray_remote_args_fn returns a dict of arguments, not {type(made).__name__}")
+    if "max_calls" in made:
+        raise ValueError(f"{method}: max_calls is the same for all tasks, so that ray_remote_args_fn cannot give it")
+    return dict(made)
+
+
+def _custom(method: str, value: Any) -> dict[str, Any]:
+    """`resources`: amounts of what weir.init(resources=…) declared, which bound how many workers there are."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{method}: resources is a dict of amounts by name, not {type(value).__name__}")
+    for name in ("CPU", "GPU", "memory"):
+        if name in value:
+            raise ValueError(f"{method}: resources are those of other names; {name} is num_cpus, num_gpus or memory")
+    for name, amount in value.items():
+        if isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0:
+            raise ValueError(f"{method}: resources[{name!r}] is a number of at least 0, not {amount!r}")
+    wanted = {str(name): float(amount) for name, amount in value.items() if amount}
+    return {"resources": wanted} if wanted else {}
 
 
 class Transforms:
@@ -96,7 +146,7 @@ class Transforms:
     ) -> Dataset:
         from weir import _call
 
-        resources = remote_args(kind, arguments, ray_remote_args)
+        resources = remote_args(kind, arguments, ray_remote_args, warns=True)
         strategy: Any = choose(fn, compute, concurrency)
         if isinstance(strategy, ActorPoolStrategy) and not is_callable_class(fn):
             # A function in actors is a function in so many workers.
@@ -107,6 +157,13 @@ class Transforms:
         spec = _call.CallSpec(kind=kind, fn=fn, compute=strategy, context=self._context, **resources, **more)
         if spec.kind == "map_batches" and spec.num_gpus and spec.batch_size is None:
             spec.batch_size = "auto"
+        if spec.num_gpus and spec.num_cpus:
+            import logging
+
+            logging.getLogger("weir").warning(
+                "Specifying both num_cpus and num_gpus for map tasks is experimental: each worker of %s holds %g CPUs beside its GPU",
+                getattr(fn, "__name__", kind), spec.num_cpus,
+            )
         _call.check(spec)
         return self._then(Call(self._op, spec))
 
@@ -271,7 +328,7 @@ class Transforms:
             raise ValueError(
                 "when 'expr' is used, 'fn_args/fn_kwargs' or 'fn_constructor_args/fn_constructor_kwargs' cannot be used."
             )
-        wanted = remote_args("filter", _resources(locals()), ray_remote_args)
+        wanted = remote_args("filter", _resources(locals()), ray_remote_args, warns=True)
         return self._filter_by(as_expression(expr), compute, wanted)
 
     def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
@@ -349,7 +406,7 @@ class Transforms:
     ) -> Dataset:
         from weir.expressions import Expr, UnnestExpr
 
-        resources = remote_args("with_column", arguments, extra)
+        resources = remote_args("with_column", arguments, extra, warns=True)
         for name, expr in columns.items():
             if not isinstance(name, str) or not name:
                 raise ValueError(f"a column's name is a text that is not empty, not {name!r}")
@@ -457,13 +514,15 @@ class Transforms:
         """
         if isinstance(cols, str):
             cols = [cols]
-        if not isinstance(cols, (list, tuple)) or not all(isinstance(c, str) for c in cols):
+        if not isinstance(cols, (list, tuple)):
             raise TypeError("select_columns requires 'cols' to be a string or a list of strings.")
+        if not all(isinstance(c, str) for c in cols):
+            raise ValueError("select_columns requires all elements of 'cols' to be strings.")
         if len(set(cols)) != len(cols):
             raise ValueError(f"select_columns expected unique column names, got duplicate column names: {list(cols)}")
         if not cols:
             raise ValueError("select_columns needs at least one column")
-        remote_args("select_columns", _resources(locals()), ray_remote_args)
+        remote_args("select_columns", _resources(locals()), ray_remote_args, warns=True)
         return self._then(Step(self._op, "select", [quoted(c) for c in cols]))
 
     def drop_columns(
@@ -494,7 +553,7 @@ class Transforms:
         cols = list(cols)
         if len(set(cols)) != len(cols):
             raise ValueError(f"drop_columns expects unique column names, got: {cols}")
-        remote_args("drop_columns", _resources(locals()), ray_remote_args)
+        remote_args("drop_columns", _resources(locals()), ray_remote_args, warns=True)
         if not cols:
             return self._then(self._op)
         known = self._known_names()
@@ -539,6 +598,8 @@ class Transforms:
                 raise ValueError("rename_columns requires 'names' with at least one column name.")
             if len(set(names)) != len(names):
                 raise ValueError(f"rename_columns received duplicate values in the 'names': {list(names)}")
+            if not all(isinstance(name, str) for name in names):
+                raise ValueError("rename_columns requires all elements in the 'names' to be strings.")
             known = self.columns()
             if known is None or len(known) != len(names):
                 raise ValueError(
@@ -548,8 +609,8 @@ class Transforms:
         else:
             raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
         if not all(isinstance(k, str) and isinstance(v, str) for k, v in mapping.items()):
-            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings, got: {mapping}")
-        remote_args("rename_columns", _resources(locals()), ray_remote_args)
+            raise ValueError("rename_columns requires both keys and values in the 'names' to be strings.")
+        remote_args("rename_columns", _resources(locals()), ray_remote_args, warns=True)
         words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
         return self._then(Step(self._op, "rename", words) if words else self._op)
 

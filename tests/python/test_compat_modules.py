@@ -256,3 +256,38 @@ def test_importing_ray_is_cheap():
     cost("-m", "weir.compat", "-c", "import ray")  # what has to be compiled is
     assert cost("-m", "weir.compat", "-c", "import ray, ray.data") - cost("-c", "pass") < 0.060
     assert run("import sys, ray, ray.data; print([name for name in ('numpy', 'pandas', 'pyarrow', 'torch') if name in sys.modules])") == "[]\n"
+
+
+def test_rays_own_modules_import_and_say_that_they_are_not_there():
+    """A test-suite whose first lines import from them still runs all tests that do not use them."""
+    run(
+        """
+import ray.data._internal
+from ray.data._internal.logical.optimizers import get_execution_plan
+from ray.data._internal.execution.operators.map_operator import MapOperator
+from ray.data._internal.compute import ActorPoolStrategy, a_name_that_nobody_knows
+for use in (get_execution_plan, MapOperator, a_name_that_nobody_knows):
+    try:
+        use(1)
+    except NotImplementedError as error:
+        assert "weir" in str(error), error
+    else:
+        raise AssertionError(use)
+assert ActorPoolStrategy is ray.data.ActorPoolStrategy
+"""
+    )
+
+
+def test_types_of_tensors_are_where_ray_keeps_them():
+    pytest.importorskip("pyarrow")
+    run(
+        """
+from ray.data._internal.tensor_extensions.arrow import ArrowTensorArray, ArrowTensorTypeV2
+from ray.data._internal.tensor_extensions.pandas import TensorArray
+from ray.data._internal.tensor_extensions.utils import create_ragged_ndarray
+from ray.data._internal.object_extensions.arrow import ArrowPythonObjectArray
+import ray.data.extensions as public
+assert ArrowTensorArray is public.ArrowTensorArray and TensorArray is public.TensorArray
+assert create_ragged_ndarray([[1], [2, 3]]).shape == (2,)
+"""
+    )

@@ -183,14 +183,14 @@ def test_parquet_columns_and_filters(tmp_path):
     assert weir.read_parquet(path, filter=pc.field("a") >= 97).take_all() == wanted
     assert weir.read_parquet(path, filter=(pc.field("a") >= 97) & (pc.field("b") != "t98")).count() == 2
     for bad in (dict(columns=[]), dict(columns="a"), dict(schema=table.schema), dict(catalog=object()), dict(include_row_hash=True),
-                dict(tensor_column_schema={}), dict(filesystem=object()), dict(label_selector={"a": "b"}),
-                dict(ray_remote_args={"resources": {"x": 1}}), dict(num_cpus=-1)):
+                dict(tensor_column_schema={}), dict(filesystem=object()),
+                dict(ray_remote_args={"resources": {"CPU": 1}}), dict(num_cpus=-1)):
         with pytest.raises(ValueError):
             weir.read_parquet(path, **bad)
     with pytest.raises(Exception, match="zz"):
         weir.read_parquet(path, columns=["zz"]).take()
     assert weir.read_parquet(path, num_cpus=0.25, memory=1e9, concurrency=4, ray_remote_args={"num_gpus": 0}).count() == 100
-    assert weir.read_parquet(path, ray_remote_args={"num_cpus": 0.25}).count() == 100
+    assert weir.read_parquet(path, ray_remote_args={"num_cpus": 0.25, "resources": {"x": 1}}, label_selector={"a": "b"}).count() == 100
 
 
 def test_pyarrows_csv_options(tmp_path):

@@ -43,7 +43,7 @@ def test_names_of_all_kinds(name):
 
 @pytest.mark.parametrize("call, error", [
     (lambda d: d.select_columns(["a", "a"]), ValueError), (lambda d: d.select_columns(5), TypeError),
-    (lambda d: d.select_columns([]), ValueError), (lambda d: d.drop_columns(["a", "a"]), ValueError),
+    (lambda d: d.select_columns([]), ValueError), (lambda d: d.select_columns([1]), ValueError), (lambda d: d.drop_columns(["a", "a"]), ValueError),
     (lambda d: d.drop_columns(["zz"]), KeyError), (lambda d: d.drop_columns(["a", "b", "c"]), ValueError),
     (lambda d: d.rename_columns({}), ValueError), (lambda d: d.rename_columns({"a": "x", "b": "x"}), ValueError),
     (lambda d: d.rename_columns(["x"]), ValueError), (lambda d: d.rename_columns(5), TypeError),
@@ -70,9 +70,9 @@ def test_names_of_all_kinds(name):
     (lambda d: d.map_batches(lambda b: b, concurrency=0), ValueError), (lambda d: d.map_batches(lambda b: b, concurrency=(1, 2)), ValueError),
     (lambda d: d.map_batches(lambda b: b, concurrency="a"), ValueError), (lambda d: d.map_batches(5), ValueError),
     (lambda d: d.map(5), ValueError), (lambda d: d.map_batches(lambda b: b, compute="x"), ValueError),
-    (lambda d: d.map(lambda r: r, num_cpus=-1), ValueError), (lambda d: d.map(lambda r: r, label_selector={"a": "b"}), ValueError),
-    (lambda d: d.map(lambda r: r, max_calls=3), ValueError), (lambda d: d.map(lambda r: r, resources={"x": 1}), ValueError),
-    (lambda d: d.map(lambda r: r, ray_remote_args_fn=lambda: {}), ValueError), (lambda d: d.map(lambda r: r, nonsense=1), TypeError),
+    (lambda d: d.map(lambda r: r, num_cpus=-1), ValueError), (lambda d: d.map(lambda r: r, nonsense=1), TypeError),
+    (lambda d: d.map(lambda r: r, resources={"CPU": 1}), ValueError), (lambda d: d.map(lambda r: r, resources={"x": -1}), ValueError),
+    (lambda d: d.map(lambda r: r, resources=["x"]), TypeError),
     (lambda d: d.map(lambda r: r, runtime_env={"pip": ["x"]}), ValueError),
 ])
 def test_mistakes_are_errors_at_the_call(ds, call, error):

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     Lookup = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 
 
+INSIDE = ("ray.data._internal.", "ray._private.", "ray._common.")  # nobody lists the names of Ray's own: each of them is there
+
+
 class NotInWeir(NotImplementedError, AttributeError):
     """A part of Ray that weir does not have was used."""
 
@@ -101,6 +104,8 @@ def names(module: str, sources: str, public: str = "", only: bool = False, reaso
                 found = _of_source(source, name)
                 if found is not _NOTHING and _is_public(source, name, found):
                     return found
+        if module.startswith(INSIDE) and not name.startswith("__"):
+            return absent(f"{module}.{name}", reason)
         raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
     def listing() -> list[str]:

@@ -1,5 +1,5 @@
-"""Ray's other libraries: ray.train, ray.tune, ray.serve, ray.llm, ray.rllib. They import, with every module and name that is asked for; the
-first use of a name raises and says what to do instead."""
+"""Ray's other libraries: ray.train, ray.tune, ray.serve, ray.llm, ray.rllib, and Ray's own modules, such as ray.data._internal. They import,
+with every module and name that is asked for; the first use of a name raises and says what to do instead."""
 
 from __future__ import annotations
 
@@ -36,6 +36,9 @@ _LIBRARIES = {
     "ray.autoscaler": "makes a cluster larger and smaller, and weir runs on one machine",
     "ray.dag": "is another way of writing tasks of a cluster. ray.remote has functions and actors",
     "ray.workflow": "was taken out of Ray in 2.44",
+    "ray.data._internal": "is how Ray Data is made, and weir is made otherwise. What users of it can see is under ray.data",
+    "ray._private": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
+    "ray._common": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray.util.state": "lists what a cluster does. Dataset.stats() tells what a run did",
     "ray.util.metrics": "sends figures to a cluster's collector",
     "ray.util.collective": "is communication between actors of a cluster. torch.distributed does it on one machine",
@@ -50,8 +53,7 @@ def _reason(path: str) -> str:
 
 def library(module: str, real: dict[str, str] | None = None) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """__getattr__ and __dir__ of such a module. `real`: names that weir has, as "module:name"."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    find_all()
 
     def look(name: str) -> Any:
         if name.startswith("__"):
@@ -72,6 +74,12 @@ def library(module: str, real: dict[str, str] | None = None) -> tuple[Callable[[
         return value
 
     return look, lambda: sorted(set(sys.modules[module].__dict__) | set(real or ()))
+
+
+def find_all() -> None:
+    """From now on every module below these libraries is found."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())
 
 
 class _Finder(Loader, MetaPathFinder):

@@ -1,0 +1,92 @@
+"""What Ray's remote arguments do to the operators of a Dataset."""
+
+import logging
+import warnings
+
+import pytest
+
+import weir
+from weir.util import RayDeprecationWarning
+
+HERE = __file__
+
+
+def test_those_that_choose_among_machines_are_taken():
+    ds = weir.range(3).map(lambda r: r, label_selector={"zone": "a"}, fallback_strategy=[], accelerator_type="A100", max_calls=1)
+    assert ds.take_all() == [{"id": 0}, {"id": 1}, {"id": 2}]
+
+
+def test_resources_of_ones_own_bound_the_workers():
+    weir.shutdown()
+    weir.init(num_cpus=4, resources={"licence": 1})
+    try:
+        import os
+
+        pids = weir.range(64, override_num_blocks=16).map_batches(lambda b: {"pid": [os.getpid()]}, resources={"licence": 1}, batch_size=4)
+        assert len(pids.unique("pid")) == 1
+        assert weir.range(2).map(lambda r: r, resources={"licence": 0.5}).count() == 2
+        with pytest.raises(ValueError, match=r"wants 2 of 'licence' a worker, and there is 1: weir.init"):
+            weir.range(2).map(lambda r: r, resources={"licence": 2}).take_all()
+        with pytest.raises(ValueError, match="'seat'"):
+            weir.range(2).map(lambda r: r, resources={"seat": 1}).take_all()
+    finally:
+        weir.shutdown()
+
+
+def test_a_function_that_gives_the_arguments():
+    with pytest.warns(RayDeprecationWarning, match="ray_remote_args_fn"):
+        ds = weir.range(2).map(lambda r: {"x": __import__("os").environ["FROM_FN"]},
+                               ray_remote_args_fn=lambda: {"runtime_env": {"env_vars": {"FROM_FN": "yes"}}, "scheduling_strategy": "SPREAD"})
+    assert ds.take_all() == [{"x": "yes"}] * 2
+    with pytest.warns(RayDeprecationWarning), pytest.raises(ValueError, match="max_calls"):
+        weir.range(2).map(lambda r: r, ray_remote_args_fn=lambda: {"max_calls": 1})
+    with pytest.warns(RayDeprecationWarning), pytest.raises(TypeError, match="returns a dict"):
+        weir.range(2).map(lambda r: r, ray_remote_args_fn=lambda: 5)
+
+
+CALLS = {
+    "map": lambda ds: ds.map(lambda r: r, scheduling_strategy="SPREAD"),
+    "map_batches": lambda ds: ds.map_batches(lambda b: b, scheduling_strategy="SPREAD"),
+    "flat_map": lambda ds: ds.flat_map(lambda r: [r], scheduling_strategy="SPREAD"),
+    "filter": lambda ds: ds.filter(expr=weir.col("id") > 0, scheduling_strategy="SPREAD"),
+    "with_columns": lambda ds: ds.with_columns({"x": weir.col("id")}, scheduling_strategy="SPREAD"),
+    "add_column": lambda ds: ds.add_column("x", lambda b: b["id"], scheduling_strategy="SPREAD"),
+    "select_columns": lambda ds: ds.select_columns(["id"], scheduling_strategy="SPREAD"),
+    "rename_columns": lambda ds: ds.rename_columns({"id": "x"}, scheduling_strategy="SPREAD"),
+}
+
+
+@pytest.mark.parametrize("method", CALLS)
+def test_loose_remote_arguments_are_outdated_once_and_at_the_callers_line(method):
+    with pytest.warns(RayDeprecationWarning, match="ray_remote_args") as seen:
+        CALLS[method](weir.range(2))
+    assert len(seen) == 1 and seen[0].filename == HERE
+
+
+def test_named_ones_are_not():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RayDeprecationWarning)
+        weir.range(2).map(lambda r: r, num_cpus=1, memory=1).add_column("x", lambda b: b["id"], num_cpus=1)
+
+
+def test_cpus_beside_a_gpu_are_told_of(caplog):
+    with caplog.at_level(logging.WARNING, logger="weir"):
+        weir.range(1).map(lambda r: r, num_cpus=1, num_gpus=1)
+    assert "both num_cpus and num_gpus" in caplog.text
+
+
+def test_add_column_says_what_its_function_returns():
+    pytest.importorskip("pyarrow")
+    for batch_format in ("numpy", "pyarrow"):
+        with pytest.raises(weir.exceptions.UserCodeException, match=f"For {batch_format} batch format"):
+            weir.range(2).add_column("x", lambda b: [1], batch_format=batch_format).take_all()
+
+
+@pytest.mark.parametrize("names, text", [
+    ({"a": 1}, "rename_columns requires both keys and values in the 'names' to be strings."),
+    (["x", 1], "rename_columns requires all elements in the 'names' to be strings."),
+])
+def test_names_are_texts(names, text):
+    with pytest.raises(ValueError) as error:
+        weir.from_items([{"a": 1, "b": 2}]).rename_columns(names)
+    assert str(error.value) == text
