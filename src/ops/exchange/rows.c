@@ -55,11 +55,14 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 	layout->cells = weir_alloc_zero(account, (cell_count + 1) * sizeof(*layout->cells), err);
 	if (!layout->cells)
 		return err->code;
-	layout->validity_offset = at = sizeof(uint64_t);
+	at = sizeof(uint64_t);
 	layout->validity_bytes = (cell_count + 7) / 8;
-	layout->flags_offset = at += layout->validity_bytes;
 	layout->flags_bytes = flags_bytes;
-	at += flags_bytes;
+	if (layout->validity_bytes != 1 || flags_bytes) {
+		layout->validity_offset = at;
+		layout->flags_offset = at += layout->validity_bytes;
+		at += flags_bytes;
+	}
 	/* Narrow cells fill the gap before the wide ones, which come in front of what is left of the narrow. */
 	for (uint32_t i = 0; i < cell_count; i++) {
 		layout->cells[i].type = weir_type_values(types[i]);
@@ -154,15 +157,17 @@ static void fill_nulls(const struct weir_row_input *input, uint32_t c, const uin
 /* All valid, all else zero; cells come over it. */
 static inline void fill_head(const struct weir_row_layout *layout, uint8_t *row, uint64_t hash)
 {
+	if (!layout->validity_offset)
+		hash |= 0xff;
 	memcpy(row, &hash, sizeof(hash));
-	if (layout->validity_bytes + layout->flags_bytes <= sizeof(uint64_t)) {
+	if (layout->validity_offset && layout->validity_bytes + layout->flags_bytes <= sizeof(uint64_t)) {
 		uint64_t head = layout->validity_bytes < 8 ? ((uint64_t)1 << 8 * layout->validity_bytes) - 1
 							   : UINT64_MAX;
 
 		/* Every row has these eight bytes, if not of its head then of its first cells or its payload. */
 		if (layout->row_bytes > layout->validity_offset)
 			memcpy(row + layout->validity_offset, &head, sizeof(head));
-	} else {
+	} else if (layout->validity_offset) {
 		memset(row + layout->validity_offset, 0xff, layout->validity_bytes);
 		memset(row + layout->flags_offset, 0, layout->flags_bytes);
 	}

@@ -9,8 +9,9 @@
  *     cell:  FIXED: byte_width bytes       BITS: a byte       BYTES: 16 bytes like struct weir_view, but with the distance from
  *            the cell to its bytes in the place of a pointer; NESTED: as BYTES, of the value written as bytes (rows_nested.h)
  *
- * Distances instead of pointers: a page can be written to disk and come back elsewhere. A cell that is null is zero. Flags and
- * payload belong to whoever uses the rows (accumulators, a chain of equal rows); put makes them zero. A row lies at a multiple
+ * Distances instead of pointers: a page can be written to disk and come back elsewhere. A cell that is null is zero. The lowest
+ * byte of the hash is not used: where validity is one byte and there are no flags, it lies there, and the row is eight bytes
+ * shorter. Flags and payload belong to whoever uses the rows (accumulators, a chain of equal rows); put makes them zero. A row lies at a multiple
  * of 8.
  *
  * The first cells are the key: it has a hash, and rows are equal when their keys are. A null equals a null and NaN equals NaN,
@@ -57,12 +58,13 @@ void weir_row_layout_release(struct weir_row_layout *layout);
 /* Whether values of the type can be a key: all but lists and maps. */
 bool weir_row_type_is_key(const struct weir_type *type);
 
+/* Without its lowest byte, which may be the row's validity. */
 static inline uint64_t weir_row_hash(const uint8_t *row)
 {
 	uint64_t hash;
 
 	__builtin_memcpy(&hash, row, sizeof(hash));
-	return hash;
+	return hash & ~(uint64_t)0xff;
 }
 static inline bool weir_row_valid(const struct weir_row_layout *layout, const uint8_t *row, uint32_t cell)
 {

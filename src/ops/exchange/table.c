@@ -11,6 +11,12 @@ static inline uint64_t salt_of(uint64_t hash)
 	return hash << 16 & ~address_mask;
 }
 
+/* Where an entry is looked for first. */
+static inline uint64_t place_of(uint64_t hash, size_t capacity)
+{
+	return hash >> 8 & (capacity - 1);
+}
+
 static inline uint8_t *row_of(uint64_t entry)
 {
 	return (uint8_t *)(uintptr_t)(entry & address_mask);
@@ -73,7 +79,7 @@ int weir_table_reserve(struct weir_table *table, size_t more, struct weir_error 
 			__builtin_prefetch(row_of(table->entries[i + 16]));
 		if (!entry)
 			continue;
-		place = weir_row_hash(row_of(entry)) & (capacity - 1);
+		place = place_of(weir_row_hash(row_of(entry)), capacity);
 		while (entries[place])
 			place = (place + 1) & (capacity - 1);
 		entries[place] = entry;
@@ -86,11 +92,9 @@ int weir_table_reserve(struct weir_table *table, size_t more, struct weir_error 
 
 static void begin(struct weir_table *table, const struct weir_row_input *input)
 {
-	size_t mask = table->capacity - 1;
-
 	for (uint32_t i = 0; i < input->count; i++) {
 		table->waiting[i] = i;
-		table->places[i] = input->hashes[i] & mask;
+		table->places[i] = place_of(input->hashes[i], table->capacity);
 	}
 	if (table->capacity > CAPACITY_MIN * 2)
 		for (uint32_t i = 0; i < input->count; i++)
@@ -201,10 +205,8 @@ static inline uint64_t seek(const struct weir_table *table, const uint8_t *row, 
 
 static void prefetch(const struct weir_table *table, const uint8_t *const *rows, uint32_t count)
 {
-	size_t mask = table->capacity - 1;
-
 	for (uint32_t i = 0; i < count; i++) {
-		table->places[i] = weir_row_hash(rows[i]) & mask;
+		table->places[i] = place_of(weir_row_hash(rows[i]), table->capacity);
 		__builtin_prefetch(&table->entries[table->places[i]]);
 	}
 }

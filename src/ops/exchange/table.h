@@ -4,7 +4,7 @@
  *               │ 16 of hash │ 48 of an address │  …  a power of two of them, at most 5/8 in use; 0: free
  *               └────────────┴──────────────────┘
  *
- * An entry's place is the hash's lowest bits, or the next free one behind it. The 16 bits beside the address (32 … 47 of the
+ * An entry's place is the hash's lowest bits but eight, or the next free one behind it. The 16 bits beside the address (32 … 47 of the
  * hash; the highest choose partitions and would be alike in one) tell most strangers apart without a look at the row. Work is
  * done for a vector at a time, in loops: places and prefetch, entries, rows.
  *
