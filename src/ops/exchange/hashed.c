@@ -16,10 +16,8 @@
  */
 #include "ops/exchange/hashed.h"
 
-#include "ops/exchange/accumulate.h"
 #include "ops/exchange/direct.h"
-#include "ops/exchange/parts.h"
-#include "ops/exchange/table.h"
+#include "ops/exchange/regroup.h"
 
 #include <string.h>
 
@@ -29,7 +27,9 @@ enum {
 	SPLIT_BYTES = 2 << 20,  /* of pages: less are taken together */
 	STRAIGHT_VECTORS = 256, /* without a table, then it is tried again */
 	BUDGET_MIN = 1 << 20,
-	ROWS_STEP = 1024,
+	REGROUP_BYTES = 64 << 20,
+	REGROUP_BYTES_MIN = 4 << 20,
+	REGROUP_TRIES = 4, /* parts that must shrink before all of them are tried */
 	DEPTH_MAX = 24,
 };
 
@@ -43,12 +43,10 @@ struct hashed_state {
 	struct weir_schema *output;
 	struct weir_accumulators accumulators;
 	struct weir_parts parts; /* of groups */
-	/* Rows as they came: keys, then the columns that functions are about. Those that are nested have only groups. */
-	bool has_plain;
-	uint32_t plain_count, plain_max, *plain_columns; /* by cell: the column */
-	struct weir_row_layout plain_layout;
+	struct weir_plain plain; /* rows as they came */
 	struct weir_parts plain_parts;
-	uint64_t budget; /* of a lane's groups behind */
+	uint64_t budget;       /* of a lane's groups behind */
+	int64_t regroup_bytes; /* in pages of a lane before it tries to shrink them */
 	/* Figures for stats; relaxed. */
 	_Atomic uint64_t rows_kept, bytes_kept, partitions, rows_max;
 	_Atomic uint32_t depth;
@@ -62,47 +60,11 @@ static void state_unref(void *object)
 		return;
 	weir_parts_release(&state->plain_parts);
 	weir_parts_release(&state->parts);
-	weir_row_layout_release(&state->plain_layout);
-	weir_free(state->account, state->plain_columns, state->plain_columns ? state->plain_max * sizeof(uint32_t) : 0);
+	weir_plain_release(&state->plain);
 	weir_accumulators_release(&state->accumulators);
 	weir_schema_unref(state->input);
 	weir_schema_unref(state->output);
 	weir_free(state->account, state, sizeof(*state));
-}
-
-/* How rows lie that are not groups yet. */
-static int plain_init(struct hashed_state *state, struct weir_error *err)
-{
-	const struct weir_accumulators *accumulators = &state->accumulators;
-	uint32_t keys = accumulators->layout.key_count, count = keys;
-	const struct weir_type **types;
-	int code;
-
-	for (uint32_t i = 0; i < accumulators->count; i++) {
-		if (accumulators->items[i].type->layout == WEIR_LAYOUT_NESTED)
-			return WEIR_OK;
-	}
-	state->plain_max = keys + accumulators->count + 1;
-	state->plain_columns = weir_alloc_zero(state->account, state->plain_max * sizeof(uint32_t), err);
-	types = state->plain_columns ? weir_alloc_zero(state->account, state->plain_max * sizeof(*types), err) : NULL;
-	if (!types)
-		return err->code;
-	memcpy(state->plain_columns, accumulators->numbers, keys * sizeof(uint32_t));
-	for (uint32_t i = 0; i < accumulators->count; i++) {
-		uint32_t c = 0;
-
-		while (c < keys && state->plain_columns[c] != accumulators->items[i].column)
-			c++;
-		if (c == keys)
-			state->plain_columns[count++] = accumulators->items[i].column;
-	}
-	for (uint32_t c = 0; c < count; c++)
-		types[c] = state->input->fields[state->plain_columns[c]].type;
-	state->plain_count = count;
-	code = weir_row_layout_init(&state->plain_layout, state->account, types, count, keys, 0, 0, err);
-	weir_free(state->account, types, state->plain_max * sizeof(*types));
-	state->has_plain = !code;
-	return code;
 }
 
 static int state_new(struct weir_op_env *env, const struct weir_schema *schema, const struct weir_grouping *grouping,
@@ -125,7 +87,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	code = weir_accumulators_init(&state->accumulators, env->account, grouping->aggregates, state->input,
 				      grouping->keys, grouping->key_count, err);
 	if (!code)
-		code = plain_init(state, err);
+		code = weir_plain_init(&state->plain, env->account, &state->accumulators, state->input, err);
 	if (!code && !keeping->store)
 		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "there is no session to keep rows in");
 	if (!code)
@@ -136,13 +98,16 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	}
 	resident_max = resident_max > 0 ? resident_max : 0;
 	weir_parts_init(&state->parts, env->account, store, &state->accumulators.layout, resident_max,
-			state->has_plain ? 2 * threads : threads);
-	if (state->has_plain) {
-		weir_parts_init(&state->plain_parts, env->account, store, &state->plain_layout, resident_max, threads);
+			state->plain.account ? 2 * threads : threads);
+	if (state->plain.account) {
+		weir_parts_init(&state->plain_parts, env->account, store, &state->plain.layout, resident_max, threads);
 		weir_parts_share(&state->plain_parts, &state->parts);
 	}
 	state->budget = (uint64_t)(keeping->memory_limit / 4 / threads);
 	state->budget = state->budget < BUDGET_MIN ? BUDGET_MIN : state->budget;
+	state->regroup_bytes = resident_max / threads / 2 < REGROUP_BYTES ? resident_max / threads / 2 : REGROUP_BYTES;
+	if (state->regroup_bytes < REGROUP_BYTES_MIN)
+		state->regroup_bytes = REGROUP_BYTES_MIN;
 	*out = state;
 	return WEIR_OK;
 }
@@ -160,6 +125,8 @@ struct sink_lane {
 	struct weir_arena arena;
 	uint64_t rows_in;  /* since the table was empty */
 	uint32_t straight; /* so many vectors more without it */
+	struct weir_regroup *regroup; /* NULL: not needed yet */
+	int64_t regroup_at;           /* bytes in pages at which it is tried */
 	struct weir_direct direct;
 	uint8_t *rows[WEIR_VECTOR_ROWS];
 };
@@ -179,6 +146,9 @@ static void lane_free(void *object)
 
 	weir_row_input_release(&lane->input);
 	weir_row_input_release(&lane->plain_input);
+	if (lane->regroup)
+		weir_regroup_release(lane->regroup);
+	weir_free(&lane->account, lane->regroup, lane->regroup ? sizeof(*lane->regroup) : 0);
 	weir_row_heap_release(&lane->heap);
 	weir_table_release(&lane->table);
 	weir_arena_release(&lane->arena);
@@ -200,14 +170,15 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 	lane->state = state;
 	weir_arena_init(&lane->arena, &lane->account);
 	weir_row_heap_init(&lane->heap, &lane->account, layout);
+	lane->regroup_at = state->regroup_bytes;
 	code = weir_row_input_init(&lane->input, &lane->account, layout, err);
 	if (!code)
 		code = weir_table_init(&lane->table, &lane->account, layout, err);
 	if (!code)
 		code = weir_parts_lane_new(&state->parts, &lane->parts, err);
-	if (!code && state->has_plain)
-		code = weir_row_input_init(&lane->plain_input, &lane->account, &state->plain_layout, err);
-	if (!code && state->has_plain)
+	if (!code && state->plain.account)
+		code = weir_row_input_init(&lane->plain_input, &lane->account, &state->plain.layout, err);
+	if (!code && state->plain.account)
 		code = weir_parts_lane_new(&state->plain_parts, &lane->plain, err);
 	if (code)
 		lane_free(lane);
@@ -216,12 +187,46 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 	return code;
 }
 
+static int64_t held_bytes(const struct sink_lane *lane)
+{
+	return lane->parts->held + (lane->plain ? lane->plain->held : 0);
+}
+
+/* What the lane has kept becomes less, where keys come again and again. */
+static int shrink(struct sink_lane *lane, struct weir_error *err)
+{
+	struct hashed_state *state = lane->state;
+	bool shrank = true;
+	int code = WEIR_OK;
+
+	if (!lane->regroup) {
+		lane->regroup = weir_alloc_zero(&lane->account, sizeof(*lane->regroup), err);
+		if (!lane->regroup)
+			return err->code;
+		code = weir_regroup_init(lane->regroup, &lane->account, &state->accumulators, state->input,
+					 &state->plain, err);
+		if (code) {
+			weir_free(&lane->account, lane->regroup, sizeof(*lane->regroup));
+			lane->regroup = NULL;
+			return code;
+		}
+	}
+	for (uint32_t p = 0; p < weir_parts_count(&state->parts) && (shrank || p >= REGROUP_TRIES) && !code; p++)
+		code = weir_regroup_part(lane->regroup, lane->parts, lane->plain, p, &shrank, err);
+	lane->regroup_at = 2 * held_bytes(lane);
+	if (lane->regroup_at < state->regroup_bytes)
+		lane->regroup_at = state->regroup_bytes;
+	return code;
+}
+
 static int split_begin(void *object, const struct weir_split_info *split, struct weir_error *err)
 {
 	struct sink_lane *lane = object;
+	int code = held_bytes(lane) > lane->regroup_at ? shrink(lane, err) : WEIR_OK;
 
 	(void)split;
-	(void)err;
+	if (code)
+		return code;
 	weir_parts_lane_mark(lane->parts);
 	if (lane->plain)
 		weir_parts_lane_mark(lane->plain);
@@ -253,7 +258,7 @@ static int push_straight(struct sink_lane *lane, struct weir_vector *vector, str
 
 	lane->straight--;
 	if (lane->plain) {
-		code = weir_row_input_take(&lane->plain_input, vector, state->plain_columns, true, err);
+		code = weir_row_input_take(&lane->plain_input, vector, state->plain.columns, true, err);
 		return code ? code : weir_parts_lane_put(lane->plain, &lane->plain_input, lane->rows, err);
 	}
 	code = weir_row_input_take(&lane->input, vector, state->accumulators.numbers, true, err);
@@ -335,13 +340,13 @@ static void split_abort(void *object)
 static uint64_t part_rows(const struct hashed_state *state, uint32_t part)
 {
 	return weir_parts_rows(&state->parts, part) +
-	       (state->has_plain ? weir_parts_rows(&state->plain_parts, part) : 0);
+	       (state->plain.account ? weir_parts_rows(&state->plain_parts, part) : 0);
 }
 
 static uint64_t part_bytes(const struct hashed_state *state, uint32_t part)
 {
 	return weir_parts_bytes(&state->parts, part) +
-	       (state->has_plain ? weir_parts_bytes(&state->plain_parts, part) : 0);
+	       (state->plain.account ? weir_parts_bytes(&state->plain_parts, part) : 0);
 }
 
 static int commit(void *object, struct weir_error *err)
@@ -349,7 +354,7 @@ static int commit(void *object, struct weir_error *err)
 	struct hashed_state *state = object;
 	int code = weir_parts_finish(&state->parts, err);
 
-	if (!code && state->has_plain)
+	if (!code && state->plain.account)
 		code = weir_parts_finish(&state->plain_parts, err);
 	for (uint32_t p = 0; p < weir_parts_count(&state->parts) && !code; p++) {
 		atomic_fetch_add_explicit(&state->rows_kept, part_rows(state, p), memory_order_relaxed);
@@ -412,8 +417,7 @@ struct group_lane {
 	struct weir_lane_context *context;
 	struct hashed_state *state;
 	struct group_split split;
-	struct weir_row_heap heap;
-	struct weir_table table;
+	struct weir_regroup regroup;
 	struct weir_part_reader reader;
 	struct weir_arena arena; /* of the vector that was given last */
 	struct weir_column *columns;
@@ -424,14 +428,6 @@ struct group_lane {
 	size_t page;         /* of the heap: what comes out next */
 	uint32_t row;
 	const uint8_t *rows[WEIR_VECTOR_ROWS];
-	uint8_t *found[ROWS_STEP];
-	bool is_new[ROWS_STEP];
-	/* Rows that are not groups yet, as a vector. */
-	struct weir_row_input input;
-	struct weir_arena plain_arena, push_arena;
-	struct weir_column *plain; /* by column of the input */
-	struct weir_array **plain_nested;
-	uint64_t hashes[ROWS_STEP];
 };
 
 static int split_next(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
@@ -478,8 +474,7 @@ static void split_free(void *object, void *split)
 static void group_forget(struct group_lane *lane)
 {
 	weir_part_reader_close(&lane->reader);
-	weir_table_clear(&lane->table);
-	weir_row_heap_clear(&lane->heap);
+	weir_regroup_clear(&lane->regroup);
 	lane->is_read = false;
 	lane->page = 0;
 	lane->row = 0;
@@ -494,15 +489,6 @@ static void vector_release(struct group_lane *lane)
 	weir_arena_clear(&lane->arena);
 }
 
-static void plain_release(struct group_lane *lane)
-{
-	for (uint32_t c = 0; lane->plain_nested && c < lane->state->plain_count; c++) {
-		weir_array_unref(lane->plain_nested[c]);
-		lane->plain_nested[c] = NULL;
-	}
-	weir_arena_clear(&lane->plain_arena);
-}
-
 static void group_lane_free(void *object)
 {
 	struct group_lane *lane = object;
@@ -511,18 +497,9 @@ static void group_lane_free(void *object)
 
 	group_forget(lane);
 	vector_release(lane);
-	plain_release(lane);
-	weir_row_input_release(&lane->input);
-	weir_arena_release(&lane->plain_arena);
-	weir_arena_release(&lane->push_arena);
-	weir_free(&lane->account, lane->plain,
-		  lane->plain ? (lane->state->input->field_count + 1) * sizeof(*lane->plain) : 0);
-	weir_free(&lane->account, lane->plain_nested,
-		  lane->plain_nested ? lane->state->plain_max * sizeof(*lane->plain_nested) : 0);
 	weir_free(&lane->account, lane->columns, lane->columns ? (count + 1) * sizeof(*lane->columns) : 0);
 	weir_free(&lane->account, lane->nested, lane->nested ? (count + 1) * sizeof(*lane->nested) : 0);
-	weir_row_heap_release(&lane->heap);
-	weir_table_release(&lane->table);
+	weir_regroup_release(&lane->regroup);
 	weir_arena_release(&lane->arena);
 	weir_account_release(&lane->account);
 	weir_free(account, lane, sizeof(*lane));
@@ -541,25 +518,13 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 	lane->context = context;
 	lane->state = state;
 	weir_arena_init(&lane->arena, &lane->account);
-	weir_arena_init(&lane->plain_arena, &lane->account);
-	weir_arena_init(&lane->push_arena, &lane->account);
-	weir_row_heap_init(&lane->heap, &lane->account, &state->accumulators.layout);
 	lane->columns = weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->columns), err);
 	lane->nested = lane->columns ? weir_alloc_zero(&lane->account, (count + 1) * sizeof(*lane->nested), err) : NULL;
 	if (!lane->nested)
 		code = err->code;
 	if (!code)
-		code = weir_table_init(&lane->table, &lane->account, &state->accumulators.layout, err);
-	if (!code && state->has_plain) {
-		code = weir_row_input_init(&lane->input, &lane->account, &state->accumulators.layout, err);
-		lane->plain = code ? NULL
-				   : weir_alloc_zero(&lane->account,
-						     (state->input->field_count + 1) * sizeof(*lane->plain), err);
-		lane->plain_nested = lane->plain ? weir_alloc_zero(&lane->account,
-								   state->plain_max * sizeof(*lane->plain_nested), err)
-						 : NULL;
-		code = lane->plain_nested ? WEIR_OK : err->code;
-	}
+		code = weir_regroup_init(&lane->regroup, &lane->account, &state->accumulators, state->input, &state->plain,
+					 err);
 	if (code)
 		group_lane_free(lane);
 	else
@@ -584,53 +549,6 @@ static inline bool is_of_pass(const struct group_lane *lane, const struct pass *
 	return !pass->depth || (hash << lane->state->parts.bits >> (64 - pass->depth)) == pass->value;
 }
 
-/* Some groups of a page into the table. */
-static int add_groups(struct group_lane *lane, uint32_t count, struct weir_error *err)
-{
-	const struct weir_accumulators *accumulators = &lane->state->accumulators;
-	int code = weir_table_copy_rows(&lane->table, lane->rows, count, &lane->heap.maker, lane->found, lane->is_new,
-					err);
-
-	for (uint32_t i = 0; i < count && !code; i++) {
-		if (!lane->is_new[i])
-			code = weir_accumulators_merge(accumulators, lane->found[i], lane->rows[i], &lane->heap, err);
-	}
-	return code;
-}
-
-/* Some rows of a page, as if they came in a vector. */
-static int add_plain(struct group_lane *lane, uint32_t count, struct weir_error *err)
-{
-	struct hashed_state *state = lane->state;
-	struct weir_vector vector = {.row_count = count,
-				     .selection = {.count = count},
-				     .column_count = state->input->field_count,
-				     .columns = lane->plain,
-				     .source_row = -1};
-	uint32_t made;
-	int code = WEIR_OK;
-
-	plain_release(lane);
-	for (uint32_t c = 0; c < state->plain_count && !code; c++) {
-		uint32_t column = state->plain_columns[c];
-
-		code = weir_rows_take(&state->plain_layout, c, state->input->fields[column].type, lane->rows, count,
-				      &lane->account, &lane->plain_arena, &lane->plain[column], &lane->plain_nested[c],
-				      err);
-	}
-	if (!code)
-		code = weir_row_input_take(&lane->input, &vector, state->accumulators.numbers, false, err);
-	if (code)
-		return code;
-	for (uint32_t i = 0; i < count; i++)
-		lane->hashes[i] = weir_row_hash(lane->rows[i]);
-	lane->input.hashes = lane->hashes;
-	code = weir_table_find_or_make(&lane->table, &lane->input, &lane->heap.maker, lane->found, &made, err);
-	return code ? code
-		    : weir_accumulators_push(&state->accumulators, &vector, lane->found, &lane->heap, &lane->push_arena,
-					     err);
-}
-
 /* Rows of the part that belong to the pass. is_full: the groups do not fit. */
 static int read_part(struct group_lane *lane, struct weir_parts *parts, const struct pass *pass, uint32_t part,
 		     bool *is_full, struct weir_error *err)
@@ -647,9 +565,10 @@ static int read_part(struct group_lane *lane, struct weir_parts *parts, const st
 		for (uint32_t i = 0; i < count && !code; i++) {
 			lane->rows[n] = page + (size_t)i * row_bytes;
 			n += is_of_pass(lane, pass, weir_row_hash(lane->rows[n]));
-			if (n == ROWS_STEP || (n && i + 1 == count)) {
-				code = parts == &lane->state->parts ? add_groups(lane, n, err)
-								    : add_plain(lane, n, err);
+			if (n == WEIR_REGROUP_STEP || (n && i + 1 == count)) {
+				code = parts == &lane->state->parts
+					       ? weir_regroup_add_groups(&lane->regroup, lane->rows, n, err)
+					       : weir_regroup_add_rows(&lane->regroup, lane->rows, n, err);
 				n = 0;
 			}
 		}
@@ -657,8 +576,7 @@ static int read_part(struct group_lane *lane, struct weir_parts *parts, const st
 			return code;
 		if (atomic_load_explicit(lane->context->cancelled, memory_order_relaxed))
 			return weir_error_set(err, WEIR_E_CANCELLED, "cancelled");
-		*is_full = lane->heap.bytes + weir_table_bytes(&lane->table) > lane->state->budget &&
-			   lane->heap.row_count > 1;
+		*is_full = weir_regroup_bytes(&lane->regroup) > lane->state->budget && lane->regroup.heap.row_count > 1;
 		if (*is_full && pass->depth < DEPTH_MAX)
 			return WEIR_OK;
 	}
@@ -676,7 +594,7 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 
 		for (uint32_t p = lane->split.first; p < lane->split.end && !code && !is_full; p++) {
 			code = read_part(lane, &lane->state->parts, pass, p, &is_full, err);
-			if (!code && !is_full && lane->state->has_plain)
+			if (!code && !is_full && lane->state->plain.account)
 				code = read_part(lane, &lane->state->plain_parts, pass, p, &is_full, err);
 		}
 		weir_part_reader_close(&lane->reader);
@@ -686,8 +604,7 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 			break;
 		/* The other half is done later. */
 		group_forget(lane);
-		weir_table_release(&lane->table);
-		code = weir_table_init(&lane->table, &lane->account, &lane->state->accumulators.layout, err);
+		code = weir_regroup_shrink(&lane->regroup, err);
 		if (code)
 			return code;
 		pass[1] = (struct pass){.depth = pass->depth + 1, .value = pass->value * 2};
@@ -706,7 +623,7 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 static int add_nothing(struct group_lane *lane, struct weir_error *err)
 {
 	uint8_t *row, *tail;
-	int code = lane->heap.maker.make(&lane->heap.maker, 0, 0, &row, &tail, err);
+	int code = lane->regroup.heap.maker.make(&lane->regroup.heap.maker, 0, 0, &row, &tail, err);
 
 	if (!code)
 		memset(row, 0, lane->state->accumulators.layout.row_bytes);
@@ -748,7 +665,7 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 		int code;
 
 		if (lane->is_read) {
-			const struct weir_row_pages *pages = (const struct weir_row_pages *)&lane->heap.pages;
+			const struct weir_row_pages *pages = (const struct weir_row_pages *)&lane->regroup.heap.pages;
 
 			while (lane->page < pages->count && count < WEIR_VECTOR_ROWS && bytes < WEIR_VECTOR_BYTES) {
 				const struct weir_row_page *page = &pages->items[lane->page];
@@ -770,7 +687,7 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 		if (!lane->pass_count)
 			return WEIR_OK;
 		code = read_pass(lane, err);
-		if (!code && !has_keys && !lane->heap.row_count)
+		if (!code && !has_keys && !lane->regroup.heap.row_count)
 			code = add_nothing(lane, err);
 		if (code)
 			return code;

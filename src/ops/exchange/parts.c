@@ -62,6 +62,7 @@ static void memory_leave(struct weir_parts_lane *lane, uint8_t *memory, uint64_t
 	if (!memory)
 		return;
 	atomic_fetch_sub_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
+	lane->held -= (int64_t)size;
 	if (size > parts->page_bytes)
 		weir_free(parts->account, memory, size);
 	else if (spare->count < spare->capacity)
@@ -104,8 +105,10 @@ static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **ou
 			lane->piece_used += size;
 		}
 	}
-	if (!code)
+	if (!code) {
 		atomic_fetch_add_explicit(parts->resident, (int64_t)size, memory_order_relaxed);
+		lane->held += (int64_t)size;
+	}
 	return code;
 }
 
@@ -345,6 +348,75 @@ void weir_parts_lane_cut(struct weir_parts_lane *lane)
 			part->pages.items[mark->pages].row_count = mark->row_count;
 	}
 	weir_parts_lane_mark(lane);
+}
+
+/* ---- a part in the place of another ---- */
+
+bool weir_parts_lane_page(const struct weir_parts_lane *lane, uint32_t part, size_t *at, struct weir_row_page *out)
+{
+	const struct weir_parts_list *list = &lane->items[part];
+
+	for (; *at < list->pages.count; ++*at) {
+		const struct weir_parts_page *page = &list->pages.items[*at];
+
+		if (!page->memory)
+			continue;
+		++*at;
+		*out = (struct weir_row_page){.memory = page->memory, .size = page->size, .row_count = page->row_count};
+		return true;
+	}
+	*out = list->open;
+	return (*at)++ == list->pages.count && list->open.memory;
+}
+
+int weir_parts_lane_detach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *out, struct weir_error *err)
+{
+	struct weir_parts_list *list = &lane->items[part], kept = {0};
+	size_t in_memory = 0;
+	int code = pages_settle(lane, err);
+
+	for (size_t i = 0; i < list->pages.count; i++)
+		in_memory += list->pages.items[i].memory != NULL;
+	if (!code)
+		code = weir_list_reserve(&kept.pages, lane->parts->account, err, list->pages.count - in_memory);
+	if (code)
+		return code;
+	*out = *list;
+	out->pages.count = 0;
+	for (size_t i = 0; i < list->pages.count; i++) {
+		if (list->pages.items[i].memory)
+			out->pages.items[out->pages.count++] = list->pages.items[i];
+		else
+			kept.pages.items[kept.pages.count++] = list->pages.items[i];
+	}
+	out->mark.pages = kept.pages.count;
+	*list = kept;
+	return WEIR_OK;
+}
+
+void weir_parts_lane_drop(struct weir_parts_lane *lane, struct weir_parts_list *list)
+{
+	open_drop(lane, list);
+	for (size_t i = 0; i < list->pages.count; i++)
+		page_drop(lane, &list->pages.items[i]);
+	weir_list_release(&list->pages, lane->parts->account);
+}
+
+void weir_parts_lane_attach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *list)
+{
+	struct weir_parts_list made = lane->items[part];
+	size_t kept = list->mark.pages;
+
+	/* The list has room: what is kept was in it. */
+	lane->full.count = 0;
+	lane->items[part] = *list;
+	for (size_t i = 0; i < kept; i++)
+		lane->items[part].pages.items[lane->items[part].pages.count++] = made.pages.items[i];
+	if (made.pages.count)
+		memmove(made.pages.items, made.pages.items + kept, (made.pages.count - kept) * sizeof(*made.pages.items));
+	made.pages.count -= kept;
+	weir_parts_lane_drop(lane, &made);
+	*list = (struct weir_parts_list){0};
 }
 
 int weir_parts_finish(struct weir_parts *parts, struct weir_error *err)

@@ -56,6 +56,7 @@ struct weir_parts_lane {
 	struct WEIR_LIST(uint8_t *) pieces;
 	size_t piece_used;
 	struct weir_parts_spare WEIR_LIST(uint8_t *) spare[3]; /* by size: a part's first, its second, later ones */
+	int64_t held; /* bytes of pages in memory */
 };
 
 struct weir_parts {
@@ -97,6 +98,14 @@ void weir_parts_lane_cut(struct weir_parts_lane *lane); /* back to the mark */
 int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_input *input, uint8_t **rows, struct weir_error *err);
 /* Copies a row. */
 int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err);
+
+/* Between splits: a lane's rows of one part that are in memory, its pages one after another from *at 0 on; false behind the last.
+ * Then, what is to take their place: detach them, put other rows, and either drop them or attach them again, which takes out what
+ * was put since. */
+bool weir_parts_lane_page(const struct weir_parts_lane *lane, uint32_t part, size_t *at, struct weir_row_page *out);
+int weir_parts_lane_detach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *out, struct weir_error *err);
+void weir_parts_lane_attach(struct weir_parts_lane *lane, uint32_t part, struct weir_parts_list *list);
+void weir_parts_lane_drop(struct weir_parts_lane *lane, struct weir_parts_list *list);
 
 /* Seals what is open. */
 int weir_parts_finish(struct weir_parts *parts, struct weir_error *err);
