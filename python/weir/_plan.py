@@ -483,8 +483,12 @@ class Union(Op):
         return total
 
     def add(self, flow: Flow, build: Build) -> None:
+        rows = [build.block_rows]
         for other in self.others:
             flow.union(build.flow(other))
+            rows.append(build.block_rows)
+        lists = [part for part in rows if isinstance(part, list)]
+        build.block_rows = [count for part in lists for count in part] if len(lists) == len(rows) else None
 
 
 class Repartition(Op):

@@ -130,7 +130,7 @@ class Build:
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
-            if isinstance(step, (Call, Union)) or (isinstance(step, Step) and not step.keeps_blocks):
+            if isinstance(step, Call) or (isinstance(step, Step) and not step.keeps_blocks):
                 rows, self.block_rows = self.block_rows, None
                 if isinstance(step, Call) and isinstance(rows, int) and step.spec.batch_size is None:
                     step = _with_batch_size(step, rows)
