@@ -435,3 +435,20 @@ def _from_frame(frame: Any, copy: bool) -> list[Batch]:
     if not frame.shape[1]:
         return []
     return [_from_columns({name: frame[name] for name in frame.columns}, copy)]
+
+
+def from_frame(frame: Any) -> list[Batch]:
+    """Batches from a frame that the user gave. The texts of pandas 3 are `string`, as those of pandas 2 are: pyarrow itself
+    would make large_string of them."""
+    import pandas as pd
+
+    texts = [name for name in frame.columns if isinstance(name, str) and isinstance(frame.dtypes.get(name), pd.StringDtype)]
+    if not texts or frame.columns.has_duplicates:
+        return from_result(frame, copy=True)
+    import pyarrow as pa
+
+    columns: dict[Any, Any] = {name: frame[name] for name in frame.columns}
+    for name in texts:
+        values = pa.array(columns[name].array, from_pandas=True)
+        columns[name] = values.cast(pa.string()) if values.nbytes < 1 << 31 else values
+    return [_from_columns(columns, True)]

@@ -27,12 +27,16 @@ def encoding(method: str, name: str) -> str:
     except LookupError:
         raise ValueError(f"{method}: there is no encoding {name!r}") from None
     if known not in _ENCODINGS:
-        raise ValueError(f"{method}(encoding={name!r}) is not supported: utf-8, latin-1 and utf-16 are")
+        raise NotNative(f"{method}(encoding={name!r}) is not supported: utf-8, latin-1 and utf-16 are")
     return _ENCODINGS[known]
 
 
+class NotNative(ValueError):
+    """An option that the engine's own reader does not have."""
+
+
 def _refuse(what: str, why: str) -> None:
-    raise ValueError(f"{what} is not supported: {why}")
+    raise NotNative(f"{what} is not supported: {why}")
 
 
 def _changed(options: Any, handled: Mapping[str, Callable[[Any], None]], without_meaning: tuple[str, ...], what: str) -> None:

@@ -113,7 +113,7 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
     for frame in frames:
         if not isinstance(frame, pd.DataFrame):
             raise TypeError(f"from_pandas takes DataFrames, not {type(frame).__name__}")
-    batches = [batch for frame in frames for batch in _formats.from_result(frame, copy=True)]
+    batches = [batch for frame in frames for batch in _formats.from_frame(frame)]
     made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks))
     made._frames = frames
     return made
@@ -426,8 +426,36 @@ def read_csv(
     """
     from weir import _read_args
 
-    options, columns = _read_args.csv(arrow_csv_args)
-    return _read("read_csv", "ReadCSV", "csv", locals(), options, default_extensions=None, columns=columns)
+    arguments = dict(locals())
+    try:
+        options, columns = _read_args.csv(arrow_csv_args)
+    except _read_args.NotNative:
+        return _read_in_workers(arguments)
+    return _read("read_csv", "ReadCSV", "csv", arguments, options, default_extensions=None, columns=columns)
+
+
+def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
+    """read_csv with options that only pyarrow has, read_text with encodings that only Python has: those read, in workers."""
+    from weir._sources import read_datasource
+    from weir.datasource.arrow_files import CSVDatasource, TextDatasource
+
+    is_csv = "arrow_csv_args" in arguments
+    _check_filesystem("read_csv" if is_csv else "read_text", arguments["filesystem"])
+    files = ("partition_filter", "partitioning", "include_paths", "ignore_missing_paths", "shuffle", "file_extensions")
+    options = {name: arguments[name] for name in files}
+    options["open_stream_args"] = arguments["arrow_open_stream_args"]
+    source: Any
+    if is_csv:
+        source = CSVDatasource(arguments["paths"], arguments["arrow_csv_args"], **options)
+    else:
+        source = TextDatasource(
+            arguments["paths"], drop_empty_lines=arguments["drop_empty_lines"], encoding=arguments["encoding"], **options
+        )
+    work = (
+        "parallelism num_cpus num_gpus memory concurrency override_num_blocks label_selector fallback_strategy max_calls resources "
+        "accelerator_type runtime_env ray_remote_args"
+    )
+    return read_datasource(source, **{name: arguments[name] for name in work.split()})
 
 
 def read_json(
@@ -512,10 +540,14 @@ def read_text(
     """
     from weir import _read_args
 
-    options: list[Option] = [("encoding", _read_args.encoding("read_text", encoding))]
+    arguments = dict(locals())
+    try:
+        options: list[Option] = [("encoding", _read_args.encoding("read_text", encoding))]
+    except _read_args.NotNative:
+        return _read_in_workers(arguments)
     if not drop_empty_lines:
         options.append(("keep-empty-lines", None))
-    return _read("read_text", "ReadText", "text", locals(), options, default_extensions=None)
+    return _read("read_text", "ReadText", "text", arguments, options, default_extensions=None)
 
 
 def read_binary_files(

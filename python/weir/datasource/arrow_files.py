@@ -1,0 +1,75 @@
+"""Files that pyarrow or Python read in workers, where the engine's own reader has no word for an option.
+
+>>> import os, tempfile, weir
+>>> from pyarrow import csv
+>>> path = os.path.join(tempfile.mkdtemp(), "a.csv")
+>>> _ = open(path, "w").write("done\\nyes\\nno\\n")
+>>> weir.read_csv(path, convert_options=csv.ConvertOptions(true_values=["yes"], false_values=["no"])).take_all()
+[{'done': True}, {'done': False}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from weir.datasource.file_based_datasource import FileBasedDatasource
+
+
+class CSVDatasource(FileBasedDatasource):
+    """Rows of CSV files; `arrow_csv_args`: read_options, parse_options and convert_options of pyarrow.csv."""
+
+    _FILE_EXTENSIONS = ["csv", "csv.gz", "csv.br", "csv.zst", "csv.lz4"]
+
+    def __init__(self, paths: str | list[str], arrow_csv_args: dict[str, Any] | None = None, **kwargs: Any) -> None:
+        super().__init__(paths, **kwargs)
+        self.arrow_csv_args = {name: value for name, value in (arrow_csv_args or {}).items() if name != "memory_pool"}
+
+    def get_name(self) -> str:
+        return "CSV"
+
+    def _read_stream(self, f: Any, path: str) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        try:
+            with csv.open_csv(f, **self.arrow_csv_args) as reader:
+                for batch in reader:
+                    if batch.num_rows:
+                        yield pa.Table.from_batches([batch])
+        except pa.ArrowInvalid as error:
+            raise ValueError(
+                f"Failed to read CSV file: {path}. Check that it is one, and its parse_options; file_extensions=['csv'] passes over "
+                f"others. {error}"
+            ) from error
+
+
+class TextDatasource(FileBasedDatasource):
+    """Lines of text in any encoding that Python has, in a column `text`."""
+
+    def __init__(
+        self, paths: str | list[str], *, drop_empty_lines: bool = True, encoding: str = "utf-8", **kwargs: Any
+    ) -> None:
+        super().__init__(paths, **kwargs)
+        self.drop_empty_lines = drop_empty_lines
+        self.encoding = encoding
+
+    def get_name(self) -> str:
+        return "Text"
+
+    def _open_input_source(self, filesystem: Any, path: str, **open_args: Any) -> Any:
+        if not open_args and self.resolve_compression(path, open_args) is None:
+            return open(path, "rb")  # pyarrow is not needed for it
+        return super()._open_input_source(filesystem, path, **open_args)
+
+    def _read_stream(self, f: Any, path: str) -> Iterator[Any]:
+        from weir._weir import batch_from_columns
+
+        lines = f.read().decode(self.encoding).split("\n")
+        if lines[-1] == "":
+            lines.pop()
+        lines = [line.removesuffix("\r") for line in lines]
+        if self.drop_empty_lines:
+            lines = [line for line in lines if line.strip()]
+        if lines:
+            yield batch_from_columns({"text": lines})
