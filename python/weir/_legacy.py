@@ -13,6 +13,7 @@ window() and repeat() make a DatasetPipeline (dataset_pipeline.py).
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _plan
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from weir.context import DataContext
     from weir.dataset import Dataset, MaterializedDataset
     from weir.dataset_pipeline import DatasetPipeline
+    from weir.ref_bundle import RefBundle
 
 
 class Legacy:
@@ -38,6 +40,10 @@ class Legacy:
         def _then(self, op: Op) -> Dataset: ...
 
         def materialize(self) -> MaterializedDataset: ...
+
+        def get_dataset_id(self) -> str: ...
+
+        def iter_internal_ref_bundles(self) -> Iterator[RefBundle]: ...
 
     def lazy(self) -> Dataset:
         """The same, as a Dataset of the old kind: nothing of it runs before its rows are wanted.
@@ -166,6 +172,48 @@ class Legacy:
         if find_spec("pyarrow") is None or sum(int(block.nbytes) for block in blocks) * 4 > limit:
             return list(blocks)
         return list(kept.to_arrow_refs())
+
+    # ---- not public in Ray Data either, but suites written for it look there ----
+
+    @property
+    def _logical_plan(self) -> LogicalPlan:
+        return LogicalPlan(self._op, self._context)
+
+    @property
+    def _plan(self) -> LogicalPlan:
+        return LogicalPlan(self._op, self._context)
+
+    def _block_num_rows(self) -> list[int]:
+        return [int(block.num_rows) for block in self.materialize()._blocks()]
+
+    def _has_computed_output(self) -> bool:
+        return self.is_fully_executed()
+
+    def _get_uuid(self) -> str:
+        return self.get_dataset_id()
+
+    def _execute(self) -> RefBundle:
+        from weir.ref_bundle import RefBundle
+
+        bundles = list(self.iter_internal_ref_bundles())
+        return RefBundle([entry for bundle in bundles for entry in bundle.blocks], bundles[0].schema if bundles else None, True)
+
+
+class LogicalPlan:
+    """What is asked of a plan before it runs.
+
+    >>> import weir
+    >>> weir.range(10, override_num_blocks=5)._logical_plan.initial_num_blocks()
+    5
+    """
+
+    def __init__(self, op: Op, context: DataContext) -> None:
+        self._op = op
+        self._context = context
+
+    def initial_num_blocks(self) -> int:
+        """How many blocks it will have, as far as that is known."""
+        return block_count(self._op, self._context)
 
 
 # ---- how many blocks ----

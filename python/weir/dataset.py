@@ -396,12 +396,15 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         local_shuffle_seed: int | None = None,
         _collate_fn: Callable[[Any], Any] | None = None,
     ) -> Iterable[Any]:
-        """Batches of `batch_size` rows; None: one a block. See DataIterator.iter_batches.
+        """Batches of `batch_size` rows; None: one a block. See DataIterator.iter_batches. `batch_format` None gives what was
+        given: frames of from_pandas, else pyarrow.Tables.
 
         >>> import weir
         >>> [batch["id"].tolist() for batch in weir.range(5).iter_batches(batch_size=2, drop_last=True)]
         [[0, 1], [2, 3]]
         """
+        if batch_format is None and self._frames:
+            batch_format = "pandas"
         return self.iterator().iter_batches(
             prefetch_batches=prefetch_batches,
             batch_size=batch_size,
@@ -470,7 +473,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         pd = _formats._need("pandas", "to_pandas")
         frames = self._frames
         if frames and limit is None:
-            return pd.concat(frames) if len(frames) > 1 else frames[0].copy()
+            return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0].copy()
         batches = self._all_batches("to_pandas", limit)
         if not batches:
             return pd.DataFrame()

@@ -38,7 +38,7 @@ class Schema:
     def types(self) -> list[Any]:
         """Their types."""
         base = self.base_schema
-        return list(base.types) if hasattr(base, "types") else self.type_texts
+        return [_arrow_type(t) for t in base.types] if hasattr(base, "types") else self.type_texts
 
     @property
     def type_texts(self) -> list[str]:
@@ -84,7 +84,8 @@ class Schema:
         return hash(tuple(self.names))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.names, self.type_texts)
+        base = self.base_schema
+        return (_rebuilt, (self.names, self.type_texts)) if base is self else (Schema, (base,))
 
     def __repr__(self) -> str:
         names, types = self.names, self.type_texts
@@ -155,4 +156,23 @@ def _item_text(text: str) -> str:
 
 
 def _arrow_text(arrow_type: Any) -> str:
-    return str(arrow_type)
+    return str(_arrow_type(arrow_type))
+
+
+def _arrow_type(kind: Any) -> Any:
+    """The pyarrow type of what stands in a schema; a NumPy or pandas dtype where a user made the schema of a frame's."""
+    module = type(kind).__module__
+    if module.startswith("pyarrow") or isinstance(kind, str):
+        return kind
+    import pyarrow as pa
+
+    if hasattr(kind, "pyarrow_dtype"):
+        return kind.pyarrow_dtype
+    try:
+        if module.startswith("numpy"):
+            return pa.from_numpy_dtype(kind)
+        if module.startswith("pandas"):
+            return pa.string() if kind.name in ("string", "str") else pa.from_numpy_dtype(kind.numpy_dtype)
+    except (pa.ArrowException, AttributeError, NotImplementedError):
+        return object
+    return kind

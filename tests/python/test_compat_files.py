@@ -1,0 +1,101 @@
+"""What suites written for Ray Data expect of reads, writes and of data that is given: types, options, messages."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import weir
+
+
+def test_texts_of_a_frame_are_strings() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    ds = weir.from_pandas(pd.DataFrame({"a": [1, 2], "s": pd.Series(["x", None], dtype="string")}))
+    assert ds.schema().types == [pa.int64(), pa.string()]
+    assert ds.take_all() == [{"a": 1, "s": "x"}, {"a": 2, "s": None}]
+    assert ds.to_pandas()["s"].dtype == "string"
+
+
+def test_frames_become_one_with_a_new_index() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1, 2]})
+    assert list(weir.from_pandas([frame, frame]).to_pandas().index) == [0, 1, 2, 3]
+    named = pd.DataFrame({"a": [1, 2]}, index=["p", "q"])
+    assert list(weir.from_pandas(named).to_pandas().index) == ["p", "q"]
+
+
+def test_no_batch_format_gives_what_was_given() -> None:
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    assert isinstance(next(iter(weir.from_pandas(pd.DataFrame({"a": [1]})).iter_batches(batch_format=None))), pd.DataFrame)
+    assert isinstance(next(iter(weir.range(1).iter_batches(batch_format=None))), pa.Table)
+
+
+@pytest.mark.parametrize("dtype, expected", [("Int32", "int32"), ("Float64", "double"), ("boolean", "bool"), ("string", "string"), ("int8", "int8")])
+def test_a_schema_of_pandas_types_has_arrow_types(dtype: str, expected: str) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+
+    class Base:
+        names = ["a"]
+        types = [pd.Series([], dtype=dtype).dtype]
+
+    assert [str(t) for t in weir.Schema(Base()).types] == [expected]
+
+
+def test_a_schema_keeps_its_types_when_it_travels() -> None:
+    pa = pytest.importorskip("pyarrow")
+    schema = weir.from_arrow(pa.table({"a": [1], "l": [[1.0]]})).schema()
+    there = pickle.loads(pickle.dumps(schema))
+    assert there == schema and there.types == [pa.int64(), pa.list_(pa.float64())]
+
+
+def test_options_of_csv_that_only_pyarrow_has(tmp_path: Path) -> None:
+    csv = pytest.importorskip("pyarrow.csv")
+    path = tmp_path / "a.csv"
+    path.write_text("done,n\nyes,1\nno,2\nthis row has one value\n")
+    parse = csv.ParseOptions(invalid_row_handler=lambda row: "skip")
+    convert = csv.ConvertOptions(true_values=["yes"], false_values=["no"])
+    ds = weir.read_csv(str(path), parse_options=parse, convert_options=convert, include_paths=True)
+    assert ds.take_all() == [{"done": True, "n": 1, "path": str(path)}, {"done": False, "n": 2, "path": str(path)}]
+    assert ds.input_files() == [str(path)]
+    with pytest.raises(ValueError, match="Failed to read CSV file"):
+        weir.read_csv(str(path), convert_options=convert).take_all()
+
+
+def test_encodings_that_only_python_has(tmp_path: Path) -> None:
+    csv = pytest.importorskip("pyarrow.csv")
+    (tmp_path / "a.txt").write_bytes("你好\r\n\n世界".encode("gbk"))
+    (tmp_path / "a.csv").write_bytes("a\n你好\n".encode("gbk"))
+    assert weir.read_text(str(tmp_path / "a.txt"), encoding="gbk").take_all() == [{"text": "你好"}, {"text": "世界"}]
+    kept = weir.read_text(str(tmp_path / "a.txt"), encoding="gbk", drop_empty_lines=False)
+    assert [row["text"] for row in kept.take_all()] == ["你好", "", "世界"]
+    assert weir.read_csv(str(tmp_path / "a.csv"), read_options=csv.ReadOptions(encoding="gbk")).take_all() == [{"a": "你好"}]
+
+
+@pytest.mark.parametrize(
+    "made, blocks",
+    [
+        (lambda: weir.range(10, override_num_blocks=5), 5),
+        (lambda: weir.from_items([1, 2, 3], override_num_blocks=3), 3),
+        (lambda: weir.range(4, override_num_blocks=2).union(weir.range(4, override_num_blocks=3)), 5),
+    ],
+)
+def test_what_suites_ask_of_plans(made: Any, blocks: int) -> None:
+    ds = made()
+    assert ds._logical_plan.initial_num_blocks() == blocks
+    assert len(ds._block_num_rows()) == blocks
+    assert ds._has_computed_output() == isinstance(ds, weir.MaterializedDataset)
+    pytest.importorskip("pyarrow")
+    assert len(ds._execute().blocks) == blocks
+
+
+def test_a_union_of_cut_inputs_has_all_rows_and_blocks() -> None:
+    ds = weir.range(4, override_num_blocks=2).union(weir.range(4, override_num_blocks=3), weir.range(2, override_num_blocks=1))
+    assert [row["id"] for row in ds.take_all()] == [0, 1, 2, 3, 0, 1, 2, 3, 0, 1]
+    assert ds._block_num_rows() == [2, 2, 1, 1, 2, 2]
+    mixed = weir.range(4, override_num_blocks=2).union(weir.range(4).filter(lambda row: row["id"] % 2))
+    assert [row["id"] for row in mixed.take_all()] == [0, 1, 2, 3, 1, 3]
+    assert mixed.materialize().count() == mixed.count() == 6
