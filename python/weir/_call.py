@@ -195,7 +195,8 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
     if not spec.name:
         check(spec)
     context = spec.context
-    setup = _setup.write({**function_head(spec), **world(spec, session, gpus_before)}, function_objects(spec), spec.name)
+    head = {**function_head(spec), **world(spec, session, gpus_before), "resources": resources_of(spec)}
+    setup = _setup.write(head, function_objects(spec), spec.name)
     is_auto = spec.batch_size == "auto"
     return {
         "name": spec.name, **fitting_sizes(spec, session),
@@ -304,6 +305,16 @@ def cpus_of(spec: CallSpec) -> float:
     if spec.num_cpus is not None:
         return spec.num_cpus
     return 0 if spec.num_gpus else 1
+
+
+def resources_of(spec: CallSpec) -> dict[str, float]:
+    """What a running call has of what Ray calls resources.
+
+    >>> resources_of(CallSpec("map", len, num_cpus=2)), resources_of(CallSpec("map", len, num_gpus=0.5))
+    ({'CPU': 2.0}, {'GPU': 0.5})
+    """
+    amounts = {"CPU": cpus_of(spec), "GPU": spec.num_gpus, "memory": spec.memory}
+    return {name: float(amount) for name, amount in amounts.items() if amount}
 
 
 def _user_retries(spec: CallSpec) -> int:

@@ -465,7 +465,8 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
         return WorkerCrashedError(f"{error}: the function, or a library that it uses, ended the process (a crash in native code, "
                                   "os._exit, or the system when memory ran out)")
     if not isinstance(error, _weir.CallFailed):
-        if type(error) in _run_errors(_weir):
+        # That both sides of a join have a column is known when they are read.
+        if type(error) in _run_errors(_weir) or (type(error) is _weir.InvalidError and error.operator == "join"):
             made = _make((RayTaskError, UserCodeException), type(error), error, in_python(str(error)))
             made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
             return made

@@ -6,6 +6,7 @@ and blocks that differ in their columns are unified when they are read again.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -118,23 +119,28 @@ _PART = "__weir_part"  # the number of a row's block, while blocks are made
 class RepartitionKeys(Exchange):
     """So many blocks; rows that are equal in the keys are in one of them, in input order or in that of the keys."""
 
-    __slots__ = ("count", "keys", "sorts")
+    __slots__ = ("count", "keys", "sorts", "marks")
 
     def __init__(self, input: Op, count: int, keys: Sequence[str], sorts: bool) -> None:
         super().__init__(input, "repartition", [], "Repartition")
         self.count = count
         self.keys = tuple(keys)
         self.sorts = sorts
+        self.marks = False  # whether rows have the number of their block: while it runs, not in the plan that schemas are asked of
 
     def add(self, flow: Flow, build: Build) -> None:
         keys = ",".join(quoted(key) for key in self.keys)
-        options = [("blocks", str(self.count)), ("keys", keys), ("mark", _PART), *([("sort", None)] if self.sorts else [])]
+        options: list[tuple[str, str | None]] = [("blocks", str(self.count)), ("keys", keys)]
+        options += [("mark", _PART)] if self.marks else []
+        options += [("sort", None)] if self.sorts else []
         flow.step(self.verb, [], options)
 
     def parts(self, run: Run) -> list[Op] | None:
         from weir import _run
 
-        parts = super().parts(run)
+        marked = copy.copy(self)
+        marked.marks = True
+        parts = Exchange.parts(marked, run)
         if not parts:
             return parts
         chunks = _run.chunks_of(run.blocks_of(parts[0]))

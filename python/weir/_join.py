@@ -174,7 +174,7 @@ class Joins:
     def join(
         self,
         ds: Dataset,
-        join_type: str,
+        join_type: str | JoinType,
         num_partitions: int,
         on: tuple[str] = ("id",),
         right_on: tuple[str] | None = None,
@@ -209,6 +209,8 @@ class Joins:
         right_keys = _names(right_on, "right_on") if right_on else left_keys
         if not isinstance(ds, Joins):
             raise TypeError(f"join takes a Dataset, not {type(ds).__name__}")
+        if isinstance(join_type, JoinType):
+            join_type = join_type.value
         if join_type not in HOW:
             raise ValueError(f"Invalid join type: '{join_type}'. Supported join types are: {', '.join(HOW)}.")
         if isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__"):

@@ -31,11 +31,18 @@ ASYNC_ROWS = 64
 CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200  # as in inspect, which is slow to import
 
 _inside: str | None = None
+_resources: dict[str, float] = {}
+_gpus: list[str] = []
 
 
 def inside() -> str | None:
     """The operator that this process works for, when it is a worker."""
     return _inside
+
+
+def given() -> tuple[dict[str, float], list[str]]:
+    """What this process was given, when it is a worker: CPU, GPU and memory as the user said, and the GPUs by name."""
+    return _resources, _gpus
 
 
 class Constructing(Exception):
@@ -406,13 +413,15 @@ def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int
 
 def enter(head: Mapping[str, Any], number: int = 0) -> None:
     """Makes this process see the world that the driver saw when the run started."""
-    global _inside
+    global _inside, _resources, _gpus
     from weir import _session
 
     _inside = head["name"]
+    _resources = head.get("resources", {})
     _session.refuse(f"this process is a worker of {_inside}: a Dataset may be built in a function, but not run there")
     if head["num_gpus"]:
-        head["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(visible_gpus(head["gpus"], head["num_gpus"], number))
+        _gpus = visible_gpus(head["gpus"], head["num_gpus"], number)
+        head["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(_gpus)
     if head.get("core"):
         from weir.core import runtime
 

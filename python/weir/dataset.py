@@ -118,6 +118,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         [{'id': 0}, {'id': 1}]
         """
         rows: list[dict[str, Any]] = []
+        limit = _no_limit(limit)
         op = self._op if limit is None else Limit(self._op, max(0, limit) + 1)
         run = self._last_run = self._new_run(op)
         for batch in run:
@@ -472,7 +473,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
         pd = _formats._need("pandas", "to_pandas")
         frames = self._frames
-        if frames and limit is None:
+        if frames and _no_limit(limit) is None:
             return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0].copy()
         batches = self._all_batches("to_pandas", limit)
         if not batches:
@@ -496,6 +497,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _formats.to_arrow(_run.joined(batches))
 
     def _all_batches(self, method: str, limit: int | None) -> list[Batch]:
+        limit = _no_limit(limit)
         op = self._op if limit is None else Limit(self._op, max(0, limit) + 1)
         run = self._last_run = self._new_run(op)
         batches = []
@@ -782,6 +784,11 @@ class MaterializedDataset(Dataset):
         True
         """
         return self
+
+
+def _no_limit(limit: int | None) -> int | None:
+    """float("inf") is a limit, too: none."""
+    return None if limit is None or limit == float("inf") else limit
 
 
 def _is_nothing(source: _plan.Source) -> bool:

@@ -240,6 +240,7 @@ class Preprocessor(abc.ABC):
     def _transform_batch(self, data: Any) -> Any:
         from weir.preprocessors import _batches
 
+        _batches.kind_of(data)  # what is no batch is said first
         kind = self._determine_transform_to_use()
         if kind is BatchFormat.PANDAS:
             return self._transform_pandas(_batches.to_pandas(data))
@@ -278,7 +279,8 @@ class Preprocessor(abc.ABC):
     def _derive_and_validate_output_columns(cls, columns: list[str], output_columns: list[str] | None) -> list[str]:
         if output_columns and len(columns) != len(output_columns):
             raise ValueError(
-                f"Invalid output_columns: there are {len(output_columns)} of them for {len(columns)} columns, and each column needs one"
+                f"Invalid output_columns: there are {len(output_columns)} of them for {len(columns)} columns. "
+                "The length of columns and output_columns must match."
             )
         return output_columns or columns
 

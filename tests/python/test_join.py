@@ -471,6 +471,7 @@ def test_sides_without_blocks(how, empty):
 
 def test_mistakes_in_python():
     import weir
+    from weir._join import JoinType
 
     a, b = weir.range(3), weir.range(4)
     with pytest.raises(ValueError, match=r"Invalid join type: 'outer'\. Supported join types are: inner, left_outer"):
@@ -490,8 +491,10 @@ def test_mistakes_in_python():
     with pytest.warns(DeprecationWarning, match="partition_size_hint"):
         a.join(b, "inner", 2, partition_size_hint=1)
     assert a.join(b, "inner", 2, validate_schemas=True).count() == 3
-    with pytest.raises(ValueError, match="suffixes cannot be both None"):
+    with pytest.raises(ValueError, match="suffixes cannot be both None") as caught:
         a.add_column("x", lambda df: df["id"]).join(b.add_column("x", lambda df: df["id"]), "inner", 2).take_all()
+    assert isinstance(caught.value, weir.exceptions.RayTaskError) and "suffixes cannot be both None" in str(caught.value.cause)
+    assert a.join(b, JoinType.INNER, 2).count() == a.join(b, "inner", 2).count() == 3
 
 
 def test_a_dataset_with_itself():

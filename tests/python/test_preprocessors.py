@@ -227,6 +227,23 @@ def test_vectors():
     assert [r.tolist() for r in column(p.Concatenator(["v"], flatten=True).transform(ragged), "concat_out")] == [[1], [2, 3]]
 
 
+def test_vectors_and_texts_that_stay_what_they_are():
+    ds = weir.from_items([{"a": 1, "v": np.array([1, 2]), "s": "x"}, {"a": 2, "v": np.array([3, 4]), "s": None}])
+    for number, row in enumerate(p.Concatenator(["a", "v"]).transform(ds).take()):
+        assert row["concat_out"][0] == number + 1 and row["concat_out"][1].tolist() == [2 * number + 1, 2 * number + 2]
+    assert column(p.Concatenator(["s"]).transform(ds), "concat_out") == [["x"], [None]]
+    assert column(p.Concatenator(["a", "s"]).transform(ds), "concat_out") == [[1, "x"], [2, None]]
+    with pytest.raises(ValueError, match="no vector of float32: flatten=True"):
+        p.Concatenator(["a", "v"], dtype=np.float32).transform(ds).take()
+
+
+def test_a_table_made_of_a_frame_loses_what_the_frame_said_of_its_dtypes():
+    pa, pd = pytest.importorskip("pyarrow"), pytest.importorskip("pandas")
+    encoder = p.OrdinalEncoder(["s"]).fit(items(["a", "b"], "s"))
+    table = encoder.transform_batch(pa.Table.from_pandas(pd.DataFrame({"s": ["b", "a"], "x": [1, 2]})))
+    assert table.to_pandas()["s"].tolist() == [1, 0] and table.to_pandas()["x"].tolist() == [1, 2]
+
+
 def test_images_of_different_sizes():
     pytest.importorskip("torch")
     images = [np.full((size, size), size, np.uint8) for size in (2, 3)]
@@ -458,6 +475,13 @@ def test_categories_of_all_kinds_are_saved(values):
     again = Preprocessor.deserialize(encoder.serialize())
     assert again.stats_ == encoder.stats_ == {"unique_values(x)": {v: i for i, v in enumerate(sorted(values))}}
     assert column(again.transform(ds)) == [sorted(values).index(v) for v in values]
+
+
+def test_sets_as_keys_are_saved():
+    made = p.OrdinalEncoder(["x"]).fit(items(["a"]))
+    made.stats_ = {"unique_values(x)": {frozenset([1, 2]): 0, (frozenset(["a"]), 1): 1}, "others": {1, 2}}
+    again = Preprocessor.deserialize(made.serialize())
+    assert again.stats_ == made.stats_ and type(again.stats_["others"]) is set
 
 
 def test_pandas_types_are_saved():

@@ -278,7 +278,8 @@ def test_everything_as_pandas(mixed):
     assert weir.range(0).to_pandas().empty
     with pytest.raises(ValueError, match="limit of 3"):
         weir.range(5).to_pandas(limit=3)
-    assert len(weir.range(5).to_pandas(limit=5)) == 5
+    assert len(weir.range(5).to_pandas(limit=5)) == len(weir.range(5).to_pandas(limit=float("inf"))) == 5
+    assert len(weir.range(5).take_all(limit=float("inf"))) == 5
     assert mixed.to_pandas()["s"].tolist() == [str(i) for i in range(10)]
     with weir.DataContext.current(weir.DataContext(enable_arrow_backed_pandas_conversion=False)):
         assert str(weir.range(5).to_pandas()["id"].dtype) == "int64"

@@ -74,6 +74,12 @@ def test_the_same_on_any_number_of_lanes(tmp_path):
     assert [len(block) for block in seen[0]] == [len(block) for block in seen[1]] and len(seen[0]) == 5
 
 
+def test_the_columns_are_those_of_before():
+    ds = weir.range(20, override_num_blocks=10).repartition(3, keys=["id"])
+    assert ds.columns() == ["id"] and ds.sum() == 190
+    assert ds.filter(expr=weir.col("id") > 17).columns() == ["id"]
+
+
 def test_one_key_needs_no_list():
     ds = weir.range(100, override_num_blocks=4).map(lambda row: {"mod": row["id"] % 5, "id": row["id"]})
     assert blocks(ds.repartition(3, keys="mod")) == blocks(ds.repartition(3, keys=["mod"]))

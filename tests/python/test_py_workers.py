@@ -816,5 +816,21 @@ def test_local_mode(tmp_path):
                                                   "RayTaskError(ZeroDivisionError)"]
 
 
+def test_a_function_knows_what_it_was_given(tmp_path):
+    text = """
+        import weir
+        weir.init(num_cpus=4, num_gpus=2)
+        def f(batch):
+            context = weir.get_runtime_context()
+            return {"given": [str(context.get_assigned_resources())], "gpus": [str(weir.get_gpu_ids())],
+                    "ids": [str(context.get_accelerator_ids()["GPU"])]}
+        for options in ({"num_cpus": 2, "memory": 1024}, {"num_gpus": 1, "batch_size": 1}):
+            print(*weir.range(1).map_batches(f, **options).take_all()[0].values())
+        print(weir.get_runtime_context().get_assigned_resources(), weir.get_gpu_ids())
+    """
+    assert output(tmp_path, text).splitlines() == [
+        "{'CPU': 2.0, 'memory': 1024.0} [] []", "{'GPU': 1.0} [0] ['0']", "{} []"]
+
+
 def test_is_alive_helper():
     assert is_alive(os.getpid())

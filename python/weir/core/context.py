@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import Any
 
 from weir.core import runtime
@@ -159,13 +160,14 @@ class RuntimeContext:
         return handle_of(bytes.fromhex(id), self._about())
 
     def get_assigned_resources(self) -> dict[str, float]:
-        """What the task or actor was given; {} in the driver."""
+        """What the task, the actor or the worker of a Dataset's function was given; {} in the driver."""
         current = self._current()
-        return {name: amount for name, amount in current.resources.items() if amount} if current is not None else {}
+        found = current.resources if current is not None else _of_data_worker()[0]
+        return {name: amount for name, amount in found.items() if amount}
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """The numbers of the GPUs it was given."""
-        return {"GPU": [str(gpu) for gpu in self._hello().get("gpus", ())]}
+        return {"GPU": [str(gpu) for gpu in _gpus()]}
 
     get_resource_ids = get_accelerator_ids
 
@@ -233,12 +235,22 @@ def get_runtime_context() -> RuntimeContext:
 
 
 def get_gpu_ids() -> list[Any]:
-    """The GPUs that this task or actor was given, as CUDA_VISIBLE_DEVICES numbers them; [] in the driver.
+    """The GPUs that this task, actor or function of a Dataset was given, as CUDA_VISIBLE_DEVICES numbers them; [] in the driver.
 
     >>> import weir
     >>> weir.get_gpu_ids()
     []
     """
+    return [int(gpu) if str(gpu).isdecimal() else gpu for gpu in _gpus()]
+
+
+def _gpus() -> list[str]:
     worker = runtime.worker
-    found = worker.hello["gpus"] if worker is not None else ()
-    return [int(gpu) if str(gpu).isdecimal() else gpu for gpu in found]
+    return list(worker.hello["gpus"]) if worker is not None else _of_data_worker()[1]
+
+
+def _of_data_worker() -> tuple[dict[str, float], list[str]]:
+    """What this process was given, where it runs functions of a Dataset."""
+    made = sys.modules.get("weir._worker")
+    found: tuple[dict[str, float], list[str]] = made.given() if made is not None else ({}, [])
+    return found

@@ -133,6 +133,8 @@ def merged(data: Any, made: Mapping[str, Any], dropped: Iterable[str], wanted: s
         return frame
     if wanted == "pyarrow":
         table = to_arrow(data).select(kept)
+        if table.schema.metadata and b"pandas" in table.schema.metadata:  # it says of what dtype the columns of before were
+            table = table.replace_schema_metadata({key: value for key, value in table.schema.metadata.items() if key != b"pandas"})
         for name, column in made.items():
             array = _arrow(column)
             at = table.column_names.index(name) if name in table.column_names else -1

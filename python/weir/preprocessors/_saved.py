@@ -6,7 +6,7 @@
 
 JSON's own values stand for themselves. Others are an object with the one key "$kind":
 
-    {"$tuple": […]} {"$set": […]} {"$dict": [[key, value], …]} {"$counter": [[value, count], …]}
+    {"$tuple": […]} {"$set": […]} {"$frozenset": […]} {"$dict": [[key, value], …]} {"$counter": [[value, count], …]}
     {"$float": "nan" | "inf" | "-inf"} {"$bytes": base64} {"$decimal": "1.5"} {"$datetime" | "$date" | "$time": ISO 8601}
     {"$timedelta": microseconds} {"$array": [dtype, shape, base64 of the values, little-endian]} {"$scalar": [dtype, base64]}
     {"$dtype": "<f4"} {"$class": "float32"} (of NumPy) {"$categories": [values, ordered]} {"$intervals": [left, right, closed]}
@@ -67,7 +67,7 @@ def encoded(value: Any) -> Any:
     if kind is list:
         return [encoded(v) for v in value]
     if kind in (tuple, set, frozenset):
-        return {"$tuple" if kind is tuple else "$set": [encoded(v) for v in value]}
+        return {f"${kind.__name__}": [encoded(v) for v in value]}
     if kind is Counter:
         return {"$counter": [[encoded(k), encoded(v)] for k, v in value.items()]}
     if isinstance(value, dict):
@@ -198,6 +198,7 @@ def _function(inner: Any) -> Any:
 _READ: dict[str, Callable[[Any], Any]] = {
     "$tuple": lambda inner: tuple(decoded(v) for v in inner),
     "$set": lambda inner: {decoded(v) for v in inner},
+    "$frozenset": lambda inner: frozenset(decoded(v) for v in inner),
     "$dict": lambda inner: dict(_pairs(inner)),
     "$counter": lambda inner: Counter(dict(_pairs(inner))),
     "$float": lambda inner: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[inner],

@@ -75,13 +75,28 @@ class Concatenator(ColumnPreprocessor):
             array = given.array(name)
             if array.dtype.kind == "O" and self._flatten:
                 return {self._output_column_name: self._by_rows(given)}
-            if array.dtype.kind not in "iufb":
+            if array.ndim > 1 and not self._flatten or array.dtype.kind not in "iufbO" or _has_others(array):
+                return {self._output_column_name: self._as_lists(given)}
+            if array.dtype.kind == "O":
                 array = given.floats(name)
-            if array.ndim > 1 and not self._flatten:
-                raise ValueError(f"column {name!r} has vectors: flatten=True puts their elements beside the other columns")
             parts.append(array.reshape(given.rows, -1))
         vectors = np.concatenate(parts, axis=1) if parts else np.empty((given.rows, 0))
         return {self._output_column_name: vectors if self._dtype is None else vectors.astype(self._dtype)}
+
+    def _as_lists(self, given: Given) -> Any:
+        """With texts, or with vectors that stay what they are: a list a row."""
+        import numpy as np
+
+        rows = [list(values) for values in zip(*(given.array(name) for name in self._columns), strict=True)]
+        if self._dtype is None:
+            return rows
+        try:
+            return np.array(rows, self._dtype)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"a row of {', '.join(self._columns)} is no vector of {np.dtype(self._dtype)}: flatten=True puts the elements of vectors "
+                f"beside the other columns ({error})"
+            ) from error
 
     def _by_rows(self, given: Given) -> Any:
         """With lists, which may be of different lengths."""
@@ -92,3 +107,10 @@ class Concatenator(ColumnPreprocessor):
             row = np.concatenate([np.atleast_1d(np.nan if value is None else value).ravel() for value in values])
             rows.append(row if self._dtype is None else row.astype(self._dtype))
         return np.stack(rows) if len({len(row) for row in rows}) == 1 else rows
+
+
+def _has_others(array: Any) -> bool:
+    """Whether a column of objects has some that are no numbers."""
+    import decimal
+
+    return array.dtype.kind == "O" and any(not isinstance(v, (int, float, decimal.Decimal)) and v is not None for v in array.tolist())
