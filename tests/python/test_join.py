@@ -201,6 +201,27 @@ def test_beyond_memory(tmp_path, how):
     assert mine.sort(order, nulls_last=True).equals(theirs.sort(order, nulls_last=True))
 
 
+@pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("share", [0.02, 0.9])
+def test_tables_beyond_the_cache(tmp_path, how, text, share):
+    """Keys far apart on both sides, of which few or most have a partner."""
+    import numpy as np
+
+    def side(seed, rows, common, name):
+        rng = np.random.default_rng(seed)
+        keys = np.where(rng.random(rows) < common, rng.integers(0, 100_000, rows) * 1_000_003, rng.integers(1 << 40, 1 << 60, rows))
+        table = pa.table({"k": pa.array(keys, mask=rng.random(rows) < 0.02), name: rng.integers(0, 1 << 60, rows),
+                          f"{name}_text": pa.array(rng.integers(0, 1 << 60, rows)).cast(pa.string())})
+        return table.set_column(0, "k", table["k"].cast(pa.string())) if text else table
+
+    left, right = side(7, 200_000, share, "a"), side(8, 150_000, 0.5, "b")
+    got, theirs = joined(tmp_path, left, right, how, threads=2), polars_join(left, right, how)
+    assert got.num_rows == theirs.height
+    order = got.column_names
+    assert pl.from_arrow(got).sort(order, nulls_last=True).equals(theirs.sort(order, nulls_last=True))
+
+
 @pytest.mark.parametrize("how", ["inner", "left", "full", "left_semi", "left_anti", "right"])
 def test_one_heavy_key(tmp_path, how):
     """A partition's build side that does not fit is held in pieces."""

@@ -35,6 +35,25 @@ static int put_validity(const struct weir_column *const *sources, uint32_t sourc
 	return WEIR_OK;
 }
 
+/* Whether most places can be left alone. */
+static inline bool is_sparse(const struct weir_selection *wanted, uint32_t count)
+{
+	return wanted && wanted->rows && wanted->count < count / 2;
+}
+
+static inline __attribute__((always_inline)) void put_some(const struct weir_column *const *sources,
+							   const struct weir_join_pick *picks,
+							   const struct weir_selection *wanted, uint8_t *to, size_t width)
+{
+	for (uint32_t k = 0; k < wanted->count; k++) {
+		uint32_t i = wanted->rows[k];
+		const struct weir_column *source = sources[picks[i].source];
+		const uint8_t *from = values_in(source);
+
+		memcpy(to + i * width, from + place_in(source, picks[i].row) * width, width);
+	}
+}
+
 static inline __attribute__((always_inline)) void put_width(const struct weir_column *const *sources,
 							    const struct weir_join_pick *picks, uint32_t count, uint8_t *to,
 							    size_t width)
@@ -48,13 +67,24 @@ static inline __attribute__((always_inline)) void put_width(const struct weir_co
 }
 
 static int put_fixed(const struct weir_column *const *sources, const struct weir_join_pick *picks, uint32_t count,
-		     size_t width, struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+		     const struct weir_selection *wanted, size_t width, struct weir_arena *arena, struct weir_column *out,
+		     struct weir_error *err)
 {
 	uint8_t *to = weir_arena_alloc_aligned(arena, (size_t)count * width + 8, err);
 
 	if (!to)
 		return err->code;
 	out->values = to;
+	if (is_sparse(wanted, count)) {
+		memset(to, 0, (size_t)count * width);
+		if (width == 8)
+			put_some(sources, picks, wanted, to, 8);
+		else if (width == 4)
+			put_some(sources, picks, wanted, to, 4);
+		else
+			put_some(sources, picks, wanted, to, width);
+		return WEIR_OK;
+	}
 	switch (width) {
 	case 1:
 		put_width(sources, picks, count, to, 1);
@@ -132,8 +162,8 @@ static int put_nested(const struct weir_column *const *sources, const struct wei
 }
 
 int weir_join_pick_column(const struct weir_column *const *sources, uint32_t source_count, const struct weir_join_pick *picks,
-		    uint32_t count, struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
-		    struct weir_array **nested, struct weir_error *err)
+			  uint32_t count, const struct weir_selection *wanted, struct weir_account *account,
+			  struct weir_arena *arena, struct weir_column *out, struct weir_array **nested, struct weir_error *err)
 {
 	static const uint64_t nothing[1];
 	const struct weir_type *type = sources[picks[0].source]->type, *values = weir_type_values(type);
@@ -152,9 +182,9 @@ int weir_join_pick_column(const struct weir_column *const *sources, uint32_t sou
 	case WEIR_LAYOUT_BITS:
 		return put_bits(sources, picks, count, arena, out, err);
 	case WEIR_LAYOUT_FIXED:
-		return put_fixed(sources, picks, count, values->byte_width, arena, out, err);
+		return put_fixed(sources, picks, count, wanted, values->byte_width, arena, out, err);
 	case WEIR_LAYOUT_BYTES:
-		return put_fixed(sources, picks, count, sizeof(struct weir_view), arena, out, err);
+		return put_fixed(sources, picks, count, wanted, sizeof(struct weir_view), arena, out, err);
 	default:
 		return put_nested(sources, picks, count, account, out, nested, err);
 	}

@@ -18,6 +18,7 @@ struct weir_join_probe {
 	/* The vector that is being written out, by its selected rows: which is next, and which of its partners. */
 	struct weir_vector input;
 	uint32_t next, partner;
+	bool is_filtered; /* few rows have partners: filters are asked first */
 	struct weir_join_keys keys;
 	struct weir_join_found by_key[WEIR_VECTOR_ROWS];
 	struct weir_join_found found[WEIR_VECTOR_ROWS]; /* by place in the vector */
@@ -106,7 +107,7 @@ static inline uint32_t row_at(const struct weir_selection *selection, uint32_t i
 	return selection->rows ? selection->rows[i] : i;
 }
 
-/* Partners of the vector's selected rows, by place; and the most that one of them has. */
+/* Partners of the vector's selected rows, by key; and the most that one of them has. */
 static int look_up(struct weir_join_probe *probe, struct weir_vector *vector, uint32_t *most, struct weir_error *err)
 {
 	struct weir_join_keys *keys = &probe->keys;
@@ -115,18 +116,30 @@ static int look_up(struct weir_join_probe *probe, struct weir_vector *vector, ui
 	*most = 0;
 	if (code)
 		return code;
-	if (probe->against.image->chunks.count)
-		weir_join_table_find(probe->against.tables, probe->against.table_bits, keys, probe->by_key);
-	else
+	if (probe->against.image->chunks.count) {
+		uint32_t hits = weir_join_table_find(probe->against.tables, probe->against.table_bits, keys, probe->is_filtered,
+						     probe->by_key);
+
+		/* As with the last vector, so with the next. */
+		probe->is_filtered = hits < keys->count / 2;
+	} else {
 		memset(probe->by_key, 0, keys->count * sizeof(*probe->by_key));
+	}
+	for (uint32_t i = 0; i < keys->count; i++)
+		*most = probe->by_key[i].count > *most ? probe->by_key[i].count : *most;
+	return WEIR_OK;
+}
+
+/* What was found by place in the vector; nothing for keys that are null. */
+static void spread(struct weir_join_probe *probe, const struct weir_vector *vector)
+{
+	const struct weir_join_keys *keys = &probe->keys;
+
 	if (keys->count < vector->selection.count)
 		for (uint32_t i = 0; i < vector->selection.count; i++)
 			probe->found[row_at(&vector->selection, i)] = (struct weir_join_found){0};
-	for (uint32_t i = 0; i < keys->count; i++) {
+	for (uint32_t i = 0; i < keys->count; i++)
 		probe->found[keys->rows[i]] = probe->by_key[i];
-		*most = probe->by_key[i].count > *most ? probe->by_key[i].count : *most;
-	}
-	return WEIR_OK;
 }
 
 static void set_bit(uint64_t *bits, uint64_t at)
@@ -149,16 +162,17 @@ static void mark(struct weir_join_probe *probe)
 
 /* ---- one partner at most ---- */
 
-/* Columns of the build side at the places of `count` picks. */
-static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack, struct weir_error *err)
+/* Columns of the build side at the places of `count` picks; `wanted`: at some of them, what is at the others is nobody's concern. */
+static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack,
+		     const struct weir_selection *wanted, struct weir_error *err)
 {
 	const struct weir_join_image *image = probe->against.image;
 	uint32_t column = probe->state->outputs[output].build;
 	/* Without the last source, which is all null, where no selected row picks it. */
 	uint32_t sources = (uint32_t)image->chunks.count + may_lack;
 
-	int code = weir_join_pick_column(image->sources[column], sources, probe->picks, count, &probe->account, &probe->arena,
-				   &probe->columns[output], &probe->nested[output], err);
+	int code = weir_join_pick_column(image->sources[column], sources, probe->picks, count, wanted, &probe->account,
+					 &probe->arena, &probe->columns[output], &probe->nested[output], err);
 
 	probe->columns[output].type = probe->state->schema->fields[output].type;
 	return code;
@@ -183,14 +197,42 @@ static void narrow(struct weir_join_probe *probe, struct weir_vector *vector, ui
 	vector->selection = (struct weir_selection){.count = count, .rows = probe->rows};
 }
 
-static int push_single(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first, struct weir_error *err)
+/* Picks of rows that have a partner, and these rows, where nobody asks about others. */
+static uint32_t pick_found(struct weir_join_probe *probe, const struct weir_vector *vector)
 {
-	const struct weir_join_state *state = probe->state;
-	bool keeps_all = state->probe.keeps_all, may_lack = false;
+	const struct weir_join_keys *keys = &probe->keys;
+	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
+
+	for (uint32_t i = 0; i < keys->count; i++) {
+		uint32_t row = keys->rows[i];
+
+		probe->picks[row] = pick_of(probe->by_key[i].first);
+		probe->rows[count] = (uint16_t)row;
+		count += probe->by_key[i].count != 0;
+	}
+	/* All places are picked at unless few are wanted (join_pick.h); those of others need something to pick. */
+	if (count < vector->row_count) {
+		uint32_t next = 0;
+
+		for (uint32_t row = 0; row < vector->row_count; row++) {
+			bool is_found = next < count && probe->rows[next] == row;
+
+			next += is_found;
+			if (!is_found)
+				probe->picks[row] = (struct weir_join_pick){.source = nobody};
+		}
+	}
+	return count;
+}
+
+/* The same where rows without a partner are wanted too, or are remembered. */
+static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector *vector, uint64_t first, bool *may_lack)
+{
+	bool keeps_all = probe->state->probe.keeps_all;
 	uint32_t nobody = (uint32_t)probe->against.image->chunks.count, count = 0;
 	uint64_t *seen = probe->against.probe_seen;
-	int code = WEIR_OK;
 
+	spread(probe, vector);
 	if (vector->selection.rows)
 		for (uint32_t i = 0; i < vector->row_count; i++)
 			probe->picks[i] = (struct weir_join_pick){.source = nobody};
@@ -202,10 +244,21 @@ static int push_single(struct weir_join_probe *probe, struct weir_vector *vector
 		probe->picks[row] = has_partner ? pick_of(probe->found[row].first) : (struct weir_join_pick){.source = nobody};
 		if (seen && has_partner)
 			set_bit(seen, first + row);
-		may_lack |= lacks;
+		*may_lack |= lacks;
 		probe->rows[count] = (uint16_t)row;
 		count += has_partner || lacks;
 	}
+	return count;
+}
+
+static int push_single(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first, struct weir_error *err)
+{
+	const struct weir_join_state *state = probe->state;
+	bool may_lack = false;
+	uint32_t count = state->probe.keeps_all || probe->against.probe_seen ? pick_all(probe, vector, first, &may_lack)
+									     : pick_found(probe, vector);
+	int code = WEIR_OK;
+
 	if (count < vector->row_count)
 		vector->selection = (struct weir_selection){.count = count, .rows = probe->rows};
 	for (uint32_t i = 0; i < state->schema->field_count && !code && count; i++) {
@@ -213,7 +266,7 @@ static int push_single(struct weir_join_probe *probe, struct weir_vector *vector
 			probe->columns[i] = vector->columns[state->outputs[i].probe];
 			probe->columns[i].type = state->schema->fields[i].type;
 		} else {
-			code = add_build(probe, i, vector->row_count, may_lack, err);
+			code = add_build(probe, i, vector->row_count, may_lack, &vector->selection, err);
 		}
 	}
 	vector->columns = probe->columns;
@@ -253,11 +306,11 @@ static int write_out(struct weir_join_probe *probe, struct weir_vector *out, enu
 		const struct weir_column *own;
 
 		if (state->outputs[i].probe == WEIR_JOIN_NONE) {
-			code = add_build(probe, i, count, may_lack, err);
+			code = add_build(probe, i, count, may_lack, NULL, err);
 			continue;
 		}
 		own = &input->columns[state->outputs[i].probe];
-		code = weir_join_pick_column(&own, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[i],
+		code = weir_join_pick_column(&own, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena, &probe->columns[i],
 				       &probe->nested[i], err);
 		probe->columns[i].type = state->schema->fields[i].type;
 	}
@@ -320,6 +373,8 @@ int weir_join_probe_push(struct weir_join_probe *probe, struct weir_vector *vect
 		return code;
 	if (probe->against.build_seen)
 		mark(probe);
+	if (probe->state->gives != WEIR_JOIN_PAIRS || most > 1)
+		spread(probe, vector);
 	if (probe->state->gives != WEIR_JOIN_PAIRS) {
 		narrow(probe, vector, first);
 		for (uint32_t i = 0; i < probe->state->schema->field_count; i++)
@@ -361,7 +416,7 @@ static int add_nulls(struct weir_join_probe *probe, uint32_t output, uint32_t co
 	if (!lacking.values)
 		return err->code;
 	memset(probe->own_picks, 0, count * sizeof(*probe->own_picks));
-	return weir_join_pick_column(&source, 1, probe->own_picks, count, &probe->account, &probe->arena, &probe->columns[output],
+	return weir_join_pick_column(&source, 1, probe->own_picks, count, NULL, &probe->account, &probe->arena, &probe->columns[output],
 			       &probe->nested[output], err);
 }
 
@@ -390,7 +445,7 @@ int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct we
 				    .source_row = -1};
 	for (uint32_t i = 0; i < state->schema->field_count && !code && count; i++) {
 		if (state->outputs[i].build != WEIR_JOIN_NONE)
-			code = add_build(probe, i, count, false, err);
+			code = add_build(probe, i, count, false, NULL, err);
 		else
 			code = add_nulls(probe, i, count, err);
 	}

@@ -4,7 +4,12 @@
 
 #include <string.h>
 
-enum { CAPACITY_MIN = 64, AHEAD = 24 };
+enum {
+	CAPACITY_MIN = 64,
+	AHEAD = 24,
+	FILTERED_BYTES = 1 << 20, /* of entries; smaller tables are in the cache */
+	FILTER_BITS = 8,          /* a key, at least */
+};
 
 static uint64_t capacity_for(uint64_t keys)
 {
@@ -19,7 +24,37 @@ uint64_t weir_join_table_bytes(const struct weir_key_columns *columns, uint64_t 
 {
 	uint64_t bytes = capacity_for(rows) * sizeof(struct weir_join_entry) + rows * sizeof(uint32_t);
 
+	bytes += rows * FILTER_BITS / 8 * 2;
 	return weir_join_keys_are_words(columns) ? bytes : bytes + capacity_for(rows) * sizeof(uint32_t) + rows * 48;
+}
+
+/* ---- the filter ---- */
+
+static inline uint64_t filter_word(const struct weir_join_table *table, uint64_t hash)
+{
+	return hash >> 20 & (table->filter_words - 1);
+}
+
+/* Bits of the hash that neither choose the word nor, of a small table, the place. */
+static inline uint64_t filter_mask(uint64_t hash)
+{
+	return (uint64_t)1 << (hash >> 50 & 63) | (uint64_t)1 << (hash >> 14 & 63);
+}
+
+static int filter_init(struct weir_join_table *table, struct weir_error *err)
+{
+	uint64_t words = 1;
+
+	if (table->capacity * sizeof(*table->entries) <= FILTERED_BYTES)
+		return WEIR_OK;
+	while (words * 64 < table->capacity / 4 * 3 * FILTER_BITS)
+		words *= 2;
+	table->filter = weir_alloc(table->account, words * sizeof(*table->filter), err);
+	if (!table->filter)
+		return err->code;
+	memset(table->filter, 0, words * sizeof(*table->filter));
+	table->filter_words = words;
+	return WEIR_OK;
 }
 
 int weir_join_table_init(struct weir_join_table *table, struct weir_account *account, const struct weir_key_columns *columns,
@@ -34,7 +69,7 @@ int weir_join_table_init(struct weir_join_table *table, struct weir_account *acc
 		memset(table->entries, 0, table->capacity * sizeof(*table->entries));
 	if (table->entries && !table->is_word)
 		table->places = weir_alloc(account, table->capacity * sizeof(*table->places), err);
-	if (!table->entries || (!table->is_word && !table->places)) {
+	if (!table->entries || (!table->is_word && !table->places) || filter_init(table, err)) {
 		weir_join_table_release(table);
 		return err->code;
 	}
@@ -60,6 +95,7 @@ void weir_join_table_release(struct weir_join_table *table)
 		return;
 	weir_free(table->account, table->entries, table->entries ? table->capacity * sizeof(*table->entries) : 0);
 	weir_free(table->account, table->places, table->places ? table->capacity * sizeof(*table->places) : 0);
+	weir_free(table->account, table->filter, table->filter_words * sizeof(*table->filter));
 	weir_free(table->account, table->slots, table->slots ? (table->span + 2) * sizeof(*table->slots) : 0);
 	weir_free(table->account, table->rows, table->rows_capacity * sizeof(*table->rows));
 	weir_key_list_release(&table->keys);
@@ -190,6 +226,8 @@ int weir_join_table_add(struct weir_join_table *table, const struct weir_join_ke
 		}
 		*entry = (struct weir_join_entry){.tag = keys->tags[i], .first = base + keys->rows[i], .count = 1};
 		table->used++;
+		if (table->filter)
+			table->filter[filter_word(table, keys->hashes[i])] |= filter_mask(keys->hashes[i]);
 	}
 	return WEIR_OK;
 }
@@ -255,27 +293,53 @@ void weir_join_table_place(struct weir_join_table *table, const struct weir_join
 	}
 }
 
-static inline __attribute__((always_inline)) void find(const struct weir_join_table *tables, uint32_t bits,
-						       const struct weir_join_keys *keys, struct weir_join_found *found,
-						       bool is_word)
+/* Those of which[0 … count). */
+static inline __attribute__((always_inline)) uint32_t find(const struct weir_join_table *tables, uint32_t bits,
+							   const struct weir_join_keys *keys, const uint16_t *which,
+							   uint32_t count, struct weir_join_found *found, bool is_word)
 {
-	for (uint32_t i = 0; i < keys->count; i++) {
+	uint32_t hits = 0;
+
+	for (uint32_t k = 0; k < count; k++) {
+		uint32_t i = which ? which[k] : k;
 		const struct weir_join_table *table = &tables[bits ? keys->hashes[i] >> (64 - bits) : 0];
 		const struct weir_join_entry *entry;
 
-		if (i + AHEAD < keys->count) {
-			uint64_t hash = keys->hashes[i + AHEAD];
+		if (k + AHEAD < count) {
+			uint64_t hash = keys->hashes[which ? which[k + AHEAD] : k + AHEAD];
 			const struct weir_join_table *later = &tables[bits ? hash >> (64 - bits) : 0];
 
 			__builtin_prefetch(&later->entries[hash & (later->capacity - 1)]);
 		}
 		entry = &table->entries[look_up(table, keys, i, is_word)];
 		found[i] = (struct weir_join_found){.first = entry->first, .count = entry->count};
+		hits += entry->count != 0;
 	}
+	return hits;
 }
 
-static void find_slots(const struct weir_join_table *table, const struct weir_join_keys *keys, struct weir_join_found *found)
+/* The keys that may be in the tables; the others are not found. */
+static uint32_t sift(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
+		     struct weir_join_found *found, uint16_t *which)
 {
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < keys->count; i++) {
+		uint64_t hash = keys->hashes[i], mask = filter_mask(hash);
+		const struct weir_join_table *table = &tables[bits ? hash >> (64 - bits) : 0];
+		bool may_be = !table->filter || (table->filter[filter_word(table, hash)] & mask) == mask;
+
+		found[i] = (struct weir_join_found){0};
+		which[count] = (uint16_t)i;
+		count += may_be;
+	}
+	return count;
+}
+
+static uint32_t find_slots(const struct weir_join_table *table, const struct weir_join_keys *keys, struct weir_join_found *found)
+{
+	uint32_t hits = 0;
+
 	/* Out of range is the slot behind the last, which is empty: no branch, and reads do not wait for each other. */
 	for (uint32_t i = 0; i < keys->count; i++) {
 		uint64_t at = keys->tags[i] - table->least;
@@ -287,21 +351,27 @@ static void find_slots(const struct weir_join_table *table, const struct weir_jo
 		else
 			found[i] = (struct weir_join_found){.first = table->slots[at] - 1, .count = table->slots[at] != 0};
 	}
-	if (!table->is_listed)
-		return;
 	/* A row alone is given as itself. */
-	for (uint32_t i = 0; i < keys->count; i++)
+	for (uint32_t i = 0; i < keys->count && table->is_listed; i++)
 		if (found[i].count == 1)
 			found[i].first = table->rows[found[i].first];
+	for (uint32_t i = 0; i < keys->count; i++)
+		hits += found[i].count != 0;
+	return hits;
 }
 
-void weir_join_table_find(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
-			  struct weir_join_found *found)
+uint32_t weir_join_table_find(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
+			      bool filtered, struct weir_join_found *found)
 {
+	uint16_t which[WEIR_VECTOR_ROWS];
+	uint32_t count;
+
 	if (tables->slots)
-		find_slots(tables, keys, found);
-	else if (keys->is_word)
-		find(tables, bits, keys, found, true);
-	else
-		find(tables, bits, keys, found, false);
+		return find_slots(tables, keys, found);
+	if (!filtered || !tables->filter)
+		return keys->is_word ? find(tables, bits, keys, NULL, keys->count, found, true)
+				     : find(tables, bits, keys, NULL, keys->count, found, false);
+	count = sift(tables, bits, keys, found, which);
+	return keys->is_word ? find(tables, bits, keys, which, count, found, true)
+			     : find(tables, bits, keys, which, count, found, false);
 }

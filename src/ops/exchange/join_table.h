@@ -9,6 +9,9 @@
  * The tag is the key itself where that is a word, so that a row is found with one look at memory; else it is the hash, and the
  * bytes of each different key lie in a list, entry by entry.
  *
+ * A table that is larger than the cache has a filter in front: two bits for each key, both in the one word that the hash names, in
+ * a sixteenth of the memory. Where most of a vector's rows have no partner, that is all that is looked at for most of them.
+ *
  * Whole numbers that lie close together need no entries, only a slot for each number from the least to the greatest: the row
  * that has it and 1, or, where several rows have one number, where its rows end in `rows`.
  *
@@ -33,6 +36,8 @@ struct weir_join_table {
 	struct weir_join_entry *entries;
 	uint32_t *places; /* of keys that are no words: which of `keys` an entry has */
 	uint64_t capacity, used;
+	uint64_t *filter; /* NULL: none */
+	uint64_t filter_words; /* a power of two */
 	struct weir_key_list keys;
 	bool is_word;
 	uint64_t row_count;   /* that were added */
@@ -60,9 +65,10 @@ int weir_join_table_settle(struct weir_join_table *table, enum weir_join_again b
 void weir_join_table_count(struct weir_join_table *table, const struct weir_join_keys *keys);
 void weir_join_table_place(struct weir_join_table *table, const struct weir_join_keys *keys, uint32_t base, uint32_t bits,
 			   uint64_t part);
-/* Of 2^bits tables, that of a row's hash is asked. found[i] is of keys->rows[i]. */
-void weir_join_table_find(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
-			  struct weir_join_found *found);
+/* Of 2^bits tables, that of a row's hash is asked. found[i] is of keys->rows[i]. With `filtered`, filters first, where there are
+ * some: worth it where most rows are not found. Returns how many are. */
+uint32_t weir_join_table_find(const struct weir_join_table *tables, uint32_t bits, const struct weir_join_keys *keys,
+			      bool filtered, struct weir_join_found *found);
 /* About how much memory a table of so many rows takes. */
 uint64_t weir_join_table_bytes(const struct weir_key_columns *columns, uint64_t rows);
 

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+enum { WORDS_MAX = 4 * WEIR_VECTOR_ROWS };
+
 static const uint64_t hash_first = 0x9e3779b97f4a7c15u, word_null = 0x6a09e667f3bcc909u;
 
 int weir_row_input_init(struct weir_row_input *input, struct weir_account *account,
@@ -283,7 +285,9 @@ static int take_column(struct weir_row_input *input, struct weir_vector *vector,
 	} else if (cell->type->layout == WEIR_LAYOUT_NESTED) {
 		code = take_nested(input, &column, vector->row_count, out, err);
 	} else {
-		if (is_key && with_hash && column.form == WEIR_DICTIONARY && cell->type->layout != WEIR_LAYOUT_BITS) {
+		/* Of numbers there may be more in a dictionary than are ever asked for. */
+		if (is_key && with_hash && column.form == WEIR_DICTIONARY && cell->type->layout != WEIR_LAYOUT_BITS &&
+		    (cell->has_bytes || column.dictionary->count <= WORDS_MAX)) {
 			code = fold_codes(input, c, &column, err);
 			folded = true;
 		}
