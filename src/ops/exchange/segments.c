@@ -707,24 +707,41 @@ static int step_new(struct weir_op_env *env, const struct weir_schema *schema, c
 	return WEIR_OK;
 }
 
+/* Whether nothing is asked but how many different values there are. */
+static bool counts_distinct(const struct weir_aggregates *aggregates)
+{
+	for (uint32_t i = 0; i < aggregates->item_count; i++)
+		if (aggregates->items[i].function != WEIR_COUNT_DISTINCT)
+			return false;
+	return true;
+}
+
+static struct weir_aggregates *aggregates_new(struct weir_op_env *env, uint32_t count, struct weir_error *err)
+{
+	struct weir_aggregates *made = weir_arena_alloc_zero(env->arena, sizeof(*made), err);
+
+	if (!made)
+		return NULL;
+	made->item_count = count;
+	made->items = weir_arena_alloc_zero(env->arena, (count + 1) * sizeof(*made->items), err);
+	made->columns = made->items ? weir_arena_alloc_zero(env->arena, sizeof(*made->columns), err) : NULL;
+	made->wants = made->columns ? weir_arena_alloc_zero(env->arena, sizeof(*made->wants), err) : NULL;
+	return made->wants ? made : NULL;
+}
+
 static const struct weir_aggregate_item count_item = {.text = "count()", .name = "", .function = WEIR_COUNT, .summary = UINT32_MAX};
 
-/* Counts how often each value of the column comes in its group, by hashing: what is sorted then is only that. */
-static int count_values(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
-			const uint32_t *keys, uint32_t key_count, uint32_t column, struct weir_schema **out, struct weir_error *err)
+/* Each value of the column once in its group, by hashing, and with `counted` how often it came. */
+static int take_distinct(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
+			 const uint32_t *keys, uint32_t key_count, uint32_t column, bool counted, struct weir_schema **out,
+			 struct weir_error *err)
 {
-	struct weir_aggregates *counts = weir_arena_alloc_zero(env->arena, sizeof(*counts), err);
+	struct weir_aggregates *counts = aggregates_new(env, counted, err);
 	struct weir_field *fields = counts ? weir_arena_alloc_zero(env->arena, (key_count + 2) * sizeof(*fields), err) : NULL;
 	uint32_t *columns = fields ? weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*columns), err) : NULL;
 	int code;
 
 	if (!columns)
-		return err->code;
-	counts->item_count = 1;
-	counts->items = weir_arena_alloc_zero(env->arena, sizeof(*counts->items), err);
-	counts->columns = counts->items ? weir_arena_alloc_zero(env->arena, sizeof(*counts->columns), err) : NULL;
-	counts->wants = counts->columns ? weir_arena_alloc_zero(env->arena, sizeof(*counts->wants), err) : NULL;
-	if (!counts->wants)
 		return err->code;
 	counts->items[0] = count_item;
 	for (uint32_t i = 0; i <= key_count; i++) {
@@ -732,7 +749,7 @@ static int count_values(struct weir_op_env *env, struct weir_fragment *fragment,
 		fields[i] = schema->fields[columns[i]];
 	}
 	fields[key_count + 1] = (struct weir_field){.name = "", .type = weir_type_of(WEIR_INT64)};
-	*out = weir_schema_new(env->account, fields, key_count + 2, NULL, err);
+	*out = weir_schema_new(env->account, fields, key_count + 1 + counted, NULL, err);
 	code = *out ? weir_op_keep_schema(env, *out, err) : err->code;
 	return code ? code
 		    : weir_hashed_cut(env, fragment, schema,
@@ -742,6 +759,31 @@ static int count_values(struct weir_op_env *env, struct weir_fragment *fragment,
 							      .aggregates = counts,
 							      .output = *out},
 				      err);
+}
+
+/* Behind that: the values of each group are counted, by hashing too. */
+static int count_distinct(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
+			  const uint32_t *keys, uint32_t key_count, const struct weir_aggregates *aggregates,
+			  const struct weir_schema *output, struct weir_error *err)
+{
+	struct weir_aggregates *counts = aggregates_new(env, aggregates->item_count, err);
+
+	if (!counts)
+		return err->code;
+	counts->column_count = 1;
+	counts->columns[0] = schema->fields[key_count].name;
+	for (uint32_t i = 0; i < counts->item_count; i++) {
+		counts->items[i] = aggregates->items[i];
+		counts->items[i].function = WEIR_COUNT;
+		counts->items[i].summary = 0;
+	}
+	return weir_hashed_cut(env, fragment, schema,
+			       &(struct weir_grouping){.name = "group",
+						       .keys = keys,
+						       .key_count = key_count,
+						       .aggregates = counts,
+						       .output = output},
+			       err);
 }
 
 int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, const struct weir_schema *schema,
@@ -756,7 +798,9 @@ int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, c
 	if (code)
 		return code;
 	if (takes_counts(step, keys, key_count)) {
-		code = count_values(env, fragment, schema, keys, key_count, step->held_columns[0], &counted, err);
+		bool only_distinct = counts_distinct(aggregates);
+
+		code = take_distinct(env, fragment, schema, keys, key_count, step->held_columns[0], !only_distinct, &counted, err);
 		step_free(step);
 		first = code ? NULL : weir_arena_alloc_zero(env->arena, (key_count + 1) * sizeof(*first), err);
 		if (!first)
@@ -764,6 +808,8 @@ int weir_segments_cut(struct weir_op_env *env, struct weir_fragment *fragment, c
 		for (uint32_t i = 0; i < key_count; i++)
 			first[i] = i;
 		schema = counted;
+		if (only_distinct)
+			return count_distinct(env, fragment, schema, first, key_count, aggregates, output, err);
 		code = step_new(env, schema, first, key_count, aggregates, output, &step, err);
 		if (code)
 			return code;

@@ -6,7 +6,8 @@
  *
  * Where the functions are all about one column, and none is `list`, rows are sorted by that column within the group: values
  * then come in order, and nothing of the group is held but what the results are made of (ranked.h). Where it is also enough to
- * know each value once and how often it came, that is counted first, by hashing (hashed.h), and only the counts are sorted.
+ * know each value once and how often it came, that is counted first, by hashing (hashed.h), and only the counts are sorted;
+ * where nothing but count_distinct is asked, each value is taken once, by hashing, and these are counted by hashing too.
  * Otherwise the columns that the functions are about are held for a group, or for many small ones (held.h).
  *
  * Nulls: unique, count_distinct, value_counts and list leave them out, or with "nulls" have them as a value; quantile leaves
