@@ -785,7 +785,8 @@ class ApproximateQuantile(_Own):
 
     Args:
         quantiles: the shares, from 0 to 1.
-        quantile_precision: how many values the sketch keeps of a level: 800 makes errors of about 0.35 % in rank.
+        quantile_precision: the rank of a result is off by less than 1 / quantile_precision of all rows, nearly always (by a quarter
+            of that, typically: 0.03 % with 800). Of up to 16 times as many values results are exact.
 
     >>> import weir
     >>> weir.range(5).aggregate(ApproximateQuantile("id", [0.0, 0.5, 1.0]))
@@ -822,7 +823,8 @@ class ApproximateTopK(_Own):
 
     Args:
         k: how many.
-        log_capacity: the sketch keeps 2 ** log_capacity values; a count is wrong by at most the number of rows by that.
+        log_capacity: counts are exact where there are up to 2 ** log_capacity different values; else one is too great by at most
+            the number of rows by that.
         encode_lists: of a column of lists, their elements are counted.
 
     >>> import weir
@@ -838,13 +840,15 @@ class ApproximateTopK(_Own):
     ) -> None:
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k is a whole number of at least 1, not {k!r}")
+        if isinstance(log_capacity, bool) or not isinstance(log_capacity, int) or not 1 <= log_capacity <= 24:
+            raise ValueError(f"log_capacity is a whole number from 1 to 24, not {log_capacity!r}")
         self.k = k
         self._log_capacity = log_capacity
         self._encode_lists = bool(encode_lists)
         super().__init__(on, True, alias_name, lambda: {"values": [], "counts": []})
 
     def _numbers(self) -> tuple[float, ...]:
-        return (self.k,)
+        return (self.k, self._log_capacity)
 
     def _native(self) -> str | None:
         return None if self._encode_lists else super()._native()

@@ -15,7 +15,7 @@ enum weir_aggregate_function {
 	WEIR_STD,
 	WEIR_MISSING_PERCENT,
 	WEIR_ZERO_PERCENT,
-	/* From here on the values themselves are needed, not only what some numbers say of them. */
+	/* From here on the values themselves are needed, not only what some numbers say of them; of the last two, a sketch of them. */
 	WEIR_QUANTILE,
 	WEIR_UNIQUE_VALUES,
 	WEIR_COUNT_DISTINCT,
@@ -38,7 +38,8 @@ struct weir_aggregate_item {
 	const char *column; /* NULL: count() */
 	int64_t ddof;       /* std's */
 	bool with_nulls;    /* "nulls" was said: one null makes the result null, and count counts nulls too */
-	/* quantile: q; approx_quantile: precision, then each q; approx_top_k: k. Defaults are filled in. */
+	/* quantile: q; approx_quantile: precision, then each q; approx_top_k: k, then the
+	 * logarithm of how many values are counted. Defaults are filled in. */
 	uint32_t number_count;
 	const double *numbers;
 	uint32_t summary; /* which of the summaries; UINT32_MAX: none */

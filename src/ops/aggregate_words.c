@@ -28,8 +28,9 @@ static const struct {
 	[WEIR_LIST_VALUES] = {"list", 0, 0, false, {0}},
 	[WEIR_VALUE_COUNTS] = {"value_counts", 0, 0, false, {0}},
 	[WEIR_APPROX_QUANTILE] = {"approx_quantile", 0, 2, true, {800, 0.5}},
-	[WEIR_APPROX_TOP_K] = {"approx_top_k", 0, 1, false, {10}},
+	[WEIR_APPROX_TOP_K] = {"approx_top_k", 0, 2, false, {10, 15}},
 };
+enum { LOG_CAPACITY_MAX = 24 };
 static const uint32_t function_count = sizeof(functions) / sizeof(*functions);
 
 const char *weir_aggregate_function_name(enum weir_aggregate_function function)
@@ -73,6 +74,8 @@ static int numbers_parse(struct weir_op_env *env, const char *const *parts, uint
 			return refuse(item->text, "an argument is not a number", err);
 		if (is_share && !(numbers[i] >= 0 && numbers[i] <= 1))
 			return refuse(item->text, "a quantile is a number from 0 to 1", err);
+		if (item->function == WEIR_APPROX_TOP_K && i == 1 && numbers[i] > LOG_CAPACITY_MAX)
+			return refuse(item->text, "the third argument is a whole number from 1 to 24", err);
 		if (!is_share && !(numbers[i] >= (item->function == WEIR_STD ? 0 : 1) && numbers[i] <= 1e9 &&
 				   numbers[i] == (double)(int64_t)numbers[i]))
 			return refuse(item->text,

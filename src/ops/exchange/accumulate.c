@@ -91,10 +91,13 @@ int weir_accumulators_init(struct weir_accumulators *all, struct weir_account *a
 			   const struct weir_aggregates *aggregates, const struct weir_schema *schema,
 			   const uint32_t *keys, uint32_t key_count, struct weir_error *err)
 {
-	uint32_t count = aggregates->column_count, cells = key_count, payload = 0, capacity = key_count + 2 * count + 1;
-	const struct weir_type **types = weir_alloc_zero(account, capacity * sizeof(*types), err);
-	int code = types ? WEIR_OK : err->code;
+	uint32_t count = aggregates->column_count, cells = key_count, payload = 0, capacity;
+	const struct weir_type **types;
+	int code;
 
+	capacity = key_count + 2 * count + aggregates->item_count + 1;
+	types = weir_alloc_zero(account, capacity * sizeof(*types), err);
+	code = types ? WEIR_OK : err->code;
 	*all = (struct weir_accumulators){.account = account,
 					  .aggregates = aggregates,
 					  .schema = schema,
@@ -105,6 +108,8 @@ int weir_accumulators_init(struct weir_accumulators *all, struct weir_account *a
 	all->numbers = all->items ? weir_alloc_zero(account, capacity * sizeof(*all->numbers), err) : NULL;
 	if (!all->numbers)
 		code = err->code;
+	if (!code)
+		code = weir_sketches_init(all, err);
 	for (uint32_t i = 0; i < key_count && !code; i++) {
 		all->numbers[i] = keys[i];
 		types[i] = schema->fields[keys[i]].type;
@@ -125,6 +130,11 @@ int weir_accumulators_init(struct weir_accumulators *all, struct weir_account *a
 		bool is_least = item->function == WEIR_MIN, is_greatest = item->function == WEIR_MAX;
 
 		need(all, item, of, &payload);
+		if (weir_aggregate_is_holistic(item->function)) {
+			all->sketches[i].cell = cells;
+			all->numbers[cells] = WEIR_NOWHERE;
+			types[cells++] = weir_type_of(WEIR_BINARY);
+		}
 		if (!of || of->type->layout != WEIR_LAYOUT_BYTES || (!is_least && !is_greatest))
 			continue;
 		if ((is_least ? of->least_cell : of->greatest_cell) != WEIR_NOWHERE)
@@ -149,25 +159,13 @@ void weir_accumulators_release(struct weir_accumulators *all)
 		return;
 	weir_free(all->account, all->numbers, all->cells_max * sizeof(*all->numbers));
 	weir_free(all->account, all->items, (all->count + 1) * sizeof(*all->items));
+	weir_free(all->account, all->sketches,
+		  all->sketches ? (all->aggregates->item_count + 1) * sizeof(*all->sketches) : 0);
 	weir_row_layout_release(&all->layout);
 	*all = (struct weir_accumulators){0};
 }
 
 /* ---- values ---- */
-
-/* The rows of a vector that have a value: where it is, and where it goes. */
-struct batch {
-	const struct weir_accumulator *of;
-	const void *values;
-	const uint32_t *at; /* NULL: value i is at i */
-	uint8_t *const *to;
-	uint32_t count;
-};
-
-static inline uint32_t batch_at(const struct batch *batch, uint32_t i)
-{
-	return batch->at ? batch->at[i] : i;
-}
 
 static inline void note_value(const struct weir_accumulator *of, uint8_t *row)
 {
@@ -176,20 +174,20 @@ static inline void note_value(const struct weir_accumulator *of, uint8_t *row)
 		add_count(row + of->values, 1);
 }
 
-static void push_notes(const struct batch *batch)
+static void push_notes(const struct weir_batch_rows *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++)
 		note_value(batch->of, batch->to[i]);
 }
 
 #define PUSH_WHOLE(name, type)                                                                                         \
-	static void push_##name(const struct batch *batch)                                                             \
+	static void push_##name(const struct weir_batch_rows *batch)                                                             \
 	{                                                                                                              \
 		const struct weir_accumulator *of = batch->of;                                                         \
 		const type *values = batch->values;                                                                    \
                                                                                                                        \
 		for (uint32_t i = 0; i < batch->count; i++) {                                                          \
-			type value = values[batch_at(batch, i)];                                                       \
+			type value = values[weir_batch_at(batch, i)];                                                       \
 			uint8_t *row = batch->to[i];                                                                   \
                                                                                                                        \
 			note_value(of, row);                                                                           \
@@ -211,12 +209,12 @@ PUSH_WHOLE(u16, uint16_t)
 PUSH_WHOLE(u32, uint32_t)
 
 /* The square of a great one does not fit a signed number. */
-static void push_u64(const struct batch *batch)
+static void push_u64(const struct weir_batch_rows *batch)
 {
 	const struct weir_accumulator *of = batch->of;
 
 	for (uint32_t i = 0; i < batch->count; i++) {
-		uint64_t value = ((const uint64_t *)batch->values)[batch_at(batch, i)];
+		uint64_t value = ((const uint64_t *)batch->values)[weir_batch_at(batch, i)];
 		uint8_t *row = batch->to[i];
 
 		note_value(of, row);
@@ -243,31 +241,31 @@ static inline void push_real(const struct weir_accumulator *of, uint8_t *row, do
 }
 
 #define PUSH_REAL(name, type)                                                                                          \
-	static void push_##name(const struct batch *batch)                                                             \
+	static void push_##name(const struct weir_batch_rows *batch)                                                             \
 	{                                                                                                              \
 		const type *values = batch->values;                                                                    \
                                                                                                                        \
 		for (uint32_t i = 0; i < batch->count; i++)                                                            \
-			push_real(batch->of, batch->to[i], (double)values[batch_at(batch, i)]);                        \
+			push_real(batch->of, batch->to[i], (double)values[weir_batch_at(batch, i)]);                        \
 	}
 PUSH_REAL(f32, float)
 PUSH_REAL(f64, double)
 
-static void push_halves(const struct batch *batch)
+static void push_halves(const struct weir_batch_rows *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++)
 		push_real(batch->of, batch->to[i],
-			  (double)weir_half_to_float(((const uint16_t *)batch->values)[batch_at(batch, i)]));
+			  (double)weir_half_to_float(((const uint16_t *)batch->values)[weir_batch_at(batch, i)]));
 }
 
-static int push_decimals(const struct batch *batch, struct weir_error *err)
+static int push_decimals(const struct weir_batch_rows *batch, struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
 	uint32_t width = of->type->byte_width;
 
 	for (uint32_t i = 0; i < batch->count; i++) {
 		struct weir_int256 value = weir_int256_load(
-			(const uint8_t *)batch->values + (size_t)batch_at(batch, i) * width, width);
+			(const uint8_t *)batch->values + (size_t)weir_batch_at(batch, i) * width, width);
 		uint8_t *row = batch->to[i];
 
 		note_value(of, row);
@@ -316,10 +314,10 @@ static int push_decimals(const struct batch *batch, struct weir_error *err)
 		}                                                                                                      \
 		row[of->flags] |= HAS_EXTREME;                                                                         \
 	}                                                                                                              \
-	static void extremes_##name(const struct batch *batch)                                                         \
+	static void extremes_##name(const struct weir_batch_rows *batch)                                                         \
 	{                                                                                                              \
 		for (uint32_t i = 0; i < batch->count; i++)                                                            \
-			extreme_##name(batch->of, batch->to[i], ((const type *)batch->values)[batch_at(batch, i)]);    \
+			extreme_##name(batch->of, batch->to[i], ((const type *)batch->values)[weir_batch_at(batch, i)]);    \
 	}                                                                                                              \
 	static void extremes_merge_##name(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from)         \
 	{                                                                                                              \
@@ -348,8 +346,8 @@ EXTREMES(f64, double)
 
 /* By how the numbers lie. */
 static const struct {
-	void (*push)(const struct batch *batch);
-	void (*extremes)(const struct batch *batch);
+	void (*push)(const struct weir_batch_rows *batch);
+	void (*extremes)(const struct weir_batch_rows *batch);
 	void (*merge)(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
 } numbers[WEIR_NUMBER_COUNT] = {
 	[WEIR_I8] = {push_i8, extremes_i8, extremes_merge_i8},
@@ -442,11 +440,11 @@ struct work {
 
 /* Which rows have a value; the others are noted. */
 static void sort_out(const struct weir_accumulator *of, const struct weir_vector *vector,
-		     const struct weir_column *column, uint8_t *const *rows, struct work *work, struct batch *batch)
+		     const struct weir_column *column, uint8_t *const *rows, struct work *work, struct weir_batch_rows *batch)
 {
 	const struct weir_selection *selection = &vector->selection;
 
-	*batch = (struct batch){.of = of, .values = column->values, .to = rows, .count = selection->count};
+	*batch = (struct weir_batch_rows){.of = of, .values = column->values, .to = rows, .count = selection->count};
 	if (!column->validity && !column->nested) {
 		for (uint32_t i = 0; selection->rows && i < selection->count; i++)
 			work->at[i] = selection->rows[i];
@@ -470,7 +468,7 @@ static void sort_out(const struct weir_accumulator *of, const struct weir_vector
 	batch->to = work->to;
 }
 
-static int push_texts(const struct weir_accumulators *all, const struct batch *batch, struct weir_row_heap *heap,
+static int push_texts(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_row_heap *heap,
 		      struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
@@ -478,7 +476,7 @@ static int push_texts(const struct weir_accumulators *all, const struct batch *b
 	int code = WEIR_OK;
 
 	for (uint32_t i = 0; i < batch->count && !code; i++) {
-		struct weir_view value = views[batch_at(batch, i)];
+		struct weir_view value = views[weir_batch_at(batch, i)];
 
 		if (of->least_cell != WEIR_NOWHERE)
 			code = extreme_text(&all->layout, of->least_cell, batch->to[i], value, -1, heap, err);
@@ -495,7 +493,7 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 	enum weir_number number = number_of(of->type);
 	bool has_extremes = of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE;
 	struct weir_column column;
-	struct batch batch;
+	struct weir_batch_rows batch;
 	int code = weir_column_decode(vector, of->column, err);
 
 	if (code)
@@ -529,9 +527,11 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 	else if (!code && has_extremes)
 		for (uint32_t i = 0; i < batch.count; i++)
 			extreme_any(of, batch.to[i],
-				    (const uint8_t *)batch.values + (size_t)batch_at(&batch, i) * of->type->byte_width);
+				    (const uint8_t *)batch.values + (size_t)weir_batch_at(&batch, i) * of->type->byte_width);
 	if (!code && heap && (of->least_cell != WEIR_NOWHERE || of->greatest_cell != WEIR_NOWHERE))
 		code = push_texts(all, &batch, heap, err);
+	if (!code && heap && all->has_sketches)
+		code = weir_sketches_push(all, &batch, heap, arena, err);
 	return code;
 }
 
@@ -597,7 +597,7 @@ static int merge_sums(const struct weir_accumulator *of, uint8_t *to, const uint
 }
 
 int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from,
-			    struct weir_row_heap *heap, struct weir_error *err)
+			    struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -632,5 +632,5 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 					    err);
 		to[of->flags] |= from[of->flags];
 	}
-	return code;
+	return code || !all->has_sketches ? code : weir_sketches_merge(all, to, from, heap, arena, err);
 }

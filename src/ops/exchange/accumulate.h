@@ -2,7 +2,7 @@
  *
  *     flags:    a byte for each column: some value, some null, some extreme is known
  *     payload:  u64 rows │ for each column, as far as its functions need it: u64 values │ sum │ squares │ least │ greatest │ …
- *     cells:    the least and the greatest string, behind the key's cells (they have bytes, and travel as such)
+ *     cells:    the least and the greatest string, and sketches, behind the key's cells (they have bytes, and travel as such)
  *
  * Sums: integers 128 bits; decimals 256; floats two doubles, the second being what the first has lost by rounding. Squares (for
  * std): integers 192 bits; floats two doubles of the squares as they are without rounding. Each can be merged with one of other
@@ -12,6 +12,8 @@
 #define WEIR_OPS_EXCHANGE_ACCUMULATE_H
 
 #include "ops/aggregate.h"
+#include "ops/exchange/frequent.h"
+#include "ops/exchange/quantiles.h"
 #include "ops/exchange/rows.h"
 
 #define WEIR_NOWHERE UINT32_MAX
@@ -26,6 +28,15 @@ struct weir_accumulator {
 	uint32_t least_cell, greatest_cell; /* strings: which cell */
 };
 
+/* What an item holds that estimates; cell WEIR_NOWHERE: it does not. */
+struct weir_sketch {
+	enum weir_aggregate_function function;
+	uint32_t summary; /* which of the accumulators its column's is */
+	uint32_t cell;
+	struct weir_quantiles quantiles; /* approx_quantile */
+	uint32_t capacity;               /* approx_top_k */
+};
+
 /* All of a verb's, and the layout of its rows: key cells, then those of extremes, then the payload. */
 struct weir_accumulators {
 	struct weir_account *account;
@@ -33,27 +44,33 @@ struct weir_accumulators {
 	const struct weir_schema *schema;         /* of the input; borrowed */
 	uint32_t count, rows;                     /* rows: the offset of their number */
 	struct weir_accumulator *items;
-	uint32_t *numbers; /* by cell: the column it is made of */
+	bool has_sketches;
+	struct weir_sketch *sketches; /* by item */
+	uint32_t *numbers;            /* by cell: the column it is made of; WEIR_NOWHERE: none */
 	uint32_t cells_max;
 	struct weir_row_layout layout;
 };
 
-/* keys: columns by number. Aggregates without holistic items. */
+/* Whether an item of that type of values can be accumulated: all but those that need the values of a group in order. */
+bool weir_accumulators_take_type(const struct weir_aggregate_item *item, const struct weir_type *type);
+/* keys: columns by number. All items can be accumulated. */
 int weir_accumulators_init(struct weir_accumulators *accumulators, struct weir_account *account,
 			   const struct weir_aggregates *aggregates, const struct weir_schema *schema, const uint32_t *keys,
 			   uint32_t key_count, struct weir_error *err);
 void weir_accumulators_release(struct weir_accumulators *accumulators);
 
-/* The selected rows of the vector go into rows[i]. heap: where strings are kept; NULL: each row is new and has been filled with
- * its own values, so they are there. Decodes columns. The arena is for one call. */
+/* The selected rows of the vector go into rows[i]. heap: where strings and sketches are kept; NULL: each row is new and has been
+ * filled with its own values, so they are there, and there are no sketches. Decodes columns. The arena is for one call. */
 int weir_accumulators_push(const struct weir_accumulators *accumulators, struct weir_vector *vector, uint8_t *const *rows,
 			   struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
 /* `from` goes into `to`, a row of the heap. */
 int weir_accumulators_merge(const struct weir_accumulators *accumulators, uint8_t *to, const uint8_t *from,
-			    struct weir_row_heap *heap, struct weir_error *err);
-/* The result of an item for each row, of the type it has in the output's schema. */
+			    struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
+/* Makes a row of the heap as small as it can be, before it is copied elsewhere. */
+void weir_accumulators_pack(const struct weir_accumulators *accumulators, uint8_t *row);
+/* The result of an item for each row, of the type it has in the output's schema. *nested: as in weir_rows_take. */
 int weir_accumulators_take(const struct weir_accumulators *accumulators, const struct weir_aggregate_item *item,
 			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count, struct weir_arena *arena,
-			   struct weir_column *out, struct weir_error *err);
+			   struct weir_column *out, struct weir_array **nested, struct weir_error *err);
 
 #endif

@@ -7,6 +7,30 @@
 #include <math.h>
 #include <string.h>
 
+/* The rows of a vector that have a value: where it is, and where it goes. */
+struct weir_batch_rows {
+	const struct weir_accumulator *of;
+	const void *values;
+	const uint32_t *at; /* NULL: value i is at i */
+	uint8_t *const *to;
+	uint32_t count;
+};
+
+static inline uint32_t weir_batch_at(const struct weir_batch_rows *batch, uint32_t i)
+{
+	return batch->at ? batch->at[i] : i;
+}
+
+/* accumulate_sketch.c */
+int weir_sketches_init(struct weir_accumulators *all, struct weir_error *err);
+int weir_sketches_push(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_row_heap *heap,
+		       struct weir_arena *arena, struct weir_error *err);
+int weir_sketches_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
+			struct weir_arena *arena, struct weir_error *err);
+int weir_sketches_take(const struct weir_accumulators *all, const struct weir_aggregate_item *item, const struct weir_type *type,
+		       const uint8_t *const *rows, uint32_t count, struct weir_arena *arena, struct weir_column *out,
+		       struct weir_array **nested, struct weir_error *err);
+
 enum { HAS_VALUE = 1, HAS_NULL = 2, HAS_EXTREME = 4 };
 
 static inline void add_count(uint8_t *to, uint64_t more)

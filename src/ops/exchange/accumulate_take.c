@@ -275,16 +275,20 @@ static void results_there(const struct weir_accumulators *all, const struct weir
 
 int weir_accumulators_take(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
 			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count,
-			   struct weir_arena *arena, struct weir_column *out, struct weir_error *err)
+			   struct weir_arena *arena, struct weir_column *out, struct weir_array **nested,
+			   struct weir_error *err)
 {
 	const struct weir_accumulator *of = item->column ? &all->items[item->summary] : NULL;
 	uint32_t width = type->layout == WEIR_LAYOUT_BITS ? 1 : type->byte_width;
 	bool counts = item->function == WEIR_COUNT;
-	uint64_t *valid = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*valid), err);
-	struct weir_array *nested = NULL;
+	uint64_t *valid;
 	uint8_t *to;
 	int code = WEIR_OK;
 
+	if (weir_aggregate_is_holistic(item->function))
+		return weir_sketches_take(all, item, type, rows, count, arena, out, nested, err);
+	valid = weir_arena_alloc_zero(arena, (size_t)(count / 64 + 1) * sizeof(*valid), err);
+	*nested = NULL;
 	*out = (struct weir_column){.type = type, .form = WEIR_FLAT};
 	if (!valid)
 		return err->code;
@@ -293,7 +297,7 @@ int weir_accumulators_take(const struct weir_accumulators *all, const struct wei
 	if (type->layout == WEIR_LAYOUT_BYTES) {
 		uint32_t cell = item->function == WEIR_MIN ? of->least_cell : of->greatest_cell;
 
-		code = weir_rows_take(&all->layout, cell, type, rows, count, all->account, arena, out, &nested, err);
+		code = weir_rows_take(&all->layout, cell, type, rows, count, all->account, arena, out, nested, err);
 		out->validity = valid;
 		return code;
 	}

@@ -1,5 +1,6 @@
 /* group KEYS FUNCTION(COLUMN) …: one row for each combination of keys; unique COLUMNS: the same without functions. How is in
  * hashed.c; in segments.c where a function needs all values of a group. */
+#include "ops/exchange/accumulate.h"
 #include "ops/exchange/hashed.h"
 #include "ops/exchange/rows.h"
 #include "ops/exchange/segments.h"
@@ -267,6 +268,21 @@ static int filter_below(struct weir_op_env *env, const struct weir_node *node, u
 	return code ? code : weir_expr_clone(predicate, env->account, out, err);
 }
 
+/* Whether some item needs the values of a group in order. */
+static bool is_ordered(const struct weir_aggregates *aggregates, const struct weir_schema *schema)
+{
+	for (uint32_t i = 0; aggregates->is_holistic && i < aggregates->item_count; i++) {
+		const struct weir_aggregate_item *item = &aggregates->items[i];
+		struct weir_error ignored = {0};
+		uint32_t column = 0;
+
+		if (item->column && !weir_schema_find(schema, item->column, &column, &ignored) &&
+		    !weir_accumulators_take_type(item, weir_type_values(schema->fields[column].type)))
+			return true;
+	}
+	return false;
+}
+
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
 {
 	const struct group_config *config = node->config;
@@ -276,7 +292,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 	if (code)
 		return code;
-	if (config->aggregates.is_holistic)
+	if (is_ordered(&config->aggregates, node->inputs[0]->schema))
 		return weir_segments_cut(env, fragment, node->inputs[0]->schema, grouping.keys, grouping.key_count,
 					 &config->aggregates, node->schema, err);
 	return weir_hashed_cut(env, fragment, node->inputs[0]->schema, &grouping, err);

@@ -23,7 +23,8 @@
 
 enum {
 	RESIDENT_LESS = 16 << 20,
-	TABLE_BYTES = 1 << 20,  /* of a lane's table before, with its rows */
+	TABLE_BYTES = 1 << 20,   /* of a lane's table before, with its rows */
+	SKETCHES_MAX = 64 << 20, /* the same with sketches, at most */
 	SPLIT_BYTES = 2 << 20,  /* of pages: less are taken together */
 	STRAIGHT_VECTORS = 256, /* without a table, then it is tried again */
 	BUDGET_MIN = 1 << 20,
@@ -47,6 +48,7 @@ struct hashed_state {
 	struct weir_parts plain_parts;
 	uint64_t budget;       /* of a lane's groups behind */
 	int64_t regroup_bytes; /* in pages of a lane before it tries to shrink them */
+	uint64_t table_bytes;  /* of a lane's table before */
 	/* Figures for stats; relaxed. */
 	_Atomic uint64_t rows_kept, bytes_kept, partitions, rows_max;
 	_Atomic uint32_t depth;
@@ -108,6 +110,10 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->regroup_bytes = resident_max / threads / 2 < REGROUP_BYTES ? resident_max / threads / 2 : REGROUP_BYTES;
 	if (state->regroup_bytes < REGROUP_BYTES_MIN)
 		state->regroup_bytes = REGROUP_BYTES_MIN;
+	/* Sketches are larger than what they are of, until they have many values: fewer, larger tables. */
+	state->table_bytes = TABLE_BYTES;
+	if (state->accumulators.has_sketches && state->budget / 2 > TABLE_BYTES)
+		state->table_bytes = state->budget / 2 < SKETCHES_MAX ? state->budget / 2 : SKETCHES_MAX;
 	*out = state;
 	return WEIR_OK;
 }
@@ -242,8 +248,10 @@ static int flush(struct sink_lane *lane, struct weir_error *err)
 	for (size_t p = 0; p < lane->heap.pages.count && !code; p++) {
 		const struct weir_row_page *page = &lane->heap.pages.items[p];
 
-		for (uint32_t i = 0; i < page->row_count && !code; i++)
+		for (uint32_t i = 0; i < page->row_count && !code; i++) {
+			weir_accumulators_pack(&lane->state->accumulators, page->memory + (size_t)i * row_bytes);
 			code = weir_parts_lane_put_row(lane->parts, page->memory + (size_t)i * row_bytes, err);
+		}
 	}
 	if (!code)
 		lane_forget(lane);
@@ -286,7 +294,8 @@ static int find(struct sink_lane *lane, struct weir_vector *vector, struct weir_
 
 	/* For all rows, before some of them are looked at alone. */
 	for (uint32_t c = 0; c < accumulators->layout.cell_count && !code; c++)
-		code = weir_column_decode(vector, accumulators->numbers[c], err);
+		if (accumulators->numbers[c] != WEIR_NOWHERE)
+			code = weir_column_decode(vector, accumulators->numbers[c], err);
 	if (code)
 		return code;
 	if (!weir_direct_find(direct, vector, accumulators->numbers, accumulators->layout.key_count))
@@ -315,9 +324,9 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	if (!code)
 		code = weir_accumulators_push(accumulators, vector, lane->rows, &lane->heap, &lane->arena, err);
 	lane->rows_in += vector->selection.count;
-	if (code || lane->heap.bytes + weir_table_bytes(&lane->table) <= TABLE_BYTES)
+	if (code || lane->heap.bytes + weir_table_bytes(&lane->table) <= lane->state->table_bytes)
 		return code;
-	if (lane->heap.row_count * 2 > lane->rows_in)
+	if (lane->heap.row_count * 2 > lane->rows_in && (lane->plain || !accumulators->has_sketches))
 		lane->straight = STRAIGHT_VECTORS;
 	return flush(lane, err);
 }
@@ -643,7 +652,8 @@ static int fill_vector(struct group_lane *lane, uint32_t count, struct weir_vect
 				      &lane->account, &lane->arena, &lane->columns[c], &lane->nested[c], err);
 	for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
 		code = weir_accumulators_take(accumulators, &aggregates->items[i], state->output->fields[keys + i].type,
-					      lane->rows, count, &lane->arena, &lane->columns[keys + i], err);
+					      lane->rows, count, &lane->arena, &lane->columns[keys + i],
+					      &lane->nested[keys + i], err);
 	*out = (struct weir_vector){.row_count = count,
 				    .selection = {.count = count},
 				    .column_count = state->output->field_count,

@@ -9,7 +9,7 @@ struct weir_grouping {
 	const char *name;                         /* the verb */
 	const uint32_t *keys;                     /* columns of the input by number; copied */
 	uint32_t key_count;                       /* 0: one row about everything */
-	const struct weir_aggregates *aggregates; /* without holistic ones; the plan's */
+	const struct weir_aggregates *aggregates; /* that can be accumulated (accumulate.h); the plan's */
 	const struct weir_schema *output;         /* keys, then results; the plan's */
 };
 

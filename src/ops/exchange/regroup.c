@@ -126,7 +126,8 @@ int weir_regroup_add_groups(struct weir_regroup *regroup, const uint8_t *const *
 
 	for (uint32_t i = 0; i < count && !code; i++) {
 		if (!regroup->is_new[i])
-			code = weir_accumulators_merge(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap, err);
+			code = weir_accumulators_merge(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap,
+						       &regroup->push_arena, err);
 	}
 	return code;
 }
@@ -203,8 +204,10 @@ static int put_groups(const struct weir_regroup *regroup, struct weir_parts_lane
 	for (size_t p = 0; p < regroup->heap.pages.count && !code; p++) {
 		const struct weir_row_page *page = &regroup->heap.pages.items[p];
 
-		for (uint32_t i = 0; i < page->row_count && !code; i++)
+		for (uint32_t i = 0; i < page->row_count && !code; i++) {
+			weir_accumulators_pack(regroup->accumulators, page->memory + (size_t)i * row_bytes);
 			code = weir_parts_lane_put_row(groups, page->memory + (size_t)i * row_bytes, err);
+		}
 	}
 	return code;
 }

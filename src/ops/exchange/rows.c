@@ -545,6 +545,21 @@ void weir_row_heap_release(struct weir_row_heap *heap)
 	*heap = (struct weir_row_heap){0};
 }
 
+uint8_t *weir_row_heap_room(struct weir_row_heap *heap, uint8_t *cell, uint32_t size, struct weir_error *err)
+{
+	struct weir_view view = {.size = size};
+	uint8_t *room = weir_arena_alloc(&heap->arena, size, err);
+
+	WEIR_ASSERT(size > WEIR_VIEW_INLINE);
+	if (!room)
+		return NULL;
+	heap->bytes += size;
+	heap->bytes_set += size;
+	view.data = room;
+	weir_row_view_put(cell, view);
+	return room;
+}
+
 int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid, struct weir_view view,
 		      struct weir_error *err)
 {

@@ -117,7 +117,7 @@ struct weir_row_input {
 int weir_row_input_init(struct weir_row_input *input, struct weir_account *account, const struct weir_row_layout *layout,
 			struct weir_error *err);
 void weir_row_input_release(struct weir_row_input *input);
-/* Cell c is made of column numbers[c]. Decodes the columns and, where `with_hash`, computes the hashes. What it points to is
+/* Cell c is made of column numbers[c]; UINT32_MAX: it is null. Decodes the columns and, where `with_hash`, computes the hashes. What it points to is
  * the vector's, or lives until the next call. */
 int weir_row_input_take(struct weir_row_input *input, struct weir_vector *vector, const uint32_t *numbers, bool with_hash,
 			struct weir_error *err);
@@ -193,6 +193,9 @@ struct weir_row_heap {
 void weir_row_heap_init(struct weir_row_heap *heap, struct weir_account *account, const struct weir_row_layout *layout);
 void weir_row_heap_clear(struct weir_row_heap *heap); /* keeps the first page */
 void weir_row_heap_release(struct weir_row_heap *heap);
+/* Makes a cell of a row of the heap stand for that many new bytes (more than are inline), which the caller fills; what it stood
+ * for before stays where it is until clear. NULL: no memory. */
+uint8_t *weir_row_heap_room(struct weir_row_heap *heap, uint8_t *cell, uint32_t size, struct weir_error *err);
 /* Gives a cell of a row of the heap other bytes (copied); `was_valid`: it has some now. */
 int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid, struct weir_view view,
 		      struct weir_error *err);

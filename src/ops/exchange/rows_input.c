@@ -270,13 +270,14 @@ static int take_column(struct weir_row_input *input, struct weir_vector *vector,
 	struct weir_row_column *out = &input->columns[c];
 	struct weir_column column;
 	bool is_key = c < input->layout->key_count, folded = false;
-	int code = weir_column_decode(vector, number, err);
+	int code = number == UINT32_MAX ? WEIR_OK : weir_column_decode(vector, number, err);
 
 	if (code)
 		return code;
-	column = vector->columns[number];
 	*out = (struct weir_row_column){0};
-	if (cell->type->layout == WEIR_LAYOUT_NULL) {
+	if (number != UINT32_MAX)
+		column = vector->columns[number];
+	if (number == UINT32_MAX || cell->type->layout == WEIR_LAYOUT_NULL) {
 		uint64_t *none = weir_arena_alloc_zero(&input->arena, vector->row_count / 8 + 16, err);
 
 		out->validity = none;

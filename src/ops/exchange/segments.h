@@ -1,5 +1,7 @@
 /* segments: aggregates over whole groups, for functions that need the values themselves (aggregate.h: is_holistic).
  *
+ * (approx_quantile and approx_top_k alone are hashed.c's, by sketches; beside others they are made here of what comes in order.)
+ *
  * The rows are sorted by the keys, in ranges that cut no group apart; a step behind the merge sees one group after another:
  *
  *     … ─▶ runs    ranges of whole groups ─▶ merge ─▶ segments ─▶ a row a group

@@ -130,6 +130,10 @@ static const struct scenario scenarios[] = {
 	{"quantile.parquet",
 	 "read '%s/in' then group '' 'quantile(id)' 'approx_quantile(id)' 'sum(id)' then write '%s/quantile.parquet'",
 	 "read '%s/quantile.parquet' then write '%s/check' --mode overwrite", 1},
+	{"sketches.parquet",
+	 "read '%s/in' then with 'k = id %% 100' then group k 'approx_quantile(id)' 'approx_top_k(s, 3, 2)' then write "
+	 "'%s/sketches.parquet'",
+	 "read '%s/sketches.parquet' then write '%s/check' --mode overwrite", 100},
 	{"json", "read '%s/in' then filter 'id < 3000' then write '%s/json' --format json",
 	 "read '%s/json' then write '%s/check' --mode overwrite", 3000},
 	/* One side held in memory, and both in partitions. */
