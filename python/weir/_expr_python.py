@@ -190,7 +190,7 @@ def evaluate(expr: Expr, table: pyarrow.Table) -> Any:
         return _udf(expr, table)
     if isinstance(expr, DownloadExpr):
         if expr.uri_column_name not in table.column_names:
-            raise KeyError(f"column {expr.uri_column_name!r} is not among {table.column_names}")
+            raise ValueError(f"column {expr.uri_column_name!r} is not among {table.column_names}")
         return pa.array(_read_all(table[expr.uri_column_name].to_pylist(), expr.filesystem), pa.binary())
     raise ValueError(f"{expr._inline()} is not an expression that can be computed")
 

@@ -112,11 +112,19 @@ def source_text(ds: Dataset, op: Op) -> str:
             schema = Dataset(op, ds.context).schema()
         except Exception:  # as above
             schema = None
-    fields = "Unknown schema"
+    fields = _fixed_fields(op) or "Unknown schema"
     if schema is not None:
         fields = "{" + ", ".join(f"{n}: {t}" for n, t in zip(schema.names, schema.type_texts)) + "}"
     kind = "MaterializedDataset" if isinstance(op, Blocks) else "Dataset"
     return f"{kind}({blocks}num_rows={'?' if rows is None else rows}, schema={fields})"
+
+
+def _fixed_fields(op: Op) -> str:
+    """The columns of a read that has the same ones whatever is in its files."""
+    if not isinstance(op, Read) or op.partitioning is not None:
+        return ""
+    field = {"text": "text: string", "binary": "bytes: binary"}.get(op.format, "")
+    return f"{{{field}{', path: string' if op.include_paths else ''}}}" if field else ""
 
 
 def _tree(ds: Dataset, op: Op) -> str:

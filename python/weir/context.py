@@ -40,11 +40,17 @@ class ShuffleStrategy(str, enum.Enum):
     SORT_SHUFFLE_PUSH_BASED = "sort_shuffle_push_based"
     HASH_SHUFFLE = "hash_shuffle"
     SHUFFLE_V2 = "shuffle_v2"
+    HASH_SHUFFLE_V2 = "shuffle_v2"  # its old name
     GPU_SHUFFLE = "gpu_shuffle"
 
     @classmethod
     def _missing_(cls, value: object) -> ShuffleStrategy | None:
-        return cls.SHUFFLE_V2 if value == "hash_shuffle_v2" else None
+        if value != "hash_shuffle_v2":
+            return None
+        import warnings
+
+        warnings.warn("`hash_shuffle_v2` is deprecated: it is `shuffle_v2` now", DeprecationWarning, stacklevel=3)
+        return cls.SHUFFLE_V2
 
 
 class _Plain:
@@ -686,6 +692,8 @@ class DataContext:
         return made
 
     def __setattr__(self, name: str, value: Any) -> None:
+        if name in _DEPRECATED and name in self.__dict__ and value != self.__dict__[name]:
+            _warn_deprecated(name)
         if name in _ALIASES:
             _warn(name, f"`{name}` is deprecated: it is `{_ALIASES[name]}` now", DeprecationWarning)
             name = _ALIASES[name]
@@ -713,6 +721,27 @@ class DataContext:
 
     def __repr__(self) -> str:
         return f"DataContext({', '.join(f'{k}={v!r}' for k, v in self.__dict__.items() if not k.startswith('_'))})"
+
+
+# Fields that will go away, and what is said when a script sets them.
+_DEPRECATED = {
+    "scheduling_strategy": "where work runs is the engine's affair",
+    "scheduling_strategy_large_args": "where work runs is the engine's affair",
+    "large_args_threshold": "where work runs is the engine's affair",
+    "write_file_retry_on_errors": "set `retried_io_errors` instead",
+    "use_push_based_shuffle": "set `shuffle_strategy` instead",
+    "use_polars": "set `use_polars_sort` instead",
+    "use_arrow_tensor_v2": "set `arrow_fixed_shape_tensor_format` instead",
+    "join_operator_actor_num_cpus_override": "joins have no actors",
+}
+
+
+def _warn_deprecated(name: str) -> None:
+    import warnings
+
+    from weir.util import RayDeprecationWarning
+
+    warnings.warn(f"`DataContext.{name}` is deprecated: {_DEPRECATED[name]}", RayDeprecationWarning, stacklevel=3)
 
 
 def _nearest(name: str) -> str:

@@ -39,7 +39,7 @@ class RandomAccessDataset:
         if names is None:
             raise ValueError("a Dataset without rows has nothing to be found in")
         if key not in names:
-            raise KeyError(f"there is no column {key!r}; there are {names}")
+            raise ValueError(f"there is no column {key!r}; there are {names}")
         self._key = key
         self._blocks = [block for block in ds.materialize()._blocks() if block.num_rows]
         self._keys, self._places = self._sorted_keys()
@@ -94,7 +94,7 @@ class RandomAccessDataset:
             rows = _run.as_batch(self._blocks[block]).take(array("q", [row for _, row in places])).rows()
             for (number, _), record in zip(places, rows):
                 found[number] = record
-        self._accesses += len(keys)
+        self._accesses += 1
         self._rows_found += sum(row is not None for row in found)
         self._seconds += time.perf_counter() - begun
         return found

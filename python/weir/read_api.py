@@ -10,7 +10,8 @@ from weir import _session
 from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
 from weir.dataset import Dataset, MaterializedDataset
-from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths
+from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths, plain_path
+from weir.datasource.listing import check_some
 
 if TYPE_CHECKING:
     import numpy
@@ -273,15 +274,17 @@ def _read(
         raise ValueError(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
     ignore_missing = bool(get("ignore_missing_paths", False))
     skip = get("skip_paths")
+    skipped = tuple(os.path.abspath(plain_path(path)) for path in ([skip] if isinstance(skip, (str, os.PathLike)) else skip or ()))
     listing = Listing(
-        paths=check_paths(arguments["paths"], ignore_missing),
+        paths=check_paths(arguments["paths"], ignore_missing, skipped),
         extensions=tuple(extensions) if extensions is not None else None,
         all_by_extension=extensions is not None and list(extensions) != default_extensions,
         partition_filter=partition_filter,
         shuffle=_shuffle(get("shuffle")),
         ignore_missing=ignore_missing,
-        skip=(skip,) if isinstance(skip, str) else tuple(skip or ()),
+        skip=skipped,
     )
+    check_some(listing)
     if columns is not None:
         if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
             raise ValueError(f"columns is a list of names, not {columns!r}")

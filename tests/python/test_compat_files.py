@@ -99,3 +99,49 @@ def test_a_union_of_cut_inputs_has_all_rows_and_blocks() -> None:
     mixed = weir.range(4, override_num_blocks=2).union(weir.range(4).filter(lambda row: row["id"] % 2))
     assert [row["id"] for row in mixed.take_all()] == [0, 1, 2, 3, 1, 3]
     assert mixed.materialize().count() == mixed.count() == 6
+
+
+def test_a_folder_without_files_is_refused_at_the_call(tmp_path: Path) -> None:
+    (tmp_path / "_hidden.csv").write_text("a\n1\n")
+    with pytest.raises(ValueError, match="No files found"):
+        weir.read_csv(str(tmp_path))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.csv").write_text("a\n1\n")
+    assert weir.read_csv(str(tmp_path)).take_all() == [{"a": 1}]
+    with pytest.raises(ValueError, match=r"No input files found to read with the following file extensions: \['txt'\]"):
+        weir.read_csv(str(tmp_path), file_extensions=["txt"])
+
+
+def test_paths_to_skip(tmp_path: Path) -> None:
+    a, b, gone = (tmp_path / f"{name}.parquet" for name in ("a", "b", "gone"))
+    for path, first in ((a, 0), (b, 10)):
+        weir.range(2).map(lambda row, first=first: {"id": row["id"] + first}).write_parquet(str(tmp_path / "out"), mode="overwrite")
+        next((tmp_path / "out").glob("*.parquet")).rename(path)
+    (tmp_path / "out").rmdir()
+    for skip in (b, str(b), [b, gone], [str(b)]):
+        assert weir.read_parquet(str(tmp_path), skip_paths=skip).take_all() == [{"id": 0}, {"id": 1}]
+    assert weir.read_parquet([str(a), str(gone)], skip_paths=gone).count() == 2
+    with pytest.raises(FileNotFoundError):
+        weir.read_parquet([str(a), str(gone)])
+
+
+def test_a_read_of_texts_shows_its_column(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n")
+    assert "schema={text: string}" in repr(weir.read_text(str(tmp_path)))
+    assert "schema={bytes: binary, path: string}" in repr(weir.read_binary_files(str(tmp_path), include_paths=True))
+
+
+@pytest.mark.parametrize("field, value", [("scheduling_strategy", "DEFAULT"), ("large_args_threshold", 1), ("write_file_retry_on_errors", [])])
+def test_fields_that_will_go_away_say_so(field: str, value: Any) -> None:
+    context = weir.DataContext()
+    with pytest.warns(DeprecationWarning, match=field):
+        setattr(context, field, value)
+    assert getattr(context, field) == value
+
+
+def test_the_old_name_of_a_shuffle() -> None:
+    from weir.context import ShuffleStrategy
+
+    assert ShuffleStrategy.HASH_SHUFFLE_V2 is ShuffleStrategy.SHUFFLE_V2
+    with pytest.warns(DeprecationWarning, match="hash_shuffle_v2"):
+        assert ShuffleStrategy("hash_shuffle_v2") is ShuffleStrategy.SHUFFLE_V2

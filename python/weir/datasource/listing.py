@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from weir.datasource.partitioning import PathPartitionFilter
@@ -64,8 +64,8 @@ def plain_path(path: Any) -> str:
     return text
 
 
-def check_paths(paths: Any, ignore_missing: bool) -> tuple[str, ...]:
-    """The paths as a tuple of absolute ones; FileNotFoundError for one that is not there."""
+def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """The paths as a tuple of absolute ones, without those to be skipped; FileNotFoundError for one that is not there."""
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     if not isinstance(paths, (list, tuple)):
@@ -78,6 +78,8 @@ def check_paths(paths: Any, ignore_missing: bool) -> tuple[str, ...]:
             raise ValueError(f"paths must be str, pathlib.Path, or list of these, got {type(path)} in the list")
         text = plain_path(path)
         full = os.path.abspath(text) + ("/" if text.endswith("/") and text.strip("/") else "")
+        if full in skip:
+            continue
         if not os.path.exists(full):
             if _is_pattern(full):
                 full = _pattern_checked(full, ignore_missing)
@@ -134,8 +136,7 @@ def list_files(listing: Listing, execution: int = 0) -> list[str]:
         elif not listing.ignore_missing:
             raise FileNotFoundError(path)
     if listing.skip:
-        skip = tuple(os.path.abspath(s) for s in listing.skip)
-        files = [f for f in files if not any(f == s or f.startswith(s.rstrip("/") + "/") for s in skip)]
+        files = [f for f in files if not any(f == s or f.startswith(s.rstrip("/") + "/") for s in listing.skip)]
     if listing.partition_filter is not None:
         files = listing.partition_filter(files)
     if listing.shuffle is not None:
@@ -143,11 +144,28 @@ def list_files(listing: Listing, execution: int = 0) -> list[str]:
 
         Random(listing.shuffle.get_seed(execution)).shuffle(files)
     if not files:
-        raise ValueError(
-            f"No files found under {list(listing.paths)}. Note that listing skips names starting with '_' or '.'"
-            + (", and what `file_extensions` and `partition_filter` leave out." if listing.extensions or listing.partition_filter else ".")
-        )
+        raise ValueError(_none_found(listing))
     return files
+
+
+def _none_found(listing: Listing) -> str:
+    text = f"No files found under {list(listing.paths)}. Note that listing skips names starting with '_' or '.'"
+    if listing.extensions is not None:
+        text += f". No input files found to read with the following file extensions: {list(listing.extensions)}"
+    if listing.partition_filter is not None:
+        text += ". No input files found to read after 'partition_filter'"
+    return text + "."
+
+
+def check_some(listing: Listing) -> None:
+    """ValueError if there is nothing to read now. Looks no further than the first file of a folder; a partition_filter has its
+    say when the read runs."""
+    wanted = _by_extension(listing.extensions)
+    for path in listing.paths:
+        if not os.path.isdir(path) or any(map(wanted, _files_of(path))):
+            return
+    if not listing.ignore_missing:
+        raise ValueError(_none_found(listing))
 
 
 def _by_extension(extensions: tuple[str, ...] | None) -> Callable[[str], bool]:
@@ -158,17 +176,19 @@ def _by_extension(extensions: tuple[str, ...] | None) -> Callable[[str], bool]:
 
 
 def _walk(folder: str) -> list[str]:
-    found: list[str] = []
+    return sorted(_files_of(folder))
+
+
+def _files_of(folder: str) -> Iterator[str]:
+    """The files in a folder and those in it, as they come."""
     folders = [folder.rstrip("/") or "/"]
     while folders:
         current = folders.pop()
         with os.scandir(current) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
+            for entry in entries:
                 hidden = entry.name.startswith((".", "_"))
                 if entry.is_dir():
                     if not hidden or "=" in entry.name:
                         folders.append(entry.path)
                 elif not hidden and entry.is_file():
-                    found.append(entry.path)
-    found.sort()
-    return found
+                    yield entry.path
