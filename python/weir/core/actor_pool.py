@@ -64,9 +64,10 @@ class ActorPool:
         return results()
 
     def _discard(self) -> None:
+        """What was submitted before is not waited for."""
         while self.has_next():
             try:
-                self.get_next_unordered(timeout=0)
+                self.get_next_unordered(timeout=0, ignore_if_timedout=True)
             except TimeoutError:
                 continue
 
@@ -79,42 +80,50 @@ class ActorPool:
         return bool(self._idle) and not self._waiting
 
     def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
-        """The next result in order. StopIteration: there is none; TimeoutError: not yet."""
+        """The next result in order. StopIteration: there is none; TimeoutError: not yet, and with ignore_if_timedout never: its actor
+        is free for others."""
         if not self.has_next():
             raise StopIteration("No more results to get")
         if self._next_taken >= self._next_number:
             raise ValueError("It is not allowed to call get_next() after get_next_unordered().")
         future = self._by_number[self._next_taken]
-        if timeout is not None and not api.wait([future], timeout=timeout)[0] and not ignore_if_timedout:
+        is_late = timeout is not None and not api.wait([future], timeout=timeout)[0]
+        if is_late and not ignore_if_timedout:
             raise TimeoutError("Timed out waiting for result")
-        del self._by_number[self._next_taken]
-        self._next_taken += 1
-        self._free(future)
-        return api.get(future)
+        return self._take(future, is_late)
 
     def get_next_unordered(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
-        """Any result. StopIteration: there is none; TimeoutError: not yet."""
+        """Any result. StopIteration: there is none; TimeoutError: not yet, and with ignore_if_timedout the oldest is given up."""
         if not self.has_next():
             raise StopIteration("No more results to get")
         ready, _ = api.wait(list(self._by_number.values()), num_returns=1, timeout=timeout)
-        if not ready:
-            if ignore_if_timedout:
-                return None
+        if not ready and not ignore_if_timedout:
             raise TimeoutError("Timed out waiting for result")
-        future = ready[0]
-        number = self._busy[_key(future)][0]
-        self._free(future)
+        future = ready[0] if ready else self._by_number[min(self._by_number)]
+        return self._take(future, not ready)
+
+    def _take(self, future: Any, is_late: bool) -> Any:
+        """The result. An actor that has died does not come back; the next task of those that wait gets one that has not."""
+        from weir.exceptions import ActorDiedError
+
+        number, actor = self._busy.pop(_key(future))
         del self._by_number[number]
         self._next_taken = max(self._next_taken, number + 1)
-        return api.get(future)
+        is_alive = True
+        try:
+            if is_late:
+                raise TimeoutError(f"Timed out waiting for result. The task {future} has been ignored.")
+            return api.get(future)
+        except ActorDiedError:
+            is_alive = False
+            raise
+        finally:
+            self._return_actor(actor, is_alive)
 
-    def _free(self, future: Any) -> None:
-        _, actor = self._busy.pop(_key(future))
-        self._return_actor(actor)
-
-    def _return_actor(self, actor: Any) -> None:
-        self._idle.append(actor)
-        if self._waiting:
+    def _return_actor(self, actor: Any, is_alive: bool = True) -> None:
+        if is_alive:
+            self._idle.append(actor)
+        if self._waiting and self._idle:
             self.submit(*self._waiting.popleft())
 
     def pop_idle(self) -> Any:

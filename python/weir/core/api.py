@@ -29,8 +29,8 @@ def get(object_refs: Any, *, timeout: float | None = None) -> Any:
     """
     if isinstance(object_refs, ObjectRef):
         return _values([object_refs._id], timeout)[0]
-    if isinstance(object_refs, ObjectRefGenerator):
-        raise ValueError("get() takes references: next(generator) gives one, and list(generator) all of them")
+    if isinstance(object_refs, ObjectRefGenerator):  # as what num_returns="dynamic" gives is got: it gives references
+        return object_refs
     if not isinstance(object_refs, list):
         raise ValueError(f"Invalid type of object refs, {type(object_refs)}, is given. 'object_refs' must either be an ObjectRef or a list of "
                          "ObjectRefs.")

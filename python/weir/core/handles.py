@@ -119,6 +119,17 @@ class ActorClass:
     def __ray_metadata__(self) -> Any:
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """Attributes of the class itself: constants, static methods and methods of the class, which a method may look up by its name."""
+        exported = self.__dict__.get("_exported")
+        if exported is None or (name.startswith("__") and name.endswith("__")):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        cls = exported.load()
+        try:
+            return getattr(cls, name)
+        except AttributeError:
+            raise AttributeError(f"ActorClass({self._class_name}) has no attribute {name!r}") from None
+
     def __mro_entries__(self, bases: tuple[Any, ...]) -> Any:
         raise ActorClassInheritanceException(
             f"Attempted to define subclass of actor class '{self._class_name}'. Inheriting from actor classes is not currently supported. "

@@ -7,6 +7,7 @@ their own, those of an async one in an event loop's thread; then the main thread
 """
 from __future__ import annotations
 
+import atexit
 import inspect
 import os
 import pickle
@@ -434,6 +435,7 @@ class Worker:
             asyncio.run_coroutine_threadsafe(rest(), self.loop).result()
         instance, self.instance = self.instance, None
         del instance  # its __del__ runs before the process ends
+        atexit._run_exitfuncs()  # now: whoever sees the connection closed ends the process
         _flush()
         self.client.close()
 

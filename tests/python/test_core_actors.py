@@ -1,0 +1,137 @@
+"""Actors and pools of them, in what scripts written for Ray do with them beside calling methods."""
+import asyncio
+import time
+
+import pytest
+
+import weir
+import weir.core
+from weir.core import ActorPool
+
+
+@pytest.fixture(scope="module", autouse=True)
+def session():
+    weir.shutdown()
+    weir.init(num_cpus=2)
+    yield
+    weir.shutdown()
+
+
+@weir.remote
+class Waits:
+    async def value(self, value):
+        if value == "long":
+            await asyncio.sleep(600)
+        return value
+
+
+def ask(actor, value):
+    return actor.value.remote(value)
+
+
+@pytest.mark.parametrize("method", ["map", "map_unordered"])
+def test_a_map_does_not_wait_for_what_was_submitted_before(method):
+    pool = ActorPool([Waits.remote() for _ in range(2)])
+    pool.submit(ask, "long")
+    assert sorted(getattr(pool, method)(ask, [1, 2, 3])) == [1, 2, 3]
+
+
+def test_a_task_that_is_late_is_given_up():
+    pool = ActorPool([Waits.remote()])
+    pool.submit(ask, "long")
+    pool.submit(ask, 1)  # waits for the actor
+    with pytest.raises(TimeoutError, match="Timed out waiting for result$"):
+        pool.get_next(timeout=0.01)
+    with pytest.raises(TimeoutError, match="has been ignored"):
+        pool.get_next(timeout=0.01, ignore_if_timedout=True)
+    assert pool.get_next() == 1 and not pool.has_next() and pool.has_free()
+    pool.submit(ask, "long")
+    with pytest.raises(TimeoutError, match="has been ignored"):
+        pool.get_next_unordered(timeout=0.01, ignore_if_timedout=True)
+    assert not pool.has_next() and pool.has_free()
+
+
+def test_a_dead_actor_leaves_the_pool():
+    @weir.remote
+    class Fragile:
+        def __init__(self, is_well):
+            self.is_well = is_well
+
+        def value(self, value):
+            if not self.is_well:
+                weir.core.exit_actor()
+            if value == "wrong":
+                raise KeyError(value)
+            return value
+
+    pool = ActorPool([Fragile.remote(True), Fragile.remote(False)])
+    found = []
+    for value in range(5):
+        pool.submit(ask, value)
+        try:
+            found.append(pool.get_next_unordered())
+        except weir.exceptions.ActorDiedError:
+            found.append("died")
+    assert found == ["died", 1, 2, 3, 4]
+    pool.submit(ask, "wrong")
+    with pytest.raises(KeyError):
+        pool.get_next()
+    assert pool.has_free() and list(pool.map(ask, [5, 6])) == [5, 6]
+
+
+def test_a_class_has_its_own_attributes():
+    class Base:
+        INHERITED = 1
+
+    @weir.remote
+    class Named(Base):
+        OWN = 2
+
+        @staticmethod
+        def fixed():
+            return Named.OWN + 1
+
+        @classmethod
+        def of_class(cls):
+            return cls.INHERITED
+
+        def all(self):
+            return Named.INHERITED, Named.OWN, Named.fixed(), Named.of_class()
+
+    assert weir.get(Named.remote().all.remote()) == (1, 2, 3, 1)
+    assert Named.OWN == 2 and Named.fixed() == 3
+    with pytest.raises(AttributeError, match=r"ActorClass\(Named\) has no attribute 'nope'"):
+        Named.nope  # noqa: B018
+    assert not hasattr(Named, "__wrapped__")
+
+
+def test_what_is_registered_for_the_end_runs_when_an_actor_leaves(tmp_path):
+    @weir.remote
+    class Leaves:
+        def __init__(self, path):
+            import atexit
+
+            atexit.register(lambda: path.write_text("end"))
+
+        def leave(self):
+            weir.core.exit_actor()
+
+    for number, end in enumerate((lambda actor: actor.leave.remote(), lambda actor: actor.__ray_terminate__.remote())):
+        path = tmp_path / str(number)
+        actor = Leaves.remote(path)
+        weir.wait([end(actor)])
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert time.monotonic() < deadline, "it never ran"
+            time.sleep(0.01)
+
+
+def test_a_generator_that_is_got_is_itself():
+    @weir.remote
+    def items():
+        yield 1
+        yield 2
+
+    generator = items.remote()
+    assert weir.get(generator) is generator
+    assert [weir.get(ref) for ref in generator] == [1, 2]
