@@ -13,6 +13,7 @@ from weir._plan import Op
 from weir._transform import refuse, remote_args
 from weir.dataset import SaveMode
 from weir.datasource import plain_path
+from weir.datasource.listing import local_paths
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Flow
@@ -54,8 +55,11 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     """What write_parquet, write_csv and write_json do. `arguments`: locals() of the one that was called."""
     method = f"write_{kind}"
     get = arguments.get
-    if get("filesystem") is not None and type(get("filesystem")).__name__ != "LocalFileSystem":
+    try:
+        path = local_paths(get("filesystem"), arguments["path"])
+    except ValueError:
         refuse(method, "filesystem", "files are written to this machine")
+        raise
     if get("catalog") is not None:
         refuse(method, "catalog", "files are written to a folder")
     provider = get("filename_provider")
@@ -65,7 +69,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     concurrency = get("concurrency")
     if concurrency is not None and _count(concurrency, "concurrency") is None:
         raise AssertionError
-    target = os.path.abspath(plain_path(arguments["path"]))
+    target = os.path.abspath(plain_path(path))
     mode = _mode(method, arguments["mode"])
     rows_min = _rows_min(method, get("min_rows_per_file"), get("num_rows_per_file"))
     rows_max = _count(get("max_rows_per_file"), "max_rows_per_file")

@@ -11,7 +11,7 @@ from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
 from weir.dataset import Dataset, MaterializedDataset
 from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths, plain_path
-from weir.datasource.listing import check_some
+from weir.datasource.listing import check_some, local_paths
 
 if TYPE_CHECKING:
     import numpy
@@ -242,7 +242,7 @@ def _read(
 ) -> Dataset:
     """What all reads have in common. `arguments`: locals() of the function that was called."""
     get = arguments.get
-    _check_filesystem(method, get("filesystem"))
+    paths = _local(method, arguments)
     resources = {
         key: get(key)
         for key in (
@@ -276,7 +276,7 @@ def _read(
     skip = get("skip_paths")
     skipped = tuple(os.path.abspath(plain_path(path)) for path in ([skip] if isinstance(skip, (str, os.PathLike)) else skip or ()))
     listing = Listing(
-        paths=check_paths(arguments["paths"], ignore_missing, skipped),
+        paths=check_paths(paths, ignore_missing, skipped),
         extensions=tuple(extensions) if extensions is not None else None,
         all_by_extension=extensions is not None and list(extensions) != default_extensions,
         partition_filter=partition_filter,
@@ -303,10 +303,13 @@ def _read(
     return Dataset(ReadBlocks(read, blocks) if blocks is not None else read)
 
 
-def _check_filesystem(method: str, filesystem: Any) -> None:
-    if filesystem is None or type(filesystem).__name__ == "LocalFileSystem":
-        return
-    refuse(method, "filesystem", "files are read from and written to this machine")
+def _local(method: str, arguments: Mapping[str, Any]) -> Any:
+    """The paths, for a file system of this machine."""
+    try:
+        return local_paths(arguments.get("filesystem"), arguments["paths"])
+    except ValueError:
+        refuse(method, "filesystem", "files are read from and written to this machine")
+        raise
 
 
 def _shuffle(shuffle: Any) -> FileShuffleConfig | None:
@@ -443,16 +446,16 @@ def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
     from weir.datasource.arrow_files import CSVDatasource, TextDatasource
 
     is_csv = "arrow_csv_args" in arguments
-    _check_filesystem("read_csv" if is_csv else "read_text", arguments["filesystem"])
+    paths = _local("read_csv" if is_csv else "read_text", arguments)
     files = ("partition_filter", "partitioning", "include_paths", "ignore_missing_paths", "shuffle", "file_extensions")
     options = {name: arguments[name] for name in files}
     options["open_stream_args"] = arguments["arrow_open_stream_args"]
     source: Any
     if is_csv:
-        source = CSVDatasource(arguments["paths"], arguments["arrow_csv_args"], **options)
+        source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
     else:
         source = TextDatasource(
-            arguments["paths"], drop_empty_lines=arguments["drop_empty_lines"], encoding=arguments["encoding"], **options
+            paths, drop_empty_lines=arguments["drop_empty_lines"], encoding=arguments["encoding"], **options
         )
     work = (
         "parallelism num_cpus num_gpus memory concurrency override_num_blocks label_selector fallback_strategy max_calls resources "

@@ -145,3 +145,24 @@ def test_the_old_name_of_a_shuffle() -> None:
     assert ShuffleStrategy.HASH_SHUFFLE_V2 is ShuffleStrategy.SHUFFLE_V2
     with pytest.warns(DeprecationWarning, match="hash_shuffle_v2"):
         assert ShuffleStrategy("hash_shuffle_v2") is ShuffleStrategy.SHUFFLE_V2
+
+
+def test_file_systems_of_this_machine(tmp_path: Path) -> None:
+    fs = pytest.importorskip("pyarrow.fs")
+    folder = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    weir.range(4, override_num_blocks=2).write_csv("out", filesystem=folder)
+    assert len(list((tmp_path / "out").iterdir())) == 2
+    assert sorted(row["id"] for row in weir.read_csv("out", filesystem=folder).take_all()) == [0, 1, 2, 3]
+    fsspec = pytest.importorskip("fsspec")
+    for local in (fsspec.filesystem("file"), fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem("file")))):
+        assert weir.read_csv(str(tmp_path / "out"), filesystem=local).count() == 4
+        assert weir.read_text(str(tmp_path / "out"), filesystem=local, encoding="cp1252").count() == 6
+    with pytest.raises(ValueError, match="filesystem"):
+        weir.read_csv("out", filesystem=fsspec.filesystem("memory"))
+
+
+def test_expressions_of_partitions() -> None:
+    pytest.importorskip("pyarrow")
+    parser = weir.PathPartitionParser.of("hive", field_types={"year": int})
+    for path, expected in (("in/year=2024/a.csv", True), ("in/year=2023/a.csv", False), ("in/a.csv", False), ("in/month=1/a.csv", True)):
+        assert parser.evaluate_predicate_on_partition(path, weir.col("year") > 2023) is expected

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from weir.datasource._retry import iterate_with_retry
 from weir.datasource.datasource import Datasource, ReadTask
 from weir.datasource.file_meta_provider import BaseFileMetadataProvider, DefaultFileMetadataProvider
-from weir.datasource.listing import FileShuffleConfig, check_paths
+from weir.datasource.listing import FileShuffleConfig, check_paths, local_paths
 from weir.datasource.partitioning import Partitioning, PathPartitionFilter, PathPartitionParser
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ class FileBasedDatasource(Datasource):
         from weir.context import DataContext
 
         super().__init__()
-        if filesystem is not None and type(filesystem).__name__ != "LocalFileSystem":
-            raise ValueError(f"{type(self).__name__}(filesystem=…) is not supported: files are read from this machine")
+        paths = local_paths(filesystem, paths)
         if not (shuffle is None or shuffle == "files" or isinstance(shuffle, FileShuffleConfig)):
             raise ValueError(f"Invalid value for 'shuffle': {shuffle}. Valid values are None, 'files', `FileShuffleConfig`.")
         self._source_paths = paths
@@ -70,7 +69,8 @@ class FileBasedDatasource(Datasource):
         self._ignore_missing_paths = ignore_missing_paths
         self._include_paths = include_paths
         self._shuffle = shuffle
-        self._filesystem: Any = filesystem
+        # The paths are this machine's by now; only pyarrow's own opens them as it was given.
+        self._filesystem: Any = filesystem if type(filesystem).__module__.startswith("pyarrow") and not hasattr(filesystem, "base_path") else None
         wanted = list(check_paths(paths, ignore_missing_paths))
         pairs = list(
             self._meta_provider.expand_paths(wanted, filesystem, partitioning, ignore_missing_paths=ignore_missing_paths)

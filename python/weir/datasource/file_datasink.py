@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir.datasource.datasink import WRITE_UUID, Datasink, TaskContext, WriteResult
 from weir.datasource.filename_provider import FilenameProvider, row_filename, task_filename
-from weir.datasource.listing import plain_path
+from weir.datasource.listing import local_paths, plain_path
 
 if TYPE_CHECKING:
     from weir.block import Block, BlockAccessor
@@ -37,8 +37,7 @@ class _FileDatasink(Datasink[Any]):
         from weir.context import DataContext
         from weir.dataset import SaveMode
 
-        if filesystem is not None and type(filesystem).__name__ != "LocalFileSystem":
-            raise ValueError(f"{type(self).__name__}(filesystem=…) is not supported: files are written to this machine")
+        path = local_paths(filesystem, path)
         self._data_context = DataContext.get_current()
         self.unresolved_path = path
         self.path = os.path.abspath(plain_path(path))

@@ -64,6 +64,38 @@ def plain_path(path: Any) -> str:
     return text
 
 
+def local_paths(filesystem: Any, paths: Any) -> Any:
+    """The paths as this machine's, for a file system that is this machine's: pyarrow's or fsspec's own, one of fsspec in pyarrow's
+    clothes, or a folder of these. ValueError for others.
+
+    >>> from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+    >>> local_paths(SubTreeFileSystem("/tmp/a", LocalFileSystem()), ["b.csv"])
+    ['/tmp/a/b.csv']
+    """
+    folder = _local_folder(filesystem)
+    if folder is None:
+        raise ValueError(f"filesystem={type(filesystem).__name__} is not supported: files are read from and written to this machine")
+    if not folder or not isinstance(paths, (str, os.PathLike, list, tuple)):
+        return paths
+    if isinstance(paths, (list, tuple)):
+        return [os.path.join(folder, os.fspath(path).lstrip("/")) for path in paths]
+    return os.path.join(folder, os.fspath(paths).lstrip("/"))
+
+
+def _local_folder(filesystem: Any) -> str | None:
+    """The folder that paths of a file system lie below; "" for any; None where it is not this machine's."""
+    kind = type(filesystem).__name__
+    if filesystem is None or kind == "LocalFileSystem":
+        return ""
+    if kind == "SubTreeFileSystem":
+        outer = _local_folder(filesystem.base_fs)
+        return None if outer is None else os.path.join(outer, filesystem.base_path.lstrip("/") if outer else filesystem.base_path)
+    if kind == "PyFileSystem":
+        inner = getattr(filesystem.handler, "fs", None)
+        return None if inner is None else _local_folder(inner)
+    return None
+
+
 def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) -> tuple[str, ...]:
     """The paths as a tuple of absolute ones, without those to be skipped; FileNotFoundError for one that is not there."""
     if isinstance(paths, (str, os.PathLike)):

@@ -31,8 +31,9 @@ class Partitioning:
         field_types: dict[str, type] | None = None,
         filesystem: Any = None,
     ) -> None:
-        if filesystem is not None and type(filesystem).__name__ != "LocalFileSystem":
-            raise ValueError("Partitioning(filesystem=…) is not supported: files are read from this machine")
+        from weir.datasource.listing import local_paths
+
+        base_dir = local_paths(filesystem, base_dir)
         self.style = PartitionStyle(style)
         self.base_dir = base_dir or ""
         self.field_names = list(field_names) if field_names is not None else None
@@ -120,6 +121,27 @@ class PathPartitionParser:
             if name in values:
                 values[name] = _cast(values[name], kind)
         return values
+
+    def evaluate_predicate_on_partition(self, path: str, predicate: Any) -> bool:
+        """Whether the file may hold rows for which an expression of the partitions is true. One without partitions does not; one
+        for which the expression cannot be computed may.
+
+        >>> import weir
+        >>> parser = PathPartitionParser.of("hive", field_types={"year": int})
+        >>> parser.evaluate_predicate_on_partition("in/year=2023/a.csv", weir.col("year") > 2023)
+        False
+        """
+        values = self(path)
+        if not values:
+            return False
+        import pyarrow as pa
+
+        from weir._expr_python import column_of
+
+        try:
+            return bool(column_of(predicate, pa.table({name: [value] for name, value in values.items()}))[0].as_py())
+        except (KeyError, ValueError, TypeError, NotImplementedError):  # pyarrow's own errors are among these
+            return True
 
     def _hive(self, path: str, parts: list[str]) -> dict[str, Any]:
         from urllib.parse import unquote
