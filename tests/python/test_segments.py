@@ -322,6 +322,46 @@ def test_many_groups_of_every_size_against_pandas(items, threads):
                 np.testing.assert_array_equal(mine, part.dropna().to_numpy())
 
 
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(),
+                                  pa.bool_(), pa.float16(), pa.decimal128(25, 3)], ids=str)
+@pytest.mark.parametrize("groups", [1, 5, 3_000, 60_000])
+def test_quantiles_of_files_are_selected(tmp_path, kind, groups, threads):
+    """Where the plan knows how many rows there are, numbers are held and selected from; otherwise they are sorted. Both say the same."""
+    if threads == 7 and kind not in (pa.int64(), pa.float64()):
+        pytest.skip("as with two")
+    rng = np.random.default_rng(groups + threads)
+    rows = 90_000
+    values = rng.normal(scale=30, size=rows)
+    values[rng.random(rows) < 0.3] = 7
+    if not pa.types.is_floating(kind):
+        values = np.abs(values).astype(np.int64) % (2 if kind == pa.bool_() else 100)
+    nulls = rng.random(rows) < 0.1
+    if kind == pa.bool_():
+        column = pa.array(values.astype(bool), mask=nulls)
+    elif kind == pa.float16():
+        column = pa.array(values.astype(np.float16), mask=nulls)
+    elif pa.types.is_floating(kind):
+        values[rng.random(rows) < 0.05] = np.nan
+        column = pa.array(values, mask=nulls).cast(kind)
+    else:
+        column = pa.array(values, mask=nulls).cast(kind)
+    table = pa.table({"k": [f"group {i}" + "x" * (i % 20) for i in rng.integers(0, groups, rows)], "x": column,
+                      "y": rng.integers(-(1 << 40), 1 << 40, rows)})
+    for part in range(3):
+        pq.write_table(table.slice(part * 30_000, 30_000), tmp_path / f"{part}.parquet", row_group_size=7_000)
+    items = words_of(["n=count()", "a=quantile(x, 0)", "b=quantile(x, 0.37)", "c=quantile(x, 1, nulls)", "d=quantile(y, 0.999)", "e=sum(y)",
+                      "f=min(k)", "g=quantile(y)", "h=count(x)"])
+    for keys in ("k", "''"):
+        held = stream(f"read '{tmp_path}' then group {keys} {items}", threads=threads)
+        ordered = stream(f"batches then group {keys} {items}", table, batch_rows=10_000, threads=threads)
+        if keys == "k":
+            held, ordered = held.sort_by("k"), ordered.sort_by("k")
+        assert held.num_rows == ordered.num_rows
+        for name in held.column_names:
+            assert held[name].to_pylist() == ordered[name].to_pylist(), name
+
+
 def test_no_rows_and_no_keys():
     table = pa.table({"k": pa.array([], pa.string()), "x": pa.array([], pa.int64())})
     items = words_of(["quantile(x)", "unique(x)", "count_distinct(x)", "list(k)", "value_counts(k)", "n=count()", "sum(x)",

@@ -51,6 +51,10 @@ static void need(struct weir_accumulators *all, const struct weir_aggregate_item
 		of->sum = place(at, sum_bytes(of->kind));
 	if (has_sum && of->squares == WEIR_NOWHERE && function == WEIR_STD)
 		of->squares = place(at, squares_bytes(of->kind));
+	if (function == WEIR_QUANTILE && of->list == WEIR_NOWHERE) {
+		of->list = place(at, 16);
+		all->has_lists = true;
+	}
 	if (of->type->layout == WEIR_LAYOUT_FIXED || of->type->layout == WEIR_LAYOUT_BITS) {
 		uint32_t width = of->type->layout == WEIR_LAYOUT_BITS ? 1 : of->type->byte_width;
 
@@ -84,6 +88,7 @@ static void shift_all(struct weir_accumulators *all)
 		shift(&of->squares, by);
 		shift(&of->least, by);
 		shift(&of->greatest, by);
+		shift(&of->list, by);
 	}
 }
 
@@ -291,6 +296,113 @@ static int push_decimals(const struct weir_batch_rows *batch, struct weir_error 
 	return WEIR_OK;
 }
 
+/* ---- lists ---- */
+
+/* What is in a page: how many, and where from here. */
+struct paged_list {
+	uint64_t count;
+	int64_t distance;
+};
+
+#define LIST(name, type)                                                                                               \
+	static int list_##name(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err)          \
+	{                                                                                                              \
+		for (uint32_t i = 0; i < batch->count; i++) {                                                          \
+			double value = (double)((const type *)batch->values)[weir_batch_at(batch, i)];                      \
+			uint8_t *field = batch->to[i] + batch->of->list;                                               \
+			uint64_t number = load_count(field);                                                           \
+			struct weir_row_list *list = number ? &heap->lists.items[number - 1] : NULL;                   \
+                                                                                                                       \
+			if (value != value)                                                                            \
+				continue;                                                                              \
+			if (!list || list->count == list->capacity)                                                    \
+				list = weir_row_heap_list(heap, field, 1, err);                                        \
+			if (!list)                                                                                     \
+				return err->code;                                                                      \
+			list->values[list->count++] = value;                                                           \
+		}                                                                                                      \
+		return WEIR_OK;                                                                                        \
+	}
+LIST(i8, int8_t)
+LIST(i16, int16_t)
+LIST(i32, int32_t)
+LIST(i64, int64_t)
+LIST(u8, uint8_t)
+LIST(u16, uint16_t)
+LIST(u32, uint32_t)
+LIST(u64, uint64_t)
+LIST(f32, float)
+LIST(f64, double)
+
+/* Numbers from a page go behind those that the row of the heap has. */
+static int list_append(uint8_t *field, const uint8_t *from, struct weir_row_heap *heap, struct weir_error *err)
+{
+	struct paged_list paged;
+	struct weir_row_list *list;
+
+	memcpy(&paged, from, sizeof(paged));
+	if (!paged.count)
+		return WEIR_OK;
+	list = weir_row_heap_list(heap, field, (uint32_t)paged.count, err);
+	if (!list)
+		return err->code;
+	memcpy(list->values + list->count, from + paged.distance, paged.count * sizeof(double));
+	list->count += (uint32_t)paged.count;
+	return WEIR_OK;
+}
+
+static const struct weir_row_list *list_of(const struct weir_accumulator *of, const uint8_t *row, const struct weir_row_heap *heap)
+{
+	uint64_t number = of->list == WEIR_NOWHERE ? 0 : load_count(row + of->list);
+
+	return number ? &heap->lists.items[number - 1] : NULL;
+}
+
+uint64_t weir_accumulators_tail_bytes(const struct weir_accumulators *all, const uint8_t *row, const struct weir_row_heap *heap)
+{
+	uint64_t bytes = weir_row_tail_bytes(&all->layout, row);
+
+	for (uint32_t i = 0; i < all->count && all->has_lists; i++) {
+		const struct weir_row_list *list = list_of(&all->items[i], row, heap);
+
+		bytes += list ? list->count * sizeof(double) : 0;
+	}
+	return bytes;
+}
+
+void weir_accumulators_copy(const struct weir_accumulators *all, const uint8_t *row, const struct weir_row_heap *heap, uint8_t *to,
+			    uint8_t *tail)
+{
+	weir_row_copy(&all->layout, row, to, tail);
+	tail += weir_row_tail_bytes(&all->layout, row);
+	for (uint32_t i = 0; i < all->count && all->has_lists; i++) {
+		const struct weir_row_list *list = list_of(&all->items[i], row, heap);
+		struct paged_list paged = {0};
+
+		if (list) {
+			paged = (struct paged_list){.count = list->count, .distance = tail - (to + all->items[i].list)};
+			memcpy(tail, list->values, list->count * sizeof(double));
+			tail += list->count * sizeof(double);
+		}
+		if (all->items[i].list != WEIR_NOWHERE)
+			memcpy(to + all->items[i].list, &paged, sizeof(paged));
+	}
+}
+
+int weir_accumulators_adopt(const struct weir_accumulators *all, uint8_t *row, const uint8_t *from, struct weir_row_heap *heap,
+			    struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < all->count && all->has_lists; i++)
+		if (all->items[i].list != WEIR_NOWHERE)
+			memset(row + all->items[i].list, 0, 16);
+	for (uint32_t i = 0; i < all->count && all->has_lists && !code; i++)
+		if (all->items[i].list != WEIR_NOWHERE)
+			code = list_append(row + all->items[i].list, from + all->items[i].list, heap, err);
+	return code;
+}
+
 /* ---- extremes ---- */
 
 /* A NaN is none. */
@@ -349,17 +461,18 @@ static const struct {
 	void (*push)(const struct weir_batch_rows *batch);
 	void (*extremes)(const struct weir_batch_rows *batch);
 	void (*merge)(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
+	int (*list)(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err);
 } numbers[WEIR_NUMBER_COUNT] = {
-	[WEIR_I8] = {push_i8, extremes_i8, extremes_merge_i8},
-	[WEIR_I16] = {push_i16, extremes_i16, extremes_merge_i16},
-	[WEIR_I32] = {push_i32, extremes_i32, extremes_merge_i32},
-	[WEIR_I64] = {push_i64, extremes_i64, extremes_merge_i64},
-	[WEIR_U8] = {push_u8, extremes_u8, extremes_merge_u8},
-	[WEIR_U16] = {push_u16, extremes_u16, extremes_merge_u16},
-	[WEIR_U32] = {push_u32, extremes_u32, extremes_merge_u32},
-	[WEIR_U64] = {push_u64, extremes_u64, extremes_merge_u64},
-	[WEIR_F32] = {push_f32, extremes_f32, extremes_merge_f32},
-	[WEIR_F64] = {push_f64, extremes_f64, extremes_merge_f64},
+	[WEIR_I8] = {push_i8, extremes_i8, extremes_merge_i8, list_i8},
+	[WEIR_I16] = {push_i16, extremes_i16, extremes_merge_i16, list_i16},
+	[WEIR_I32] = {push_i32, extremes_i32, extremes_merge_i32, list_i32},
+	[WEIR_I64] = {push_i64, extremes_i64, extremes_merge_i64, list_i64},
+	[WEIR_U8] = {push_u8, extremes_u8, extremes_merge_u8, list_u8},
+	[WEIR_U16] = {push_u16, extremes_u16, extremes_merge_u16, list_u16},
+	[WEIR_U32] = {push_u32, extremes_u32, extremes_merge_u32, list_u32},
+	[WEIR_U64] = {push_u64, extremes_u64, extremes_merge_u64, list_u64},
+	[WEIR_F32] = {push_f32, extremes_f32, extremes_merge_f32, list_f32},
+	[WEIR_F64] = {push_f64, extremes_f64, extremes_merge_f64, list_f64},
 };
 
 /* Booleans are bytes here. */
@@ -379,6 +492,20 @@ static enum weir_number number_of(const struct weir_type *type)
 	default:
 		return weir_type_number(type);
 	}
+}
+
+bool weir_accumulators_list_type(const struct weir_aggregate_item *item, const struct weir_type *type)
+{
+	return item->function == WEIR_QUANTILE && number_of(type) != WEIR_NUMBER_COUNT &&
+	       (type->layout == WEIR_LAYOUT_FIXED || type->layout == WEIR_LAYOUT_BITS);
+}
+
+/* Nothing but its list is wanted. */
+static bool is_list_only(const struct weir_accumulator *of)
+{
+	return of->list != WEIR_NOWHERE && of->values == WEIR_NOWHERE && of->nans == WEIR_NOWHERE && of->zeros == WEIR_NOWHERE &&
+	       of->sum == WEIR_NOWHERE && of->squares == WEIR_NOWHERE && of->least == WEIR_NOWHERE &&
+	       of->greatest == WEIR_NOWHERE;
 }
 
 /* Of types that are rarer or wider. */
@@ -514,6 +641,10 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 			work->bytes[i] = ((const uint64_t *)column.values)[i >> 6] >> (i & 63) & 1;
 		batch.values = work->bytes;
 	}
+	if (of->list != WEIR_NOWHERE)
+		code = numbers[number].list(&batch, heap, err);
+	if (code || (is_list_only(of) && !all->has_sketches))
+		return code;
 	if (of->kind == WEIR_SUMMARY_NONE)
 		push_notes(&batch);
 	else if (of->kind == WEIR_SUMMARY_DECIMAL)
@@ -614,6 +745,8 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 		if (of->zeros != WEIR_NOWHERE)
 			add_count(to + of->zeros, load_count(from + of->zeros));
 		code = merge_sums(of, to, from, err);
+		if (!code && of->list != WEIR_NOWHERE)
+			code = list_append(to + of->list, from + of->list, heap, err);
 		if (!code && (of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE) &&
 		    from[of->flags] & HAS_EXTREME) {
 			number = number_of(of->type);

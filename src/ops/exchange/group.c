@@ -1,8 +1,7 @@
 /* group KEYS FUNCTION(COLUMN) …: one row for each combination of keys; unique COLUMNS: the same without functions. How is in
- * hashed.c; in segments.c where a function needs all values of a group. */
+ * hashed.c; in segments.c where a function needs all values of a group, but for quantiles of values that can be held. */
 #include "ops/exchange/accumulate.h"
 #include "ops/exchange/hashed.h"
-#include "ops/exchange/rows.h"
 #include "ops/exchange/segments.h"
 
 #include <string.h>
@@ -268,16 +267,44 @@ static int filter_below(struct weir_op_env *env, const struct weir_node *node, u
 	return code ? code : weir_expr_clone(predicate, env->account, out, err);
 }
 
-/* Whether some item needs the values of a group in order. */
-static bool is_ordered(const struct weir_aggregates *aggregates, const struct weir_schema *schema)
+enum { HELD_SHARE = 32 };
+
+/* Whether the plan tells that all values of all groups take a small part of the memory, so that any group can be held whatever keys
+ * there are. Estimates are far off at times, hence a small part. */
+static bool can_hold(const struct weir_op_env *env, const struct weir_node *node)
 {
+	const struct group_config *config = node->config;
+	const struct weir_node *below = node->inputs[0];
+	int64_t rows = 0;
+
+	/* What a filter lets pass is a guess; the most that is known below it is not exceeded. */
+	for (;; below = below->inputs[0]) {
+		if (below->rows_est < 0)
+			return false;
+		rows = below->rows_est > rows ? below->rows_est : rows;
+		if (!below->inputs[0] || below->inputs[1])
+			break;
+	}
+	return rows < env->keeping.memory_limit / HELD_SHARE / (int64_t)sizeof(double) / (config->aggregates.column_count + 1);
+}
+
+/* Whether some item needs the values of a group in order. */
+static bool is_ordered(const struct weir_op_env *env, const struct weir_node *node)
+{
+	const struct group_config *config = node->config;
+	const struct weir_aggregates *aggregates = &config->aggregates;
+	const struct weir_schema *schema = node->inputs[0]->schema;
+	bool holds = aggregates->is_holistic && can_hold(env, node);
+
 	for (uint32_t i = 0; aggregates->is_holistic && i < aggregates->item_count; i++) {
 		const struct weir_aggregate_item *item = &aggregates->items[i];
 		struct weir_error ignored = {0};
 		uint32_t column = 0;
 
-		if (item->column && !weir_schema_find(schema, item->column, &column, &ignored) &&
-		    !weir_accumulators_take_type(item, weir_type_values(schema->fields[column].type)))
+		if (!item->column || weir_schema_find(schema, item->column, &column, &ignored))
+			continue;
+		if (!weir_accumulators_take_type(item, weir_type_values(schema->fields[column].type)) &&
+		    !(holds && weir_accumulators_list_type(item, weir_type_values(schema->fields[column].type))))
 			return true;
 	}
 	return false;
@@ -292,7 +319,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 	if (code)
 		return code;
-	if (is_ordered(&config->aggregates, node->inputs[0]->schema))
+	if (is_ordered(env, node))
 		return weir_segments_cut(env, fragment, node->inputs[0]->schema, grouping.keys, grouping.key_count,
 					 &config->aggregates, node->schema, err);
 	return weir_hashed_cut(env, fragment, node->inputs[0]->schema, &grouping, err);

@@ -18,6 +18,7 @@
 
 #include "ops/exchange/direct.h"
 #include "ops/exchange/regroup.h"
+#include "ops/exchange/selected.h"
 
 #include <string.h>
 
@@ -26,6 +27,7 @@ enum {
 	TABLE_BYTES = 1 << 20,   /* of a lane's table before, with its rows */
 	SKETCHES_MAX = 64 << 20, /* the same with sketches, at most */
 	SPLIT_BYTES = 2 << 20,  /* of pages: less are taken together */
+	LIST_BYTES = 16 << 20,  /* of its rows' lists */
 	STRAIGHT_VECTORS = 256, /* without a table, then it is tried again */
 	BUDGET_MIN = 1 << 20,
 	REGROUP_BYTES = 64 << 20,
@@ -228,7 +230,8 @@ static int shrink(struct sink_lane *lane, struct weir_error *err)
 static int split_begin(void *object, const struct weir_split_info *split, struct weir_error *err)
 {
 	struct sink_lane *lane = object;
-	int code = held_bytes(lane) > lane->regroup_at ? shrink(lane, err) : WEIR_OK;
+	bool shrinks = held_bytes(lane) > lane->regroup_at && !lane->state->accumulators.has_lists;
+	int code = shrinks ? shrink(lane, err) : WEIR_OK;
 
 	(void)split;
 	if (code)
@@ -237,6 +240,21 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 	if (lane->plain)
 		weir_parts_lane_mark(lane->plain);
 	return WEIR_OK;
+}
+
+static int put_group(struct sink_lane *lane, const uint8_t *row, struct weir_error *err)
+{
+	const struct weir_accumulators *accumulators = &lane->state->accumulators;
+	uint8_t *to = NULL, *tail = NULL;
+	int code;
+
+	if (!accumulators->has_lists)
+		return weir_parts_lane_put_row(lane->parts, row, err);
+	code = weir_parts_lane_room(lane->parts, weir_row_hash(row),
+				    weir_accumulators_tail_bytes(accumulators, row, &lane->heap), &to, &tail, err);
+	if (!code)
+		weir_accumulators_copy(accumulators, row, &lane->heap, to, tail);
+	return code;
 }
 
 /* The table's rows go to the parts. */
@@ -250,7 +268,7 @@ static int flush(struct sink_lane *lane, struct weir_error *err)
 
 		for (uint32_t i = 0; i < page->row_count && !code; i++) {
 			weir_accumulators_pack(&lane->state->accumulators, page->memory + (size_t)i * row_bytes);
-			code = weir_parts_lane_put_row(lane->parts, page->memory + (size_t)i * row_bytes, err);
+			code = put_group(lane, page->memory + (size_t)i * row_bytes, err);
 		}
 	}
 	if (!code)
@@ -324,9 +342,10 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	if (!code)
 		code = weir_accumulators_push(accumulators, vector, lane->rows, &lane->heap, &lane->arena, err);
 	lane->rows_in += vector->selection.count;
-	if (code || lane->heap.bytes + weir_table_bytes(&lane->table) <= lane->state->table_bytes)
+	if (code || (lane->heap.bytes + weir_table_bytes(&lane->table) <= lane->state->table_bytes &&
+		     lane->heap.list_bytes <= LIST_BYTES))
 		return code;
-	if (lane->heap.row_count * 2 > lane->rows_in && (lane->plain || !accumulators->has_sketches))
+	if (lane->heap.row_count * 2 > lane->rows_in && (lane->plain || !(accumulators->has_sketches || accumulators->has_lists)))
 		lane->straight = STRAIGHT_VECTORS;
 	return flush(lane, err);
 }
@@ -650,10 +669,17 @@ static int fill_vector(struct group_lane *lane, uint32_t count, struct weir_vect
 	for (uint32_t c = 0; c < keys && !code; c++)
 		code = weir_rows_take(&accumulators->layout, c, state->output->fields[c].type, lane->rows, count,
 				      &lane->account, &lane->arena, &lane->columns[c], &lane->nested[c], err);
-	for (uint32_t i = 0; i < aggregates->item_count && !code; i++)
-		code = weir_accumulators_take(accumulators, &aggregates->items[i], state->output->fields[keys + i].type,
-					      lane->rows, count, &lane->arena, &lane->columns[keys + i],
-					      &lane->nested[keys + i], err);
+	for (uint32_t i = 0; i < aggregates->item_count && !code; i++) {
+		const struct weir_aggregate_item *item = &aggregates->items[i];
+		struct weir_column *result = &lane->columns[keys + i];
+
+		if (item->function == WEIR_QUANTILE)
+			code = weir_selected_take(accumulators, item, &lane->regroup.heap, lane->rows, count, &lane->arena,
+						  result, err);
+		else
+			code = weir_accumulators_take(accumulators, item, state->output->fields[keys + i].type, lane->rows,
+						      count, &lane->arena, result, &lane->nested[keys + i], err);
+	}
 	*out = (struct weir_vector){.row_count = count,
 				    .selection = {.count = count},
 				    .column_count = state->output->field_count,

@@ -8,6 +8,7 @@ enum {
 	BITS_MAX = 8,
 	BITS_MIN = 4,
 	PIECE_PAGES = 16,
+	FILL_ROWS = 128,
 };
 
 static int lane_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
@@ -289,13 +290,26 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 	uint8_t *tails[WEIR_VECTOR_ROWS];
 	int code = pages_settle(lane, err);
 
-	for (uint32_t i = 0; i < input->count && !code; i++) {
-		which[i] = i;
-		code = make(lane, input->hashes[i], input->bytes ? input->bytes[i] : 0, &rows[i], &tails[i], err);
+	/* Some at a time, so that a row is still in the nearest cache when its next cell is written. */
+	for (uint32_t first = 0, end; first < input->count && !code; first = end) {
+		end = first + FILL_ROWS < input->count ? first + FILL_ROWS : input->count;
+		for (uint32_t i = first; i < end && !code; i++) {
+			which[i] = i;
+			code = make(lane, input->hashes[i], input->bytes ? input->bytes[i] : 0, &rows[i], &tails[i], err);
+			__builtin_prefetch(rows[i], 1);
+		}
+		if (!code)
+			weir_rows_fill(input, which + first, end - first, rows, tails);
 	}
-	if (!code)
-		weir_rows_fill(input, which, input->count, rows, tails);
 	return code;
+}
+
+int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
+			 struct weir_error *err)
+{
+	int code = lane->full.count ? pages_settle(lane, err) : WEIR_OK;
+
+	return code ? code : make(lane, hash, tail_bytes, row, tail, err);
 }
 
 int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err)

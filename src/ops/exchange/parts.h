@@ -96,6 +96,9 @@ void weir_parts_lane_cut(struct weir_parts_lane *lane); /* back to the mark */
 /* Makes a row for each of the input (which has hashes) and fills it: rows[i], for whoever has something to add to flags and
  * payload before the next call. After a failure the lane is to be cut. */
 int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_input *input, uint8_t **rows, struct weir_error *err);
+/* Room for a row and its bytes, to be filled before the next call. */
+int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
+			 struct weir_error *err);
 /* Copies a row. */
 int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err);
 

@@ -71,7 +71,16 @@ int weir_regroup_init(struct weir_regroup *regroup, struct weir_account *account
 		regroup->nested = regroup->columns
 					  ? weir_alloc_zero(account, plain->capacity * sizeof(*regroup->nested), err)
 					  : NULL;
-		code = regroup->nested ? WEIR_OK : err->code;
+		regroup->is_taken = regroup->nested ? weir_alloc_zero(account, plain->capacity, err) : NULL;
+		code = regroup->is_taken ? WEIR_OK : err->code;
+	}
+	/* Other cells than keys are made of a row's own values. */
+	regroup->by_rows = accumulators->layout.cell_count == accumulators->layout.key_count &&
+			   accumulators->layout.key_count > 0 && accumulators->layout.key_count <= 8;
+	for (uint32_t c = 0; c < plain->count && !code; c++) {
+		regroup->is_taken[c] = !regroup->by_rows;
+		for (uint32_t i = 0; i < accumulators->count; i++)
+			regroup->is_taken[c] |= accumulators->items[i].column == plain->columns[c];
 	}
 	if (code)
 		weir_regroup_release(regroup);
@@ -100,6 +109,7 @@ void weir_regroup_release(struct weir_regroup *regroup)
 	weir_free(account, regroup->columns,
 		  regroup->columns ? (regroup->input->field_count + 1) * sizeof(*regroup->columns) : 0);
 	weir_free(account, regroup->nested, regroup->nested ? regroup->plain->capacity * sizeof(*regroup->nested) : 0);
+	weir_free(account, regroup->is_taken, regroup->is_taken ? regroup->plain->capacity : 0);
 	weir_row_heap_release(&regroup->heap);
 	weir_table_release(&regroup->table);
 	regroup->account = NULL;
@@ -125,11 +135,27 @@ int weir_regroup_add_groups(struct weir_regroup *regroup, const uint8_t *const *
 					err);
 
 	for (uint32_t i = 0; i < count && !code; i++) {
-		if (!regroup->is_new[i])
+		if (regroup->is_new[i])
+			code = weir_accumulators_adopt(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap, err);
+		else
 			code = weir_accumulators_merge(regroup->accumulators, regroup->found[i], rows[i], &regroup->heap,
 						       &regroup->push_arena, err);
 	}
 	return code;
+}
+
+/* The groups of rows as a vector. */
+static int find_vector(struct weir_regroup *regroup, struct weir_vector *vector, const uint8_t *const *rows, struct weir_error *err)
+{
+	uint32_t made;
+	int code = weir_row_input_take(&regroup->rows, vector, regroup->accumulators->numbers, false, err);
+
+	if (code)
+		return code;
+	for (uint32_t i = 0; i < vector->row_count; i++)
+		regroup->hashes[i] = weir_row_hash(rows[i]);
+	regroup->rows.hashes = regroup->hashes;
+	return weir_table_find_or_make(&regroup->table, &regroup->rows, &regroup->heap.maker, regroup->found, &made, err);
 }
 
 int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count, struct weir_error *err)
@@ -140,24 +166,22 @@ int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *ro
 				     .column_count = regroup->input->field_count,
 				     .columns = regroup->columns,
 				     .source_row = -1};
-	uint32_t made;
 	int code = WEIR_OK;
 
 	take_release(regroup);
 	for (uint32_t c = 0; c < plain->count && !code; c++) {
 		uint32_t column = plain->columns[c];
 
-		code = weir_rows_take(&plain->layout, c, regroup->input->fields[column].type, rows, count, regroup->account,
-				      &regroup->take_arena, &regroup->columns[column], &regroup->nested[c], err);
+		if (regroup->is_taken[c])
+			code = weir_rows_take(&plain->layout, c, regroup->input->fields[column].type, rows, count,
+					      regroup->account, &regroup->take_arena, &regroup->columns[column],
+					      &regroup->nested[c], err);
 	}
-	if (!code)
-		code = weir_row_input_take(&regroup->rows, &vector, regroup->accumulators->numbers, false, err);
-	if (code)
-		return code;
-	for (uint32_t i = 0; i < count; i++)
-		regroup->hashes[i] = weir_row_hash(rows[i]);
-	regroup->rows.hashes = regroup->hashes;
-	code = weir_table_find_or_make(&regroup->table, &regroup->rows, &regroup->heap.maker, regroup->found, &made, err);
+	if (!code && regroup->by_rows)
+		code = weir_table_find_rows(&regroup->table, &plain->layout, rows, count, &regroup->heap.maker, regroup->found,
+					    err);
+	else if (!code)
+		code = find_vector(regroup, &vector, rows, err);
 	return code ? code
 		    : weir_accumulators_push(regroup->accumulators, &vector, regroup->found, &regroup->heap,
 					     &regroup->push_arena, err);

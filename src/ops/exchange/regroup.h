@@ -34,6 +34,8 @@ struct weir_regroup {
 	const struct weir_plain *plain;
 	struct weir_row_heap heap; /* the groups */
 	struct weir_table table;
+	bool by_rows; /* keys are found as they lie, without a vector of them */
+	bool *is_taken; /* by cell of a row: it is wanted in the vector */
 	struct weir_row_input rows;
 	struct weir_arena take_arena, push_arena;
 	struct weir_column *columns; /* of rows as a vector, by column of the input */
@@ -50,12 +52,12 @@ void weir_regroup_clear(struct weir_regroup *regroup); /* no groups; keeps memor
 int weir_regroup_shrink(struct weir_regroup *regroup, struct weir_error *err); /* no groups, and a small table */
 static inline uint64_t weir_regroup_bytes(const struct weir_regroup *regroup)
 {
-	return regroup->heap.bytes + weir_table_bytes(&regroup->table);
+	return regroup->heap.bytes + regroup->heap.list_bytes + weir_table_bytes(&regroup->table);
 }
 /* At most WEIR_REGROUP_STEP of them. */
 int weir_regroup_add_groups(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count, struct weir_error *err);
 int weir_regroup_add_rows(struct weir_regroup *regroup, const uint8_t *const *rows, uint32_t count, struct weir_error *err);
-/* What a lane has in memory of a part, groups and rows, becomes groups, where that shrinks it. On failure it stays as it is. The
+/* Without lists: what a lane has in memory of a part, groups and rows, becomes groups, where that shrinks it. On failure it stays as it is. The
  * regroup is empty before and after. */
 int weir_regroup_part(struct weir_regroup *regroup, struct weir_parts_lane *groups, struct weir_parts_lane *rows, uint32_t part,
 		      bool *shrank, struct weir_error *err);

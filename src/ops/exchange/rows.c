@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-enum { HEAP_PAGE_MIN = 16 << 10, HEAP_PAGE_MAX = 1 << 20 };
+enum { HEAP_PAGE_MIN = 16 << 10, HEAP_PAGE_MAX = 1 << 20, LIST_MIN = 16 };
 
 /* ---- the layout ---- */
 
@@ -63,7 +63,6 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 		layout->flags_offset = at += layout->validity_bytes;
 		at += flags_bytes;
 	}
-	/* Narrow cells fill the gap before the wide ones, which come in front of what is left of the narrow. */
 	for (uint32_t i = 0; i < cell_count; i++) {
 		layout->cells[i].type = weir_type_values(types[i]);
 		layout->cells[i].width = width_of(layout->cells[i].type);
@@ -72,7 +71,20 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 		layout->has_bytes |= layout->cells[i].has_bytes;
 		layout->cells[i].offset = UINT32_MAX;
 	}
-	for (uint32_t i = 0; i < cell_count; i++) {
+	if (key_count)
+		at = round_up(at, 8);
+	layout->key_offset = at;
+	for (uint32_t a = 0; a < 4; a++) {
+		for (uint32_t i = 0; i < key_count; i++) {
+			if (align_of(layout->cells[i].width) != aligns[a])
+				continue;
+			layout->cells[i].offset = at;
+			at += layout->cells[i].width;
+		}
+	}
+	layout->key_bytes = at - layout->key_offset;
+	/* Narrow cells fill the gap before the wide ones, which come in front of what is left of the narrow. */
+	for (uint32_t i = key_count; i < cell_count; i++) {
 		uint32_t width = layout->cells[i].width, align = align_of(width), place = round_up(at, align);
 
 		if (align == 8 || place + width > round_up(at, 8))
@@ -325,7 +337,81 @@ bool weir_row_keys_equal(const struct weir_row_layout *layout, const uint8_t *a,
 	return true;
 }
 
+static bool key_cells_same(const struct weir_row_layout *layout, const uint8_t *row, const struct weir_row_layout *from_layout,
+			   const uint8_t *from)
+{
+	for (uint32_t c = 0; c < layout->key_count; c++) {
+		const struct weir_row_cell *cell = &layout->cells[c];
+		const uint8_t *mine = row + cell->offset, *other = from + from_layout->cells[c].offset;
+
+		if (cell->has_bytes) {
+			struct weir_view view = weir_row_view(other);
+
+			if (!views_equal(mine, &view))
+				return false;
+		} else if (memcmp(mine, other, cell->width)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+static inline uint8_t key_validity(const struct weir_row_layout *layout, const uint8_t *row)
+{
+	return (uint8_t)(row[layout->validity_offset] & ((1u << layout->key_count) - 1));
+}
+
+bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row, const struct weir_row_layout *from_layout,
+			const uint8_t *from)
+{
+	const uint8_t *mine = row + layout->key_offset, *other = from + from_layout->key_offset;
+	uint32_t at = 0;
+
+	if (key_validity(layout, row) != key_validity(from_layout, from))
+		return false;
+	/* A null is zero, and so is what a short string leaves of its cell. */
+	for (; at + 8 <= layout->key_bytes && load64(mine + at) == load64(other + at); at += 8)
+		;
+	if (at + 8 > layout->key_bytes && !memcmp(mine + at, other + at, layout->key_bytes - at))
+		return true;
+	return layout->has_bytes && key_cells_same(layout, row, from_layout, from);
+}
+
 /* ---- rows to rows ---- */
+
+uint64_t weir_row_key_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t c = 0; layout->has_bytes && c < layout->key_count; c++) {
+		if (layout->cells[c].has_bytes && load32(row + layout->cells[c].offset) > WEIR_VIEW_INLINE)
+			bytes += load32(row + layout->cells[c].offset);
+	}
+	return bytes;
+}
+
+void weir_row_key_copy(const struct weir_row_layout *layout, uint8_t *row, uint8_t *tail, const struct weir_row_layout *from_layout,
+		       const uint8_t *from)
+{
+	memset(row, 0, layout->row_bytes);
+	memcpy(row, from, sizeof(uint64_t));
+	row[layout->validity_offset] = key_validity(from_layout, from);
+	memcpy(row + layout->key_offset, from + from_layout->key_offset, layout->key_bytes);
+	for (uint32_t c = 0; layout->has_bytes && c < layout->key_count; c++) {
+		uint32_t offset = layout->cells[c].offset;
+		struct weir_view view;
+
+		if (!layout->cells[c].has_bytes)
+			continue;
+		view = weir_row_view(from + from_layout->cells[c].offset);
+		if (view.size <= WEIR_VIEW_INLINE)
+			continue;
+		memcpy(tail, view.data, view.size);
+		view.data = tail;
+		weir_row_view_put(row + offset, view);
+		tail += view.size;
+	}
+}
 
 uint64_t weir_row_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row)
 {
@@ -527,6 +613,10 @@ void weir_row_heap_clear(struct weir_row_heap *heap)
 		page->rows_end = 0;
 		page->bytes_begin = page->size;
 	}
+	for (size_t i = 0; i < heap->lists.count; i++)
+		weir_free(heap->account, heap->lists.items[i].values, heap->lists.items[i].capacity * sizeof(double));
+	heap->lists.count = 0;
+	heap->list_bytes = 0;
 	heap->row_count = 0;
 	heap->bytes -= heap->bytes_set;
 	heap->bytes_set = 0;
@@ -541,6 +631,7 @@ void weir_row_heap_release(struct weir_row_heap *heap)
 	if (heap->pages.count)
 		weir_free(heap->account, heap->pages.items[0].memory, heap->pages.items[0].size);
 	weir_list_release(&heap->pages, heap->account);
+	weir_list_release(&heap->lists, heap->account);
 	weir_arena_release(&heap->arena);
 	*heap = (struct weir_row_heap){0};
 }
@@ -585,4 +676,36 @@ int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid,
 	view.data = room;
 	weir_row_view_put(cell, view);
 	return WEIR_OK;
+}
+
+struct weir_row_list *weir_row_heap_list(struct weir_row_heap *heap, uint8_t *field, uint32_t more, struct weir_error *err)
+{
+	uint64_t number = load64(field);
+	struct weir_row_list *list;
+	uint64_t capacity;
+	double *values;
+
+	if (!number) {
+		if (weir_list_push(&heap->lists, heap->account, err, (struct weir_row_list){0}))
+			return NULL;
+		number = heap->lists.count;
+		memcpy(field, &number, sizeof(number));
+	}
+	list = &heap->lists.items[number - 1];
+	if (list->capacity - list->count >= more)
+		return list;
+	capacity = list->capacity * (uint64_t)2 < LIST_MIN ? LIST_MIN : list->capacity * (uint64_t)2;
+	while (capacity < (uint64_t)list->count + more)
+		capacity *= 2;
+	if (capacity > UINT32_MAX) {
+		weir_error_set(err, WEIR_E_LIMIT, "a group of more than %u values is too large to be held", UINT32_MAX / 2);
+		return NULL;
+	}
+	values = weir_realloc(heap->account, list->values, list->capacity * sizeof(double), capacity * sizeof(double), err);
+	if (!values)
+		return NULL;
+	heap->list_bytes += (capacity - list->capacity) * sizeof(double);
+	list->values = values;
+	list->capacity = (uint32_t)capacity;
+	return list;
 }

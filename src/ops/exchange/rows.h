@@ -45,6 +45,7 @@ struct weir_row_layout {
 	uint32_t cell_count, key_count;
 	struct weir_row_cell *cells;
 	uint32_t validity_offset, validity_bytes, flags_offset, flags_bytes;
+	uint32_t key_offset, key_bytes; /* the key's cells, without gaps, in the same order wherever their types are the same */
 	uint32_t payload_offset, payload_bytes;
 	uint32_t row_bytes;
 	bool has_bytes; /* some cell has */
@@ -138,6 +139,14 @@ uint32_t weir_rows_equal(const struct weir_row_input *input, uint32_t *which, ui
 			 uint32_t *unequal, uint32_t *unequal_count);
 /* The same for two rows. */
 bool weir_row_keys_equal(const struct weir_row_layout *layout, const uint8_t *a, const uint8_t *b);
+/* The same for rows of two layouts whose keys are of the same types, eight at most. */
+bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row, const struct weir_row_layout *from_layout,
+			const uint8_t *from);
+/* What cells of the key have outside of the row; and a new row with the key of one of another layout, as above. All else of it is
+ * zero. */
+uint64_t weir_row_key_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row);
+void weir_row_key_copy(const struct weir_row_layout *layout, uint8_t *row, uint8_t *tail, const struct weir_row_layout *from_layout,
+		       const uint8_t *from);
 /* What the row's cells have outside of it. */
 uint64_t weir_row_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row);
 /* Copies all of a row; its bytes go to `tail`. */
@@ -179,6 +188,12 @@ struct weir_row_maker {
 		    struct weir_error *err);
 };
 
+/* Numbers that belong to a row of a heap, which has the list's number and 1 in its payload. */
+struct weir_row_list {
+	double *values;
+	uint32_t count, capacity;
+};
+
 /* Rows in memory of an account, in the order in which they came; they stay where they are until clear. A maker. */
 struct weir_row_heap {
 	struct weir_row_maker maker;
@@ -188,6 +203,8 @@ struct weir_row_heap {
 	uint64_t row_count, bytes;        /* bytes: of all pages, and what was set later */
 	struct weir_arena arena;          /* what was set later (weir_row_heap_set) */
 	uint64_t bytes_set;
+	struct WEIR_LIST(struct weir_row_list) lists;
+	uint64_t list_bytes; /* not in `bytes` */
 };
 
 void weir_row_heap_init(struct weir_row_heap *heap, struct weir_account *account, const struct weir_row_layout *layout);
@@ -199,5 +216,7 @@ uint8_t *weir_row_heap_room(struct weir_row_heap *heap, uint8_t *cell, uint32_t 
 /* Gives a cell of a row of the heap other bytes (copied); `was_valid`: it has some now. */
 int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid, struct weir_view view,
 		      struct weir_error *err);
+/* Room for `more` numbers in the list whose number is at `field`, a new one where that is 0. */
+struct weir_row_list *weir_row_heap_list(struct weir_row_heap *heap, uint8_t *field, uint32_t more, struct weir_error *err);
 
 #endif

@@ -12,6 +12,8 @@
  * where nothing but count_distinct is asked, each value is taken once, by hashing, and these are counted by hashing too.
  * Otherwise the columns that the functions are about are held for a group, or for many small ones (held.h).
  *
+ * Quantiles alone, of numbers that the plan knows to be few, do not come here (group.c, selected.h).
+ *
  * Nulls: unique, count_distinct, value_counts and list leave them out, or with "nulls" have them as a value; quantile leaves
  * them out, or with "nulls" is null where there is one. NaN is a value like others, but no quantile. Of no values, quantile
  * and approx_quantile are null, the others empty.

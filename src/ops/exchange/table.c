@@ -211,6 +211,51 @@ static void prefetch(const struct weir_table *table, const uint8_t *const *rows,
 	}
 }
 
+int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout *layout, const uint8_t *const *rows, uint32_t count,
+			 struct weir_row_maker *maker, uint8_t **found, struct weir_error *err)
+{
+	uint32_t waiting = count;
+	int code = weir_table_reserve(table, count, err);
+
+	if (code)
+		return code;
+	prefetch(table, rows, count);
+	for (uint32_t i = 0; i < count; i++)
+		table->waiting[i] = i;
+	while (waiting) {
+		uint32_t compared = 0, again = 0;
+
+		for (uint32_t k = 0; k < waiting; k++) {
+			uint32_t i = table->waiting[k];
+			uint64_t hash = weir_row_hash(rows[i]), entry = look(table, &table->places[i], salt_of(hash));
+			uint8_t *tail;
+
+			if (entry) {
+				found[i] = row_of(entry);
+				__builtin_prefetch(found[i]);
+				table->compared[compared++] = i;
+				continue;
+			}
+			code = maker->make(maker, hash, weir_row_key_tail_bytes(layout, rows[i]), &found[i], &tail, err);
+			if (code)
+				return code;
+			weir_row_key_copy(table->layout, found[i], tail, layout, rows[i]);
+			table->entries[table->places[i]] = salt_of(hash) | (uint64_t)(uintptr_t)found[i];
+			table->count++;
+		}
+		for (uint32_t k = 0; k < compared; k++) {
+			uint32_t i = table->compared[k];
+
+			if (weir_row_keys_same(table->layout, found[i], layout, rows[i]))
+				continue;
+			table->places[i] = (table->places[i] + 1) & (table->capacity - 1);
+			table->waiting[again++] = i;
+		}
+		waiting = again;
+	}
+	return WEIR_OK;
+}
+
 int weir_table_add_rows(struct weir_table *table, uint8_t *const *rows, uint32_t count, uint8_t **found,
 			struct weir_error *err)
 {

@@ -44,6 +44,9 @@ void weir_table_find(struct weir_table *table, const struct weir_row_input *inpu
  * the table can only be cleared. */
 int weir_table_find_or_make(struct weir_table *table, const struct weir_row_input *input, struct weir_row_maker *maker,
 			    uint8_t **rows, uint32_t *made, struct weir_error *err);
+/* The same for rows of another layout, whose keys are of the same types (weir_row_keys_same). */
+int weir_table_find_rows(struct weir_table *table, const struct weir_row_layout *layout, const uint8_t *const *rows, uint32_t count,
+			 struct weir_row_maker *maker, uint8_t **found, struct weir_error *err);
 /* found[i]: the row of the table with the key of rows[i]; where there was none, rows[i] itself, which is in the table now.
  * For up to WEIR_VECTOR_ROWS rows. */
 int weir_table_add_rows(struct weir_table *table, uint8_t *const *rows, uint32_t count, uint8_t **found,
