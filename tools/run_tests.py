@@ -17,6 +17,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
 THREADED_SUITES = ["base", "store", "exec", "backend", "api"]
-PYTEST_TIMEOUT_S = 1200
-PYTEST_FULL_TIMEOUT_S = 3600
+# Seconds for a whole run of pytest, and for one test in it: then its stacks are printed, it has failed, and the others go on.
+QUICK_LIMITS = (800, 180)
+FULL_LIMITS = (3600, 900)
 
-SANITIZED_SETUP = ["-Db_lundef=false", "-Dfaults=true", "-Doptimization=1"]
+# -g1: names and lines for reports, and no more, since most of these steps is compiling and linking.
+SANITIZED_SETUP = ["-Db_lundef=false", "-Dfaults=true", "-Doptimization=1", "-Ddebug=false", "-Dc_args=-g1"]
 ASAN_SETUP = ["-Db_sanitize=address,undefined", *SANITIZED_SETUP]
 ASAN_ENV = {
     # Not detect_stack_use_after_return: GCC 12 then misaligns 64-byte vectors that it keeps on the stack.
@@ -142,31 +145,73 @@ def step_tsan(tally, _options):
     step_sanitized(tally, "build-tsan", ["-Db_sanitize=thread", *SANITIZED_SETUP, "-Dpython=false"], THREADED_SUITES, env)
 
 
-def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False):
+def running_tests(folder):
+    """[(process, seconds, test)] of what runs now, as tests/conftest.py writes it down."""
+    found = []
+    for path in sorted(Path(folder).iterdir()):
+        begun, _, test = path.read_text().partition(" ")
+        if test:
+            found.append((int(path.name), time.monotonic() - float(begun), test))
+    return found
+
+
+def end_group(process):
+    """Ends a process and all that it started and that did not leave its group."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
+
+
+def end_stalled(process, running, limit_s):
+    """Time is up: says which tests ran, lets each print its stacks, and ends everything."""
+    print(f"pytest did not end within {limit_s} s; these tests were running:")
+    for pid, seconds, test in running_tests(running):
+        print(f"    {test}, for {seconds:.0f} s (process {pid})", flush=True)
+        try:
+            os.kill(pid, signal.SIGABRT)  # pytest's fault handler prints the stacks of all threads
+        except ProcessLookupError:
+            continue
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        pass
+    end_group(process)
+
+
+def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False, limits=QUICK_LIMITS):
+    limit_s, test_limit_s = limits
     with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
+        report, output, running = Path(folder) / "report.xml", Path(folder) / "output", Path(folder) / "running"
+        running.mkdir()
+        # A test that stands still ends its process, and xdist goes on with another one.
         command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider",
-                   f"--junitxml={report}", *files]
+                   "-o", f"faulthandler_timeout={test_limit_s}", "-o", "faulthandler_exit_on_timeout=true",
+                   "--durations=15", "--durations-min=5", f"--junitxml={report}", *files]
         if full:
             command += ["-m", "not long"]
-        limit_s = PYTEST_FULL_TIMEOUT_S if full else PYTEST_TIMEOUT_S
-        try:
-            ended = run(command, env={"WEIR_BUILD": str(ROOT / build), **(env or {})}, timeout=limit_s,
-                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        except subprocess.TimeoutExpired as expired:
-            print((expired.stdout or b"").decode(errors="replace"))
-            print(f"pytest did not end within {limit_s} s")
-            tally.add(0, 1)
-            return
-        if ended.returncode:
-            print(ended.stdout)
+        full_env = {**os.environ, "WEIR_BUILD": str(ROOT / build), "WEIR_RUNNING": str(running), **(env or {})}
+        full_env["PATH"] = f"{VENV / 'bin'}:{full_env['PATH']}"
+        with open(output, "wb") as out:
+            process = subprocess.Popen([str(part) for part in command], cwd=ROOT, env=full_env, stdout=out,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
+            try:
+                process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                end_stalled(process, running, limit_s)
+            except KeyboardInterrupt:
+                end_group(process)
+                raise
+        if process.returncode:
+            print(output.read_text(errors="replace"))
         if not report.exists():
             tally.add(0, 1)
             return
         suite = ElementTree.parse(report).getroot().find("testsuite")
         count = {key: int(suite.get(key)) for key in ("tests", "failures", "errors", "skipped")}
         bad = count["failures"] + count["errors"]
-        if ended.returncode and not bad:
+        if process.returncode and not bad:
             bad = 1
         tally.add(count["tests"] - count["failures"] - count["errors"] - count["skipped"], bad, count["skipped"])
 
@@ -177,7 +222,7 @@ def step_wheel(tally, _options):
 
 
 def step_python(tally, options):
-    pytest_run(tally, "build", full=options.full)
+    pytest_run(tally, "build", full=options.full, limits=FULL_LIMITS if options.full else QUICK_LIMITS)
 
 
 def files_that_import_weir():
@@ -214,7 +259,7 @@ def step_pyasan(tally, _options):
         "WEIR_SANITIZED": "1",
     }
     wrapper = ["setarch", "-R"] if fixed_addresses() else []
-    pytest_run(tally, "build-asan", files_that_import_weir(), wrapper, env)
+    pytest_run(tally, "build-asan", files_that_import_weir(), wrapper, env, limits=FULL_LIMITS)
 
 
 def step_fuzz(tally, options):
