@@ -74,6 +74,33 @@ if TYPE_CHECKING:
     from weir.schema import Schema
     from weir.stats import list_stats_summaries
 
+
+
+def _unfit() -> str:
+    """Why it cannot run here; empty where it can."""
+    import os
+    import sys
+
+    if sys.platform != "linux":
+        return f"Linux; this is {sys.platform}"
+    if sys.implementation.name != "cpython" or sys.version_info < (3, 11):
+        return f"CPython 3.11 or later; this is {sys.implementation.name} {'.'.join(map(str, sys.version_info[:3]))}"
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return "an interpreter with the GIL; it is switched off here"
+    machine = os.uname().machine
+    if machine not in ("x86_64", "aarch64"):
+        return f"x86-64 or aarch64; this is {machine}"
+    try:
+        libc = os.confstr("CS_GNU_LIBC_VERSION")
+    except ValueError:
+        libc = None
+    return "" if libc else "glibc, which is not the C library here"
+
+
+if _reason := _unfit():
+    raise ImportError(f"weir needs {_reason}")
+del _reason
+
 # Attribute → the module that has it; "" for a module of that name.
 _WHERE = {
     "ActorPoolStrategy": "compute",

@@ -1,7 +1,7 @@
 """`__arrow_c_stream__`: a Dataset for whatever reads Arrow streams.
 
-The capsule is cheap and may be asked for twice. Its schema is the first block's; the run begins with the first batch that is
-wanted, and ends when the stream is dropped. A block with other types is cast to the first's, or ends the stream with an error.
+The capsule is cheap and may be asked for twice. Its schema is the first block's, found when it is asked for; the run begins with
+the first batch that is wanted, and ends when the stream is dropped. A block with other types is cast to the first's, or ends the stream with an error.
 """
 
 from __future__ import annotations
@@ -18,11 +18,17 @@ def stream(ds: Dataset, requested_schema: object = None) -> object:
     """The capsule."""
     from weir._weir import batch_concat, batch_from_columns, batch_stream
 
-    schema = ds.schema()
-    first = schema._batch.slice(0, 0) if schema is not None and schema._batch is not None else batch_from_columns({})
-    if not ds._op.is_native:
-        first = batch_concat([first, first])  # whatever comes later, its columns may hold nulls
-    return batch_stream(first, lambda: conforming(ds._new_run(), first))
+    found: list[Batch] = []
+
+    def first() -> Batch:
+        schema = ds.schema()
+        made = schema._batch.slice(0, 0) if schema is not None and schema._batch is not None else batch_from_columns({})
+        if not ds._op.is_native:
+            made = batch_concat([made, made])  # whatever comes later, its columns may hold nulls
+        found.append(made)
+        return made
+
+    return batch_stream(first, lambda: conforming(ds._new_run(), found[0]))
 
 
 def conforming(batches: Iterable[Batch], first: Batch) -> Iterator[Batch]:

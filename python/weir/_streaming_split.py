@@ -458,7 +458,9 @@ class Receiver:
             try:
                 self._connection = connect(self.address)
             except ConnectionError as error:
-                raise RuntimeError(f"the process that runs this Dataset cannot be reached: {error}") from None
+                raise RuntimeError(
+                    f"the process that runs this Dataset cannot be reached: {error}. Rows that are to outlive it must be written to files"
+                ) from None
             self._pid = os.getpid()
             self._regions = {}
             self._connection.send(json.dumps(self.hello).encode())

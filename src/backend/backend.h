@@ -112,7 +112,7 @@ struct weir_run_print {
 	int64_t pid;
 	bool is_stderr;
 	uint64_t dropped; /* lines lost before this one */
-	const char *text;
+	const char *text; /* NULL: none came after those that were lost */
 	size_t size;
 };
 

@@ -14,7 +14,7 @@ struct line {
 	char *label, *text; /* in the same memory */
 	size_t size;
 	uint64_t dropped;
-	bool is_stderr;
+	bool is_stderr, has_text;
 };
 
 struct lines {
@@ -38,7 +38,10 @@ static void copy_line(void *state, const struct weir_run_print *print)
 	line->dropped = print->dropped;
 	line->is_stderr = print->is_stderr;
 	snprintf(line->label, label_size, "(%s pid=%lld)", print->operator_name, (long long)print->pid);
-	memcpy(line->text, print->text, print->size);
+	line->has_text = print->text != NULL;
+	line->next = NULL;
+	if (print->text)
+		memcpy(line->text, print->text, print->size);
 	*lines->last = line;
 	lines->last = &line->next;
 }
@@ -63,9 +66,11 @@ static int append_line(PyObject *list, const struct line *line)
 
 	if (line->dropped &&
 	    append(list, line->label, "stderr",
-		   PyUnicode_FromFormat("… %llu lines were printed faster than they could be shown, and are lost",
+		   PyUnicode_FromFormat("%llu lines were printed faster than they could be shown, and are lost",
 					(unsigned long long)line->dropped)))
 		return -1;
+	if (!line->has_text)
+		return 0;
 	return append(list, line->label, stream, PyUnicode_DecodeUTF8(line->text, (Py_ssize_t)line->size, "replace"));
 }
 

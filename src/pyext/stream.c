@@ -2,8 +2,9 @@
  *
  *     consumer, any thread ─ get_next ─▶ GIL ─▶ make() once, then next() ─▶ Batch ─▶ ArrowArray over its memory
  *
- * The schema is that of a Batch which is there from the beginning; what differs from it ends the stream with an error. After the
- * end of the interpreter there is nothing to call, and what Python held is left to the process's own end. */
+ * The schema is that of a Batch which is given, or which a function makes when the schema, or a batch, is first wanted; what
+ * differs from it ends the stream with an error. After the end of the interpreter there is nothing to call, and what Python held
+ * is left to the process's own end. */
 #include "pyext/values_impl.h"
 
 #include <errno.h>
@@ -11,7 +12,8 @@
 
 struct python_stream {
 	PyObject *module, *make, *iterator; /* iterator NULL: nothing has been asked for */
-	struct weir_batch *first;           /* of no rows, for the schema */
+	PyObject *make_first;               /* gives `first`; NULL: it was given */
+	struct weir_batch *first;           /* of no rows, for the schema; NULL: nobody has asked */
 	struct api_keeper *keeper;          /* its */
 	bool ended;
 	char message[2048];
@@ -44,11 +46,50 @@ static int fail_python(struct python_stream *stream)
 	return EIO;
 }
 
+static void take_first(struct python_stream *stream, PyObject *schema, struct weir_batch *first)
+{
+	stream->first = weir_batch_ref(first);
+	stream->keeper = ((struct batch_object *)schema)->keeper;
+	api_keeper_ref(stream->keeper);
+}
+
+/* Under the GIL. */
+static int make_first(struct python_stream *stream)
+{
+	PyObject *schema = PyObject_CallNoArgs(stream->make_first);
+	struct weir_batch *first = schema ? pyext_batch_get(stream->module, schema) : NULL;
+
+	if (first)
+		take_first(stream, schema, first);
+	Py_XDECREF(schema);
+	return first ? 0 : fail_python(stream);
+}
+
+static int need_first(struct python_stream *stream)
+{
+	PyGILState_STATE state;
+	int code;
+
+	if (stream->first)
+		return 0;
+	if (!Py_IsInitialized()) {
+		snprintf(stream->message, sizeof(stream->message), "Python has ended");
+		return EIO;
+	}
+	state = PyGILState_Ensure();
+	code = make_first(stream);
+	PyGILState_Release(state);
+	return code;
+}
+
 static int get_schema(struct ArrowArrayStream *out, struct ArrowSchema *schema)
 {
 	struct python_stream *stream = out->private_data;
 	struct weir_error err = {0};
+	int code = need_first(stream);
 
+	if (code)
+		return code;
 	return api_export_schema(stream->first->schema, schema, &err) ? fail(stream, &err) : 0;
 }
 
@@ -96,6 +137,9 @@ static int get_next(struct ArrowArrayStream *out, struct ArrowArray *array)
 	*array = (struct ArrowArray){0};
 	if (stream->ended)
 		return 0;
+	code = need_first(stream);
+	if (code)
+		return code;
 	if (!Py_IsInitialized()) {
 		snprintf(stream->message, sizeof(stream->message), "Python has ended");
 		return EIO;
@@ -119,31 +163,36 @@ static void release(struct ArrowArrayStream *out)
 	struct api_keeper *keeper = stream->keeper;
 
 	out->release = NULL;
-	weir_batch_unref(stream->first);
+	if (stream->first)
+		weir_batch_unref(stream->first);
 	if (Py_IsInitialized()) {
 		PyGILState_STATE state = PyGILState_Ensure();
 
 		Py_XDECREF(stream->iterator); /* a generator that is dropped stops its run */
 		Py_XDECREF(stream->make);
+		Py_XDECREF(stream->make_first);
 		Py_XDECREF(stream->module);
 		PyGILState_Release(state);
 	}
 	weir_plain_free(stream);
-	api_keeper_unref(keeper);
+	if (keeper)
+		api_keeper_unref(keeper);
 }
 
 PyObject *values_stream(PyObject *module, PyObject *args)
 {
 	struct ArrowArrayStream out = {get_schema, get_next, get_last_error, release, NULL};
 	struct python_stream *stream;
-	struct weir_batch *first;
+	struct weir_batch *first = NULL;
 	PyObject *schema, *make;
 
 	if (!PyArg_ParseTuple(args, "OO:batch_stream", &schema, &make))
 		return NULL;
-	first = pyext_batch_get(module, schema);
-	if (!first)
-		return NULL;
+	if (!PyCallable_Check(schema)) {
+		first = pyext_batch_get(module, schema);
+		if (!first)
+			return NULL;
+	}
 	if (!PyCallable_Check(make)) {
 		PyErr_Format(PyExc_TypeError, "batch_stream needs a function that gives batches, not %R",
 			     (PyObject *)Py_TYPE(make));
@@ -154,9 +203,9 @@ PyObject *values_stream(PyObject *module, PyObject *args)
 		return PyErr_NoMemory();
 	*stream = (struct python_stream){.module = Py_NewRef(module),
 					 .make = Py_NewRef(make),
-					 .first = weir_batch_ref(first),
-					 .keeper = ((struct batch_object *)schema)->keeper};
-	api_keeper_ref(stream->keeper);
+					 .make_first = first ? NULL : Py_NewRef(schema)};
+	if (first)
+		take_first(stream, schema, first);
 	out.private_data = stream;
 	return arrow_stream_capsule(&out);
 }

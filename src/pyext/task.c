@@ -142,7 +142,7 @@ static int drop_oldest(PyObject *lines)
 
 	if (PyList_SetSlice(lines, 0, dropped, NULL))
 		return -1;
-	text = PyUnicode_FromFormat("… %zd lines were printed before these, and are lost", dropped);
+	text = PyUnicode_FromFormat("%zd lines were printed before these, and are lost", dropped);
 	line = text ? Py_BuildValue("(ssN)", "(weir)", "stderr", text) : NULL;
 	failed = !line || PyList_Insert(lines, 0, line);
 	Py_XDECREF(line);

@@ -100,7 +100,7 @@ PyDoc_STRVAR(zip_doc, "batch_zip($module, batches, /)\n--\n\nOne Batch of the co
 		      "there twice becomes name_1.");
 
 PyDoc_STRVAR(stream_doc, "batch_stream($module, schema, make, /)\n--\n\nThe capsule of an Arrow stream with the columns of the Batch "
-			 "`schema`, whose batches make() gives,\nwhich is called when the first is wanted.");
+			 "`schema`, or of what it returns\nif it is a function, whose batches make() gives: each is called when it is first wanted.");
 
 static PyMethodDef functions[] = {
 	{"batch_from_rows", from_rows, METH_O, from_rows_doc},

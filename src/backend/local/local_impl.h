@@ -36,6 +36,7 @@ struct weir_session {
 	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
 	 * right within a moment. */
 	_Atomic int64_t lanes_used, chunks_booked;
+	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
 	pthread_mutex_t lock; /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
@@ -195,6 +196,7 @@ struct weir_local_run {
 	uint32_t failure_stage;
 	int64_t told_used, told_booked; /* its part of the session's sums */
 	int64_t held;                   /* charged to the session before the run, and so not in the budget */
+	int64_t setups;                 /* of its calls; charged to the session while the run lives */
 	int64_t budget;                 /* of a run that has the session for itself */
 	_Atomic int64_t budget_due; /* another share of it, which the executor has not been told yet; 0: none */
 	bool listed;                    /* among the session's runs */

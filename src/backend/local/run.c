@@ -204,22 +204,27 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	struct weir_stage_spec specs[RUN_STAGES_MAX];
 	struct weir_core_options options = {.stages = specs};
 	struct weir_core *core = NULL;
+	int64_t setups;
 	int code = stage_specs(run, specs, &options.stage_count, err);
 
 	if (code)
 		return code;
 	options.limit = session->memory_limit;
 	/* What the session holds already (listings, footers, blocks) is not there for grants; half of the limit always is. */
-	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes -
+	setups = atomic_load_explicit(&session->setups, memory_order_relaxed);
+	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes - setups -
 		    atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
 		    atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
 	run->held = run->held > 0 ? run->held : 0;
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
-	options.budget = run->budget = session->memory_limit - SESSION_RESERVE - run->held;
+	options.budget = session->memory_limit - SESSION_RESERVE - run->held - setups;
+	if (options.budget < session->memory_limit / 8)
+		options.budget = session->memory_limit / 8;
+	run->budget = options.budget;
 	share_first_grants(run, specs, options.stage_count, options.budget);
 	/* The promise is limit + 10 % for the process as the kernel sees it, what the reserve is for included. */
-	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held;
+	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held - setups;
 	if (options.overdraft > options.limit)
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
@@ -253,6 +258,34 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	return code;
 }
 
+/* What workers are given exists once, however many map it, and counts as long as the run may start one. */
+static int charge_setups(struct weir_local_run *run, struct weir_error *err)
+{
+	const char *largest = NULL;
+	int64_t bytes = 0, most = 0;
+	char size[32], limit[32];
+
+	for (uint32_t s = 0; s < run->tail->stage_count; s++) {
+		const struct weir_call *call = &run->tail->stages[s].call;
+
+		if (run->tail->stages[s].kind != WEIR_STAGE_WORKERS)
+			continue;
+		bytes += (int64_t)call->setup_size;
+		if ((int64_t)call->setup_size > most) {
+			most = (int64_t)call->setup_size;
+			largest = call->name;
+		}
+	}
+	if (weir_account_charge(run->account, bytes, err))
+		return weir_error_set(err, WEIR_E_MEMORY,
+				      "%s and what it refers to take %s, which the memory limit of %s has no room for",
+				      largest ? largest : "the function", weir_format_bytes(most, size, sizeof(size)),
+				      weir_format_bytes(run->session->memory_limit, limit, sizeof(limit)));
+	run->setups = bytes;
+	atomic_fetch_add_explicit(&run->session->setups, bytes, memory_order_relaxed);
+	return WEIR_OK;
+}
+
 int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment *fragment,
 			      const struct weir_run_tail *tail, struct weir_local_run **out, struct weir_error *err)
 {
@@ -277,6 +310,8 @@ int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment
 		code = weir_session_store(session, &run->store, err);
 		if (!code)
 			code = weir_prints_init(&run->prints, account, -1, err);
+		if (!code)
+			code = charge_setups(run, err);
 	}
 	if (!code)
 		code = equip(run, err);
@@ -339,6 +374,8 @@ void weir_local_run_free(struct weir_local_run *run)
 	weir_prints_release(&run->prints);
 	weir_core_free(run->core);
 	stages_free(run);
+	atomic_fetch_sub_explicit(&run->session->setups, run->setups, memory_order_relaxed);
+	weir_account_discharge(run->account, run->setups);
 	pthread_cond_destroy(&run->over);
 	pthread_cond_destroy(&run->disk_wake);
 	pthread_mutex_destroy(&run->lock);

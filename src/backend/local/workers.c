@@ -112,7 +112,8 @@ static int64_t own_memory(const struct weir_local_run *run)
 	weir_store_stats(run->store, &store);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		anon = run->session->rss_start;
-	return anon - run->session->rss_start + store.resident + store.warm - store.held_by_user;
+	return anon - run->session->rss_start + store.resident + store.warm - store.held_by_user +
+	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
 
 void weir_local_bound_workers(struct weir_local_run *run)
@@ -413,10 +414,11 @@ void weir_local_run_prints(struct weir_local_run *run, void (*each)(void *state,
 			   void *state)
 {
 	struct weir_print_list lines = {0};
+	uint64_t dropped;
 
 	if (!run->prints.is_open)
 		return;
-	weir_prints_take(&run->prints, &lines);
+	dropped = weir_prints_take(&run->prints, &lines);
 	for (size_t i = 0; i < lines.count; i++) {
 		const struct weir_print *line = &lines.items[i];
 		const struct weir_run_print out = {
@@ -427,6 +429,17 @@ void weir_local_run_prints(struct weir_local_run *run, void (*each)(void *state,
 			.dropped = line->dropped,
 			.text = line->text,
 			.size = line->size,
+		};
+
+		each(state, &out);
+	}
+	if (dropped) { /* after the last of them, or all of them for want of memory */
+		const struct weir_print *last = lines.count ? &lines.items[lines.count - 1] : NULL;
+		const struct weir_run_print out = {
+			.operator_name = run->stages[last ? last->stage : 0].name,
+			.pid = last ? last->pid : 0,
+			.is_stderr = true,
+			.dropped = dropped,
 		};
 
 		each(state, &out);
