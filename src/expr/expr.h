@@ -61,6 +61,8 @@ int weir_program_new(struct weir_account *account, const struct weir_expr *expr,
 		     struct weir_program **out, struct weir_error *err);
 void weir_program_free(struct weir_program *program);
 const struct weir_type *weir_program_type(const struct weir_program *program);
+/* Whether the first tree is a call of vector: its column is one of tensors. */
+bool weir_program_is_vector(const struct weir_program *program);
 /* Another expression over the same columns: `root` is its number for weir_evaluator_root. Parts that are the same as ones of the
  * expressions before are evaluated once. Before the first evaluator is made. */
 int weir_program_extend(struct weir_program *program, const struct weir_expr *expr, uint32_t *root,

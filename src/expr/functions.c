@@ -8,6 +8,7 @@ static const struct weir_function *const families[] = {
 	weir_functions_cast,   weir_functions_math,    weir_functions_text,  weir_functions_regex,
 	weir_functions_time,   weir_functions_nested,  weir_functions_arrow, weir_functions_letters,
 	weir_functions_search, weir_functions_pieces,  weir_functions_lists, weir_functions_cast_arrow, weir_functions_volatile,
+	weir_functions_vectors,
 };
 enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
 

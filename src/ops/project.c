@@ -252,6 +252,20 @@ static int resolve(struct weir_op_env *env, struct weir_node *node, struct weir_
 	return WEIR_OK;
 }
 
+/* The field's lists are tensors of one dimension. */
+static int mark_tensor(struct weir_op_env *env, struct weir_field *field, struct weir_error *err)
+{
+	struct weir_metadata_entry *entries = weir_arena_alloc_zero(env->arena, 2 * sizeof(*entries), err);
+	char *shape = entries ? weir_arena_printf(env->arena, err, "{\"shape\":[%d]}", field->type->list_size) : NULL;
+
+	if (!shape)
+		return err->code;
+	entries[0] = (struct weir_metadata_entry){"ARROW:extension:metadata", shape, (uint32_t)strlen(shape)};
+	entries[1] = (struct weir_metadata_entry){"ARROW:extension:name", "arrow.fixed_shape_tensor", 24};
+	field->metadata = (struct weir_metadata){.count = 2, .entries = entries};
+	return WEIR_OK;
+}
+
 /* node->schema from the outputs. */
 static int set_schema(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
@@ -278,6 +292,8 @@ static int set_schema(struct weir_op_env *env, struct weir_node *node, struct we
 		}
 		fields[i] = (struct weir_field){
 			.name = output->name, .type = weir_type_ref(weir_program_type(program)), .nullable = true};
+		if (weir_program_is_vector(program))
+			code = mark_tensor(env, &fields[i], err);
 		weir_program_free(program);
 	}
 	if (!code) {

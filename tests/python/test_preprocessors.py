@@ -350,11 +350,61 @@ def test_nothing_is_run_by_transform():
     p.MultiHotEncoder(["id"]).fit(weir.range(3)).transform(ran)
 
 
+def same_value(a, b):
+    if isinstance(b, np.ndarray):
+        return isinstance(a, np.ndarray) and a.dtype == b.dtype and np.array_equal(a, b, equal_nan=True)
+    return a == b
+
+
+VECTORS = [
+    lambda: p.Concatenator(["d", "i"]), lambda: p.Concatenator(["i", "k"]), lambda: p.Concatenator(["k", "i", "d", "k"], "v", np.float32),
+    lambda: p.Concatenator(["k"], dtype="float64"), lambda: p.Concatenator(["d"], flatten=True),
+    lambda: p.FeatureHasher(["i", "k"], 3, "h"), lambda: p.FeatureHasher(["i", "d", "k"], 2, "h"), lambda: p.FeatureHasher(["i"], 40, "i"),
+    lambda: p.HashingVectorizer(["t"], 7), lambda: p.HashingVectorizer(["t", "t"], 3, output_columns=["one", "two"]),
+    lambda: p.CountVectorizer(["t"]), lambda: p.CountVectorizer(["t"], max_features=2, output_columns=["c"]),
+    lambda: p.MultiHotEncoder(["l"]), lambda: p.MultiHotEncoder(["n", "l"], output_columns=["n", "hot"]),
+]
+
+
+@pytest.mark.parametrize("make", VECTORS)
+@pytest.mark.parametrize("has_nulls", [False, True])
+def test_vectors_of_the_engine_are_those_of_workers(make, has_nulls):
+    pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(3)
+    words = ["to", "be", "or", "", "nöt", "a word that is rather long"]
+
+    def some(value):
+        return None if has_nulls and rng.random() < 0.2 else value
+
+    rows = [{"i": some(int(rng.integers(-9, 9))), "k": int(rng.integers(0, 2**40)), "d": some(float(rng.normal())),
+             "t": some(" ".join(rng.choice(words, 5))), "l": [str(w) for w in rng.choice(words, 3)], "n": [int(v) for v in rng.integers(0, 5, 4)]}
+            for _ in range(300)]
+    ds = weir.from_items(rows)
+    made = make().fit(ds) if make()._is_fittable else make()
+    mine, theirs = made.transform(ds), made.transform(ds.map_batches(lambda batch: batch, batch_format="pyarrow"))
+    assert mine._op.is_native and not theirs._op.is_native
+    assert mine.columns() == theirs.columns()
+    for a, b in zip(mine.take_all(), theirs.take_all(), strict=True):
+        for name in made.get_output_columns():
+            assert same_value(a[name], b[name]), (name, a[name], b[name])
+    assert [str(t) for t in mine.schema().types] == [str(t) for t in theirs.schema().types] or has_nulls
+
+
+def test_vectors_that_workers_make():
+    ds = weir.from_items([{"x": 1, "b": True, "s": "1.5", "l": [1, 2], "m": [[1]]}])
+    for made in (p.Concatenator(["x", "b"]), p.Concatenator(["x", "s"]), p.Concatenator(["x", "l"], flatten=True), p.Concatenator(["x"], "x"),
+                 p.Concatenator(["x"], dtype=np.float16), p.HashingVectorizer(["s"], 3, str.split), p.HashingVectorizer(["s"], 20_000),
+                 p.FeatureHasher(["x"], 5_000, "h"), p.MultiHotEncoder(["s"]), p.MultiHotEncoder(["m"]), p.CountVectorizer(["s"], str.split)):
+        done = (made.fit(ds) if made._is_fittable else made).transform(ds)
+        assert not done._op.is_native and done.count() == 1, made
+
+
 def test_the_engine_does_the_work():
     ds = weir.from_items([{"x": 1.0, "y": 2.0, "t": "a b"}])
     for made in (p.StandardScaler(["x"]), p.MinMaxScaler(["x"]), p.MaxAbsScaler(["x"]), p.RobustScaler(["x"]), p.SimpleImputer(["x"]),
                  p.CustomKBinsDiscretizer(["x"], [0, 1]), p.UniformKBinsDiscretizer(["x"], 3), p.Normalizer(["x", "y"]), p.PowerTransformer(["x"], 2),
-                 p.Tokenizer(["t"]), p.OrdinalEncoder(["x", "t"]), p.OneHotEncoder(["t"]), p.LabelEncoder("t")):
+                 p.Tokenizer(["t"]), p.OrdinalEncoder(["x", "t"]), p.OneHotEncoder(["t"]), p.LabelEncoder("t"),
+                 p.Concatenator(["x", "y"]), p.FeatureHasher(["x", "y"], 9, "h"), p.HashingVectorizer(["t"], 9), p.CountVectorizer(["t"])):
         assert made.fit(ds).transform(ds)._op.is_native, made
 
 

@@ -159,6 +159,41 @@ def nothing(name: str) -> str:
     return f"({column(name)} if False else None)"
 
 
+_NUMBERS = {
+    "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64", "uint8": "uint8", "uint16": "uint16", "uint32": "uint32",
+    "uint64": "uint64", "float": "float32", "double": "float64",
+}  # the engine's names of types, and NumPy's
+
+
+def number_types(known: dict[str, str] | None, names: Sequence[str]) -> list[str] | None:
+    """NumPy's names of the types of columns; None: one of them is not known, or has no numbers.
+
+    >>> number_types({"a": "int8", "b": "double"}, ["b", "a"]), number_types({"a": "string"}, ["a"])
+    (['float64', 'int8'], None)
+    """
+    found = [_NUMBERS.get((known or {}).get(name, "")) for name in names]
+    return None if None in found else [kind for kind in found if kind is not None]
+
+
+def vector(kind: str, texts: Sequence[str]) -> str:
+    """Numbers beside one another as a tensor of NumPy's type.
+
+    >>> vector("float32", ["1", "2"])
+    "vector('float', 1, 2)"
+    """
+    names = {numpy: engine for engine, numpy in _NUMBERS.items()}
+    return f"vector('{names[kind]}', {', '.join(texts)})"
+
+
+def is_text(kind: str) -> bool:
+    """Whether the engine's type is one of texts.
+
+    >>> is_text("string"), is_text("list<item: string>")
+    (True, False)
+    """
+    return kind in ("string", "large_string", "string_view") or kind.startswith("dictionary<values=string")
+
+
 def is_there(name: str) -> str:
     """Whether a value is neither null nor NaN."""
     return f"coalesce({column(name)} == {column(name)}, False)"
@@ -245,7 +280,9 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
         }
         called = in_workers(ds, Changing(self, self._in_workers), type(self).__name__, arguments)
         texts = self._texts(known)
-        return in_engine(called, self._texts_behind()) if texts is None else in_engine(ds, texts)
+        if texts is None:
+            return in_engine(called, self._texts_behind())
+        return without(in_engine(ds, texts), self._dropped(list(known or ())))
 
     def _transform_batch(self, data: Any) -> Any:
         from weir.preprocessors import _batches
@@ -349,6 +386,13 @@ def in_workers(ds: Dataset, function: Any, name: str, arguments: dict[str, Any])
     assert isinstance(made._op, Call)
     made._op.spec.batch_format = _fuse.BATCH
     return made
+
+
+def without(ds: Dataset, names: Sequence[str]) -> Dataset:
+    """Without some columns."""
+    from weir._plan import Step, quoted
+
+    return ds._then(Step(ds._op, "drop", [quoted(name) for name in dict.fromkeys(names)])) if names else ds
 
 
 def in_engine(ds: Dataset, texts: dict[str, str]) -> Dataset:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from weir.preprocessors._columns import ColumnPreprocessor, Field, Given
+from weir.preprocessors._columns import ColumnPreprocessor, Field, Given, column, number_types, vector
 from weir.preprocessors.version_support import SerializablePreprocessor
 
 if TYPE_CHECKING:
@@ -66,6 +66,19 @@ class Concatenator(ColumnPreprocessor):
 
     def _dropped(self, names: Sequence[str]) -> list[str]:
         return list(self._columns)
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        kinds = number_types(known, self._columns)
+        if not kinds or self._output_column_name in self._columns:
+            return None
+        import numpy as np
+
+        kind = str(np.result_type(*kinds) if self._dtype is None else np.dtype(self._dtype))
+        # Beside nulls, which make floats of whole numbers, NumPy's type may be a wider one.
+        is_same = set(kinds) == {kind} or kind == "float64" or (kind == "float32" and self._dtype is not None)
+        if not is_same and not (self._dtype is None and kind.startswith(("int", "uint"))):
+            return None
+        return {self._output_column_name: vector(kind, [column(name) for name in self._columns])}
 
     def _changed(self, given: Given) -> dict[str, Any]:
         import numpy as np

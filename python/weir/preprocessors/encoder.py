@@ -308,6 +308,15 @@ class MultiHotEncoder(_Encoder):
         self._learn(_unique(ds, self._columns, self, True, self._max_categories))
         return self
 
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        made = {}
+        for name, output in zip(self._columns, self._output_columns, strict=True):
+            text = _counted_text(name, (known or {}).get(name, ""), self._numbers(name))
+            if text is None:
+                return None
+            made[output] = text
+        return made
+
     def _changed(self, given: Given) -> dict[str, Any]:
         _refuse_null(given, self._columns)
         made: dict[str, Any] = {}
@@ -316,6 +325,21 @@ class MultiHotEncoder(_Encoder):
             is_list = is_listed(given.type_of(name))
             made[output] = [_counts(value if is_list else (value,), numbers) for value in given.values(name)]
         return made
+
+
+def _counted_text(name: str, kind: str, numbers: dict[Any, int]) -> str | None:
+    """How often each of the numbers' keys is in a column's lists, as an expression, with an error for null; None: there is none."""
+    kinds = {type(value) for value in numbers}
+    element = kind.removeprefix("list<item: ").removesuffix(">") if kind.startswith("list<item: ") else ""
+    is_whole = element in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+    if len(numbers) > LOOKED_UP_MAX or not (kinds == {str} and element == "string" or kinds == {int} and is_whole):
+        return None
+    try:
+        members = ", ".join(compile_literal(value) for value in numbers)
+    except (TypeError, OverflowError, UnicodeEncodeError):
+        return None
+    x = column(name)
+    return f"(counts_in({x}, {members}) if {x} is not None or fail({text_literal(_null_text([name]))}, {x} is None) == 0 else None)"
 
 
 def _counts(value: Iterable[Any], numbers: dict[Any, int]) -> list[int]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from weir.preprocessors._columns import ColumnPreprocessor, Field, Given
+from weir.preprocessors._columns import ColumnPreprocessor, Field, Given, column, number, number_types, vector
 from weir.preprocessors.utils import simple_hash
 from weir.preprocessors.version_support import SerializablePreprocessor
 
 __all__ = ["FeatureHasher"]
+
+PLACES_MAX = 4096  # that are arguments of an expression; beyond, workers fill them
 
 
 @SerializablePreprocessor(version=1, identifier="io.ray.preprocessors.feature_hasher")
@@ -44,6 +46,19 @@ class FeatureHasher(ColumnPreprocessor):
         ['v']
         """
         return [self._output_column]
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        kinds = number_types(known, self._columns)
+        if not kinds or "uint64" in kinds or not 0 < self._num_features <= PLACES_MAX:
+            return None
+        kind = "float64" if {"float32", "float64"} & set(kinds) else "int64"
+        zero = number(0) if kind == "float64" else "0"
+        places = [zero] * self._num_features
+        for name in self._columns:
+            at = simple_hash(name, self._num_features)
+            term = column(name) if kind == "float64" else f'cast({column(name)}, "int64")'
+            places[at] = f"{places[at]} + {term}"
+        return {self._output_column: vector(kind, places)}
 
     def _changed(self, given: Given) -> dict[str, Any]:
         import numpy as np

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from weir.preprocessors._columns import ColumnPreprocessor, Field, Given
+from weir._expr_literals import text_literal
+from weir.preprocessors._columns import ColumnPreprocessor, Field, Given, column, is_text
 from weir.preprocessors.tokenizer import function_name
 from weir.preprocessors.utils import simple_hash, simple_split_tokenizer
 from weir.preprocessors.version_support import SerializablePreprocessor
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset
 
 __all__ = ["CountVectorizer", "HashingVectorizer"]
+
+PLACES_MAX = 10_000  # of the engine's lists; beyond, workers fill them
 
 
 class _Vectorizer(ColumnPreprocessor):
@@ -35,6 +38,21 @@ class _Vectorizer(ColumnPreprocessor):
     def _places(self, name: str) -> tuple[Callable[[str], int], int]:
         """The place of a token, -1 for none, and how many places there are."""
         raise NotImplementedError
+
+    def _counts(self, name: str, tokens: str) -> str | None:
+        """The expression of the counts, of one of the tokens; None: workers do it."""
+        raise NotImplementedError
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        if self._tokenization_fn is not simple_split_tokenizer or known is None:
+            return None
+        made = {}
+        for name, output in zip(self._columns, self._output_columns, strict=True):
+            text = self._counts(name, f'split({column(name)}, " ")') if is_text(known[name]) else None
+            if text is None:
+                return None
+            made[output] = text
+        return made
 
     def _changed(self, given: Given) -> dict[str, Any]:
         split = self._tokenization_fn
@@ -87,6 +105,9 @@ class HashingVectorizer(_Vectorizer):
         super().__init__(columns, tokenization_fn, output_columns)
         self._num_features = num_features
 
+    def _counts(self, name: str, tokens: str) -> str | None:
+        return f"hashed_counts({tokens}, {self._num_features})" if 0 < self._num_features <= PLACES_MAX else None
+
     def _places(self, name: str) -> tuple[Callable[[str], int], int]:
         known: dict[str, int] = {}
 
@@ -138,6 +159,15 @@ class CountVectorizer(_Vectorizer):
         for name, counter in tokens(ds, self._columns, self._tokenization_fn, self).items():
             self.stats_[f"token_counts({name})"] = Counter(dict(counter.most_common(self._max_features)))
         return self
+
+    def _counts(self, name: str, tokens: str) -> str | None:
+        places = [token for token, _ in self.stats_[f"token_counts({name})"].most_common()]
+        if not places or len(places) > PLACES_MAX:
+            return None
+        try:
+            return f"counts_in({tokens}, {', '.join(map(text_literal, places))})"
+        except UnicodeEncodeError:
+            return None
 
     def _places(self, name: str) -> tuple[Callable[[str], int], int]:
         places = {token: at for at, (token, _) in enumerate(self.stats_[f"token_counts({name})"].most_common())}
