@@ -50,6 +50,25 @@ class Exchange(Step):
         return [_run.with_input(self, parts[0])]
 
 
+_SMALL_BYTES = 1 << 20  # of a block: larger ones the engine cuts by itself
+
+
+def _rows_a_block(before: int | list[int] | None, input: Op | None) -> int | None:
+    """How many rows a block behind a sort or a shuffle has, where blocks are small: there are as many as before. What comes next would
+    else get all rows at once, and functions would have little to share. None: as the engine has them."""
+    if isinstance(before, int):
+        return before
+    if isinstance(before, list):
+        rows, count, size = sum(before), len(before), None
+    elif isinstance(input, Blocks):
+        rows, count, size = input.rows() or 0, len(input.blocks), sum(int(block.nbytes) for block in input.blocks)
+    else:
+        return None
+    if count < 2 or not rows or (rows * 8 if size is None else size) > count * _SMALL_BYTES:
+        return None
+    return -(-rows // count)
+
+
 class Sort(Exchange):
     """All rows in order. `boundaries` say where blocks of the result end."""
 
@@ -61,6 +80,10 @@ class Sort(Exchange):
         self.keys = tuple(keys)
         self.descending = tuple(descending)
         self.boundaries = None if boundaries is None else tuple(boundaries)
+
+    def add(self, flow: Flow, build: Build) -> None:
+        super().add(flow, build)
+        build.block_rows = _rows_a_block(build.rows_before, self.input)
 
     def parts(self, run: Run) -> list[Op] | None:
         parts = super().parts(run)
@@ -111,6 +134,7 @@ class Shuffle(Exchange):
     def add(self, flow: Flow, build: Build) -> None:
         seed = build.seed_of(self.seed)
         flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
+        build.block_rows = _rows_a_block(build.rows_before, self.input)
 
 
 _PART = "__weir_part"  # the number of a row's block, while blocks are made

@@ -128,7 +128,7 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
     for i, field in enumerate(table.schema):
         if i in objects:
             columns[field.name] = pd.Series(objects[i], dtype=object)
-        elif pa.types.is_dictionary(field.type):
+        elif pa.types.is_dictionary(field.type) or pa.types.is_null(field.type):  # pandas cannot put a value into a null[pyarrow] column
             columns[field.name] = table.column(i).to_pandas()
         else:
             columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))

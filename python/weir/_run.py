@@ -93,6 +93,7 @@ class Build:
         self.execution: int = context.__dict__.get("_execution_idx", 0)  # how often the Dataset has run
         # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
         self.block_rows: int | list[int] | None = None
+        self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
         self.read_blocks: int | None = None  # how many pieces a read is cut into
         self.is_counting = False
         self.calls: list[str] = []
@@ -132,6 +133,7 @@ class Build:
             step = first
             if isinstance(step, Call) or (isinstance(step, Step) and not step.keeps_blocks):
                 rows, self.block_rows = self.block_rows, None
+                self.rows_before = rows
                 if isinstance(step, Call) and isinstance(rows, int) and step.spec.batch_size is None:
                     step = _with_batch_size(step, rows)
             elif isinstance(step, Limit) and isinstance(self.block_rows, list):
@@ -871,6 +873,8 @@ class Run:
         if isinstance(last, ReadBlocks):
             rows = sum(block.num_rows for block in blocks)
             return cut_blocks(blocks, max(1, min(last.count, rows))) if blocks else blocks
+        if blocks and isinstance(self.build.block_rows, int):  # behind an exchange of small blocks
+            return cut_blocks(blocks, -(-sum(block.num_rows for block in blocks) // self.build.block_rows))
         if _has_fixed_blocks(part):
             return blocks
         most = block_most(last, self.context)

@@ -30,6 +30,16 @@ def test_dictionaries_become_categories():
     assert list(frame["c"])[:2] == ["a", "b"] and frame["c"].isna().tolist() == [False, False, True, False]
 
 
+def test_a_column_of_nothing_takes_values_in_pandas():
+    import weir
+
+    pytest.importorskip("pandas")
+    frame = weir.from_items([{"a": None, "b": 1}, {"a": None, "b": 2}]).to_pandas()
+    assert frame["a"].dtype == object and frame["a"].fillna("x").tolist() == ["x", "x"]
+    same = weir.from_items([{"a": None}]).map_batches(lambda frame: frame, batch_format="pandas")
+    assert same.take_all() == [{"a": None}]
+
+
 def test_tensors_are_objects_in_pandas():
     images = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     frame = _formats.to_pandas(batch_of(image=images, id=np.arange(2)))

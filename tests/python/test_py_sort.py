@@ -129,3 +129,20 @@ def test_blocks_behind_an_exchange_are_as_small_as_asked_for() -> None:
     kept = ds.materialize()
     assert 6 <= kept.num_blocks() <= 10
     assert sorted(row["id"] for row in kept.iter_rows()) == list(range(100_000))
+
+
+@pytest.mark.parametrize("source", [
+    lambda: weir.range(100, override_num_blocks=10),
+    lambda: weir.from_items([{"id": i} for i in range(100)], override_num_blocks=10),
+    lambda: weir.range(100, override_num_blocks=10).map(lambda row: row).materialize(),
+    lambda: weir.range(100).repartition(target_num_rows_per_block=10),
+])
+def test_small_blocks_are_as_many_as_before(source):
+    for ds in (source().sort("id"), source().random_shuffle(seed=1)):
+        kept = ds.materialize()
+        assert kept.num_blocks() == 10 and sorted(ids(kept)) == list(range(100))
+        assert [len(batch["id"]) for batch in ds.iter_batches(batch_size=None)] == [10] * 10
+        sizes = ds.map_batches(lambda batch: {"rows": [len(batch["id"])]}).take_all()
+        assert [row["rows"] for row in sizes] == [10] * 10
+        assert [len(batch["id"]) for batch in ds.iter_batches(batch_size=30)] == [30, 30, 30, 10]
+        assert ds.map(lambda row: row).count() == 100 and len(ds.limit(15).take_all()) == 15
