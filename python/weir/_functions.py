@@ -33,6 +33,23 @@ class AddColumn:
         return made
 
 
+class TensorsOfBytes:
+    """Columns of bytes as tensors: each one's element type and shape are given."""
+
+    def __init__(self, columns: dict[str, tuple[Any, tuple[int, ...]]]) -> None:
+        self.columns = columns
+
+    def __call__(self, table: Any) -> Any:
+        import numpy as np
+
+        from weir.extensions import ArrowTensorArray
+
+        for name, (dtype, shape) in self.columns.items():
+            values = [np.frombuffer(value, dtype=np.dtype(dtype)).reshape(shape) for value in table[name].to_pylist()]
+            table = table.set_column(table.schema.get_field_index(name), name, ArrowTensorArray.from_numpy(np.stack(values)))
+        return table
+
+
 class HashSplit:
     """Rows whose hash of a column lies below a bound, or the rest: the hash is that of Ray's streaming_train_test_split."""
 

@@ -40,12 +40,20 @@ class Names:
         self.write_uuid = os.urandom(16).hex()
         self.provider = job.provider or FilenameProvider(ds._uuid[:22], self.extension)
         self.count = 0
+        # Files of Parquet beside older ones: a provider's names must tell this write from others.
+        self.has_to_be_new = job.provider is not None and self.is_parquet and job.mode == "append"
 
     def next_task(self) -> str:
         """What the provider calls the file of the next task."""
         from weir.datasource.filename_provider import task_filename
 
         name = task_filename(self.provider, self.write_uuid, self.count)
+        if self.has_to_be_new and self.write_uuid not in name:
+            raise ValueError(
+                f"Write UUID '{self.write_uuid}' missing from filename template '{name}'. This could result in files being overwritten. "
+                f"Modify your FileNameProvider implementation ({type(self.provider).__name__}) to put the write_uuid into the name, or use "
+                "mode='overwrite'."
+            )
         self.count += 1
         return name
 

@@ -40,7 +40,7 @@ def _count(value: Any, what: str) -> int | None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{what} is a number, not {type(value).__name__}")
     if value < 1:
-        raise ValueError(f"{what} must be at least 1, not {value}")
+        raise ValueError(f"{what} must be a positive integer, at least 1, not {value}")
     return int(value)
 
 
@@ -79,6 +79,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     if bytes_min is not None and rows_min is not None:
         raise ValueError("min_rows_per_file and min_bytes_per_file cannot both be given")
     options = _format_options(method, kind, arguments)
+    given, ds = ds, _with_schema(ds, kind, arguments)
     options += _open_options(method, get("arrow_open_stream_args"))
     partitions = _partitions(get("partition_cols"))
     checkpoint = Checkpoint.begin(ds, target)
@@ -97,7 +98,10 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         options.append(("rows-per-file", str(rows_max)))
     if kind == "json":
         options.append(("extension", ".json"))
-    _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, provider, checkpoint))
+    try:
+        _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, provider, checkpoint))
+    finally:
+        given._last_run = ds._last_run
 
 
 def _partitions(columns: Any) -> list[str]:
@@ -137,6 +141,19 @@ def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> lis
     return made
 
 
+def _with_schema(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> Dataset:
+    """The rows with the columns and types of the schema that write_parquet was given."""
+    if kind != "parquet":
+        return ds
+    made = {**arguments["arrow_parquet_args"], **(arguments["arrow_parquet_args_fn"] or dict)()}
+    schema = made.get("schema")
+    if schema is None:
+        return ds
+    from weir.expressions import col
+
+    return ds.select_columns(list(schema.names)).with_columns({field.name: col(field.name).cast(field.type) for field in schema})
+
+
 def _unknown(method: str, name: str, value: Any) -> None:
     raise TypeError(f"{method}: the argument {name}={value!r} is not supported")
 
@@ -158,7 +175,9 @@ def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
             options += [("page-v2", None)] if value == "2.0" else []
         elif name == "write_page_index":
             options += [] if value else [("no-page-index", None)]
-        elif (name, value) not in (("version", "2.6"), ("write_statistics", True), ("store_schema", True)):
+        elif name != "schema" and (name, value) not in (
+            ("version", "2.6"), ("write_statistics", True), ("store_schema", True), ("partitioning_flavor", "hive"),
+        ):
             _unknown("write_parquet", name, value)
     return options
 

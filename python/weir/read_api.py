@@ -369,6 +369,7 @@ def read_parquet(
             match are not read.
         partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
         include_paths: adds a column `path`.
+        tensor_column_schema: columns of bytes that are tensors: {column: (element type, shape)}.
         shuffle: "files" reads the files in random order.
 
     >>> import tempfile, weir
@@ -378,12 +379,12 @@ def read_parquet(
     [{'id': 98}, {'id': 99}]
     """
     arguments = dict(locals())
-    for name in ("catalog", "tensor_column_schema"):
-        if arguments[name] is not None:
-            refuse("read_parquet", name, "Parquet files are read as they are")
+    if catalog is not None:
+        refuse("read_parquet", "catalog", "Parquet files are read as they are")
     if include_row_hash:
         refuse("read_parquet", "include_row_hash", "there is no hash of rows")
     predicate = arrow_parquet_args.pop("filter", None)
+    block_udf = arrow_parquet_args.pop("_block_udf", None)
     for name in arrow_parquet_args:
         if name not in ("use_threads", "batch_size", "pre_buffer", "use_buffered_stream", "buffer_size", "batch_readahead",
                         "fragment_readahead", "memory_pool", "cache_metadata"):
@@ -391,9 +392,13 @@ def read_parquet(
     ds = _read(
         "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"], columns=columns
     )
-    if predicate is None:
-        return ds
-    return ds.filter(expr=predicate)
+    if predicate is not None:
+        ds = ds.filter(expr=predicate)
+    if tensor_column_schema:
+        from weir._functions import TensorsOfBytes
+
+        ds = ds.map_batches(TensorsOfBytes(dict(tensor_column_schema)).__call__, batch_format="pyarrow")
+    return ds if block_udf is None else ds.map_batches(block_udf, batch_format="pyarrow")
 
 
 def read_csv(

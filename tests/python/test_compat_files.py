@@ -166,3 +166,48 @@ def test_expressions_of_partitions() -> None:
     parser = weir.PathPartitionParser.of("hive", field_types={"year": int})
     for path, expected in (("in/year=2024/a.csv", True), ("in/year=2023/a.csv", False), ("in/a.csv", False), ("in/month=1/a.csv", True)):
         assert parser.evaluate_predicate_on_partition(path, weir.col("year") > 2023) is expected
+
+
+def test_bytes_in_parquet_that_are_tensors(tmp_path: Path) -> None:
+    np = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    array = np.arange(12, dtype="int16").reshape(3, 2, 2)
+    weir.from_items([{"id": i, "t": array[i].tobytes()} for i in range(3)]).write_parquet(str(tmp_path))
+    ds = weir.read_parquet(str(tmp_path), tensor_column_schema={"t": (np.int16, (2, 2))})
+    assert "ArrowTensorTypeV2(shape=(2, 2), dtype=int16)" in str(ds.schema())
+    assert all(np.array_equal(row["t"], array[row["id"]]) for row in ds.take_all())
+    doubled = weir.read_parquet(str(tmp_path), columns=["id"], _block_udf=lambda table: table.append_column("n", table["id"]))
+    assert doubled.take(1) == [{"id": 0, "n": 0}]
+
+
+def test_a_schema_to_write_with(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    schema = pa.schema({"id": pa.float32()})
+    ds = weir.range(3)
+    ds.write_parquet(str(tmp_path), schema=schema, partitioning_flavor="hive")
+    assert pq.read_table(str(tmp_path)).schema == schema
+    assert "Operator 1 ReadRange" in ds.stats()
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd"])
+def test_small_files_have_the_codec_that_was_asked_for(tmp_path: Path, codec: str) -> None:
+    pq = pytest.importorskip("pyarrow.parquet")
+    weir.range(1).write_parquet(str(tmp_path), compression=codec)
+    file = pq.ParquetFile(next(tmp_path.glob("*.parquet")))
+    assert file.metadata.row_group(0).column(0).compression == codec.upper()
+    assert file.read().to_pydict() == {"id": [0]}
+
+
+def test_names_of_files_that_are_added_tell_writes_apart(tmp_path: Path) -> None:
+    class Named(weir.datasource.FilenameProvider):
+        def __init__(self, has_id: bool) -> None:
+            self.has_id = has_id
+
+        def get_filename_for_task(self, write_uuid: str, task_index: int) -> str:
+            return f"part-{write_uuid if self.has_id else ''}-{task_index}.parquet"
+
+    with pytest.raises(ValueError, match="Write UUID.*missing from filename template"):
+        weir.range(1).write_parquet(str(tmp_path / "a"), filename_provider=Named(False))
+    for mode, has_id in (("overwrite", False), ("append", True), ("append", True)):
+        weir.range(1).write_parquet(str(tmp_path / "a"), filename_provider=Named(has_id), mode=mode)
+    assert weir.read_parquet(str(tmp_path / "a")).count() == 3

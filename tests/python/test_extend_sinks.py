@@ -339,7 +339,7 @@ class Parts(FilenameProvider):
 
 def test_names_of_parquet_csv_and_json(tmp_path):
     ds = weir.range(10).repartition(2)
-    ds.write_parquet(str(tmp_path / "p"), filename_provider=Parts())
+    ds.write_parquet(str(tmp_path / "p"), filename_provider=Parts(), mode="overwrite")
     assert sorted(os.listdir(tmp_path / "p")) == ["rows-0-0.parquet", "rows-1-0.parquet"]
     ds.write_csv(str(tmp_path / "c"), filename_provider=Parts())
     assert sorted(os.listdir(tmp_path / "c")) == ["rows-0", "rows-1"]
@@ -353,18 +353,18 @@ def test_a_name_that_is_there_already_is_replaced_with_a_warning(tmp_path):
         ds = weir.range(count).repartition(2)
         if count == 20:
             with pytest.warns(UserWarning, match="write_uuid"):
-                ds.write_parquet(str(tmp_path), filename_provider=Parts())
+                ds.write_csv(str(tmp_path), filename_provider=Parts())
         else:
-            ds.write_parquet(str(tmp_path), filename_provider=Parts())
-        assert weir.read_parquet(str(tmp_path)).count() == count
+            ds.write_csv(str(tmp_path), filename_provider=Parts())
+        assert weir.read_csv(str(tmp_path)).count() == count
 
     class Same(FilenameProvider):
         def get_filename_for_task(self, write_uuid, task_index):
             return "one.parquet"
 
     with pytest.raises(ValueError, match="must differ"):
-        weir.range(10).repartition(2).write_parquet(str(tmp_path), filename_provider=Same())
-    assert weir.read_parquet(str(tmp_path)).count() == 20
+        weir.range(10).repartition(2).write_parquet(str(tmp_path / "p"), filename_provider=Same(), mode="overwrite")
+    assert weir.read_csv(str(tmp_path)).count() == 20
 
 
 def test_folders_stream_and_appear_together(tmp_path, monkeypatch):

@@ -146,7 +146,7 @@ def test_csv_and_json_texts(tmp_path):
 
 
 @pytest.mark.parametrize("bad", [dict(filesystem=object()), dict(catalog=object()),
-                                 dict(ray_remote_args={"nothing_of_the_kind": 1}), dict(concurrency=0)])
+                                 dict(ray_remote_args={"num_cpus": -1}), dict(concurrency=0)])
 def test_arguments_that_are_refused(tmp_path, bad):
     with pytest.raises(ValueError):
         weir.range(1).write_parquet(str(tmp_path / "out"), **bad)

@@ -24,7 +24,7 @@ class FilenameProvider:
     ...         return f"rows-{task_index}.parquet"
     >>> import os, tempfile, weir
     >>> folder = tempfile.mkdtemp()
-    >>> weir.range(10).repartition(2).write_parquet(folder, filename_provider=Numbered())
+    >>> weir.range(10).repartition(2).write_parquet(folder, filename_provider=Numbered(), mode="overwrite")
     >>> sorted(os.listdir(folder))
     ['rows-0-0.parquet', 'rows-1-0.parquet']
     """

@@ -17,6 +17,7 @@ enum {
 	SLACK_PAGES = 4,                  /* a buffer that holds more than so many pages and */
 	BUFFER_KEPT = 256 << 10,          /* this is given back */
 	COMPRESS_GAIN_MIN = 3,            /* percent */
+	COMPRESS_SMALL_MAX = 4 << 10,     /* up to here the codec that was asked for is kept, whatever it saves */
 	DICTIONARY_STORED_MAX = 64 << 10, /* a larger dictionary page is worth a try of its own */
 };
 
@@ -221,7 +222,7 @@ static int compress_body(struct parquet_leaf_writer *leaf, const uint8_t *body, 
 				   shared->scratch.data, shared->scratch.capacity, out_size, err);
 	if (code)
 		return code;
-	if (is_first && *out_size > size - size / 100 * COMPRESS_GAIN_MIN &&
+	if (is_first && size > COMPRESS_SMALL_MAX && *out_size > size - size / 100 * COMPRESS_GAIN_MIN &&
 	    leaf->dictionary.body.size <= DICTIONARY_STORED_MAX) {
 		leaf->codec = WEIR_CODEC_NONE;
 		*out_size = size;
