@@ -122,7 +122,8 @@ def test_modules_are_attributes_without_being_imported():
         print(ray.data.context.DataContext.__name__, ray.exceptions.RayError.__name__, ray.util.annotations.PublicAPI.__name__)
         import ray.data
         print(ray.data.datasource.partitioning.Partitioning.__name__, ray.train.torch.__name__)
-        from ray.util.placement_group import PlacementGroup
+        from ray.util.placement_group import PlacementGroup, VALID_PLACEMENT_GROUP_STRATEGIES
+        assert "STRICT_PACK" in VALID_PLACEMENT_GROUP_STRATEGIES
         print(callable(ray.util.placement_group) and not hasattr(ray.util.placement_group, "__path__"))
         try:
             ray.no_such_thing
