@@ -83,10 +83,24 @@ def count_cmocka(output):
     return found["PASSED"], found["FAILED"], found["SKIPPED"]
 
 
+def programs_of(folder, suites):
+    """What ninja has to make for the tests of some suites: their programs, and those that they start."""
+    def found(what):
+        shown = run([VENV / "bin/meson", "introspect", "--" + what, folder], stdout=subprocess.PIPE, text=True, check=True)
+        return json.loads(shown.stdout)
+
+    paths = [test["cmd"][0] for test in found("tests") if any(f"weir:{suite}" in test["suite"] for suite in suites)]
+    for target in found("targets"):
+        if Path(target["defined_in"]).parent.relative_to(ROOT).as_posix() in {f"tests/c/{suite}" for suite in suites}:
+            paths += target["filename"]
+    return sorted({os.path.relpath(path, ROOT / folder) for path in paths})
+
+
 def c_tests(tally, folder, suites=(), wrapper=(), env=None):
     for log in (ROOT / folder / "meson-logs").glob("testlog*.json"):
         log.unlink()
-    build = run([VENV / "bin/ninja", "-C", folder, "--quiet"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    programs = programs_of(folder, suites) if suites else []
+    build = run([VENV / "bin/ninja", "-C", folder, "--quiet", *programs], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if build.returncode:
         print(build.stdout)
         tally.add(0, 1)
@@ -186,7 +200,7 @@ def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False, limits=
         report, output, running = Path(folder) / "report.xml", Path(folder) / "output", Path(folder) / "running"
         running.mkdir()
         # A test that stands still ends its process, and xdist goes on with another one.
-        command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider",
+        command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider",
                    "-o", f"faulthandler_timeout={test_limit_s}", "-o", "faulthandler_exit_on_timeout=true",
                    "--durations=15", "--durations-min=5", f"--junitxml={report}", *files]
         if full:

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from driver_scripts import on_a_busy_machine, within
 from weir import _weir
 
 LIMIT = 256 << 20
@@ -191,6 +192,7 @@ def started(program, marker):
 
 @pytest.mark.parametrize("ending, status", [("pass", 0), ("sys.exit(3)", 3), ("os._exit(4)", 4),
                                             ("os.kill(os.getpid(), 9)", -9), ("os.kill(os.getpid(), 15)", -15)])
+@on_a_busy_machine
 def test_no_process_survives_a_driver_that_ends_in_the_midst(ending, status):
     marker = f"weir-test-{os.getpid()}-{time.monotonic_ns()}"
     driver = started(f"""
@@ -205,10 +207,11 @@ def test_no_process_survives_a_driver_that_ends_in_the_midst(ending, status):
     assert errors == ""
     begun = [line for line in output.splitlines() if line.startswith("one ")]
     assert len(begun) == 1
-    assert ended - float(begun[0].split()[1]) < 1.5
     assert none_left(f"WEIR_TEST_MARKER={marker}")
+    within(ended - float(begun[0].split()[1]), 1.5)
 
 
+@on_a_busy_machine
 def test_ctrl_c_ends_a_wait_for_functions():
     marker = f"weir-test-{os.getpid()}-{time.monotonic_ns()}"
     driver = started("""
@@ -226,8 +229,8 @@ def test_ctrl_c_ends_a_wait_for_functions():
     rest, errors = driver.communicate(timeout=60)
     assert driver.returncode == -signal.SIGINT, errors
     said = [line for line in rest.splitlines() if line.startswith("interrupted")]
-    assert float(said[0].split()[1]) - sent < 0.5
     assert none_left(f"WEIR_TEST_MARKER={marker}")
+    within(float(said[0].split()[1]) - sent, 0.5)
 
 
 def test_leaving_a_loop_stops_the_workers():

@@ -12,6 +12,7 @@ import time
 
 import pytest
 
+from driver_scripts import on_a_busy_machine, within
 from weir import _weir
 
 ENDLESS = "10000000000000"
@@ -230,6 +231,7 @@ def test_arguments_are_checked():
 
 # ---- stopping ----
 
+@on_a_busy_machine
 def test_dropping_a_task_stops_it_and_frees_its_memory():
     session = _weir.Session(memory_limit=LIMIT)
     flow = flow_of(("range", ENDLESS), session=session)
@@ -241,7 +243,7 @@ def test_dropping_a_task_stops_it_and_frees_its_memory():
     assert threads() > running
     start = time.monotonic()
     del task
-    assert time.monotonic() - start < 2
+    within(time.monotonic() - start, 2)
     gc.collect()
     assert session.memory()["used"] == before
     # A thread that was joined may be seen for a moment more.
@@ -309,6 +311,7 @@ def test_several_sessions_from_several_threads():
 # ---- signals ----
 
 @pytest.mark.parametrize("call", ["wait", "next"])
+@on_a_busy_machine
 def test_ctrl_c_is_seen_at_once(call):
     ended = python("""
         import os, signal, sys, threading, time
@@ -331,10 +334,11 @@ def test_ctrl_c_is_seen_at_once(call):
             raise
         """, call)
     assert ended.returncode == -signal.SIGINT, ended.stderr
-    assert float(ended.stdout) < 0.5
+    within(float(ended.stdout), 0.5)
     assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
 
 
+@on_a_busy_machine
 def test_ctrl_c_while_files_are_opened():
     """A pipe to which nobody writes takes for ever to look into, as ten thousand files far away nearly do."""
     silent, writer = os.pipe()
@@ -359,7 +363,7 @@ def test_ctrl_c_while_files_are_opened():
     os.close(silent)
     os.close(writer)
     assert ended.returncode == -signal.SIGINT, ended.stderr
-    assert float(ended.stdout) < 0.5
+    within(float(ended.stdout), 0.5)
     assert ended.stderr.rstrip().endswith("KeyboardInterrupt")
 
 
@@ -391,6 +395,7 @@ def test_a_handler_of_the_program_runs_while_it_waits_and_waiting_goes_on():
 # ---- the end of the interpreter ----
 
 @pytest.mark.parametrize("ending, status", [("pass", 0), ("raise SystemExit(3)", 3), ("1 / 0", 1)])
+@on_a_busy_machine
 def test_a_task_that_runs_does_not_hold_up_the_end(ending, status):
     ended = python(f"""
         import atexit, sys, time
@@ -408,7 +413,7 @@ def test_a_task_that_runs_does_not_hold_up_the_end(ending, status):
     assert ended.returncode == status, ended.stderr
     if status != 1:
         assert ended.stderr == ""
-    assert done - float(ended.stdout) < 1
+    within(done - float(ended.stdout), 1)
 
 
 def test_a_daemon_thread_that_waits_does_not_hold_up_the_end():

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weir
-from driver_scripts import Program, all_gone, is_alive, output, tree_of, wait_for
+from driver_scripts import Program, all_gone, is_alive, on_a_busy_machine, output, tree_of, wait_for, within
 from weir.exceptions import ActorDiedError, ArrowConversionError, RayTaskError, UserCodeException, WorkerCrashedError
 
 
@@ -77,14 +77,17 @@ def test_generators_and_async():
 
 def test_async_batches_wait_at_the_same_time():
     class Waits:
+        def __init__(self):
+            self.waiting = 0
+
         async def __call__(self, batch):
             import asyncio
-            await asyncio.sleep(0.2)
-            return batch
-    begun = time.monotonic()
-    ds = weir.range(128).map_batches(Waits, batch_size=4, concurrency=1)
-    assert [row["id"] for row in ds.take_all()] == list(range(128))
-    assert time.monotonic() - begun < 0.2 * 32 / 2  # one after another would take 6.4 s
+            self.waiting += 1
+            await asyncio.sleep(0.05)
+            at_once, self.waiting = self.waiting, self.waiting - 1
+            return {"id": batch["id"], "at_once": [at_once] * len(batch["id"])}
+    rows = weir.range(128).map_batches(Waits, batch_size=4, concurrency=1).take_all()
+    assert [row["id"] for row in rows] == list(range(128)) and max(row["at_once"] for row in rows) > 4
 
 
 def test_several_runs_at_once():
@@ -693,15 +696,17 @@ def test_an_interrupt_while_waiting_for_the_end(tmp_path, waits):
 
 
 @pytest.mark.parametrize("ending, code", [("pass", 0), ("sys.exit(5)", 5)])
+@on_a_busy_machine
 def test_an_unfinished_iterator_at_exit(tmp_path, ending, code):
     program = Program(tmp_path, LONG + f"    {ending}\n")
     assert program.line() == "going"
     tree = program.tree()
     begun = time.monotonic()
     out, err, got = program.wait()
+    took = time.monotonic() - begun
     assert (got, out, err) == (code, "", "")
-    assert time.monotonic() - begun < 3
     all_gone(tree)
+    within(took, 1)
 
 
 def test_leaving_a_loop_ends_the_workers(tmp_path):
@@ -719,6 +724,7 @@ def workers_of(pid):
 
 
 @pytest.mark.parametrize("every, rows, pause", [(0.05, 600, 0.01), (0.3, 120, 0.1)])
+@on_a_busy_machine
 def test_a_worker_killed_now_and_then(tmp_path, every, rows, pause):
     text = f"""
         import sys, time
@@ -730,8 +736,9 @@ def test_a_worker_killed_now_and_then(tmp_path, every, rows, pause):
         weir.range({rows}).map_batches(f, batch_size=1, concurrency=2).write_parquet(sys.argv[1])
         print(time.monotonic() - begun)
     """
-    undisturbed = float(output(tmp_path, text, tmp_path / "quiet"))
-    program = Program(tmp_path, text, tmp_path / "out")
+    target = tmp_path / str(len(os.listdir(tmp_path)))
+    undisturbed = float(output(tmp_path, text, target / "quiet"))
+    program = Program(tmp_path, text, target / "out")
     generator = np.random.default_rng(11)
     kills = 0
     while program.process.poll() is None:
@@ -746,11 +753,11 @@ def test_a_worker_killed_now_and_then(tmp_path, every, rows, pause):
     out, err, code = program.wait()
     assert code == 0, err
     took = float(out)
-    got = sorted(row["x"] for row in weir.read_parquet(str(tmp_path / "out")).take_all())
+    got = sorted(row["x"] for row in weir.read_parquet(str(target / "out")).take_all())
     assert got == [2 * i for i in range(rows)]
     assert kills > 5
     print(f"undisturbed {undisturbed:.1f} s, with {kills} kills {took:.1f} s")
-    assert took < 2 * undisturbed + 2
+    within(took, 2 * undisturbed + 2)
 
 
 @pytest.mark.skipif(not Path("/usr/bin/strace").exists(), reason="needs strace")

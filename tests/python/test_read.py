@@ -15,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from driver_scripts import on_a_busy_machine, within
+
 SEED = 20261115
 
 
@@ -217,6 +219,7 @@ def test_standard_input_is_told_by_its_first_bytes(weir, tmp_path):
 
 
 @pytest.mark.parametrize("head", [b"", b"a,b\n" + b"1,2\n" * 100_000])
+@on_a_busy_machine
 def test_interrupted_while_standard_input_is_silent(weir_command, head):
     """Before anything has come, and in the middle of the run."""
     process = subprocess.Popen([weir_command, "read", "-", "--format", "csv", "then", "count"], stdin=subprocess.PIPE,
@@ -233,9 +236,10 @@ def test_interrupted_while_standard_input_is_silent(weir_command, head):
     begun = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=20) == 130
-    assert time.monotonic() - begun < 1
+    took = time.monotonic() - begun
     process.stdin.close()
     assert b"interrupted" in process.stderr.read()
+    within(took, 1)
 
 
 # ---- ranges that begin at a guess ----
