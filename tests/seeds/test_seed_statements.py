@@ -457,7 +457,8 @@ def test_groups_are_the_same_however_many_blocks_there_are():
 
 
 def test_groups_are_no_square_of_the_blocks():
-    """"this strategy generates O(n^2) intermediate objects where n is the number of input blocks": here groups are a few, whatever n, and small blocks are as many behind a sort as before."""
+    """"this strategy generates O(n^2) intermediate objects where n is the number of input blocks": here groups are a few, whatever n,
+    and small blocks are as many behind a sort as before."""
     kept = weir.range(20_000, override_num_blocks=400).map_batches(lambda batch: {"g": batch["id"] % 3, "x": batch["id"]}).materialize()
     assert kept.num_blocks() == 400
     assert kept.groupby("g").count().materialize().num_blocks() <= 3
