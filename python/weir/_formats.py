@@ -121,6 +121,9 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
         names = table.column_names
         plain = table.drop_columns([names[i] for i in objects]) if objects else table
         frame = plain.to_pandas()
+        for name in _object_columns(table.schema) if own else ():
+            if name in frame and frame[name].dtype == "str":
+                frame[name] = pd.Series(table[name].to_pylist(), index=frame.index, dtype=object)
         for i, values in objects.items():
             frame.insert(min(i, frame.shape[1]), names[i], pd.Series(values, index=frame.index, dtype=object))
         return frame if zero_copy else frame.copy()
@@ -134,6 +137,12 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
             columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))
     frame = pd.DataFrame(columns, copy=not zero_copy)
     return frame if columns else pd.DataFrame(index=range(table.num_rows))
+
+
+def _object_columns(schema: pyarrow.Schema) -> list[str]:
+    """The columns that were objects in the frame that they come from; texts would be pandas' own type otherwise."""
+    noted = schema.pandas_metadata or {}
+    return [column["name"] for column in noted.get("columns", ()) if column.get("numpy_type") == "object"]
 
 
 def _object_values(field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[Any] | None:
@@ -438,8 +447,19 @@ def _from_frame(frame: Any, copy: bool) -> list[Batch]:
 
 
 def from_frame(frame: Any) -> list[Batch]:
-    """Batches from a frame that the user gave. The texts of pandas 3 are `string`, as those of pandas 2 are: pyarrow itself
-    would make large_string of them."""
+    """The batches of a frame that the user has given as data: what pandas makes of them later has the frame's own dtypes."""
+    batches = _frame_batches(frame)
+    metadata = _frame_metadata(frame) if len(frame) else None
+    if metadata is None:
+        return batches
+    from weir import _tensors, _weir
+
+    tables = (_engine_table(batch).replace_schema_metadata(metadata) for batch in batches)
+    return [made for table in tables for made in _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))]
+
+
+def _frame_batches(frame: Any) -> list[Batch]:
+    """The texts of pandas 3 are `string`, as those of pandas 2 are: pyarrow itself would make large_string of them."""
     import pandas as pd
 
     texts = [name for name in frame.columns if isinstance(name, str) and isinstance(frame.dtypes.get(name), pd.StringDtype)]
@@ -452,3 +472,15 @@ def from_frame(frame: Any) -> list[Batch]:
         values = pa.array(columns[name].array, from_pandas=True)
         columns[name] = values.cast(pa.string()) if values.nbytes < 1 << 31 else values
     return [_from_columns(columns, True)]
+
+
+def _frame_metadata(frame: Any) -> dict[bytes, bytes] | None:
+    """What pyarrow notes of a frame's dtypes; None where it cannot."""
+    import pyarrow as pa
+
+    plain = [name for name in frame.columns if type(frame[name].dtype).__module__.partition(".")[0] in ("numpy", "pandas")]
+    try:
+        noted: dict[bytes, bytes] | None = pa.Schema.from_pandas(frame[plain].iloc[:0], preserve_index=False).metadata
+    except (pa.ArrowException, TypeError, ValueError):
+        return None
+    return noted

@@ -186,7 +186,8 @@ def from_blocks(blocks: list[Any]) -> MaterializedDataset:
 
     made = []
     for block in blocks:
-        batches = [b for b in _formats.from_result(block, copy=True) if b.num_rows]
+        is_frame = type(block).__name__ == "DataFrame" and type(block).__module__.startswith("pandas")
+        batches = [b for b in (_formats.from_frame(block) if is_frame else _formats.from_result(block, copy=True)) if b.num_rows]
         if batches:
             made.append(_run.joined(batches))
     return _from_batches("FromBlocks", made, None)

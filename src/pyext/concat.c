@@ -322,6 +322,26 @@ static uint32_t list_names(const struct concat *c, const char **names)
 	return count;
 }
 
+/* The batch with what the first one's schema says of all columns, such as the dtypes that they had in a frame. Takes `batch`, which may be
+ * NULL. */
+static struct weir_batch *with_metadata(struct concat *c, struct weir_batch *batch)
+{
+	const struct weir_metadata *metadata = &c->batches[0]->schema->metadata;
+	struct weir_schema *schema;
+	struct weir_batch *made = NULL;
+
+	if (!batch || !metadata->count)
+		return batch;
+	schema = weir_schema_new(c->v->account, batch->schema->fields, batch->column_count, metadata, &c->err);
+	if (schema)
+		made = weir_batch_new(c->v->account, schema, batch->row_count, batch->columns, &c->err);
+	if (!made)
+		values_raise(c->v, &c->err);
+	weir_schema_unref(schema);
+	weir_batch_unref(batch);
+	return made;
+}
+
 static struct weir_batch *concat(struct concat *c, uint32_t names_max)
 {
 	const char **names = PyMem_Calloc(names_max + 1, sizeof(*names));
@@ -344,7 +364,7 @@ static struct weir_batch *concat(struct concat *c, uint32_t names_max)
 	if (code)
 		values_raise(c->v, &c->err);
 	else
-		batch = batch_of_columns(c->v, names, columns, count, row_count);
+		batch = with_metadata(c, batch_of_columns(c->v, names, columns, count, row_count));
 	for (uint32_t i = 0; i < count; i++)
 		column_out_release(&columns[i]);
 out:

@@ -1,0 +1,73 @@
+"""Frames that a Dataset is made of come back as pandas with the dtypes that they had."""
+
+import pytest
+
+import weir
+
+
+def frames():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame(
+        {
+            "i": [1, 2, 3],
+            "f": [0.5, None, 2.5],
+            "s": ["a", "b", None],
+            "o": pd.Series(["x", "y", "z"], dtype=object),
+            "c": pd.Categorical(["u", "v", "u"]),
+            "n": pd.array([1, None, 3], dtype="Int64"),
+            "b": [True, False, True],
+            "small": pd.array([1, 2, 3], dtype="uint8").to_numpy("uint8"),
+        }
+    )
+    return [frame, frame]
+
+
+def dtypes(frame):
+    return {name: str(dtype) for name, dtype in frame.dtypes.items()}
+
+
+@pytest.mark.parametrize("make", [weir.from_pandas, weir.from_blocks])
+@pytest.mark.parametrize("size", [None, 2, 4])
+def test_batches_have_the_frames_dtypes(make, size):
+    given = frames()
+    wanted = dtypes(given[0])
+    batches = list(make(given).iter_batches(batch_size=size, batch_format="pandas"))
+    assert [dtypes(batch) for batch in batches] == [wanted] * len(batches)
+    seen = make(given).map_batches(lambda batch: {"seen": [str(dtypes(batch))]}, batch_format="pandas", batch_size=size)
+    assert {row["seen"] for row in seen.take_all()} == {str(wanted)}
+
+
+def test_so_has_what_keeps_the_rows_as_they_are():
+    given = frames()
+    wanted = dtypes(given[0])
+    ds = weir.from_pandas(given)
+    for kept in (ds.limit(4), ds.repartition(1), ds.union(ds), ds.filter(expr="i > 1"), ds.materialize()):
+        assert dtypes(kept.to_pandas()) == wanted
+    assert dtypes(ds.take_batch(5, batch_format="pandas")) == wanted
+    assert dtypes(ds.select_columns(["s", "i"]).to_pandas()) == {"s": wanted["s"], "i": wanted["i"]}
+
+
+def test_what_a_function_returns_is_arrows():
+    ds = weir.from_pandas(frames()).map_batches(lambda batch: batch[["i"]], batch_format="pandas")
+    assert dtypes(ds.to_pandas()) == {"i": "int64[pyarrow]"}
+
+
+def test_texts_of_frames_are_strings():
+    schema = weir.from_pandas(frames()).schema()
+    assert str(dict(zip(schema.names, schema.types))["s"]) == "string"
+
+
+def test_values_stay():
+    given = frames()
+    rows = weir.from_pandas(given[0]).take_all()
+    assert [row["f"] for row in rows] == [0.5, None, 2.5] and [row["s"] for row in rows] == ["a", "b", None]
+    import pandas as pd
+
+    batch = weir.from_pandas(given[0]).take_batch(3, batch_format="pandas")
+    pd.testing.assert_frame_equal(batch, given[0])
+
+
+def test_without_columns_there_are_no_rows():
+    ds = weir.from_items([{"a": 1, "b": 2}]).drop_columns(["a", "b"])
+    assert ds.take_all() == [] and ds.count() == 0 and ds.schema() is None
