@@ -48,7 +48,7 @@ class CallSpec:
                  concurrency: Any = None, num_cpus: float | None = None, num_gpus: float | None = None,
                  memory: float | None = None, runtime_env: Mapping[str, Any] | None = None, name: str = "",
                  context: Any = None, max_concurrency: int | None = None, keys: Sequence[str] | None = None,
-                 resources: Mapping[str, float] | None = None) -> None:
+                 resources: Mapping[str, float] | None = None, group: Any = None) -> None:
         self.kind, self.fn = kind, fn
         self.fn_args, self.fn_kwargs = fn_args, fn_kwargs
         self.fn_constructor_args, self.fn_constructor_kwargs = fn_constructor_args, fn_constructor_kwargs
@@ -58,6 +58,7 @@ class CallSpec:
         self.runtime_env, self.name, self.context = runtime_env, name, context
         self.max_concurrency = max_concurrency
         self.resources = resources  # of the user's own naming, of which weir.init(resources=…) says how much there is
+        self.group = group  # the placement group of the tasks and actors that it starts
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
@@ -262,7 +263,7 @@ def function_objects(spec: CallSpec) -> dict[str, Any]:
     """What is pickled."""
     return {"fn": spec.fn, "fn_args": tuple(spec.fn_args or ()), "fn_kwargs": dict(spec.fn_kwargs or {}),
             "fn_constructor_args": tuple(spec.fn_constructor_args or ()),
-            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {}), "context": spec.context}
+            "fn_constructor_kwargs": dict(spec.fn_constructor_kwargs or {}), "context": spec.context, "group": spec.group}
 
 
 def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:

@@ -521,14 +521,18 @@ class _StructNamespace(_Namespace):
         >>> print(col("s").struct.field_by_index(0).describe())
         col('s').struct.field_by_index(0)
         """
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise TypeError(f"Struct field index must be an integer, not {type(index).__name__}")
+        if index < 0:
+            raise ValueError(f"Struct field index must be non-negative, got {index}")
         return self._call("struct.field_by_index", index=index)
 
     def __getitem__(self, key: str | int) -> Expr:
         if isinstance(key, str):
             return self.field(key)
-        if isinstance(key, int):
+        if isinstance(key, int) and not isinstance(key, bool):
             return self.field_by_index(key)
-        raise TypeError(f"A field is named by a str or an int, not by {type(key).__name__}")
+        raise TypeError(f"Struct indices must be strings or integers, not {type(key).__name__}")
 
 
 class _MapNamespace(_Namespace):

@@ -144,11 +144,11 @@ def _udf(expr: UDFExpr, table: pyarrow.Table) -> Any:
     if not isinstance(result, (pa.Array, pa.ChunkedArray, pa.Scalar)):
         if type(result).__module__.partition(".")[0] == "pandas":
             result = pa.array(result, from_pandas=True)
-        elif hasattr(result, "__len__") and not isinstance(result, (str, bytes)):
+        elif hasattr(result, "__len__") and not isinstance(result, (str, bytes, Mapping)):
             result = pa.array(result)
         else:
-            raise ValueError(f"{expr._fn_name()} returned {type(result).__qualname__}; a function of expressions returns "
-                             "as many values as it was given: an array of pyarrow, NumPy or pandas, or a list")
+            raise TypeError(f"{expr._fn_name()} returned invalid type {type(result).__qualname__}. Expected type: pyarrow.Array, "
+                            "pyarrow.ChunkedArray, numpy.ndarray, pandas.Series or a list, with as many values as it was given")
     if not isinstance(result, pa.Scalar) and len(result) != table.num_rows:
         raise ValueError(f"{expr._fn_name()} returned {len(result)} values for {table.num_rows} rows")
     return result

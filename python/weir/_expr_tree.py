@@ -516,8 +516,8 @@ class Expr:
         col('a').cast('int32')
         """
         if type(target_type).__module__ == "weir.datatype" and target_type.is_python_type():
-            raise TypeError("a DataType of a Python class (DataType(int)) has an Arrow type only with values, which cast has "
-                            "not: use one such as DataType.int64() or DataType.string()")
+            raise TypeError("a Python-type-backed DataType (DataType(int)) requires values to have an Arrow type, and cast has none: "
+                            "use one such as DataType.int64() or DataType.string()")
         return self._call("cast", type=type_name(target_type), safe=safe)
 
     # -- namespaces

@@ -36,6 +36,8 @@ def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
         return False
     if (before.runtime_env or {}) != (spec.runtime_env or {}) or (before.resources or {}) != (spec.resources or {}):
         return False
+    if before.group is not spec.group:
+        return False
     return not isinstance(spec.batch_size, int) or (before.kind in ("map", "map_batches") and before.keys is None)
 
 

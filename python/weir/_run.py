@@ -203,6 +203,8 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
             most = min(most, (state.num_cpus - others.cpu) / cpus)
     if spec.memory:
         most = min(most, limits.memory / spec.memory)
+        if state.logical_memory is not None:
+            most = min(most, state.logical_memory / spec.memory)
     for name, amount in (spec.resources or {}).items():
         there = state.resources.get(name, 0.0)
         if amount > there:

@@ -56,6 +56,8 @@ def remote_args(
     for name, value in merged.items():
         if name == "resources":
             out.update(_custom(method, value))
+        elif name == "scheduling_strategy" and getattr(value, "placement_group_capture_child_tasks", False):
+            out["group"] = value.placement_group
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
             out[name] = value
         elif name not in _WITHOUT_MEANING:
@@ -328,8 +330,11 @@ class Transforms:
             raise ValueError(
                 "when 'expr' is used, 'fn_args/fn_kwargs' or 'fn_constructor_args/fn_constructor_kwargs' cannot be used."
             )
+        predicate = as_expression(expr)
+        if isinstance(compute, ActorPoolStrategy) and not (predicate.needs_python() and _has_class(predicate)):
+            raise ValueError("filter by an expression has no object to keep in actors: leave compute out, or give a TaskPoolStrategy")
         wanted = remote_args("filter", _resources(locals()), ray_remote_args, warns=True)
-        return self._filter_by(as_expression(expr), compute, wanted)
+        return self._filter_by(predicate, compute, wanted)
 
     def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
         if not expr.needs_python():
@@ -398,7 +403,9 @@ class Transforms:
                 raise TypeError(f"with_columns takes mappings of names to expressions, or unnest(), not {type(part).__name__}")
             columns.update(part)
         if not columns:
-            raise ValueError("with_columns needs at least one column")
+            if exprs is None:
+                raise ValueError("with_columns needs at least one column")
+            return self._then(self._op)
         return self._with(columns, compute, _resources(locals()), ray_remote_args)
 
     def _with(
@@ -561,8 +568,10 @@ class Transforms:
             unknown = [c for c in cols if c not in known]
             if unknown:
                 raise KeyError(f"drop_columns: column(s) not found in dataset schema: {unknown}. Available columns: {known}")
-            if len(cols) == len(known):
-                raise ValueError("drop_columns would leave no column")
+            if len(cols) == len(known):  # rows without columns are no rows
+                from weir.read_api import from_items
+
+                return self._then(from_items([])._op)
         return self._then(Step(self._op, "drop", [quoted(c) for c in cols]))
 
     def rename_columns(
@@ -742,6 +751,12 @@ def _is_expression(value: Any) -> bool:
     if callable(value):
         return False
     return hasattr(value, "_compile") or type(value).__module__.startswith("pyarrow")
+
+
+def _has_class(expr: Expr) -> bool:
+    from weir._expr_python import has_class
+
+    return has_class(expr)
 
 
 def as_expression(expr: Any) -> Expr:

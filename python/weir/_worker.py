@@ -532,6 +532,10 @@ def main() -> None:
         enter(head, worker.number)
         objects = _setup.load(worker.setup, head)
         _enter_context(objects.get("context"))
+        if objects.get("group") is not None:
+            from weir.core import runtime
+
+            runtime.children_group = objects["group"]
         function = make(head, objects)
     except BaseException as error:
         if isinstance(error, Constructing) and error.__cause__ is not None:

@@ -112,10 +112,8 @@ def is_callable_class(fn: Any) -> bool:
 
 
 def choose(fn: Callable[..., Any] | type, compute: Any, concurrency: Any) -> ComputeStrategy:
-    """The strategy that `compute` and `concurrency` ask for, by Ray's rules."""
-    if concurrency is not None:
-        if compute is not None:
-            raise ValueError("`compute` and `concurrency` cannot be set at the same time: use `compute`")
+    """The strategy that `compute` and `concurrency` ask for, by Ray's rules: `compute` is the one that counts."""
+    if concurrency is not None and compute is None:
         return _by_concurrency(fn, concurrency)
     if compute is None:
         return ActorPoolStrategy() if is_callable_class(fn) else TaskPoolStrategy()

@@ -176,7 +176,7 @@ class _ClassUDF:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         self.init()
         result = self._instance(*args, **kwargs)
-        if hasattr(result, "__await__"):
+        if hasattr(result, "__await__") or hasattr(result, "__anext__"):
             import asyncio
 
             result = asyncio.run(_awaited(result))
@@ -184,7 +184,13 @@ class _ClassUDF:
 
 
 async def _awaited(value: Any) -> Any:
-    return await value
+    """What was awaited; the last thing that an async generator yields."""
+    if not hasattr(value, "__anext__"):
+        return await value
+    last = None
+    async for last in value:
+        pass
+    return last
 
 
 def _udf_maker(fn: Callable[..., Any], return_dtype: Any) -> Callable[..., UDFExpr]:

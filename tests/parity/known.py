@@ -44,7 +44,6 @@ KNOWN = [
     (r"errors/wrong_arguments_of_map_batches\[num_gpus=1\]", "num_gpus does not need a batch_size"),
     (r"errors/wrong_arguments_of_map_batches\[(batch_size=('x'|1.5)|compute|fn_constructor_kwargs)|errors/no_function\[", EARLY),
     (r"context/how_a_function_runs\[nonsense=1\]|create/range_of_no_number\[(x|2)", KINDS),
-    (r"context/how_a_class_runs\[concurrency=1, compute", "compute and concurrency together are refused; Ray forgets one of them"),
     # ---- columns ----
     (r"transform/select_columns\[\[\]\]|files/read_parquet_columns\[\[('nope')?\]", "no columns, or unknown ones, are an error; Ray gives rows with a column __bsp_stub"),
     (r"transform/rename_columns\[\{'a': 'b'\}\]", "two columns of one name are an error; Ray loses one of them"),

@@ -6,6 +6,7 @@ import warnings
 import pytest
 
 import weir
+import weir.datatype
 from weir.util import RayDeprecationWarning
 
 HERE = __file__
@@ -90,3 +91,94 @@ def test_names_are_texts(names, text):
     with pytest.raises(ValueError) as error:
         weir.from_items([{"a": 1, "b": 2}]).rename_columns(names)
     assert str(error.value) == text
+
+
+def test_compute_counts_before_concurrency():
+    import os
+
+    class Pid:
+        def __call__(self, batch):
+            return {"pid": [os.getpid()]}
+
+    ds = weir.range(8, override_num_blocks=8).map_batches(Pid, compute=weir.ActorPoolStrategy(size=1), concurrency=3, batch_size=1)
+    assert len(ds.unique("pid")) == 1
+
+
+def test_declared_memory_bounds_the_workers():
+    from weir import ray_api
+
+    weir.shutdown()
+    ray_api.init(num_cpus=4, _memory=300 << 20)
+    try:
+        import os
+
+        pids = weir.range(64, override_num_blocks=16).map_batches(lambda b: {"pid": [os.getpid()]}, memory=200 << 20, batch_size=4)
+        assert len(pids.unique("pid")) == 1
+    finally:
+        weir.shutdown()
+
+
+def test_children_of_an_operator_in_a_placement_group_are_in_it():
+    from weir.core.placement import PlacementGroupSchedulingStrategy, placement_group
+
+    weir.shutdown()
+    weir.init(num_cpus=2)
+    try:
+        group = placement_group([{"CPU": 1}, {"CPU": 1}])
+
+        class Parent:
+            def __init__(self):
+                self.double = weir.remote(lambda x: 2 * x)  # a CPU each, and the group has them all
+
+            def __call__(self, row):
+                return {"x": weir.get(self.double.remote(row["id"]), timeout=60)}
+
+        strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+        with pytest.warns(RayDeprecationWarning):
+            ds = weir.range(3).map(Parent, scheduling_strategy=strategy)
+        assert ds.take_all() == [{"x": 0}, {"x": 2}, {"x": 4}]
+    finally:
+        weir.shutdown()
+
+
+def test_filters_by_expressions_have_no_actors():
+    with pytest.raises(ValueError, match="no object to keep in actors"):
+        weir.range(3).filter(expr=weir.col("id") > 1, compute=weir.ActorPoolStrategy(size=2))
+
+
+def test_no_columns_more_is_no_change():
+    assert weir.range(2).with_columns({}).take_all() == [{"id": 0}, {"id": 1}]
+
+
+def test_fields_of_structs_are_named_or_counted_from_zero():
+    struct = weir.col("s").struct
+    for key in (True, 1.5):
+        with pytest.raises(TypeError, match="Struct indices must be strings or integers"):
+            struct[key]
+    with pytest.raises(TypeError, match="must be an integer"):
+        struct.field_by_index("0")
+    with pytest.raises(ValueError, match="must be non-negative, got -1"):
+        struct[-1]
+
+
+def test_a_function_of_expressions_returns_columns():
+    pytest.importorskip("pyarrow")
+    from weir.expressions import udf
+
+    for value in ({"a": 1}, "text", 5):
+        fn = udf(return_dtype=weir.datatype.DataType.int64())(lambda column, value=value: value)
+        with pytest.raises(weir.exceptions.UserCodeException, match=f"returned invalid type {type(value).__name__}. Expected type"):
+            weir.range(2).with_column("x", fn(weir.col("id"))).take_all()
+
+
+def test_the_last_of_an_async_generator_is_the_column():
+    pc = pytest.importorskip("pyarrow.compute")
+    from weir.expressions import udf
+
+    @udf(return_dtype=weir.datatype.DataType.int64())
+    class Twice:
+        async def __call__(self, column):
+            yield column
+            yield pc.multiply(column, 2)
+
+    assert weir.range(3).with_column("x", Twice()(weir.col("id"))).take_all()[2] == {"id": 2, "x": 4}
