@@ -8,6 +8,11 @@ import textwrap
 import time
 from pathlib import Path
 
+import pytest
+
+# Of tests that hold memory limits, or look at malloc: ASan has its own allocator, which keeps what is free and puts room around each value.
+not_sanitized = pytest.mark.skipif("WEIR_SANITIZED" in os.environ, reason="a sanitizer has its own allocator")
+
 
 def tree_of(pid):
     """Every process below this one."""

@@ -4,8 +4,10 @@ import pytest
 np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
+from driver_scripts import not_sanitized  # noqa: E402
 
 
+@not_sanitized
 def test_batches_of_more_than_two_gibibytes_of_text():
     """Blocks have 32-bit offsets; what is put together of them gets 64-bit ones."""
     with open("/proc/meminfo", encoding="ascii") as lines:
@@ -19,6 +21,7 @@ def test_batches_of_more_than_two_gibibytes_of_text():
     assert batches[0]["id"].tolist() == list(range(1100))
 
 
+@not_sanitized
 def test_a_function_that_wants_too_much_gets_figures():
     weir.shutdown()
     weir.init(memory_limit="400MB")

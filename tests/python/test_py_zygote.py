@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from driver_scripts import not_sanitized
 from weir import _call
 
 
@@ -27,7 +28,7 @@ class Zygote:
         for fd in [*high, lifeline]:
             os.close(fd)
         theirs.close()
-        self.control.settimeout(20)
+        self.control.settimeout(60)
         self.request = 0
         self.workers = []
 
@@ -63,7 +64,7 @@ class Zygote:
 class Worker:
     def __init__(self, link, pid, lifeline):
         self.link, self.pid, self.lifeline = link, pid, lifeline
-        link.settimeout(20)
+        link.settimeout(60)
 
     def do(self, text):
         """Runs statements; what they put into `result`."""
@@ -251,6 +252,7 @@ def test_main_is_empty(zygote):
     assert zygote.fork().do("import sys; result = [n for n in vars(sys.modules['__main__']) if n[:2] != '__']") == []
 
 
+@not_sanitized
 def test_malloc_keeps_pages_warm(zygote):
     """An array of 16 MiB made twice takes its pages from the system once."""
     worker = zygote.fork()
