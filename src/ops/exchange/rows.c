@@ -372,6 +372,8 @@ bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row
 	/* A null is zero, and so is what a short string leaves of its cell. */
 	for (; at + 8 <= layout->key_bytes && load64(mine + at) == load64(other + at); at += 8)
 		;
+	if (at == layout->key_bytes)
+		return true;
 	if (at + 8 > layout->key_bytes && !memcmp(mine + at, other + at, layout->key_bytes - at))
 		return true;
 	return layout->has_bytes && key_cells_same(layout, row, from_layout, from);
