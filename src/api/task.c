@@ -112,10 +112,11 @@ static void wait_a_while(struct weir_task *task, uint32_t ms)
 	pthread_cond_timedwait(&task->changed, &task->lock, &until);
 }
 
-/* With the lock held, after any change of the queue or the end. The counter of an eventfd neither fills up nor fails here. */
+/* With the lock held, after any change of the queue or the end. The counter of an eventfd neither fills up nor fails here. What
+ * is kept is taken by a thread of its own: nobody else is to be woken for it. */
 static void ring(struct weir_task *task)
 {
-	bool wanted = task->count || task->finished;
+	bool wanted = (task->count && !task->keeps_rows) || task->finished;
 
 	pthread_cond_broadcast(&task->changed);
 	if (!task->has_doorbell || task->rung == wanted)
