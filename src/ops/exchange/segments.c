@@ -53,7 +53,8 @@ struct segments_lane {
 	struct weir_column *key_parts;
 	bool is_open; /* a group has begun */
 	int64_t finished; /* groups */
-	char text[64];    /* of a large group */
+	char text[64];    /* of a large group, until the next one begins */
+	uint64_t text_rows; /* of that group, when it has ended */
 	/* What is put out. */
 	struct weir_batch *batch;
 	int64_t batch_row, batch_step;
@@ -240,10 +241,10 @@ static int group_end(struct segments_lane *lane, struct weir_error *err)
 	}
 	if (!code && lane->step->held_count)
 		code = weir_held_end(&lane->held, err);
+	lane->text_rows = lane->summaries.rows;
 	weir_summaries_reset(&lane->summaries);
 	lane->is_open = false;
 	lane->finished++;
-	lane->text[0] = 0;
 	return code;
 }
 
@@ -373,6 +374,8 @@ static int push_rows(struct segments_lane *lane, struct weir_vector *vector, str
 			start++;
 		}
 		end = start < groups->count ? groups->starts[start] : count;
+		if (!lane->is_open)
+			lane->text[0] = 0;
 		lane->is_open = true;
 		if (!code)
 			code = push_part(lane, vector, at, end, &run, err);
@@ -525,7 +528,7 @@ static int blame(const struct segments_lane *lane, int code, struct weir_error *
 	if (!lane->text[0] || (code != WEIR_E_CANCELLED && code != WEIR_E_LIMIT && code != WEIR_E_MEMORY))
 		return code;
 	snprintf(text, sizeof(text), "the group %s has %llu rows or more, which take %s", lane->text,
-		 (unsigned long long)lane->summaries.rows,
+		 (unsigned long long)(lane->is_open ? lane->summaries.rows : lane->text_rows),
 		 weir_format_bytes(weir_account_used(&lane->account), bytes, sizeof(bytes)));
 	weir_error_at_value(err, text, strlen(text));
 	return code;
