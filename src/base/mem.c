@@ -14,6 +14,7 @@
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define SIZE_MAX_ASKED ((size_t)1 << 46)
 
@@ -480,6 +481,15 @@ void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, 
 	if (moved ? more < 0 : more > 0)
 		add(account, moved ? more : -more);
 	return moved;
+}
+
+void weir_forget(void *memory, size_t size)
+{
+	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1), end = ((uintptr_t)memory + size) & ~(page - 1);
+
+	/* Where the kernel will not, it stays as it is. */
+	if (begin < end)
+		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
 void weir_free(struct weir_account *account, void *memory, size_t size)

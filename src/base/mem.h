@@ -82,6 +82,9 @@ void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_err
 /* Keeps min(old, new) bytes. On failure the old memory is as it was. */
 void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new, struct weir_error *err);
 void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL is fine */
+/* The contents of these bytes, within one allocation, are not needed any more: whole pages of them may go to others at once. They
+ * stay charged, and may be written again; what is read before that is unspecified. */
+void weir_forget(void *memory, size_t size);
 char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err); /* weir_strfree */
 void weir_strfree(struct weir_account *account, char *text);
 

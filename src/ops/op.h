@@ -75,6 +75,9 @@ struct weir_source_ops {
 	bool (*needs_confirm)(void *lane);
 	void (*split_abort)(void *lane);
 	void (*lane_free)(void *lane);
+	/* The first so many splits have ended well. They are opened again only where what was made of them came back changed from
+	 * disk, and may be refused then. Called under the run's source lock. NULL: nobody needs to know. */
+	void (*splits_over)(void *source, uint64_t count);
 	/* Asked before its fragment is run as one that has to be run before another: false: there is nothing to do, and neither
 	 * it nor its sink is called at all. NULL: it is run. */
 	bool (*is_needed)(const void *source);

@@ -1,18 +1,28 @@
 /* Each run has a cursor: its next row, and the keys of the next few, or of all where the run lies in memory as it was gathered. A
- * run in chunks has one of them open. The cursors form a heap by the key of their next row. There may be hundreds of cursors, so
- * each is kept small.
+ * run in chunks has one of them open. There may be hundreds of cursors, so each is kept small.
  *
- * A vector is first picked, row by row, then made, column by column. It ends early where a chunk does, since its strings still
- * point into it; the next chunk is opened by the next call. A cursor that was first several times in a row is asked for as many
- * rows as come before the next cursor's at once; rows in order that all come from one place are not moved at all. */
+ *     cursor 0:  ──●───────●──●────┊●──        keys that are at hand
+ *     cursor 1:  ────●─●──●────●───●           its last one is the least of the last ones: no row that is not at hand comes
+ *     cursor 2:  ●────●────────●───┊─●─        before it, so all up to here are the next batch
+ *
+ * Rows are ordered by the batch: those of all cursors up to the bound are put in a row, cursor by cursor, and sorted, which keeps
+ * equal ones in the order of their runs. That costs a third of what a heap of cursors does, whose every step is a guess.
+ * A vector of it is made column by column. Where a chunk ends the batch does, since its strings point into it; the next chunk is
+ * opened when the batch has been handed out. Where the first cursor has many rows before the next one's first, they are taken
+ * without looking at others, and rows in order that all come from one place are not moved at all. */
 #include "ops/exchange/merge.h"
 
 #include "arrow/block.h"
 #include "ops/exchange/interleave.h"
+#include "ops/exchange/order.h"
 
 #include <string.h>
 
-enum { KEYS_AT_ONCE = 256, STREAK = 8 };
+enum {
+	KEYS_MIN = 128,       /* that are read at once, of each cursor */
+	BATCH_ROWS = 1 << 13, /* about */
+	STREAK = 64,
+};
 
 struct cursor {
 	const struct weir_sorted_run *run;
@@ -21,21 +31,19 @@ struct cursor {
 	const uint32_t *order; /* where rows are in the batch; NULL: in order */
 	const struct weir_batch *batch;
 	bool ends; /* with this chunk */
-	const uint8_t *key; /* of the next row */
-	uint32_t key_size;
 	struct weir_chunk *pinned;
 	uint8_t *copy; /* of one that is on disk */
 	size_t copy_size;
 	struct weir_batch *opened; /* of the open chunk */
-	const struct weir_key_list *keys; /* of the rows from keys_first on */
-	int64_t keys_first;
 	struct weir_key_list few; /* of a chunk's rows */
 };
 
-/* A cursor in the heap. The window is eight bytes of its next row's key, behind what all keys have in common. */
+/* A row of a cursor. The window is eight bytes of its key, behind what all keys have in common. */
 struct head {
 	uint64_t window;
-	uint32_t number;
+	const uint8_t *key;
+	uint32_t key_size;
+	uint32_t number; /* of the cursor */
 };
 
 struct weir_merge {
@@ -49,12 +57,16 @@ struct weir_merge {
 	size_t cursor_count;
 	struct weir_cells *cells; /* by column, then by cursor: what is open */
 	bool *has_nulls;          /* by column: so far */
-	struct head *heap;
-	size_t heap_count;
+	struct weir_key_view *views; /* by cursor: which keys are at hand */
+	uint32_t *active;            /* cursors that have rows yet, ascending */
+	size_t active_count;
+	uint32_t keys_max; /* that are read at once */
 	uint32_t window_at;
 	bool is_exact; /* keys with equal windows are equal */
-	uint32_t pending; /* the cursor whose chunk has ended; UINT32_MAX: none */
 	uint32_t rows_max;
+	/* The batch, in order, and how many of it were handed out. */
+	struct weir_windowed *items, *spare;
+	size_t items_max, item_count, item_at;
 	struct weir_arena arena; /* of the vector that was handed out */
 	struct weir_arena key_arena; /* of key columns while they are looked at */
 	struct weir_column *key_columns_of; /* as many as there are columns; those of keys are filled in */
@@ -142,8 +154,6 @@ static int read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t fi
 					      &merge->key_arena, &rows.columns[column], err);
 	}
 	weir_key_list_clear(&cursor->few);
-	cursor->keys = &cursor->few;
-	cursor->keys_first = first;
 	return code ? code : weir_key_list_push(&cursor->few, &merge->key_columns, &rows, err);
 }
 
@@ -151,7 +161,7 @@ static int read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t fi
 static int rows_before(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
 		       const struct weir_bound *bound, int64_t *out, struct weir_error *err)
 {
-	int64_t low = 0, high = chunk->row_count;
+	int64_t low = 0, high = chunk->row_count, before = cursor->run->reserved ? chunk->row_first : 0; /* in the batch */
 
 	if (is_of_run(cursor->run, bound)) {
 		low = bound->row - chunk->row_first;
@@ -160,13 +170,13 @@ static int rows_before(struct weir_merge *merge, struct cursor *cursor, const st
 	}
 	while (low < high) {
 		int64_t middle = low + (high - low) / 2;
-		int code = read_keys(merge, cursor, middle, 1, err);
+		int code = read_keys(merge, cursor, before + middle, 1, err);
 		const uint8_t *key;
 		uint32_t size;
 
 		if (code)
 			return code;
-		key = weir_key_at(cursor->keys, 0, &size);
+		key = weir_key_at(&cursor->few, 0, &size);
 		if (key_is_before(cursor->run, key, size, bound))
 			low = middle + 1;
 		else
@@ -176,7 +186,9 @@ static int rows_before(struct weir_merge *merge, struct cursor *cursor, const st
 	return WEIR_OK;
 }
 
-/* The first row of a run that lies, in its order, that is not before the bound. */
+static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_bound *bound);
+
+/* The first row of a run that has its keys, in its order, that is not before the bound. */
 static int64_t rows_lying_before(const struct weir_sorted_run *run, const struct weir_bound *bound)
 {
 	int64_t low = 0, high = run->row_count;
@@ -222,6 +234,11 @@ static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_boun
 	return low ? low - 1 : 0;
 }
 
+int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound)
+{
+	return run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
+}
+
 static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, struct weir_chunk *chunk, const uint8_t **out,
 		       struct weir_error *err)
 {
@@ -260,19 +277,29 @@ static void show_cells(struct weir_merge *merge, struct cursor *cursor)
 	}
 }
 
-/* Its next row is the one to be compared. */
+static struct weir_key_view *view_of(struct weir_merge *merge, const struct cursor *cursor)
+{
+	return &merge->views[cursor - merge->cursors];
+}
+
+/* How many of the cursor's next rows have their keys at hand. */
+static int64_t known_rows(struct weir_merge *merge, const struct cursor *cursor)
+{
+	const struct weir_key_view *view = view_of(merge, cursor);
+	int64_t known = view->row_first + (int64_t)view->keys->count - cursor->row, left = cursor->row_end - cursor->row;
+
+	return known < left ? known : left;
+}
+
+/* Keys of a good many of its next rows, if there are so many. */
 static int cursor_show(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err)
 {
-	int64_t left = cursor->row_end - cursor->row;
-	int code;
+	int64_t left = cursor->row_end - cursor->row, known = known_rows(merge, cursor);
 
-	if (cursor->row >= cursor->keys_first + (int64_t)cursor->keys->count || cursor->row < cursor->keys_first) {
-		code = read_keys(merge, cursor, cursor->row, left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE, err);
-		if (code)
-			return code;
-	}
-	cursor->key = weir_key_at(cursor->keys, (size_t)(cursor->row - cursor->keys_first), &cursor->key_size);
-	return WEIR_OK;
+	if (known == left || known >= merge->keys_max / 4)
+		return WEIR_OK;
+	view_of(merge, cursor)->row_first = cursor->row;
+	return read_keys(merge, cursor, cursor->row, left < merge->keys_max ? left : merge->keys_max, err);
 }
 
 static inline uint64_t window_of(const struct weir_merge *merge, const struct weir_key_list *list, const uint8_t *key,
@@ -286,11 +313,15 @@ static inline uint64_t window_of(const struct weir_merge *merge, const struct we
 	return __builtin_bswap64(word);
 }
 
-static struct head head_of(const struct weir_merge *merge, uint32_t number)
+/* The row `ahead` of the cursor's next, whose key is at hand. */
+static inline struct head head_of(const struct weir_merge *merge, uint32_t number, int64_t ahead)
 {
-	const struct cursor *cursor = &merge->cursors[number];
+	const struct weir_key_view *view = &merge->views[number];
+	struct head head = {.number = number};
 
-	return (struct head){.window = window_of(merge, cursor->keys, cursor->key, cursor->key_size), .number = number};
+	head.key = weir_key_at(view->keys, (size_t)(merge->cursors[number].row + ahead - view->row_first), &head.key_size);
+	head.window = window_of(merge, view->keys, head.key, head.key_size);
+	return head;
 }
 
 /* Opens the cursor's next chunk; *has_row false: there is none in the range any more. */
@@ -326,9 +357,10 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 			cursor->ends = true;
 		}
 		weir_key_list_clear(&cursor->few);
+		view_of(merge, cursor)->row_first = cursor->row;
 		if (!code && cursor->row < cursor->row_end) {
 			*has_row = true;
-			return cursor_show(merge, cursor, err);
+			return WEIR_OK;
 		}
 		if (code)
 			return code;
@@ -337,29 +369,53 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 	return WEIR_OK;
 }
 
+/* The first row of a run that lies that is not before the bound. */
+static int lying_row(struct weir_merge *merge, struct cursor *cursor, const struct weir_bound *bound, int64_t *out,
+		     struct weir_error *err)
+{
+	const struct weir_sorted_run *run = cursor->run;
+	const struct weir_run_chunk *chunk = &run->chunks.items[chunk_of(run, bound)];
+	int code;
+
+	if (run->keys.count) {
+		*out = rows_lying_before(run, bound);
+		return WEIR_OK;
+	}
+	code = rows_before(merge, cursor, chunk, bound, out, err);
+	*out += chunk->row_first;
+	return code;
+}
+
 static int lying_open(struct weir_merge *merge, struct cursor *cursor, bool *has_row, struct weir_error *err)
 {
 	const struct weir_sorted_run *run = cursor->run;
+	int code = WEIR_OK;
 
-	cursor->row = merge->from.key ? rows_lying_before(run, &merge->from) : 0;
-	cursor->row_end = merge->to.key ? rows_lying_before(run, &merge->to) : run->row_count;
 	cursor->order = run->order;
 	cursor->batch = run->batch;
-	cursor->keys = &run->keys;
+	cursor->row = 0;
+	cursor->row_end = run->row_count;
+	if (merge->from.key)
+		code = lying_row(merge, cursor, &merge->from, &cursor->row, err);
+	if (!code && merge->to.key)
+		code = lying_row(merge, cursor, &merge->to, &cursor->row_end, err);
+	if (code)
+		return code;
+	weir_key_list_clear(&cursor->few);
+	if (run->keys.count)
+		*view_of(merge, cursor) = (struct weir_key_view){.keys = &run->keys};
 	*has_row = cursor->row < cursor->row_end;
-	if (!*has_row)
-		return WEIR_OK;
-	show_cells(merge, cursor);
-	return cursor_show(merge, cursor, err);
+	if (*has_row)
+		show_cells(merge, cursor);
+	return WEIR_OK;
 }
 
-/* ---- the heap ---- */
+/* ---- which comes first ---- */
 
 /* Where windows are equal: by keys, then by runs, which are in the order of their splits. */
 static bool ties_before(const struct weir_merge *merge, const struct head *a, const struct head *b)
 {
-	const struct cursor *x = &merge->cursors[a->number], *y = &merge->cursors[b->number];
-	int order = merge->is_exact ? 0 : weir_key_compare(x->key, x->key_size, y->key, y->key_size);
+	int order = merge->is_exact ? 0 : weir_key_compare(a->key, a->key_size, b->key, b->key_size);
 
 	return order ? order < 0 : a->number < b->number;
 }
@@ -367,45 +423,6 @@ static bool ties_before(const struct weir_merge *merge, const struct head *a, co
 static inline bool comes_before(const struct weir_merge *merge, const struct head *a, const struct head *b)
 {
 	return a->window != b->window ? a->window < b->window : ties_before(merge, a, b);
-}
-
-static void sift_down(struct weir_merge *merge, size_t at)
-{
-	struct head *heap = merge->heap, moved = heap[at];
-
-	for (;;) {
-		size_t child = 2 * at + 1;
-
-		if (child >= merge->heap_count)
-			break;
-		child += child + 1 < merge->heap_count && comes_before(merge, &heap[child + 1], &heap[child]);
-		if (!comes_before(merge, &heap[child], &moved))
-			break;
-		heap[at] = heap[child];
-		at = child;
-	}
-	heap[at] = moved;
-}
-
-/* The first cursor's chunk has ended. */
-static int refill(struct weir_merge *merge, struct weir_error *err)
-{
-	bool has_row;
-	int code;
-
-	if (merge->pending == UINT32_MAX)
-		return WEIR_OK;
-	code = chunk_open(merge, &merge->cursors[merge->pending], &has_row, err);
-	if (code)
-		return code;
-	if (has_row)
-		merge->heap[0] = head_of(merge, merge->pending);
-	else
-		merge->heap[0] = merge->heap[--merge->heap_count];
-	merge->pending = UINT32_MAX;
-	if (merge->heap_count)
-		sift_down(merge, 0);
-	return WEIR_OK;
 }
 
 static size_t cells_size(const struct weir_merge *merge)
@@ -447,6 +464,23 @@ static void set_window(struct weir_merge *merge, struct weir_sorted_run *const *
 	merge->is_exact = merge->key_columns.width && merge->key_columns.width <= common + 8;
 }
 
+/* What picking needs, which is the more the more cursors there are. */
+static int room_for_rows(struct weir_merge *merge, struct weir_error *err)
+{
+	size_t count = merge->cursor_count;
+
+	merge->cells = weir_alloc(&merge->account, cells_size(merge), err);
+	merge->views = merge->cells ? weir_alloc_zero(&merge->account, (count + 1) * sizeof(*merge->views), err) : NULL;
+	merge->active = merge->views ? weir_alloc(&merge->account, (count + 1) * sizeof(*merge->active), err) : NULL;
+	if (!merge->active)
+		return err->code;
+	merge->keys_max = count && BATCH_ROWS / count > KEYS_MIN ? (uint32_t)(BATCH_ROWS / count) : KEYS_MIN;
+	merge->items_max = count * merge->keys_max;
+	merge->items = weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->items), err);
+	merge->spare = merge->items + merge->items_max;
+	return merge->items ? WEIR_OK : err->code;
+}
+
 int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *from, const struct weir_bound *to, struct weir_error *err)
 {
@@ -457,26 +491,23 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	weir_merge_close(merge);
 	merge->from = *from;
 	merge->to = *to;
-	merge->pending = UINT32_MAX;
 	merge->cursors = weir_alloc_zero(&merge->account, (count + 1) * sizeof(*merge->cursors), err);
 	if (!merge->cursors)
 		return err->code;
 	merge->cursor_count = count;
 	set_window(merge, runs, count);
 	memset(merge->has_nulls, 0, (merge->schema->field_count + 1) * sizeof(*merge->has_nulls));
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		weir_key_list_init(&merge->cursors[i].few, &merge->account, merge->key_columns.width);
-		merge->cursors[i].keys = &merge->cursors[i].few;
-	}
-	merge->heap = weir_alloc(&merge->account, (count + 1) * sizeof(*merge->heap), err);
-	merge->cells = merge->heap ? weir_alloc(&merge->account, cells_size(merge), err) : NULL;
-	if (!merge->cells)
-		return err->code;
+	code = room_for_rows(merge, err);
+	if (code)
+		return code;
 	for (size_t i = 0; i < count && !code; i++) {
 		struct cursor *cursor = &merge->cursors[i];
 		bool has_row = false;
 
 		cursor->run = runs[i];
+		merge->views[i].keys = &cursor->few;
 		if (runs[i]->reserved) {
 			code = lying_open(merge, cursor, &has_row, err);
 		} else {
@@ -484,12 +515,10 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 			code = chunk_open(merge, cursor, &has_row, err);
 		}
 		if (!code && has_row)
-			merge->heap[merge->heap_count++] = head_of(merge, (uint32_t)i);
+			merge->active[merge->active_count++] = (uint32_t)i;
 		bytes += runs[i]->bytes;
 		rows += runs[i]->row_count;
 	}
-	for (size_t i = merge->heap_count / 2; i-- > 0 && !code;)
-		sift_down(merge, i);
 	bytes = rows ? bytes / (uint64_t)rows : 0;
 	merge->rows_max = bytes ? (uint32_t)(WEIR_VECTOR_BYTES / bytes) : WEIR_VECTOR_ROWS;
 	merge->rows_max = merge->rows_max < 1 ? 1 : merge->rows_max > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS : merge->rows_max;
@@ -507,26 +536,15 @@ static void vector_forget(struct weir_merge *merge)
 	weir_arena_clear(&merge->arena);
 }
 
-/* How many rows of the first cursor, of those whose keys are at hand, come before all other cursors' rows. */
-static uint32_t rows_in_front(struct weir_merge *merge, const struct cursor *cursor, uint32_t most)
+/* How many of the first cursor's next rows, of at most so many, come before `next`. */
+static uint32_t rows_in_front(const struct weir_merge *merge, uint32_t number, const struct head *next, uint32_t most)
 {
-	int64_t known = cursor->keys_first + (int64_t)cursor->keys->count - cursor->row, left = cursor->row_end - cursor->row;
-	uint32_t low = 1, high = most, size;
-	const struct head *next = &merge->heap[1];
-	struct head probe = merge->heap[0];
-	struct cursor *first = &merge->cursors[probe.number];
+	uint32_t low = 1, high = most;
 
-	high = known < high ? (uint32_t)known : high;
-	high = left < high ? (uint32_t)left : high;
-	if (merge->heap_count == 1)
-		return high;
-	if (merge->heap_count > 2 && comes_before(merge, &merge->heap[2], &merge->heap[1]))
-		next = &merge->heap[2];
 	/* The last of them first: mostly it is before, too. Those up to `low` are, those behind `high` are not. */
 	for (uint32_t at = high; low < high; at = low + (high - low + 1) / 2) {
-		first->key = weir_key_at(cursor->keys, (size_t)(cursor->row + at - 1 - cursor->keys_first), &size);
-		first->key_size = size;
-		probe.window = window_of(merge, cursor->keys, first->key, size);
+		struct head probe = head_of(merge, number, at - 1);
+
 		if (comes_before(merge, &probe, next))
 			low = at;
 		else
@@ -535,46 +553,147 @@ static uint32_t rows_in_front(struct weir_merge *merge, const struct cursor *cur
 	return low;
 }
 
-/* The rows of the next vector. *is_slice: they are neighbours in one batch. */
-static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
+/* Opens the next chunk where one has ended, forgets cursors that are at their end, and sees that all others have keys at hand. */
+static int cursors_ready(struct weir_merge *merge, struct weir_error *err)
 {
-	uint32_t count = 0, streak = 0, last = UINT32_MAX;
+	size_t kept = 0;
 	int code = WEIR_OK;
 
-	*is_slice = true;
-	while (count < merge->rows_max && merge->heap_count && !code) {
-		uint32_t number = merge->heap[0].number, here = 1;
-		struct cursor *cursor = &merge->cursors[number];
+	for (size_t i = 0; i < merge->active_count && !code; i++) {
+		struct cursor *cursor = &merge->cursors[merge->active[i]];
+		bool has_row = cursor->row < cursor->row_end;
 
-		streak = number == last ? streak + 1 : 0;
-		*is_slice = *is_slice && !cursor->order && (number == last || last == UINT32_MAX);
-		last = number;
-		if (streak >= STREAK || merge->heap_count == 1)
-			here = rows_in_front(merge, cursor, merge->rows_max - count);
-		for (uint32_t i = 0; i < here; i++) {
-			int64_t row = cursor->row + i;
-
-			merge->picks[count++] = (struct weir_pick){
-				.source = number, .row = cursor->order ? cursor->order[row] : (uint32_t)row};
-		}
-		cursor->row += here;
-		if (cursor->row < cursor->row_end) {
+		if (!has_row)
+			code = chunk_open(merge, cursor, &has_row, err);
+		if (!code && has_row)
 			code = cursor_show(merge, cursor, err);
-			if (!code) {
-				merge->heap[0] = head_of(merge, number);
-				sift_down(merge, 0);
-			}
-		} else if (cursor->run->reserved) {
-			merge->heap[0] = merge->heap[--merge->heap_count];
-			if (merge->heap_count)
-				sift_down(merge, 0);
-		} else {
-			merge->pending = number;
-			break;
+		if (!code && has_row)
+			merge->active[kept++] = merge->active[i];
+	}
+	if (!code)
+		merge->active_count = kept;
+	return code;
+}
+
+/* The cursor whose next row is the first, and the first row of all others; number UINT32_MAX: there is none. */
+static void first_two(const struct weir_merge *merge, struct head *first, struct head *second)
+{
+	*first = head_of(merge, merge->active[0], 0);
+	second->number = UINT32_MAX;
+	for (size_t i = 1; i < merge->active_count; i++) {
+		struct head head = head_of(merge, merge->active[i], 0);
+
+		if (comes_before(merge, &head, first)) {
+			*second = *first;
+			*first = head;
+		} else if (second->number == UINT32_MAX || comes_before(merge, &head, second)) {
+			*second = head;
 		}
 	}
+}
+
+/* The last row of a cursor that may be in the batch. */
+static struct head last_at_hand(struct weir_merge *merge, uint32_t number)
+{
+	int64_t known = known_rows(merge, &merge->cursors[number]);
+
+	return head_of(merge, number, (known < merge->keys_max ? known : merge->keys_max) - 1);
+}
+
+/* The cursor's rows up to the bound, behind those that are there. */
+static void collect(struct weir_merge *merge, uint32_t number, const struct head *bound)
+{
+	struct cursor *cursor = &merge->cursors[number];
+	int64_t known = known_rows(merge, cursor);
+	struct weir_windowed *to = merge->items + merge->item_count;
+	uint32_t count = 0, most = known < merge->keys_max ? (uint32_t)known : merge->keys_max;
+
+	for (; count < most; count++) {
+		struct head head = head_of(merge, number, count);
+
+		/* One that is of the bound's own cursor is not behind it. */
+		if (head.window > bound->window || (head.window == bound->window && number != bound->number &&
+						    !ties_before(merge, &head, bound)))
+			break;
+		to[count] = (struct weir_windowed){.window = head.window, .row = (uint32_t)(cursor->row + count), .source = number};
+	}
+	cursor->row += count;
+	merge->item_count += count;
+}
+
+static void next_batch(struct weir_merge *merge)
+{
+	struct head bound = last_at_hand(merge, merge->active[0]);
+
+	for (size_t i = 1; i < merge->active_count; i++) {
+		struct head last = last_at_hand(merge, merge->active[i]);
+
+		if (comes_before(merge, &last, &bound))
+			bound = last;
+	}
+	merge->item_count = merge->item_at = 0;
+	for (size_t i = 0; i < merge->active_count; i++)
+		collect(merge, merge->active[i], &bound);
+	WEIR_ASSERT(merge->item_count > 0 && merge->item_count <= merge->items_max);
+	if (merge->is_exact)
+		weir_windows_order(merge->items, merge->spare, merge->item_count);
+	else
+		weir_windowed_order(merge->views, merge->items, merge->spare, merge->item_count, merge->window_at);
+}
+
+/* Rows of one cursor that come before those of all others, if they are many. */
+static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
+{
+	struct head first, second;
+	struct cursor *cursor;
+	int64_t known;
+	uint32_t count;
+
+	first_two(merge, &first, &second);
+	cursor = &merge->cursors[first.number];
+	known = known_rows(merge, cursor);
+	count = known < merge->rows_max ? (uint32_t)known : merge->rows_max;
+	if (second.number != UINT32_MAX) {
+		count = rows_in_front(merge, first.number, &second, count);
+		if (count < STREAK && count < merge->rows_max)
+			return 0;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t row = cursor->row + i;
+
+		merge->picks[i] =
+			(struct weir_pick){.source = first.number, .row = cursor->order ? cursor->order[row] : (uint32_t)row};
+	}
+	cursor->row += count;
+	*is_slice = !cursor->order;
+	return count;
+}
+
+/* The rows of the next vector; *out 0: there is none. *is_slice: they are neighbours in one batch. */
+static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
+{
+	uint32_t count = 0;
+	int code;
+
+	*out = 0;
+	*is_slice = false;
+	if (merge->item_at == merge->item_count) {
+		code = cursors_ready(merge, err);
+		if (code || !merge->active_count)
+			return code;
+		*out = pick_streak(merge, is_slice);
+		if (*out)
+			return WEIR_OK;
+		next_batch(merge);
+	}
+	for (; count < merge->rows_max && merge->item_at < merge->item_count; count++) {
+		const struct weir_windowed *item = &merge->items[merge->item_at++];
+		const uint32_t *order = merge->cursors[item->source].order;
+
+		merge->picks[count] = (struct weir_pick){.source = item->source, .row = order ? order[item->row] : item->row};
+	}
 	*out = count;
-	return code;
+	return WEIR_OK;
 }
 
 int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct weir_error *err)
@@ -585,11 +704,8 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 
 	*out = (struct weir_vector){0};
 	vector_forget(merge);
-	code = refill(merge, err);
-	if (code || !merge->heap_count)
-		return code;
 	code = pick(merge, &count, &is_slice, err);
-	if (code)
+	if (code || !count)
 		return code;
 	out->columns = weir_arena_alloc_zero(&merge->arena, (column_count + 1) * sizeof(*out->columns), err);
 	if (!out->columns)
@@ -623,8 +739,11 @@ int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *run
 		int64_t rows = 0;
 
 		cursor.run = runs[i];
-		if (runs[i]->reserved)
-			*out += rows_lying_before(runs[i], bound);
+		if (runs[i]->reserved) {
+			cursor.batch = runs[i]->batch;
+			code = lying_row(merge, &cursor, bound, &rows, err);
+			*out += rows;
+		}
 		if (runs[i]->reserved || !runs[i]->chunks.count)
 			continue;
 		chunk = &runs[i]->chunks.items[chunk_of(runs[i], bound)];
@@ -654,12 +773,16 @@ void weir_merge_close(struct weir_merge *merge)
 		weir_free(&merge->account, cursor->copy, cursor->copy_size);
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
-	weir_free(&merge->account, merge->heap, merge->heap ? (merge->cursor_count + 1) * sizeof(*merge->heap) : 0);
+	weir_free(&merge->account, merge->items, merge->items ? 2 * merge->items_max * sizeof(*merge->items) : 0);
+	weir_free(&merge->account, merge->active, merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
+	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);
 	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
 	merge->cursors = NULL;
-	merge->heap = NULL;
+	merge->items = NULL;
+	merge->active = NULL;
+	merge->views = NULL;
 	merge->cells = NULL;
-	merge->cursor_count = merge->heap_count = 0;
+	merge->cursor_count = merge->active_count = merge->item_count = merge->item_at = 0;
 }
 
 void weir_merge_free(struct weir_merge *merge)

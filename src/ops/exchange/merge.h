@@ -16,6 +16,9 @@ struct weir_bound {
 	int64_t row; /* in its run; −1: in front of all rows whose keys begin with `key`, and split and part are 0 */
 };
 
+/* So many rows of a run, or more, are in front of the bound. */
+int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound);
+
 struct weir_merge;
 int weir_merge_new(struct weir_account *account, const struct weir_schema *schema,
 		   const struct weir_key_columns *columns, struct weir_merge **out, struct weir_error *err);

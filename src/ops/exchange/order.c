@@ -1,40 +1,125 @@
-/* Keys are sorted by eight bytes at a time, by counting: those behind what all keys have in common, then, among keys that
+/* Keys are sorted by eight bytes at a time: those behind what all keys have in common, then, among keys that
  * are equal so far, those behind what these have in common, and so on.
  *
  *     key:   ████████ common ████████│ window: 8 bytes │ what only ties are asked for
  *
  * So small numbers in wide keys and texts that all begin alike cost no more than others. What is in order already is
  * noticed in one pass and left alone.
+ *
+ * Windows are sorted from the top: between the least and the greatest, as many equal parts as there are items, about, and each
+ * item is put into its own by counting. Mostly that leaves few in each, which one pass puts right; a part that has many is sorted
+ * in the same way. Random keys move twice, not once for each of eight bytes.
  */
 #include "ops/exchange/order.h"
 
 #include <string.h>
 
-enum { RADIX = 256, FEW = 48 };
+enum { PARTS_BITS_MAX = 11, FEW = 24 };
 
-struct element {
-	uint64_t window;
-	uint32_t row;
-};
+/* Copies them in order. Where they nearly are, that is one pass. `from` and `to` may be the same. */
+static void insert_all(const struct weir_windowed *from, struct weir_windowed *to, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct weir_windowed moved = from[i];
+		size_t at = i;
 
-struct sorter {
-	const struct weir_key_list *keys;
-	struct element *spare; /* as many as there are keys */
-};
+		for (; at > 0 && to[at - 1].window > moved.window; at--)
+			to[at] = to[at - 1];
+		to[at] = moved;
+	}
+}
+
+/* False: they are in order. */
+static bool find_bounds(const struct weir_windowed *items, size_t count, uint64_t *least, uint64_t *greatest)
+{
+	uint64_t low = items[0].window, high = low, before = low;
+	bool is_sorted = true;
+
+	for (size_t i = 1; i < count; i++) {
+		uint64_t window = items[i].window;
+
+		is_sorted &= before <= window;
+		low = window < low ? window : low;
+		high = window > high ? window : high;
+		before = window;
+	}
+	*least = low;
+	*greatest = high;
+	return !is_sorted;
+}
+
+void weir_windows_order(struct weir_windowed *items, struct weir_windowed *spare, size_t count)
+{
+	uint32_t ends[1 << PARTS_BITS_MAX], sum = 0, most = 0, bits, width, shift;
+	uint64_t least, greatest;
+
+	if (count <= FEW) {
+		insert_all(items, items, count);
+		return;
+	}
+	if (!find_bounds(items, count, &least, &greatest))
+		return;
+	bits = 64 - (uint32_t)__builtin_clzll(count);
+	bits = bits > PARTS_BITS_MAX ? PARTS_BITS_MAX : bits;
+	width = 64 - (uint32_t)__builtin_clzll(greatest - least);
+	shift = width > bits ? width - bits : 0;
+	memset(ends, 0, sizeof(*ends) << bits);
+	for (size_t i = 0; i < count; i++)
+		ends[(items[i].window - least) >> shift]++;
+	for (uint32_t part = 0; part < 1u << bits; part++) {
+		uint32_t here = ends[part];
+
+		most = here > most ? here : most;
+		ends[part] = sum;
+		sum += here;
+	}
+	for (size_t i = 0; i < count; i++)
+		spare[ends[(items[i].window - least) >> shift]++] = items[i];
+	if (!shift) {
+		memcpy(items, spare, count * sizeof(*items));
+		return;
+	}
+	if (most <= FEW) {
+		insert_all(spare, items, count);
+		return;
+	}
+	for (uint32_t part = 0, first = 0; part < 1u << bits; first = ends[part++]) {
+		uint32_t here = ends[part] - first;
+
+		if (here <= FEW) {
+			insert_all(spare + first, items + first, here);
+			continue;
+		}
+		weir_windows_order(spare + first, items + first, here);
+		memcpy(items + first, spare + first, here * sizeof(*items));
+	}
+}
 
 size_t weir_key_order_bytes(size_t count)
 {
-	return 2 * count * sizeof(struct element);
+	return 2 * count * sizeof(struct weir_windowed);
 }
 
-static uint32_t common_of(const struct weir_key_list *keys, const struct element *elements, size_t count, uint32_t from)
+struct sorter {
+	const struct weir_key_view *views;
+	struct weir_windowed *spare; /* as many as there are items */
+};
+
+static inline const uint8_t *key_of(const struct sorter *sorter, const struct weir_windowed *item, uint32_t *size)
+{
+	const struct weir_key_view *view = &sorter->views[item->source];
+
+	return weir_key_at(view->keys, (size_t)(item->row - view->row_first), size);
+}
+
+static uint32_t common_of(const struct sorter *sorter, const struct weir_windowed *items, size_t count, uint32_t from)
 {
 	uint32_t first_size, size, common;
-	const uint8_t *first = weir_key_at(keys, elements[0].row, &first_size);
+	const uint8_t *first = key_of(sorter, &items[0], &first_size);
 
 	common = first_size;
 	for (size_t i = 1; i < count && common > from; i++) {
-		const uint8_t *key = weir_key_at(keys, elements[i].row, &size);
+		const uint8_t *key = key_of(sorter, &items[i], &size);
 		uint32_t end = size < common ? size : common, at = from;
 
 		while (at < end && key[at] == first[at])
@@ -44,125 +129,101 @@ static uint32_t common_of(const struct weir_key_list *keys, const struct element
 	return common;
 }
 
-static uint64_t window_at(const struct weir_key_list *keys, uint32_t row, uint32_t from)
+static uint64_t window_at(const struct sorter *sorter, const struct weir_windowed *item, uint32_t from)
 {
 	uint32_t size;
-	const uint8_t *key = weir_key_at(keys, row, &size);
+	const uint8_t *key = key_of(sorter, item, &size);
 
 	return from < size ? weir_key_prefix(key + from, size - from) : 0;
 }
 
-static int compare_from(const struct weir_key_list *keys, uint32_t a, uint32_t b, uint32_t from)
+static int compare_from(const struct sorter *sorter, const struct weir_windowed *a, const struct weir_windowed *b, uint32_t from)
 {
 	uint32_t a_size, b_size;
-	const uint8_t *a_key = weir_key_at(keys, a, &a_size), *b_key = weir_key_at(keys, b, &b_size);
+	const uint8_t *a_key = key_of(sorter, a, &a_size), *b_key = key_of(sorter, b, &b_size);
 
 	if (from >= a_size || from >= b_size)
 		return (a_size > b_size) - (a_size < b_size);
 	return weir_key_compare(a_key + from, a_size - from, b_key + from, b_size - from);
 }
 
-static bool is_sorted(const struct sorter *sorter, const struct element *elements, size_t count, uint32_t behind)
+static bool is_sorted(const struct sorter *sorter, const struct weir_windowed *items, size_t count, uint32_t behind)
 {
 	for (size_t i = 1; i < count; i++) {
-		if (elements[i - 1].window > elements[i].window)
+		if (items[i - 1].window > items[i].window)
 			return false;
-		if (elements[i - 1].window == elements[i].window &&
-		    compare_from(sorter->keys, elements[i - 1].row, elements[i].row, behind) > 0)
+		if (items[i - 1].window == items[i].window && compare_from(sorter, &items[i - 1], &items[i], behind) > 0)
 			return false;
 	}
 	return true;
 }
 
-static void sort_few(const struct sorter *sorter, struct element *elements, size_t count, uint32_t behind)
+static void sort_few(const struct sorter *sorter, struct weir_windowed *items, size_t count, uint32_t behind)
 {
 	for (size_t i = 1; i < count; i++) {
-		struct element moved = elements[i];
+		struct weir_windowed moved = items[i];
 		size_t at = i;
 
-		while (at > 0 && (elements[at - 1].window > moved.window ||
-				  (elements[at - 1].window == moved.window &&
-				   compare_from(sorter->keys, elements[at - 1].row, moved.row, behind) > 0))) {
-			elements[at] = elements[at - 1];
+		while (at > 0 && (items[at - 1].window > moved.window ||
+				  (items[at - 1].window == moved.window &&
+				   compare_from(sorter, &items[at - 1], &moved, behind) > 0))) {
+			items[at] = items[at - 1];
 			at--;
 		}
-		elements[at] = moved;
+		items[at] = moved;
 	}
 }
 
-/* By their windows alone, one byte after another from the last; bytes that all have in common are left out. */
-static void sort_windows(const struct sorter *sorter, struct element *elements, size_t count)
+/* Sorts items whose keys are equal before `from`. */
+static void sort_from(const struct sorter *sorter, struct weir_windowed *items, size_t count, uint32_t from)
 {
-	uint32_t counts[8][RADIX] = {{0}};
-	struct element *from = elements, *to = sorter->spare;
+	uint32_t common = common_of(sorter, items, count, from), behind = common + 8, size;
 
 	for (size_t i = 0; i < count; i++)
-		for (uint32_t byte = 0; byte < 8; byte++)
-			counts[byte][elements[i].window >> (8 * byte) & 0xff]++;
-	for (uint32_t byte = 0; byte < 8; byte++) {
-		uint32_t *places = counts[byte], sum = 0;
-		struct element *swapped;
-
-		if (places[from[0].window >> (8 * byte) & 0xff] == count)
-			continue;
-		for (uint32_t value = 0; value < RADIX; value++) {
-			uint32_t here = places[value];
-
-			places[value] = sum;
-			sum += here;
-		}
-		for (size_t i = 0; i < count; i++)
-			to[places[from[i].window >> (8 * byte) & 0xff]++] = from[i];
-		swapped = from;
-		from = to;
-		to = swapped;
-	}
-	if (from != elements)
-		memcpy(elements, from, count * sizeof(*elements));
-}
-
-/* Sorts elements whose keys are equal before `from`. */
-static void sort_from(const struct sorter *sorter, struct element *elements, size_t count, uint32_t from)
-{
-	uint32_t common = common_of(sorter->keys, elements, count, from), behind = common + 8, size;
-
-	for (size_t i = 0; i < count; i++)
-		elements[i].window = window_at(sorter->keys, elements[i].row, common);
-	if (is_sorted(sorter, elements, count, behind))
+		items[i].window = window_at(sorter, &items[i], common);
+	if (is_sorted(sorter, items, count, behind))
 		return;
 	if (count <= FEW) {
-		sort_few(sorter, elements, count, behind);
+		sort_few(sorter, items, count, behind);
 		return;
 	}
-	sort_windows(sorter, elements, count);
+	weir_windows_order(items, sorter->spare, count);
 	for (size_t first = 0, last; first < count; first = last) {
 		last = first + 1;
-		while (last < count && elements[last].window == elements[first].window)
+		while (last < count && items[last].window == items[first].window)
 			last++;
-		weir_key_at(sorter->keys, elements[first].row, &size);
-		if (last - first > 1 && (!sorter->keys->width || size > behind))
-			sort_from(sorter, elements + first, last - first, behind);
+		key_of(sorter, &items[first], &size);
+		if (last - first > 1 && size > behind)
+			sort_from(sorter, items + first, last - first, behind);
 	}
+}
+
+void weir_windowed_order(const struct weir_key_view *views, struct weir_windowed *items, struct weir_windowed *spare,
+			 size_t count, uint32_t from)
+{
+	struct sorter sorter = {.views = views, .spare = spare};
+
+	if (count > 1)
+		sort_from(&sorter, items, count, from);
 }
 
 int weir_key_order(const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
 		   struct weir_error *err)
 {
-	struct sorter sorter = {.keys = keys};
+	struct weir_key_view view = {.keys = keys};
 	size_t count = keys->count;
-	struct element *elements;
+	struct weir_windowed *items;
 
 	if (count == 0)
 		return WEIR_OK;
-	elements = weir_alloc(account, 2 * count * sizeof(*elements), err);
-	if (!elements)
+	items = weir_alloc(account, 2 * count * sizeof(*items), err);
+	if (!items)
 		return err->code;
-	sorter.spare = elements + count;
 	for (size_t i = 0; i < count; i++)
-		elements[i].row = (uint32_t)i;
-	sort_from(&sorter, elements, count, 0);
+		items[i] = (struct weir_windowed){.row = (uint32_t)i};
+	weir_windowed_order(&view, items, items + count, count, 0);
 	for (size_t i = 0; i < count; i++)
-		rows[i] = elements[i].row;
-	weir_free(account, elements, 2 * count * sizeof(*elements));
+		rows[i] = items[i].row;
+	weir_free(account, items, 2 * count * sizeof(*items));
 	return WEIR_OK;
 }

@@ -28,7 +28,7 @@ enum {
 	RANGE_BYTES_MIN = 4 << 20,
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
-	LYING_BYTES_MIN = 4 << 20,
+	LYING_BYTES_MIN = 1 << 20,
 	MERGE_BYTES_MIN = 4 << 20,
 };
 
@@ -124,6 +124,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->group_key_count = ordering->group_key_count;
 	state->part_count = ordering->part_count;
 	state->part_rows = ordering->part_rows;
+	state->is_asked = ordering->ordered != NULL;
 	state->threads = keeping->threads ? keeping->threads : 1;
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
@@ -357,7 +358,10 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 	} else if (!code && wanted) {
 		if (lane->lying)
 			weir_run_rise(lane->lying);
-		code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted, &run, err);
+		if (state->limit < 0)
+			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, &run, err);
+		if (!code && !run)
+			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted, &run, err);
 	}
 	if (!code && run) {
 		run->split = lane->split;
@@ -526,6 +530,7 @@ struct range_source {
 };
 
 struct range_split {
+	uint64_t number;
 	struct weir_bound from, to;
 };
 
@@ -613,7 +618,7 @@ static int cut_at_rows(struct weir_ordered *state, struct weir_error *err)
 static int cut(struct weir_ordered *state, struct weir_error *err)
 {
 	struct WEIR_LIST(struct weir_bound) fences = {0};
-	int64_t range_bytes;
+	int64_t range_bytes, pieces;
 	size_t ranges;
 	int code = WEIR_OK;
 
@@ -628,7 +633,10 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 		for (size_t c = 0; c < run->chunks.count && !code; c++)
 			code = weir_list_push(&fences, state->account, err, bound_at(state, run, &run->chunks.items[c]));
 	}
-	range_bytes = between((int64_t)state->bytes / (4 * (int64_t)state->threads), RANGE_BYTES_MIN, RANGE_BYTES_MAX);
+	/* Many, so that pages of those that are over are soon there for what follows; of runs on disk each bound is in the middle
+	 * of a chunk that is read twice. */
+	pieces = atomic_load_explicit(&state->space.spilled, memory_order_relaxed) ? 4 : 16;
+	range_bytes = between((int64_t)state->bytes / (pieces * (int64_t)state->threads), RANGE_BYTES_MIN, RANGE_BYTES_MAX);
 	ranges = state->limit >= 0 ? 1 : (size_t)((int64_t)state->bytes / range_bytes) + 1;
 	if (state->keeps_groups && !state->group_key_count)
 		ranges = 1;
@@ -671,6 +679,7 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 	split = weir_alloc_zero(state->account, sizeof(*split), err);
 	if (!split)
 		return err->code;
+	split->number = source->next;
 	if (source->next)
 		split->from = state->bounds.items[source->next - 1];
 	if (source->next < state->bounds.count)
@@ -706,12 +715,36 @@ static int range_lane_new(void *object, struct weir_lane_context *context, void 
 	return code;
 }
 
+static void splits_over(void *object, uint64_t count)
+{
+	atomic_store_explicit(&((struct range_source *)object)->state->over, count, memory_order_relaxed);
+}
+
+/* Pages of rows in ranges that are over go to whoever needs some next, which is mostly what the next ranges become: pages that
+ * were never used cost far more. */
+static void drop_over(struct weir_ordered *state)
+{
+	uint64_t over = atomic_load_explicit(&state->over, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&state->dropped, memory_order_relaxed);
+
+	if (state->is_asked || over > state->bounds.count || over <= before ||
+	    !atomic_compare_exchange_strong_explicit(&state->dropped, &before, over, memory_order_relaxed, memory_order_relaxed))
+		return;
+	for (size_t i = 0; i < state->runs.count; i++)
+		weir_run_forget(state->runs.items[i], before ? weir_bound_row(state->runs.items[i], &state->bounds.items[before - 1]) : 0,
+				weir_bound_row(state->runs.items[i], &state->bounds.items[over - 1]));
+}
+
 static int split_open(void *object, void *split_object, struct weir_error *err)
 {
 	struct range_lane *lane = object;
 	const struct range_split *split = split_object;
 
 	lane->rows = 0;
+	drop_over(lane->state);
+	if (split->number < atomic_load_explicit(&lane->state->dropped, memory_order_relaxed))
+		return weir_error_set(err, WEIR_E_SPILL_CORRUPT, "what %s had made cannot be made again: its rows are gone",
+				      lane->state->name);
 	return weir_merge_open(lane->merge, lane->state->runs.items, lane->state->runs.count, &split->from, &split->to, err);
 }
 
@@ -778,6 +811,7 @@ static const struct weir_source_ops source_ops = {
 	.next = next,
 	.split_abort = range_abort,
 	.lane_free = range_lane_free,
+	.splits_over = splits_over,
 	.free = range_free,
 };
 

@@ -49,6 +49,10 @@ struct weir_ordered {
 	struct WEIR_LIST(struct weir_bound) bounds;
 	uint64_t bytes, open_bytes;
 	int64_t rows;
+	/* How many of the ranges, from the first, are over, and of how many the runs have let go. relaxed: whoever sees it late lets
+	 * go later; the one who raises `dropped` does it. */
+	_Atomic uint64_t over, dropped;
+	bool is_asked; /* about rows that have left (rank) */
 };
 
 struct weir_ordered *weir_ordered_ref(struct weir_ordered *state);

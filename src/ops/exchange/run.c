@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* What a merge has of a run beside its open chunk: a cursor, keys of some rows, arrays over the chunk. */
-enum { OPEN_BYTES = 8 << 10 };
+/* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
+enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10 };
 
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
@@ -26,8 +26,6 @@ void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
 
 static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
 {
-	if (!chunk->chunk)
-		return;
 	weir_run_space_drop(space, chunk->chunk);
 	weir_free(space->account, (void *)chunk->fence, chunk->fence_size);
 }
@@ -36,7 +34,7 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 {
 	if (!run)
 		return;
-	for (size_t i = 0; i < run->chunks.count; i++)
+	for (size_t i = 0; i < run->chunks.count && !run->keys.count; i++)
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
 	weir_free(space->account, run->last, run->last_size);
@@ -60,15 +58,12 @@ int64_t weir_run_chunk_rows(const struct weir_run_space *space, uint64_t bytes, 
 	return rows < 1 ? 1 : rows > row_count ? row_count : rows;
 }
 
-int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, struct weir_error *err)
+/* A run with so much room; *out NULL: there is none. */
+static int lie(struct weir_run_space *space, int64_t reserve, struct weir_sorted_run **out, struct weir_error *err)
 {
-	/* What is gathered grows by doubling, and its keys and order come on top. */
-	int64_t reserve = 2 * space->lying_bytes;
 	struct weir_sorted_run *run;
 
 	*out = NULL;
-	if (!reserve)
-		return WEIR_OK;
 	if (atomic_fetch_add_explicit(&space->resident, reserve, memory_order_relaxed) + reserve > space->resident_max) {
 		atomic_fetch_sub_explicit(&space->resident, reserve, memory_order_relaxed);
 		return WEIR_OK;
@@ -83,6 +78,13 @@ int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, str
 	weir_account_init(&run->account, space->account, "run");
 	*out = run;
 	return WEIR_OK;
+}
+
+int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, struct weir_error *err)
+{
+	*out = NULL;
+	/* What is gathered grows by doubling, and its keys and order come on top. */
+	return space->lying_bytes ? lie(space, 2 * space->lying_bytes, out, err) : WEIR_OK;
 }
 
 void weir_run_rise(struct weir_sorted_run *run)
@@ -108,44 +110,148 @@ static bool is_in_order(const uint32_t *rows, int64_t count)
 	return true;
 }
 
-int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
-		    const uint32_t *rows, struct weir_error *err)
+static int fence_put(struct weir_sorted_run *run, const struct weir_run_chunk *chunk, struct weir_error *err)
 {
-	struct weir_run_space *space = run->space;
-	int64_t step, used;
-	int code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
+	struct weir_run_chunk own = *chunk;
+	uint8_t *copy;
+	int code;
 
+	if (run->keys.count)
+		return weir_list_push(&run->chunks, run->space->account, err, own);
+	copy = weir_alloc(run->space->account, own.fence_size, err);
+	if (!copy)
+		return err->code;
+	memcpy(copy, own.fence, own.fence_size);
+	own.fence = copy;
+	code = weir_list_push(&run->chunks, run->space->account, err, own);
 	if (code)
-		return code;
+		chunk_release(run->space, &own);
+	return code;
+}
+
+/* Its rows are those of the batch; row i has key rows[i] of `keys`, or key i where that is NULL. */
+static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys, const uint32_t *rows,
+		  struct weir_error *err)
+{
+	int64_t step, used;
+	const uint8_t *last;
+	uint32_t size;
+	int code = WEIR_OK;
+
 	run->row_count = batch->row_count;
-	if (!is_in_order(rows, run->row_count)) {
-		run->order = weir_alloc(&run->account, (size_t)run->row_count * sizeof(*rows), err);
-		if (!run->order)
-			return err->code;
-		memcpy(run->order, rows, (size_t)run->row_count * sizeof(*rows));
-	}
 	run->batch = weir_batch_ref(batch);
 	used = batch_bytes(batch);
 	run->bytes = (uint64_t)(used < INT64_MAX ? used : weir_account_used(&run->account));
-	step = weir_run_chunk_rows(space, run->bytes, run->row_count);
+	step = weir_run_chunk_rows(run->space, run->bytes, run->row_count);
+	step = step > (int64_t)WEIR_VECTOR_ROWS ? (int64_t)WEIR_VECTOR_ROWS : step;
 	for (int64_t first = 0; first < run->row_count && !code; first += step) {
 		struct weir_run_chunk chunk = {.row_first = first,
 					       .row_count = run->row_count - first < step ? run->row_count - first : step};
 
-		chunk.fence = weir_key_at(&run->keys, (size_t)first, &chunk.fence_size);
-		code = weir_list_push(&run->chunks, space->account, err, chunk);
+		chunk.fence = weir_key_at(keys, rows ? rows[first] : (size_t)first, &chunk.fence_size);
+		code = fence_put(run, &chunk, err);
 	}
 	if (!code) {
-		uint32_t size;
-		const uint8_t *key = weir_key_at(&run->keys, (size_t)run->row_count - 1, &size);
-
-		code = weir_run_end(run, key, size, err);
+		last = weir_key_at(keys, rows ? rows[run->row_count - 1] : (size_t)run->row_count - 1, &size);
+		code = weir_run_end(run, last, size, err);
 	}
 	used = weir_account_used(&run->account);
 	used = used > 0 ? used : 1;
-	atomic_fetch_add_explicit(&space->resident, used - run->reserved, memory_order_relaxed);
+	atomic_fetch_add_explicit(&run->space->resident, used - run->reserved, memory_order_relaxed);
 	run->reserved = used;
 	return code;
+}
+
+int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
+		    const uint32_t *rows, struct weir_error *err)
+{
+	size_t size = (size_t)batch->row_count * sizeof(*rows);
+	int code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
+
+	if (!code && !is_in_order(rows, batch->row_count)) {
+		run->row_count = batch->row_count;
+		run->order = weir_alloc(&run->account, size, err);
+		if (!run->order)
+			return err->code;
+		memcpy(run->order, rows, size);
+	}
+	return code ? code : settle(run, batch, &run->keys, NULL, err);
+}
+
+/* Whose values taken rows would go on to share. */
+static bool has_dictionary(const struct weir_array *array)
+{
+	bool has = array->dictionary != NULL;
+
+	for (uint32_t i = 0; i < array->child_count && !has; i++)
+		has = has_dictionary(array->children[i]);
+	return has;
+}
+
+int weir_run_arrange(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
+		     const struct weir_key_list *keys, const uint32_t *rows, struct weir_sorted_run **out,
+		     struct weir_error *err)
+{
+	int64_t count = batch->row_count, bytes = batch_bytes(batch), *numbers = NULL;
+	struct weir_sorted_run *run = NULL;
+	struct weir_batch *taken = NULL;
+	int code;
+
+	*out = NULL;
+	for (uint32_t i = 0; i < batch->column_count; i++)
+		if (has_dictionary(batch->columns[i]))
+			return WEIR_OK;
+	if (!space->lying_bytes || bytes > space->resident_max)
+		return WEIR_OK;
+	/* Frames are somewhat larger than what is asked for. */
+	code = lie(space, bytes + bytes / 8, &run, err);
+	if (code || !run)
+		return code;
+	numbers = weir_alloc(account, (size_t)count * sizeof(*numbers), err);
+	code = numbers ? WEIR_OK : err->code;
+	for (int64_t i = 0; i < count && !code; i++)
+		numbers[i] = rows[i];
+	if (!code)
+		code = weir_batch_take(&run->account, batch, numbers, count, &taken, err);
+	if (!code)
+		code = settle(run, taken, keys, rows, err);
+	weir_batch_unref(taken);
+	weir_free(account, numbers, numbers ? (size_t)count * sizeof(*numbers) : 0);
+	if (code)
+		weir_sorted_run_free(space, run);
+	else
+		*out = run;
+	return code;
+}
+
+/* The page in which the last bytes to be forgotten ended is over now, too. */
+static void forget_bytes(const struct weir_buffer *buffer, int64_t begin, int64_t end)
+{
+	begin -= begin < PAGE_BYTES ? begin : PAGE_BYTES;
+	if (buffer->data && end > begin && (uint64_t)end <= buffer->size)
+		weir_forget((uint8_t *)buffer->data + begin, (size_t)(end - begin));
+}
+
+void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end)
+{
+	/* Where rows are not in their order, those before are anywhere. */
+	if (!run->reserved || run->order)
+		return;
+	for (uint32_t i = 0; i < run->batch->column_count; i++) {
+		const struct weir_array *array = run->batch->columns[i];
+		const struct weir_type *type = array->type;
+		int64_t from = array->offset + begin, to = array->offset + end;
+
+		if (type->layout == WEIR_LAYOUT_FIXED) {
+			forget_bytes(&array->buffers[1], from * type->byte_width, to * type->byte_width);
+		} else if (type->layout == WEIR_LAYOUT_BYTES && array->buffers[1].data) {
+			bool is_large = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
+			const int64_t *large = (const int64_t *)array->buffers[1].data;
+			const int32_t *small = (const int32_t *)array->buffers[1].data;
+
+			forget_bytes(&array->buffers[2], is_large ? large[from] : small[from], is_large ? large[to] : small[to]);
+		}
+	}
 }
 
 /* ---- runs in chunks ---- */

@@ -1,17 +1,18 @@
 /* run: rows in order. Made by one lane out of one batch, read by any.
  *
- * Where rows came nearly in order and there is room, a run stays as it was gathered, with the order of its rows beside it: its
- * payload moves once, when it is merged, or never. Otherwise it is cut into chunks of the store, whose rows lie in order, which
- * go to disk where they are too many. (Letting all runs lie that fit was tried: a merge that reads at random from all of memory is
- * slower than one more copy, made while a batch is in the cache: 1.5 s instead of 1.25 for 7.5 million rows of 46 bytes.)
+ * Where there is room a run lies in memory of the process. If its rows came nearly in order they stay as they were gathered, with
+ * their order beside them: payload moves once, when it is merged, or never. Otherwise they are moved, column by column, while
+ * the batch is in the cache. (Letting all runs lie as they were gathered was tried: a merge that reads at random from all of
+ * memory is slower than one more copy.) Where there is no room a run is cut into chunks of the store, whose rows lie in order,
+ * which go to disk where they are too many; so it is where values are in dictionaries, which the rows of a batch share.
  *
- *     lying:    batch, order: 3 0 2 1 …           chunked:  ┌─────────┬─────────┬─────────┬──
- *               keys in order                               │ chunk 0 │ chunk 1 │ chunk 2 │ …
- *                                                           └─────────┴─────────┴─────────┴──
+ *     as gathered:  batch, order: 3 0 2 1 …      in chunks:  ┌─────────┬─────────┬─────────┬──
+ *                   keys in order                            │ chunk 0 │ chunk 1 │ chunk 2 │ …
+ *                                                            └─────────┴─────────┴─────────┴──
  *
  * Both are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it.
  * All runs of an exchange together may have so much in memory; a chunk that would be beyond it goes to disk at once, by the
- * lane that made it.
+ * lane that made it. (Pages of the process cost the kernel two thirds of what the store's shared ones do.)
  */
 #ifndef WEIR_OPS_EXCHANGE_RUN_H
 #define WEIR_OPS_EXCHANGE_RUN_H
@@ -23,7 +24,7 @@
 struct weir_run_chunk {
 	struct weir_chunk *chunk;     /* NULL: the run lies */
 	int64_t row_first, row_count; /* in the run */
-	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it lies */
+	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it has them */
 	uint32_t fence_size;
 };
 
@@ -52,7 +53,7 @@ struct weir_sorted_run {
 	int64_t reserved;            /* of the space's resident bytes; 0: it does not lie */
 	struct weir_batch *batch;
 	uint32_t *order; /* row i is row order[i] of the batch; NULL: row i */
-	struct weir_key_list keys;
+	struct weir_key_list keys; /* only where rows lie as they were gathered; others are asked for theirs when they are merged */
 };
 
 /* How many of so many rows and bytes make a chunk, if all rows were alike. */
@@ -63,6 +64,13 @@ int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, str
 /* Its rows are those of the batch in the order of `rows`, which are as many. The batch is of run->account's memory. */
 int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
 		    const uint32_t *rows, struct weir_error *err);
+/* A run of the batch's rows in the order of `rows`, which are as many: moved, in memory of its own; *out NULL: there is no room.
+ * Memory that is needed meanwhile comes from `account`. */
+int weir_run_arrange(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
+		     const struct weir_key_list *keys, const uint32_t *rows, struct weir_sorted_run **out,
+		     struct weir_error *err);
+/* Nobody will look at its rows before `end` again; of those before `begin` that was said before. */
+void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end);
 /* It will not lie: its room is others'. What was gathered stays until it is freed. */
 void weir_run_rise(struct weir_sorted_run *run);
 /* Whether rows in this order mostly follow the one before. */
