@@ -1,6 +1,8 @@
 """Traps of worker processes that no other file holds: private pages, closures that count, forks, logs, debuggers, streams, other systems."""
 import gc
 import os
+import random
+import signal
 import subprocess
 import sys
 import textwrap
@@ -12,7 +14,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
-from driver_scripts import Program, not_sanitized, output, tree_of, wait_for  # noqa: E402
+from driver_scripts import Program, all_gone, not_sanitized, output, tree_of, wait_for  # noqa: E402
 
 
 # ---- memory ----
@@ -151,6 +153,67 @@ def test_a_random_function_whose_worker_dies(tmp_path):
 
     rows = weir.range(1000).map_batches(f, batch_size=10, concurrency=2).take_all()
     assert mark.exists() and [row["id"] for row in rows] == list(range(1000)) and len({row["x"] for row in rows}) == 1000
+
+
+# ---- kills and shells ----
+
+def test_the_whole_tree_is_killed_at_random_moments(tmp_path):
+    """What is written is there as a whole or not at all; nothing else is left; a second run finishes it."""
+    text = """
+        import sys, time, weir
+        def f(batch):
+            time.sleep(0.005)
+            return {"x": batch["id"] * 2}
+        print("begun", flush=True)
+        weir.range(2000, override_num_blocks=20).map_batches(f, batch_size=50).write_parquet(sys.argv[1])
+    """
+    seed = random.randrange(1 << 32)
+    print("seed", seed)
+    generator = random.Random(seed)
+    spill = tmp_path / "spill"
+    spill.mkdir()
+    expected = [2 * i for i in range(2000)]
+    begun = time.monotonic()
+    output(tmp_path, text, tmp_path / "first", env={"TMPDIR": str(spill)})
+    longest = time.monotonic() - begun
+    for number in range(5):
+        out = tmp_path / str(number)
+        program = Program(tmp_path, text, out, env={"TMPDIR": str(spill)})
+        assert program.line() == "begun"
+        time.sleep(generator.random() * longest)
+        tree = program.tree()
+        for pid in tree:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        program.wait()
+        all_gone(tree)
+        if out.exists():
+            assert sorted(row["x"] for row in weir.read_parquet(str(out)).take_all()) == expected, number
+        else:
+            output(tmp_path, text, out, env={"TMPDIR": str(spill)})
+        assert sorted(row["x"] for row in weir.read_parquet(str(out)).take_all()) == expected, number
+        assert [name for name in os.listdir(tmp_path) if name.startswith(".")] == []
+        assert [name for name in os.listdir(out) if name.startswith(".")] == []
+    assert os.listdir(spill) == []
+
+
+def test_in_an_interactive_interpreter(tmp_path):
+    """Functions of a prompt have no file; prints and errors arrive as they do in scripts."""
+    typed = """
+import weir
+def double(row):
+    print("seen", row["id"])
+    return {"x": row["id"] * 2}
+
+weir.range(2).map(double).take_all()
+weir.range(1).map(lambda r: 1 // 0).take_all()
+weir.range(3).count()
+"""
+    done = subprocess.run([sys.executable, "-i", "-q"], input=typed, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert "[{'x': 0}, {'x': 2}]" in done.stdout and "seen 1" in done.stdout and "\n3\n" in done.stdout + "\n", done.stdout
+    assert "ZeroDivisionError" in done.stderr and done.returncode == 0
 
 
 # ---- output ----
