@@ -160,7 +160,9 @@ def text(ds: Dataset) -> str:
     names = groups(op, ds.context)
     seconds = sum(s.get("elapsed_ns", 0) for s in run.stats) / 1e9
     stages = _stages(run.stats, names, ds.context)
-    for number, (group, stage) in enumerate(zip(names, stages), 1):
+    # Rows that were given are operator 0: nothing ran for them.
+    first = 0 if names and isinstance(names[0][0], Blocks) and names[0][0].name.startswith("From") else 1
+    for number, (group, stage) in enumerate(zip(names, stages), first):
         lines += _operator(number, "->".join(o.name for o in group), stage, seconds)
         lines.append("")
     rows = sum(s.get("rows_out", 0) for s in run.stats)

@@ -41,7 +41,7 @@ _HIVE = Partitioning("hive")
 
 
 def range(
-    n: int, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None
+    n: int | float, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None
 ) -> Dataset:
     """The numbers from 0 to n - 1, in a column `id`.
 
@@ -49,6 +49,8 @@ def range(
     >>> weir.range(3).take()
     [{'id': 0}, {'id': 1}, {'id': 2}]
     """
+    if isinstance(n, float) and int(n) == n:
+        n = int(n)  # 1e6
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"range takes a number, not {type(n).__name__}")
     _check_concurrency(concurrency)

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,3 +95,13 @@ class RefBundle:
 
     def __len__(self) -> int:
         return len(self.blocks)
+
+
+def _ref_bundles_iterator_to_block_refs_list(bundles: Iterable[RefBundle]) -> list[Any]:
+    """The references of all blocks: suites for Ray Data look for it here.
+
+    >>> import weir
+    >>> len(_ref_bundles_iterator_to_block_refs_list(weir.range(4, override_num_blocks=2).iter_internal_ref_bundles()))
+    2
+    """
+    return [ref for bundle in bundles for ref in bundle.block_refs]

@@ -211,3 +211,15 @@ def test_names_of_files_that_are_added_tell_writes_apart(tmp_path: Path) -> None
     for mode, has_id in (("overwrite", False), ("append", True), ("append", True)):
         weir.range(1).write_parquet(str(tmp_path / "a"), filename_provider=Named(has_id), mode=mode)
     assert weir.read_parquet(str(tmp_path / "a")).count() == 3
+
+
+def test_given_rows_are_operator_0_of_stats() -> None:
+    text = weir.from_items([{"a": i} for i in range(50)]).map(lambda row: row).filter(lambda row: row["a"] > 3).materialize().stats()
+    assert text.startswith("Operator 0 FromItems: 1 tasks executed") and "\nOperator 1 Map(<lambda>)->Filter(<lambda>): " in text
+    assert weir.range(3).materialize().stats().startswith("Operator 1 ReadRange")
+
+
+def test_a_range_of_1e3() -> None:
+    assert weir.range(1e3).count() == 1000  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        weir.range(1.5)  # type: ignore[arg-type]
