@@ -10,7 +10,7 @@ from weir import _session
 from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
 from weir.dataset import Dataset, MaterializedDataset
-from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, check_paths, plain_path
+from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, PathPartitionParser, check_paths, plain_path
 from weir.datasource.listing import check_some, local_paths
 
 if TYPE_CHECKING:
@@ -269,6 +269,8 @@ def _read(
     partitioning = get("partitioning")
     if partitioning is not None and not isinstance(partitioning, Partitioning):
         raise ValueError(f"partitioning is a weir.Partitioning or None, not {partitioning!r}")
+    if partitioning is not None:
+        PathPartitionParser(partitioning)  # says what it lacks
     for field, kind in (partitioning.field_types if partitioning is not None else {}).items():
         if kind not in (str, int, float, bool):
             raise ValueError(f"partitioning: the type of {field!r} is str, int, float or bool, not {kind!r}")

@@ -223,3 +223,24 @@ def test_a_range_of_1e3() -> None:
     assert weir.range(1e3).count() == 1000  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         weir.range(1.5)  # type: ignore[arg-type]
+
+
+def test_partitions_that_the_file_has_too(tmp_path: Path) -> None:
+    csv = pytest.importorskip("pyarrow.csv")
+    (tmp_path / "month=01").mkdir()
+    path = tmp_path / "month=01" / "a.csv"
+    only_pyarrow = csv.ConvertOptions(true_values=["yes"])
+    path.write_text("a,month\n1,1\n2,\n")
+    assert [row["month"] for row in weir.read_csv(str(path), convert_options=only_pyarrow).take_all()] == [1, 1]
+    path.write_text("a,month\n1,2\n")
+    with pytest.raises(ValueError, match="Partition column month"):
+        weir.read_csv(str(path), convert_options=only_pyarrow).take_all()
+
+
+def test_a_path_that_is_a_folder_has_partitions(tmp_path: Path) -> None:
+    parser = weir.PathPartitionParser.of("hive", base_dir=str(tmp_path))
+    assert parser(f"{tmp_path}/a/year=3/") == {"year": "3"} and parser(f"{tmp_path}/a/year=3") == {}
+    assert weir.Partitioning("dir").field_names is None
+    for make in (lambda: weir.PathPartitionParser.of("dir"), lambda: weir.read_csv(str(tmp_path), partitioning=weir.Partitioning("dir"))):
+        with pytest.raises(ValueError, match="field_names"):
+            make()

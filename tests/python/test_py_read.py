@@ -112,7 +112,7 @@ def test_folders_are_values_with_names(tmp_path):
     style = weir.Partitioning("dir", base_dir=str(tmp_path / "d"), field_names=["year", "city"])
     assert weir.read_csv(tmp_path / "d", partitioning=style).take() == [{"a": 1, "year": "2024", "city": "oslo"}]
     with pytest.raises(ValueError):
-        weir.Partitioning("dir")
+        weir.PathPartitionParser.of("dir")
     with pytest.raises(ValueError):
         weir.read_csv(tmp_path / "d", partitioning=weir.Partitioning("dir", base_dir=str(tmp_path / "d"), field_names=["y"])).take()
 

@@ -257,10 +257,10 @@ def _with_partition(block: Any, name: str, value: Any) -> Any:
     accessor = BlockAccessor.for_block(block)
     if name not in accessor.column_names():
         return accessor.fill_column(name, value)
-    held = set(accessor.to_arrow().column(name).unique().to_pylist())
-    kind = type(next(iter(held), value))
+    found = set(accessor.to_arrow().column(name).unique().to_pylist())
+    held = found - {None}
     try:
-        cast = kind(value) if kind is not type(None) else value
+        cast = type(next(iter(held), value))(value)
     except (ValueError, TypeError):
         cast = value
     if held and held != {cast}:
@@ -268,7 +268,10 @@ def _with_partition(block: Any, name: str, value: Any) -> Any:
             f"Partition column {name} exists in table data, but partition value '{value}' is different from in-data values: "
             f"{sorted(map(str, held))}."
         )
-    return block
+    if len(held) == len(found):
+        return block
+    table = accessor.to_arrow()
+    return table.set_column(table.column_names.index(name), name, [[cast] * table.num_rows])
 
 
 def paths_of(tasks: Iterable[ReadTask]) -> list[str]:

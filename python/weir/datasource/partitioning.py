@@ -38,8 +38,6 @@ class Partitioning:
         self.base_dir = base_dir or ""
         self.field_names = list(field_names) if field_names is not None else None
         self.field_types = dict(field_types or {})
-        if self.style is PartitionStyle.DIRECTORY and not self.field_names:
-            raise ValueError("Directory partitioning needs field_names, since folders do not name their fields")
 
     @property
     def filesystem(self) -> None:
@@ -92,6 +90,8 @@ class PathPartitionParser:
     """
 
     def __init__(self, partitioning: Partitioning) -> None:
+        if partitioning.style is PartitionStyle.DIRECTORY and not partitioning.field_names:
+            raise ValueError("Directory partitioning needs field_names, since folders do not name their fields")
         self._partitioning = partitioning
 
     @staticmethod
@@ -171,7 +171,7 @@ def _below(path: str, base: str) -> str | None:
     """The path without the folder that partitions begin under; None: it lies elsewhere."""
     if not base:
         return path
-    full, folder = os.path.abspath(path), os.path.abspath(base).rstrip("/") + "/"
+    full, folder = os.path.abspath(path) + ("/" if path.endswith("/") else ""), os.path.abspath(base).rstrip("/") + "/"
     return full[len(folder) :] if full.startswith(folder) else None
 
 
