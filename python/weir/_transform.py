@@ -146,8 +146,13 @@ class Transforms:
         ray_remote_args: Mapping[str, Any],
         **more: Any,
     ) -> Dataset:
+        import sys
+
         from weir import _call
 
+        inference = sys.modules.get("weir.torch_inference")
+        if inference is not None and issubclass(fn if isinstance(fn, type) else type(fn), inference.TorchInference):
+            fn = inference.checked(fn, more.get("fn_args"), more.get("fn_kwargs"))
         resources = remote_args(kind, arguments, ray_remote_args, warns=True)
         strategy: Any = choose(fn, compute, concurrency)
         if isinstance(strategy, ActorPoolStrategy) and not is_callable_class(fn):

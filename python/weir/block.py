@@ -230,6 +230,12 @@ def to_stats(metas: Sequence[BlockMetadata]) -> list[BlockStats]:
     return [meta.to_stats() for meta in metas]
 
 
+def _arrow_backed() -> bool:
+    from weir.context import DataContext
+
+    return bool(DataContext.get_current().enable_arrow_backed_pandas_conversion)
+
+
 class BlockAccessor(Ordered):
     """What can be done with a block, whichever kind it is. Made by for_block.
 
@@ -568,7 +574,7 @@ class ArrowBlockAccessor(BlockAccessor):
         from weir import _formats
 
         pd = _formats._need("pandas", "to_pandas")
-        return _formats.table_to_pandas(self._block, pd)
+        return _formats.table_to_pandas(self._block, pd, _arrow_backed())
 
     def slice(self, start: int, end: int, copy: bool = False) -> Any:
         part = self._block.slice(start, end - start)
@@ -733,7 +739,7 @@ class _BatchAccessor(BlockAccessor):
     def to_pandas(self) -> pandas.DataFrame:
         from weir import _formats
 
-        return _formats.to_pandas(self._block)
+        return _formats.to_pandas(self._block, _arrow_backed())
 
     def slice(self, start: int, end: int, copy: bool = False) -> Any:
         return self._block.slice(start, end)

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from weir._worker import CO_ASYNC_GENERATOR, CO_COROUTINE
+
 if TYPE_CHECKING:
     import torch
 
@@ -39,7 +41,7 @@ class TorchInference:
         import torch
 
         if not torch.cuda.is_available():
-            raise RuntimeError("there is no GPU: TorchInference.get_device may be overridden to return torch.device('cpu')")
+            raise RuntimeError("CUDA is not available: there is no GPU. TorchInference.get_device may be overridden to return torch.device('cpu')")
         return torch.device("cuda")
 
     def collate(self, input_batch: Any) -> Any:
@@ -68,7 +70,10 @@ class TorchInference:
                 "The default `finalize` doesn't know how to fold `output_other` into the output batch. Override `finalize` to consume the "
                 "side data returned by `process_on_device`."
             )
-        return convert_tensors_to_numpy(output_tensors)
+        try:
+            return convert_tensors_to_numpy(output_tensors)
+        except TypeError as error:
+            raise TypeError(f"{error}. Override `finalize` to make a batch of other things") from None
 
     def __call__(self, batch: Any) -> Any:
         import torch
@@ -85,9 +90,28 @@ class TorchInference:
 
 
 def _with_other(result: Any) -> tuple[Any, Any]:
-    import torch
-
-    # A pair is tensors and something else, unless both are tensors: then they are a batch.
-    if isinstance(result, tuple) and len(result) == 2 and not isinstance(result[1], torch.Tensor):
+    """A pair is tensors and something else, whatever it is; a batch that is two tensors is a list."""
+    if isinstance(result, tuple) and len(result) == 2:
         return result
     return result, None
+
+
+def checked(fn: Any, fn_args: Any, fn_kwargs: Any) -> Any:
+    """What map_batches calls for a class of these. Its own __call__ is not used: batches go through the methods above."""
+    if not isinstance(fn, type):
+        raise ValueError(f"map_batches takes the class {type(fn).__name__}, and makes its objects where they are used; this is one of them")
+    if fn_args or fn_kwargs:
+        raise ValueError("fn_args and fn_kwargs are not for a TorchInference: its methods take the batch, initialize() takes what "
+                         "fn_constructor_args gives")
+    for name in ("initialize", "get_device", "collate", "process_on_device", "finalize"):
+        code = getattr(getattr(fn, name), "__code__", None)
+        if code is not None and code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+            raise TypeError(f"{fn.__name__}.{name} must not be async: it is called for one batch after another")
+    if fn.__call__ is TorchInference.__call__:
+        return fn
+    import logging
+
+    logging.getLogger("weir").warning(
+        "%s defines __call__, which will not be used directly: a batch goes through collate, process_on_device and finalize", fn.__name__
+    )
+    return type(fn.__name__, (fn,), {"__call__": TorchInference.__call__, "__module__": fn.__module__, "__qualname__": fn.__qualname__})
