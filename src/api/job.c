@@ -144,6 +144,9 @@ int weir_job_run(struct weir_job *job, struct weir_error *err)
 		if (code == WEIR_E_MISFIT)
 			code = begin_anew(job, &again, err);
 	} while (again);
+	/* Whoever holds a batch of the result holds the job, but not what exchanges have in memory and on disk. */
+	if (weir_local_run_retire(job->run))
+		weir_fragment_end(&job->fragment);
 	return code;
 }
 

@@ -144,6 +144,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* 
 /* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
  * its place; again makes ready for another wait. A cancellation in between counts for it. */
 void weir_local_run_clear(struct weir_local_run *run);
+/* After it has been waited for the last time. True: it had exchanges, and looks at its fragment no more, which may be ended. */
+bool weir_local_run_retire(struct weir_local_run *run);
 /* Whether it failed in what has to be run before its fragment: then nothing has been seen of the result. */
 bool weir_local_run_failed_before(const struct weir_local_run *run);
 int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);

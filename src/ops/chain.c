@@ -215,10 +215,14 @@ void weir_chain_abort(struct weir_chain *chain)
 
 uint32_t weir_chain_counts(const struct weir_chain *chain, struct weir_op_counts *out, uint32_t capacity)
 {
-	uint32_t n = 0;
+	uint32_t n = chain->source_ops->counts ? chain->source_ops->counts(chain->source_lane, out, capacity) : 0;
+	struct weir_op_counts source = chain->source_counts;
 
+	/* Its time is also that of what it runs itself. */
+	for (uint32_t i = 0; i < n; i++)
+		source.time_ns -= out[i].time_ns < source.time_ns ? out[i].time_ns : source.time_ns;
 	if (n < capacity)
-		out[n++] = chain->source_counts;
+		out[n++] = source;
 	for (uint32_t i = 0; i < chain->step_count && n < capacity; i++)
 		out[n++] = chain->steps[i].counts;
 	return n;

@@ -87,10 +87,8 @@ void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *f
 	from->before = NULL;
 }
 
-void weir_fragment_release(struct weir_fragment *fragment)
+void weir_fragment_end(struct weir_fragment *fragment)
 {
-	if (!fragment->account)
-		return;
 	while (fragment->before) {
 		struct weir_fragment *before = fragment->before;
 
@@ -98,13 +96,22 @@ void weir_fragment_release(struct weir_fragment *fragment)
 		weir_fragment_release(before);
 		weir_free(fragment->account, before, sizeof(*before));
 	}
-	if (fragment->sink_ops)
-		fragment->sink_ops->free(fragment->sink);
 	for (size_t i = 0; i < fragment->steps.count; i++)
 		fragment->steps.items[i].ops->free(fragment->steps.items[i].state);
 	weir_list_release(&fragment->steps, fragment->account);
 	if (fragment->source_ops)
 		fragment->source_ops->free(fragment->source);
+	fragment->source_ops = NULL;
+	fragment->source = NULL;
+}
+
+void weir_fragment_release(struct weir_fragment *fragment)
+{
+	if (!fragment->account)
+		return;
+	if (fragment->sink_ops)
+		fragment->sink_ops->free(fragment->sink);
+	weir_fragment_end(fragment);
 	weir_schema_unref(fragment->schema);
 	*fragment = (struct weir_fragment){0};
 }

@@ -54,6 +54,8 @@ int weir_fragment_before(struct weir_fragment *fragment, const struct weir_schem
 			 struct weir_fragment **out, struct weir_error *err);
 /* What must run before `from`, a part of `fragment`, must run before `fragment` too. */
 void weir_fragment_after(struct weir_fragment *fragment, struct weir_fragment *from);
+/* It is not run any more: what exchanges keep is let go of. Sink and schema stay. */
+void weir_fragment_end(struct weir_fragment *fragment);
 void weir_fragment_release(struct weir_fragment *fragment); /* a sink that was not committed aborts */
 
 /* The chain inside one lane, without the sink: source and steps as one thing that gives vectors. Used by lanes and by

@@ -15,6 +15,7 @@
 #include "format/format.h"
 
 struct weir_chunk;
+struct weir_op_counts;
 
 /* Where rows were read, as far as that is known: those of a chunk, and of all that is made of it. */
 struct weir_origin {
@@ -81,6 +82,9 @@ struct weir_source_ops {
 	/* Asked before its fragment is run as one that has to be run before another: false: there is nothing to do, and neither
 	 * it nor its sink is called at all. NULL: it is run. */
 	bool (*is_needed)(const void *source);
+	/* What operators in front of it did, where it runs a chain of its own in the lane, in the order of that; returns how many,
+	 * `capacity` at most. NULL: none. (fragment.h) */
+	uint32_t (*counts)(const void *lane, struct weir_op_counts *out, uint32_t capacity);
 	/* Rows of the input that were proven not to be wanted without being read, so far. Any thread. NULL: none. */
 	uint64_t (*rows_pruned)(const void *source);
 	void (*free)(void *source);

@@ -230,6 +230,16 @@ static int prepare(struct lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* For errors: an exchange's sink goes by the verb that it is half of. */
+static const char *sink_name(const struct lane *lane)
+{
+	const struct weir_sink_ops *ops = lane->fragment->sink_ops;
+	struct weir_exchange_counts counts = {0};
+
+	return ops->exchange_counts && ops->exchange_counts(lane->fragment->sink, &counts) && counts.name ? counts.name
+													   : ops->name;
+}
+
 static int sink_end(struct lane *lane, struct weir_error *err)
 {
 	int code;
@@ -240,7 +250,7 @@ static int sink_end(struct lane *lane, struct weir_error *err)
 	if (!code)
 		lane->sink_open = false;
 	else
-		weir_error_at_operator(err, lane->fragment->sink_ops->name);
+		weir_error_at_operator(err, sink_name(lane));
 	return code;
 }
 
@@ -264,7 +274,7 @@ static int push_split(struct lane *lane, const struct weir_split_info *info, voi
 		atomic_fetch_add_explicit(&lane->rows_out_live, vector.selection.count, memory_order_relaxed);
 	}
 	if (code)
-		weir_error_at_operator(err, sink->name);
+		weir_error_at_operator(err, sink_name(lane));
 	return code;
 }
 

@@ -200,6 +200,7 @@ struct weir_local_run {
 	int64_t budget;                 /* of a run that has the session for itself */
 	_Atomic int64_t budget_due; /* another share of it, which the executor has not been told yet; 0: none */
 	bool listed;                    /* among the session's runs */
+	struct weir_run_stats retired; /* of exchanges that have been let go of; the rest is empty */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;

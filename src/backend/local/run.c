@@ -329,12 +329,51 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 	return weir_local_run_new_staged(session, fragment, NULL, out, err);
 }
 
+/* Each exchange has a sink in a fragment that runs before, whatever its source became a part of. */
+static void exchange_counts(const struct weir_fragment *fragment, struct weir_run_stats *out)
+{
+	const uint32_t capacity = sizeof(out->exchanges) / sizeof(*out->exchanges);
+
+	for (const struct weir_fragment *f = fragment->before; f; f = f->next) {
+		struct weir_exchange_counts counts = {0};
+
+		exchange_counts(f, out);
+		if (out->exchange_count < capacity && f->sink_ops->exchange_counts &&
+		    f->sink_ops->exchange_counts(f->sink, &counts))
+			out->exchanges[out->exchange_count++] = counts;
+	}
+}
+
+static uint64_t rows_pruned(const struct weir_local_run *run)
+{
+	const struct weir_source_ops *ops = run->fragment->source_ops;
+
+	return ops->rows_pruned ? ops->rows_pruned(run->fragment->source) : 0;
+}
+
 void weir_local_run_clear(struct weir_local_run *run)
 {
 	pthread_mutex_lock(&run->lock);
 	weir_local_tasks_free(run);
 	run->cleared = true;
 	pthread_mutex_unlock(&run->lock);
+}
+
+bool weir_local_run_retire(struct weir_local_run *run)
+{
+	bool has_exchanges;
+
+	pthread_mutex_lock(&run->lock);
+	has_exchanges = !run->cleared && run->fragment->before;
+	if (has_exchanges) {
+		exchange_counts(run->fragment, &run->retired);
+		run->retired.rows_pruned = rows_pruned(run);
+		run->first_task += run->tasks.count; /* they are still known to have been */
+		weir_local_tasks_free(run);
+		run->cleared = true;
+	}
+	pthread_mutex_unlock(&run->lock);
+	return has_exchanges;
 }
 
 int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
@@ -697,21 +736,6 @@ static void put_behind_phases(struct weir_local_run *run, struct weir_run_stats 
 	add_stats(out, &own);
 }
 
-/* Each exchange has a sink in a fragment that runs before, whatever its source became a part of. */
-static void exchange_counts(const struct weir_fragment *fragment, struct weir_run_stats *out)
-{
-	const uint32_t capacity = sizeof(out->exchanges) / sizeof(*out->exchanges);
-
-	for (const struct weir_fragment *f = fragment->before; f; f = f->next) {
-		struct weir_exchange_counts counts = {0};
-
-		exchange_counts(f, out);
-		if (out->exchange_count < capacity && f->sink_ops->exchange_counts &&
-		    f->sink_ops->exchange_counts(f->sink, &counts))
-			out->exchanges[out->exchange_count++] = counts;
-	}
-}
-
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out)
 {
 	struct weir_mem_stats memory;
@@ -734,8 +758,9 @@ void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out
 	out->memory_peak = memory.peak;
 	out->rows_out = run->tail && run->tail->consumer.deliver ? run->rows_delivered
 								 : run->stages[run->stage_count - 1].rows_out;
-	if (!run->cleared && run->fragment->source_ops->rows_pruned)
-		out->rows_pruned = run->fragment->source_ops->rows_pruned(run->fragment->source);
+	out->rows_pruned = run->cleared ? run->retired.rows_pruned : rows_pruned(run);
+	out->exchange_count = run->retired.exchange_count;
+	memcpy(out->exchanges, run->retired.exchanges, sizeof(out->exchanges));
 	if (!run->cleared)
 		exchange_counts(run->fragment, out);
 	for (uint32_t s = 0; s < run->stage_count; s++)

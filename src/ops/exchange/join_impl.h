@@ -32,6 +32,7 @@ struct weir_join_side {
 	struct weir_program **casts; /* NULL: as it is */
 	struct weir_key *keys;
 	struct weir_key_columns key_columns; /* of stored ones */
+	uint32_t number; /* WEIR_JOIN_LEFT_SIDE or the other */
 	bool is_build;
 	bool keeps_all; /* rows without a partner are wanted */
 	struct weir_join_chunks WEIR_LIST(struct weir_join_chunk) chunks; /* under the state's lock while they come */
@@ -77,7 +78,7 @@ void weir_join_state_unref(void *state);
  * `settles` them into partitions. Each has a reference to the state. */
 extern const struct weir_sink_ops weir_join_sink_ops;
 int weir_join_sink_new(struct weir_join_side *side, bool settles, void **out, struct weir_error *err);
-extern const struct weir_source_ops weir_join_settle_ops;
+extern const struct weir_source_ops weir_join_settle_ops[WEIR_JOIN_SIDES]; /* by the side's number */
 int weir_join_settle_new(struct weir_join_side *side, void **out, struct weir_error *err);
 
 /* A lane's way from a side's vectors to stored columns. */

@@ -237,6 +237,8 @@ static int state_new(struct weir_op_env *env, const struct weir_joining *joining
 	state->probe.state = state->build.state = state;
 	state->build.is_build = true;
 	*probe = probe_side(joining, state->held_max);
+	state->probe.number = *probe;
+	state->build.number = 1 - *probe;
 	state->probe.keeps_all = keeps_all(joining->how, *probe);
 	state->build.keeps_all = keeps_all(joining->how, 1 - *probe);
 	share_memory(state, joining, keeping->memory_limit, 1 - *probe);
@@ -844,6 +846,13 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 	return lane->chain ? next_of_chain(lane, out, err) : next_of_pairs(lane, out, err);
 }
 
+static uint32_t counts(const void *object, struct weir_op_counts *out, uint32_t capacity)
+{
+	const struct source_lane *lane = object;
+
+	return lane->chain ? weir_chain_counts(lane->chain, out, capacity) : 0;
+}
+
 static void source_free(void *object)
 {
 	struct join_source *source = object;
@@ -864,6 +873,7 @@ static const struct weir_source_ops source_ops = {
 	.needs_confirm = needs_confirm,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
+	.counts = counts,
 	.free = source_free,
 };
 
@@ -889,7 +899,7 @@ static int add_phases(struct weir_fragment *fragment, struct weir_join_side *sid
 	if (code)
 		return code;
 	weir_fragment_init(&settle, fragment->account);
-	weir_fragment_source(&settle, &weir_join_settle_ops, source);
+	weir_fragment_source(&settle, &weir_join_settle_ops[side->number], source);
 	code = weir_join_sink_new(side, true, &sink, err);
 	if (code) {
 		weir_fragment_release(&settle);

@@ -402,7 +402,7 @@ static void sink_free(void *object)
 }
 
 const struct weir_sink_ops weir_join_sink_ops = {
-	.name = "join rows",
+	.name = "join",
 	.lane_new = lane_new,
 	.split_begin = split_begin,
 	.push = push,
@@ -677,17 +677,14 @@ static void settle_free(void *object)
 	weir_free(account, source, sizeof(*source));
 }
 
-const struct weir_source_ops weir_join_settle_ops = {
-	.name = "join settle",
-	.split_next = settle_next_split,
-	.split_free = settle_split_free,
-	.lane_new = settle_lane_new,
-	.split_open = settle_open,
-	.next = settle_next,
-	.split_abort = settle_abort,
-	.lane_free = settle_lane_free,
-	.free = settle_free,
-};
+#define SETTLE_OPS(text)                                                                                               \
+	{                                                                                                              \
+		.name = (text), .split_next = settle_next_split, .split_free = settle_split_free,                      \
+		.lane_new = settle_lane_new, .split_open = settle_open, .next = settle_next,                           \
+		.split_abort = settle_abort, .lane_free = settle_lane_free, .free = settle_free,                       \
+	}
+const struct weir_source_ops weir_join_settle_ops[WEIR_JOIN_SIDES] = {SETTLE_OPS("join left"), SETTLE_OPS("join right")};
+#undef SETTLE_OPS
 
 int weir_join_settle_new(struct weir_join_side *side, void **out, struct weir_error *err)
 {

@@ -285,6 +285,8 @@ static int write_chunk(struct run_lane *lane, struct weir_error *err)
 		return code;
 	fence = weir_key_at(&lane->fence, 0, &fence_size);
 	code = weir_run_append(lane->run, batch, fence, fence_size, err);
+	if (code)
+		weir_error_at_operator(err, lane->state->name);
 	weir_batch_unref(batch);
 	weir_key_list_clear(&lane->fence);
 	return code;
