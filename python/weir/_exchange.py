@@ -7,10 +7,10 @@ and blocks that differ in their columns are unified when they are read again.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir._plan import Blocks, Op, Step, chain, quoted
+from weir._plan import Blocks, Op, Step, operators, quoted
 
 if TYPE_CHECKING:
     from weir._arrange import RandomSeedConfig
@@ -23,6 +23,7 @@ class Exchange(Step):
     """A step that needs all rows before it gives the first."""
 
     __slots__ = ()
+    partitions: int | None = None  # blocks that the user asked for
 
     @property
     def kind(self) -> str:  # type: ignore[override]
@@ -41,9 +42,9 @@ class Exchange(Step):
             return []
         if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
             first = len(run.stats)
-            blocks = [block for part in parts for block in run.blocks_of(part)]
+            blocks = [block for part in parts for block in run.blocks_of(part, as_cut=False)]
             for figures in run.stats[first:]:  # these are about the operators up to here
-                figures["operators_kept"] = len(chain(self.input))
+                figures.setdefault("operators_kept", len(operators(self.input)))
             if not blocks:
                 return []
             parts = [Blocks(self.input.name, blocks, run.build.state.id)]
@@ -171,7 +172,7 @@ class RepartitionKeys(Exchange):
         state = run.build.state
         is_small = sum(chunk.nbytes for chunk in chunks) <= min(_run.JOINED_BYTES, state.native.memory_limit // 4)
         blocks: list[Any] = []
-        for pieces in _by_part(chunks, self.count):
+        for pieces in _by_part(chunks, self.count, (lambda batch: [batch]) if is_small else run.keep):
             if is_small:
                 batch = _run.joined([_run.as_batch(piece) for piece in pieces])
                 blocks.append(batch.select(batch.names[:-1]))
@@ -183,8 +184,8 @@ class RepartitionKeys(Exchange):
         return [Step(part, "drop", [quoted(_PART)], self.name) for part in _run.resolve(made, run)]
 
 
-def _by_part(chunks: Sequence[Any], count: int) -> list[list[Any]]:
-    """The chunks of each block that has rows; those that lie on disk stay there unless they have rows of several."""
+def _by_part(chunks: Sequence[Any], count: int, keep: Callable[[Batch], Sequence[Any]]) -> list[list[Any]]:
+    """The chunks of each block that has rows; of those that have rows of several the pieces, as `keep` makes them."""
     import numpy
 
     from weir import _run
@@ -196,7 +197,7 @@ def _by_part(chunks: Sequence[Any], count: int) -> list[list[Any]]:
         ends = [*(numpy.flatnonzero(numpy.diff(numbers)) + 1).tolist(), len(numbers)]
         begin = 0
         for end in ends:
-            parts[int(numbers[begin])].append(chunk if len(ends) == 1 else batch.slice(begin, end))
+            parts[int(numbers[begin])] += [chunk] if len(ends) == 1 else keep(batch.slice(begin, end))
             begin = end
     return [part for part in parts if part]
 

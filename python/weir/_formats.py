@@ -48,6 +48,8 @@ def _need(module: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        if "failed to map segment" in str(error) or "annot allocate memory" in str(error):
+            raise MemoryError(f"no memory to load {module} ({error})") from None
         raise ImportError(f"{purpose} needs {module.partition('.')[0]}, which is not installed "
                           f"({error})", name=module) from None
 

@@ -71,11 +71,19 @@ _ABSENT = "You specified the column '{}', but there's no such column in the data
 class Group(_Keyed):
     """A row for each group: its keys, and aggregates of it. Without aggregates, the different keys."""
 
-    __slots__ = ()
+    __slots__ = ("partitions",)
 
-    def __init__(self, input: Op, keys: Sequence[str], items: Iterable[tuple[str, str]], columns: Iterable[str]) -> None:
+    def __init__(
+        self,
+        input: Op,
+        keys: Sequence[str],
+        items: Iterable[tuple[str, str]],
+        columns: Iterable[str],
+        partitions: int | None = None,
+    ) -> None:
         words = [f"{quote_name(name)} = {word}" for name, word in items]
         super().__init__(input, "group", keys, words, "Aggregate", list(dict.fromkeys([*keys, *columns])))
+        self.partitions = partitions
 
 
 class Distinct(_Keyed):
@@ -90,10 +98,13 @@ class Distinct(_Keyed):
 class Groups(_Keyed):
     """All rows, those of a group one after another, with the group's number behind them."""
 
-    __slots__ = ()
+    __slots__ = ("partitions",)
 
-    def __init__(self, input: Op, keys: Sequence[str], columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, input: Op, keys: Sequence[str], columns: Sequence[str] | None = None, partitions: int | None = None
+    ) -> None:
         super().__init__(input, "groups", keys, [], "GroupBy", columns)
+        self.partitions = partitions
 
     def add(self, flow: Flow, build: Build) -> None:
         flow.step(self.verb, self.words, [("mark", MARK)])
@@ -278,15 +289,15 @@ def engine_words(aggregates: Sequence[AggregateFn]) -> list[str] | None:
     return None if any(word is None for word in words) else [word for word in words if word is not None]
 
 
-def grouped(input: Op, keys: Sequence[str], aggregates: Sequence[AggregateFn]) -> Op:
+def grouped(input: Op, keys: Sequence[str], aggregates: Sequence[AggregateFn], partitions: int | None = None) -> Op:
     """A row for each group."""
     names = result_names(aggregates, keys)
     words = engine_words(aggregates)
     if not keys:
         return Whole(input, aggregates)
     if words is not None:
-        return Group(input, keys, zip(names, words), needed(aggregates))
-    return in_workers(Groups(input, keys), GroupAggregates(keys, aggregates, names))
+        return Group(input, keys, zip(names, words), needed(aggregates), partitions)
+    return in_workers(Groups(input, keys, partitions=partitions), GroupAggregates(keys, aggregates, names))
 
 
 class Whole(Op):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._exchange import Exchange
-from weir._plan import Blocks, Op, Step, column_reference, quoted
+from weir._plan import Blocks, Op, Step, column_reference, operators, quoted
 
 if TYPE_CHECKING:
     from weir._run import Build, Run
@@ -104,7 +104,7 @@ class Join(Exchange):
 
     def parts(self, run: Run) -> list[Op] | None:
         assert self.input is not None
-        left, right = _side(self.input, run), _side(self.other, run)
+        left, right = _side(self.input, run, 0), _side(self.other, run, len(operators(self.input)))
         if left is None or right is None:
             return self._with_nothing(left, right, run)
         made = copy.copy(self)
@@ -125,8 +125,17 @@ class Join(Exchange):
         return [Step(right, "select", words)]
 
 
-def _side(op: Op, run: Run) -> Op | None:
-    """The side as one chain of the engine; None: it has no blocks."""
+def _side(op: Op, run: Run, before: int) -> Op | None:
+    """The side as one chain of the engine; None: it has no blocks. `before`: operators that are listed before the side's."""
+    first = len(run.stats)
+    made = _resolved(op, run)
+    for figures in run.stats[first:]:
+        figures["operators_kept"] = before + figures.get("operators_kept", len(operators(op)))
+        figures["operators_from"] = before + figures.get("operators_from", 0)
+    return made
+
+
+def _resolved(op: Op, run: Run) -> Op | None:
     from weir import _run
 
     parts = _run.resolve(op, run)
@@ -134,7 +143,7 @@ def _side(op: Op, run: Run) -> Op | None:
         return None
     if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _run.LocalRows):
         return parts[0]
-    blocks = [block for part in parts for block in run.blocks_of(part)]
+    blocks = [block for part in parts for block in run.blocks_of(part, as_cut=False)]
     return Blocks(op.name, blocks, run.build.state.id) if blocks else None
 
 
@@ -192,7 +201,8 @@ class Joins:
         name that both have gets a suffix, and without one it is a ValueError. Keys may differ in their width, not in their kind.
 
         A side that is small is held in memory while the other passes by; else both are cut by their keys, and go to disk beyond
-        the memory limit. `num_partitions` says into how many pieces about; it need not be chosen.
+        the memory limit. `num_partitions` says how many blocks the result has where it is kept (materialize), as far as it has as
+        many rows, and blocks are not larger than target_max_block_size; it need not be chosen.
 
         >>> import weir
         >>> doubles = weir.range(4).map(lambda row: {"id": row["id"], "double": row["id"] * 2})

@@ -86,6 +86,15 @@ class Op:
             object.__setattr__(self, name, value)
 
 
+def operators(op: Op) -> list[Op]:
+    """A chain, and in front of each join in it the chain of its other side."""
+    out: list[Op] = []
+    for step in chain(op):
+        out += operators(step.inputs[1]) if step.kind == "Join" else []
+        out.append(step)
+    return out
+
+
 def chain(op: Op) -> list[Op]:
     """The operators from the source to this one; unions count as one."""
     ops: list[Op] = []

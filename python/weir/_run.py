@@ -479,7 +479,8 @@ def _cut(op: Op, count: int, parts: list[Op], run: Run, at_most_rows: bool = Fal
     blocks = [b for part in parts for b in run.blocks_of(part)]
     if at_most_rows:
         count = max(1, min(count, sum(b.num_rows for b in blocks)))
-    return Blocks(op.name, cut_blocks(blocks, count), run.build.state.id, fixed=True)
+    most_joined = min(JOINED_BYTES, run.build.state.native.memory_limit // 4)
+    return Blocks(op.name, cut_blocks(blocks, count, most_joined, run.keep), run.build.state.id, fixed=True)
 
 
 def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
@@ -516,6 +517,38 @@ def _has_fixed_blocks(part: Op) -> bool:
     if isinstance(source, ReadTasks):
         return True
     return any(isinstance(step, ReadBlocks) for step in steps)
+
+
+def _has_exact_blocks(part: Op) -> bool:
+    """Whether blocks end where a step said, at a row: no exchange has come after it."""
+    from weir._exchange import Exchange
+
+    for step in reversed(chain(part)):
+        if isinstance(step, Exchange):
+            return False
+        if isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks):
+            return True
+    return False
+
+
+def _sizes_kept(part: Op) -> list[int]:
+    """The rows of each block, where they are known and no step changes them; else none."""
+    source, *steps = chain(part)
+    if not isinstance(source, Blocks) or not all(isinstance(step, Step) and step.keeps_rows and step.keeps_blocks for step in steps):
+        return []
+    return [block.num_rows for block in source.blocks if block.num_rows]
+
+
+def _partitions_of(part: Op) -> int | None:
+    """How many blocks the user wanted of the exchange that made them (num_partitions)."""
+    from weir._exchange import Exchange
+
+    for step in reversed(chain(part)):
+        if isinstance(step, Exchange):
+            return step.partitions
+        if not isinstance(step, (Call, Step)):
+            break
+    return None
 
 
 def keeps_fixed_blocks(op: Op) -> bool:
@@ -591,23 +624,33 @@ def as_batch(block: Block | Batch) -> Batch:
     return block.batch() if hasattr(block, "batch") else block
 
 
-def cut_blocks(blocks: list[Any], count: int) -> list[Any]:
-    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody. Of much data a block
-    stays the chunks that it has, which may lie on disk; a function that takes blocks as they are gets those."""
+def cut_blocks(
+    blocks: list[Any], count: int, most_joined: int = JOINED_BYTES, keep: Callable[[Batch], list[Any]] | None = None
+) -> list[Any]:
+    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody. Of more than
+    `most_joined` bytes a block stays the chunks that it has, which may lie on disk; a function that takes blocks as they are gets
+    those."""
     total = sum(b.num_rows for b in blocks)
-    is_small = sum(b.nbytes for b in blocks) <= JOINED_BYTES
-    sizes = [1] * total if count > total else cut_sizes(total, count)
+    return cut_at(blocks, [1] * total if count > total else cut_sizes(total, count), most_joined, keep)
+
+
+def cut_at(
+    blocks: list[Any], sizes: Iterable[int], most_joined: int, keep: Callable[[Batch], list[Any]] | None = None
+) -> list[Any]:
+    """Blocks of so many rows each. `keep`: makes blocks of pieces of much data, which would hold on to the whole."""
+    is_small = sum(b.nbytes for b in blocks) <= most_joined
     out: list[Any] = []
     pieces = iter([b for b in blocks if b.num_rows])
     block, at = None, 0
     for size in sizes:
-        held = []
+        held: list[Any] = []
         while size:
             if block is None:
                 block, at = next(pieces), 0
             take = min(size, block.num_rows - at)
             whole = at == 0 and take == block.num_rows
-            held.append(block if whole else as_batch(block).slice(at, at + take))
+            piece = block if whole else as_batch(block).slice(at, at + take)
+            held += [piece] if whole or is_small or keep is None else keep(piece)
             at += take
             size -= take
             if at == block.num_rows:
@@ -702,6 +745,7 @@ def _watched(wait: Callable[[], Any], watch: _watch.Watch) -> Any:
         raise
     finally:
         watch.since = 0.0
+        del wait, watch  # a traceback that somebody keeps does not keep the task
 
 
 class Run:
@@ -774,9 +818,8 @@ class Run:
     def _collect_part(self, part: Op, limit: int | None, batch_rows: int) -> Iterator[Batch]:
         if limit == 0:
             return
-        task = self._start(part, "collect", batch_rows)
+        batches = self._taken([self._start(part, "collect", batch_rows)], limit)
         rows = self.build.block_rows
-        batches = self._taken(task, limit)
         if isinstance(rows, list):
             batches = resized(batches, rows)
         elif rows:
@@ -785,7 +828,9 @@ class Run:
             batches = split_large(batches, most)
         yield from batches
 
-    def _taken(self, task: Task, limit: int | None) -> Iterator[Batch]:
+    def _taken(self, held: list[Task], limit: int | None) -> Iterator[Batch]:
+        """The batches of a task, which is taken out of the list: frames that a traceback keeps do not keep what it has on disk."""
+        task = held.pop()
         watch = _watch.watch(task, self.context, bool(self.build.calls))
         try:
             while True:
@@ -806,6 +851,7 @@ class Run:
                     break
         finally:
             self._end(task)
+            del task, watch
 
     def _start(self, part: Op, end: End, batch_rows: int = 0) -> Task:
         with translated(self.context, self):
@@ -853,33 +899,59 @@ class Run:
                     task.wait()
                 else:
                     _watched(task.wait, watch)
-        finally:
+        except BaseException:
             self.stats.append(task.stats())
+            del task, watch
+            raise
+        self.stats.append(task.stats())
         return task
 
-    def blocks_of(self, part: Op) -> list[Block | Batch]:
-        """A part's rows, kept by the engine."""
+    def keep(self, batch: Batch) -> list[Block]:
+        """The rows as blocks of their own, which may go to disk."""
+        task = self.build.flow(Blocks("", [batch], self.build.state.id)).start(end="blocks")
+        task.wait()
+        return task.blocks()
+
+    def _kept_as_cut(self, part: Op) -> list[Any]:
+        """A part's batches as blocks; beyond a share of the limit they are the engine's, which may put them on disk."""
+        out: list[Any] = []
+        room = self.build.state.native.memory_limit // 8
+        for batch in self.collect([part]):
+            room -= batch.nbytes
+            pieces = [batch] if room >= 0 else self.keep(batch)
+            out.append(pieces[0] if len(pieces) == 1 else Group(pieces))
+        return out
+
+    def blocks_of(self, part: Op, as_cut: bool = True) -> list[Block | Batch]:
+        """A part's rows, kept by the engine; as_cut False: for who does not care where blocks end."""
         if isinstance(part, Blocks):
             return [b for b in part.blocks if b.num_rows]
         if isinstance(part, LocalRows) and not isinstance(part, Streamed):
             return [b for b in part.make() if b.num_rows]
         self.build.block_rows = None
-        if any(isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks) for step in chain(part)):
-            return list(self.collect([part]))
+        if as_cut and _has_exact_blocks(part):
+            return self._kept_as_cut(part)
         task = self.wait(part, "blocks")
         made = task.blocks()
         blocks: list[Any] = [b for b in made if b.num_rows]
         if made and not blocks:
             self.empty = self.empty or as_batch(made[0])
+        if not as_cut:
+            return blocks
+        rows = sum(block.num_rows for block in blocks)
+        most_joined = min(JOINED_BYTES, self.build.state.native.memory_limit // 4)
         last = chain(part)[-1]
         if isinstance(last, ReadBlocks):
-            rows = sum(block.num_rows for block in blocks)
-            return cut_blocks(blocks, max(1, min(last.count, rows))) if blocks else blocks
+            return cut_blocks(blocks, max(1, min(last.count, rows)), most_joined, self.keep) if blocks else blocks
         if blocks and isinstance(self.build.block_rows, int):  # behind an exchange of small blocks
-            return cut_blocks(blocks, -(-sum(block.num_rows for block in blocks) // self.build.block_rows))
-        if _has_fixed_blocks(part):
-            return blocks
+            return cut_blocks(blocks, -(-rows // self.build.block_rows), most_joined, self.keep)
         most = block_most(last, self.context)
+        count = _partitions_of(part)
+        if count and rows and _is_uniform(blocks) and (not most or sum(b.nbytes for b in blocks) <= most * count):
+            return cut_blocks(blocks, min(count, rows), most_joined, self.keep)
+        if _has_fixed_blocks(part):
+            sizes = _sizes_kept(part)
+            return blocks if sum(sizes) != rows or len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
         least = self.context.target_min_block_size
         return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 

@@ -92,7 +92,7 @@ def _is_exchange(op: Op) -> bool:
 
 
 def groups(op: Op, context: DataContext) -> list[list[Op]]:
-    """The operators as they run: those that are fused are together; from the source on."""
+    """The operators as they run: those that are fused are together; from the source on. A join comes behind both its sides."""
     out: list[list[Op]] = []
     at: Op | None = op
     while at is not None:
@@ -101,6 +101,8 @@ def groups(op: Op, context: DataContext) -> list[list[Op]]:
             group.append(group[-1].input)  # type: ignore[arg-type]
         out.append(group[::-1])
         at = group[-1].input
+        if group[-1].kind == "Join":
+            out += groups(group[-1].inputs[1], context)[::-1]
     return out[::-1]
 
 
@@ -178,12 +180,13 @@ def text(ds: Dataset) -> str:
 def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: DataContext) -> list[dict[str, Any]]:
     """Figures of each group of operators, summed over the parts of the run."""
     out: list[dict[str, Any]] = [{"waits": {}} for _ in names]
-    begin = 0  # operators whose rows were kept for what needs all of them
+    done: set[int] = set()  # operators whose rows were kept for what needs all of them
     for part in stats:
         stages = list(part.get("stages") or [])
         kept = part.get("operators_kept")
-        covered = _between(names, begin, kept)
-        begin = kept or begin
+        covered = _between(names, part.get("operators_from", 0), kept, done)
+        if kept:
+            done |= set(range(part.get("operators_from", 0), kept))
         numbers = _stage_numbers([group for _, group in covered], stages, context)
         natives = _native_operators([group for _, group in covered], stages, part)
         for at, (i, group) in enumerate(covered):
@@ -193,7 +196,7 @@ def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: Dat
             _add_stage(out[i], mine, part, is_first=i == 0, is_last=at == len(covered) - 1)
             if natives:
                 out[i]["rows"] = before["rows"] + natives[at][-1]["rows_out"]
-                out[i]["rows_in"] = before["rows_in"] + (natives[at - 1][-1]["rows_out"] if at else 0)
+                out[i]["rows_in"] = before["rows_in"] + _rows_in(natives, [ops for _, ops in covered], at)
                 out[i]["ns"] = before_ns + sum(operator["time_ns"] for operator in natives[at])
             if group[-1] is not names[i][-1]:  # of rows that its last operator has not seen
                 out[i].update(before)
@@ -205,7 +208,10 @@ def _native_operators(
 ) -> list[list[dict[str, Any]]]:
     """The engine's operators of each group, where lanes alone ran them, one for one; else none."""
     operators = list(part.get("operators") or [])
-    if len(stages) > 1 or len(operators) != sum(len(group) for group in names):
+    flat = [op for group in names for op in group]
+    if sum(op.kind == "Join" for op in flat) == 1 and len(stages) <= 1:
+        operators = _fitted_join(flat, operators)
+    if len(stages) > 1 or len(operators) != len(flat):
         return []
     out: list[list[dict[str, Any]]] = []
     for group in names:
@@ -214,12 +220,51 @@ def _native_operators(
     return out
 
 
-def _between(names: list[list[Op]], begin: int, end: int | None) -> list[tuple[int, list[Op]]]:
-    """The operators of each group from one number to another, of groups that have some."""
+def _rows_in(natives: list[list[dict[str, Any]]], names: list[list[Op]], at: int) -> int:
+    """What came to a group of operators."""
+    first = names[at][0]
+    if at == 0 or isinstance(first, Source):
+        return 0
+    if first.kind != "Join":
+        return int(natives[at - 1][-1]["rows_out"])
+    ends = {id(ops[-1]): n for n, ops in enumerate(names)}
+    return sum(natives[ends[id(side)]][-1]["rows_out"] for side in first.inputs if id(side) in ends)
+
+
+def _fitted_join(ops: list[Op], operators: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The engine's operator of each of the plan's, where one is a join; none where they cannot be told. The engine runs one side,
+    says which it was, runs the other and then the join; and a filter may have passed below it."""
+    names = [operator["name"] for operator in operators]
+    sides = [i for i, name in enumerate(names) if name in ("join left", "join right")]
+    if "join" not in names or not sides:
+        return []
+    at = next(i for i, op in enumerate(ops) if op.kind == "Join")
+    right = {id(op) for op in _plan.operators(ops[at].inputs[1])}
+    end = names.index("join")
+    first = operators[: sides[0]]
+    second = [operator for operator in operators[sides[0] : end] if operator["name"] not in ("join left", "join right")]
+    if names[sides[0]] == "join right":
+        first, second = second, first
+    middle = sum(id(op) not in right for op in ops[:at])
+    found = [_fit(ops[:middle], first), _fit(ops[middle:at], second), [operators[end]], _fit(ops[at + 1 :], operators[end:])]
+    return [operator for some in found for operator in some]
+
+
+def _fit(ops: list[Op], operators: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As many as there are of the plan's; where the engine has others, the last one is that of the last."""
+    if len(operators) > len(ops):
+        operators = operators[-len(ops) :] if ops else []
+    return operators + [operators[-1]] * (len(ops) - len(operators)) if operators else []
+
+
+def _between(names: list[list[Op]], begin: int, end: int | None, done: set[int]) -> list[tuple[int, list[Op]]]:
+    """The operators of each group from one number to another that are not done yet, of groups that have some."""
     out: list[tuple[int, list[Op]]] = []
     at = 0
     for i, group in enumerate(names):
-        mine = [op for number, op in enumerate(group, at) if number >= begin and (end is None or number < end)]
+        mine = [
+            op for number, op in enumerate(group, at) if number >= begin and (end is None or number < end) and number not in done
+        ]
         at += len(group)
         if mine:
             out.append((i, mine))

@@ -331,7 +331,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     def groupby(self, key: str | list[str] | None, num_partitions: int | None = None) -> GroupedData:
         """The rows by groups: those that are equal in a column, or in several. None: all rows are one group.
 
-        `num_partitions` is for clusters: the groups are divided by what memory and processors there are.
+        `num_partitions`: so many blocks of the result, where it is kept (materialize) and has as many rows. How the groups are
+        divided while they are made depends on what memory and processors there are.
 
         >>> import weir
         >>> ds = weir.from_items([{"k": "a", "x": 1}, {"k": "b", "x": 2}, {"k": "a", "x": 3}])

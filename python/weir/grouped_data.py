@@ -59,7 +59,7 @@ class GroupedData:
         if not aggs:
             raise ValueError("Aggregate requires at least one aggregation")
         _check_known(self._dataset, _grouped.needed(aggs))
-        return self._dataset._then(_grouped.grouped(self._dataset._op, self._keys(), aggs))
+        return self._dataset._then(_grouped.grouped(self._dataset._op, self._keys(), aggs, self._num_partitions))
 
     def _aggregate_on(self, kind: Any, on: str | list[str] | None, **options: Any) -> Dataset:
         if on is None:
@@ -106,7 +106,7 @@ class GroupedData:
         from weir import _grouped
 
         keys = self._keys()
-        ds = self._dataset._then(_grouped.Groups(self._dataset._op, keys))
+        ds = self._dataset._then(_grouped.Groups(self._dataset._op, keys, partitions=self._num_partitions))
         arguments = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "ray_remote_args_fn": ray_remote_args_fn}
         return ds._call(
             "map_batches",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from weir import _session
 from weir.core.channel import Connection, Server
 
 _lock = threading.Lock()
@@ -20,7 +21,14 @@ def server(state: Any) -> Server:
     with _lock:
         if _open is None or _open[0] is not state:
             _open = (state, Server(_connected))
+            _session.at_shutdown(_forget)
         return _open[1]
+
+
+def _forget() -> None:
+    """The session is over: its memory goes with the last who knows it."""
+    global _open
+    _open = None
 
 
 def address(state: Any) -> str:
