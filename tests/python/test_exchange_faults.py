@@ -1,0 +1,365 @@
+"""Exchanges when something goes wrong: workers that are killed in every phase, a disk that is full half-way, interrupts, loops
+that are left, functions that fail. The result is the same or the error a clear one, nothing is left behind, and the session goes
+on."""
+import gc
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weir
+from driver_scripts import Program, all_gone, tree_of, wait_for
+
+SEED = int(os.environ.get("WEIR_SEED", "7"))
+MIB = 1 << 20
+
+
+def workers():
+    """Worker processes of this program, by their name."""
+    found = []
+    for pid in tree_of(os.getpid()):
+        try:
+            if Path(f"/proc/{pid}/comm").read_text().strip() == "weir-worker":
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def open_spills(folder):
+    """Files in the folder, and those that have no name any more and are held open by this process or one below it."""
+    found = [str(path) for path in Path(folder).rglob("*")]
+    for pid in {os.getpid(), *tree_of(os.getpid())}:
+        try:
+            for entry in Path(f"/proc/{pid}/fd").iterdir():
+                try:
+                    target = os.readlink(entry)
+                except OSError:
+                    continue
+                if target.startswith(str(folder)):
+                    found.append(f"{target} of {pid}")
+        except OSError:
+            continue
+    return found
+
+
+def spilled_bytes(folder):
+    """What spill files of this process have on disk."""
+    total = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            if os.readlink(entry).startswith(str(folder)):
+                total += entry.stat().st_blocks * 512
+        except OSError:
+            continue
+    return total
+
+
+def shared_bytes():
+    """What this process has of memory without a name."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("RssShmem"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+@pytest.fixture
+def session(tmp_path):
+    """session(**arguments of init): afterwards no process, no spill file and no shared memory is left."""
+    def begin(**arguments):
+        weir.shutdown()
+        weir.init(spill_dir=str(tmp_path), **arguments)
+
+    yield begin
+    weir.shutdown()
+    gc.collect()  # errors and their frames are cycles
+    wait_for(lambda: not workers(), 10, "the end of the workers")
+    assert open_spills(tmp_path) == []
+    assert shared_bytes() < 4 * MIB
+
+
+# ---- pipelines: a function, an exchange, a function ----
+
+ROWS, BLOCKS = 20_000, 20
+
+
+def mark():
+    """Says that this worker has come to its work."""
+    if folder := os.environ.get("WEIR_TEST_MARKS"):
+        Path(folder, str(os.getpid())).touch()
+
+
+def before(batch):
+    mark()
+    time.sleep(0.015)
+    ids = batch["id"].astype(np.int64)
+    return {"id": ids, "k": ids * 2654435761 % 1009, "x": (ids * 40503 % 65521).astype(np.float64),
+            "t": np.array([f"text {i * 7919 % 4001}" for i in ids.tolist()])}
+
+
+def behind(batch):
+    mark()
+    time.sleep(0.005)
+    return {**batch, "seen": np.ones(len(next(iter(batch.values()))), np.int8)}
+
+
+def made(rows=ROWS, blocks=BLOCKS):
+    return weir.range(rows, override_num_blocks=blocks).map_batches(before, batch_size=rows // blocks)
+
+
+def of_group(group):
+    mark()
+    time.sleep(0.001)
+    return {"k": group["k"][:1], "n": np.array([len(group["k"])]), "sum": np.array([group["x"].sum()])}
+
+
+def joined(ds):
+    other = weir.range(2018, override_num_blocks=20).map_batches(
+        lambda b: (time.sleep(0.01), {"k": b["id"] // 2, "y": b["id"] * 3})[1], batch_size=100)
+    return ds.join(other, "inner", 4, on=("k",))
+
+
+def aggregated(ds):
+    from weir.aggregate import Count, Max, Mean, Sum
+    return ds.groupby("k").aggregate(Count(), Sum("x"), Mean("x"), Max("id"))
+
+
+# name: (the exchange, whether the order of its rows is fixed)
+PIPELINES = {
+    "sort": (lambda ds: ds.sort(["t", "k"]), True),
+    "random_shuffle": (lambda ds: ds.random_shuffle(seed=5), True),
+    "aggregate": (aggregated, False),
+    "map_groups": (lambda ds: ds.groupby("k").map_groups(of_group, batch_format="numpy"), False),
+    "join": (joined, False),
+    "repartition": (lambda ds: ds.repartition(9, keys=["k"]), True),
+    "zip": (lambda ds: ds.zip(weir.range(ROWS, override_num_blocks=7).map_batches(
+        lambda b: (time.sleep(0.01), {"twice": b["id"] * 2})[1], batch_size=1000)), True),
+    "unique": (lambda ds: weir.from_items([{"t": value} for value in ds.unique("t")], override_num_blocks=8), False),
+}
+
+
+def digest(ds, is_ordered):
+    """Rows and columns of a Dataset as one text."""
+    parts = []
+    for batch in ds.iter_batches(batch_size=None):
+        names = sorted(batch)
+        parts += list(zip(*(batch[name].tolist() for name in names)))
+    if not is_ordered:
+        parts.sort()
+    return len(parts), hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+class Killer(threading.Thread):
+    """Kills a worker every now and then until it is told to stop. Three times of four it is one that has begun to work: where the
+    machine is busy none would ever come that far, and ten in a row that did not are the end of a run."""
+
+    def __init__(self, low, high, seed, marks):
+        super().__init__()
+        self.rng, self.low, self.high, self.marks = random.Random(seed), low, high, marks
+        self.stop, self.kills = threading.Event(), 0
+
+    def run(self):
+        while not self.stop.wait(self.rng.uniform(self.low, self.high)):
+            found = workers()
+            if self.rng.random() < 0.75:
+                found = [pid for pid in found if (self.marks / str(pid)).exists()]
+            if found:
+                try:
+                    os.kill(self.rng.choice(found), signal.SIGKILL)
+                    self.kills += 1
+                except ProcessLookupError:
+                    continue
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *raised):
+        self.stop.set()
+        self.join()
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_workers_killed_in_every_phase(name, session, tmp_path_factory, monkeypatch):
+    killed_often(name, session, 1, 2, tmp_path_factory, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("cpus", [1, 2, 7])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_workers_killed_for_long(name, cpus, session, tmp_path_factory, monkeypatch):
+    killed_often(name, session, 8, cpus, tmp_path_factory, monkeypatch)
+
+
+def killed_often(name, session, rounds, cpus, tmp_path_factory, monkeypatch):
+    exchange, is_ordered = PIPELINES[name]
+    marks = tmp_path_factory.mktemp("marks")
+    monkeypatch.setenv("WEIR_TEST_MARKS", str(marks))
+    session(num_cpus=cpus, memory_limit="512MiB")
+
+    def run():
+        return digest(exchange(made()).map_batches(behind, batch_size=500), is_ordered)
+
+    wanted = run()
+    assert wanted[0] > 0
+    kills = 0
+    for number in range(rounds):
+        with Killer(0.05, 0.3, SEED + number, marks) as killer:
+            found = run()
+        kills += killer.kills
+        assert found == wanted, f"{name}, seed {SEED + number}, {killer.kills} kills"
+    print(f"{name}: {wanted[0]} rows, {kills} kills in {rounds} runs")
+    assert kills > 0
+
+
+# ---- a disk that is full ----
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """small_disk(size): a folder with so many bytes; None where nothing can be mounted."""
+    mounted = []
+
+    def mount(size):
+        folder = tmp_path / f"disk{size}"
+        folder.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)], capture_output=True)
+        if done.returncode:
+            pytest.skip("no file system can be mounted here")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    weir.shutdown()
+    gc.collect()  # errors and their frames are cycles
+    for folder in mounted:
+        subprocess.run(["umount", str(folder)], check=True)
+
+
+WIDE = 1_500_000  # rows; about 120 MB in the store
+
+
+def wide(rows=WIDE):
+    """Rows of some 80 bytes, by the engine alone."""
+    ds = weir.range(rows, override_num_blocks=12).with_column("k", weir.col("id") * 2654435761 % 1000003)
+    return ds.with_column("y", weir.col("k") * 3).with_column("text", weir.lit("y" * 50))
+
+
+LARGE = {
+    "sort": lambda: wide().sort("k"),
+    "shuffle": lambda: wide().random_shuffle(seed=3),
+    "group": lambda: wide(2 * WIDE).groupby("id").sum("k"),
+    "groups": lambda: wide().groupby("k").map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy"),
+    "join": lambda: wide().join(wide().select_columns(["k", "y"]).rename_columns({"y": "z"}), "inner", 4, on=("k",)),
+    "repartition": lambda: wide().repartition(8, keys=["k"]),
+}
+
+
+def consume(ds):
+    count = 0
+    for batch in ds.iter_batches(batch_size=None):
+        count += len(next(iter(batch.values())))
+    return count
+
+
+@pytest.mark.parametrize("share", [3, 40])
+@pytest.mark.parametrize("name", LARGE)
+def test_a_disk_that_is_full_half_way(name, share, small_disk):
+    """The error names who spills, how much, and where; spill files go with the run; the session is good for another one."""
+    disk = small_disk(f"{share}m")
+    weir.shutdown()
+    limit = "192MiB" if name == "groups" else "64MiB"
+    weir.init(num_cpus=2, memory_limit=limit, spill_dir=str(disk))
+    with pytest.raises(OSError) as raised:
+        consume(LARGE[name]())
+    text = str(raised.value)
+    print(text)
+    assert str(disk) in text and "spill" in text and "bytes" in text, text
+    assert f"operator {name}" in text, text
+    wait_for(lambda: used_of(disk) == 0, 5, "an empty disk")
+    assert weir.range(1000).random_shuffle(seed=1).sum("id") == 499_500
+    assert weir.range(1000).sort("id", descending=True).take(1) == [{"id": 999}]
+
+
+def used_of(folder):
+    figures = os.statvfs(folder)
+    return (figures.f_blocks - figures.f_bfree) * figures.f_frsize
+
+
+# ---- interrupts, loops that are left, functions that fail ----
+
+@pytest.mark.parametrize("name", LARGE)
+def test_a_loop_that_is_left(name, session, tmp_path):
+    """What was spilled goes when the iterator does."""
+    session(num_cpus=2, memory_limit="192MiB" if name == "groups" else "64MiB")
+    for batch in LARGE[name]().iter_batches(batch_size=1000):
+        break
+    if name == "repartition":  # its blocks are those of a materialised Dataset, which a batch of theirs keeps
+        del batch
+    wait_for(lambda: spilled_bytes(tmp_path) == 0 and not workers(), 10, "the end of the run")
+    assert weir.range(10).sort("id").count() == 10
+
+
+INTERRUPTED = """
+    import os, sys, threading, time
+    import weir
+    weir.init(num_cpus=2, memory_limit=sys.argv[1], spill_dir=sys.argv[2])
+    sys.path.insert(0, sys.argv[3])
+    from test_exchange_faults import LARGE, consume, spilled_bytes
+    print("going", flush=True)
+    try:
+        consume(LARGE[sys.argv[4]]())
+        print("ended", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    end = time.monotonic() + 5
+    while spilled_bytes(sys.argv[2]) and time.monotonic() < end:
+        time.sleep(0.01)
+    print(spilled_bytes(sys.argv[2]), weir.range(1000).random_shuffle(seed=1).sum("id"), flush=True)
+"""
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_an_interrupt(name, tmp_path):
+    rng = random.Random(SEED)
+    seen, took = [], []
+    for attempt in range(3):
+        spill = tmp_path / str(attempt)
+        spill.mkdir()
+        program = Program(tmp_path, INTERRUPTED, "192MiB" if name == "groups" else "64MiB", spill, Path(__file__).parent, name)
+        assert program.line() == "going"
+        time.sleep(rng.uniform(0.05, 0.8))  # any moment will do
+        tree = program.tree()
+        program.interrupt()
+        begun = time.monotonic()
+        seen.append(program.line())
+        took.append(time.monotonic() - begun)
+        assert program.line() == "0 499500"
+        out, err, code = program.wait()
+        assert code == 0, err
+        all_gone(tree)
+        assert list(spill.iterdir()) == []
+    print(name, seen, took)
+    assert min(took) < 30, took  # others may use the machine
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_function_behind_that_fails(name, session, tmp_path):
+    from weir.exceptions import RayTaskError
+
+    session(num_cpus=2, memory_limit="256MiB")
+
+    def fails(batch):
+        raise KeyError("no such luck")
+
+    with pytest.raises(KeyError, match="no such luck") as raised:
+        consume(PIPELINES[name][0](made(4000 if name != "zip" else ROWS, 8)).map_batches(fails, batch_size=100))
+    assert isinstance(raised.value, RayTaskError)
+    wait_for(lambda: spilled_bytes(tmp_path) == 0 and not workers(), 10, "the end of the run")
+    assert weir.range(10).map(lambda row: row).sort("id").count() == 10
