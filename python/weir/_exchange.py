@@ -42,7 +42,7 @@ class Exchange(Step):
             return []
         if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
             first = len(run.stats)
-            blocks = [block for part in parts for block in run.blocks_of(part, as_cut=False)]
+            blocks = [block for part in parts for block in run.blocks_of(part)]
             for figures in run.stats[first:]:  # these are about the operators up to here
                 figures.setdefault("operators_kept", len(operators(self.input)))
             if not blocks:
