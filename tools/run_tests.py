@@ -206,6 +206,8 @@ def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False, limits=
         if full:
             command += ["-m", "not long"]
         full_env = {**os.environ, "WEIR_BUILD": str(ROOT / build), "WEIR_RUNNING": str(running), **(env or {})}
+        if full:
+            full_env["WEIR_FULL"] = "1"
         full_env["PATH"] = f"{VENV / 'bin'}:{full_env['PATH']}"
         with open(output, "wb") as out:
             process = subprocess.Popen([str(part) for part in command], cwd=ROOT, env=full_env, stdout=out,

@@ -7,6 +7,7 @@ import statistics
 from fractions import Fraction
 
 import pytest
+from how_many import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -74,7 +75,7 @@ def root(variance):
         return float((decimal.Decimal(variance.numerator) / decimal.Decimal(variance.denominator)).sqrt())
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(column=columns(), batch_rows=st.integers(1, 9), threads=st.integers(1, 3), ddof=st.integers(0, 2))
 def test_numbers_are_exact(column, batch_rows, threads, ddof):
     table = pa.table({"a": column})
@@ -216,7 +217,7 @@ def test_against_pandas():
 # ---- parts of several types
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(parts=st.lists(columns() | st.integers(0, 3).map(pa.nulls), min_size=1, max_size=4), ddof=st.integers(0, 1))
 def test_parts_of_several_types(parts, ddof):
     column = merged([pa.table({"a": part}) for part in parts], function=f"sum(a), std(a, {ddof}), min(a)")

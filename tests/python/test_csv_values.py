@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 from csv_probe import ReadError, Reader
+from how_many import examples
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUICK = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ import polars
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
+from how_many import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -338,7 +339,7 @@ def tables(draw):
     return pa.table(columns, names=[f"c{i}" for i in range(len(columns))]).slice(offset)
 
 
-RANDOM = settings(max_examples=150, deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
+RANDOM = settings(max_examples=examples(150), deadline=None, print_blob=True, suppress_health_check=list(HealthCheck))
 
 
 @RANDOM

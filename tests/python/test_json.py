@@ -7,6 +7,7 @@ import random
 import pyarrow as pa
 import pyarrow.json
 import pytest
+from how_many import examples
 from hypothesis import given, settings, strategies as st
 from json_probe import CAST, DATA, MISFIT, JsonError, Probe
 
@@ -116,7 +117,7 @@ def spelled(rows, layout, seed):
     return text if rng.random() < 0.5 else text[: len(text) - len(end)]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(tables(), st.sampled_from(["lines", "array", "objects"]), st.integers(0, 2**32))
 def test_rows_as_pythons_json_reads_them(tmp_path_factory, rows, layout, seed):
     path = tmp_path_factory.getbasetemp() / "random.json"
@@ -131,7 +132,7 @@ def test_rows_as_pythons_json_reads_them(tmp_path_factory, rows, layout, seed):
     assert probe.used() == used
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables(), st.integers(0, 2**32))
 def test_schemas_as_pyarrow_infers_them(tmp_path_factory, rows, seed):
     path = tmp_path_factory.getbasetemp() / "arrow.json"
@@ -183,7 +184,7 @@ def test_many_ranges(tmp_path):
             assert table.to_pylist() == rows
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(max_size=400).map(lambda b: b.translate(bytes(range(256)))) |
        st.lists(st.sampled_from([b'"', b"\\", b"\\\\", b"{", b"}", b"[", b"]", b":", b",", b" ", b"\n", b"\t", b"1", b"a",
                                  b"\x0c", b"\x1a", b"\xff", b"abcdefgh" * 8]), max_size=200).map(b"".join), st.booleans())

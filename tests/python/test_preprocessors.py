@@ -13,6 +13,7 @@ import warnings
 
 import numpy as np
 import pytest
+from how_many import examples
 from hypothesis import given, settings, strategies as st
 
 import weir
@@ -578,7 +579,7 @@ def test_rays_bytes_can_be_read_by_who_trusts_them():
     assert Preprocessor.deserialize(data, allow_pickle=True).transform(weir.range(3)).take() == [{"id": 0.0}, {"id": 0.5}, {"id": 1.0}]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_changed_bytes_are_an_error_and_nothing_else(data):
     whole = p.Chain(p.CustomKBinsDiscretizer(["x"], np.array([0.0, 1.0])), p.Tokenizer(["t"]), p.Concatenator(["x"], dtype=np.float32)).serialize()

@@ -7,6 +7,7 @@ import math
 import pickle
 
 import pytest
+from how_many import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -192,7 +193,7 @@ def without_least(table):
 OPS = [Operation.ADD, Operation.SUB, Operation.MUL, Operation.DIV, Operation.FLOORDIV, Operation.MOD]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(data=st.data(), table=number_tables(), op=st.sampled_from(OPS), flags=st.sampled_from([0, SELECTION, SMALL]))
 def test_arithmetic_is_pyarrows(probe, data, table, op, flags):
     from weir.expressions import BinaryExpr
@@ -238,7 +239,7 @@ def test_arithmetic_by_hand(probe):
     assert error.value.code == OVERFLOW
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(table=number_tables(), name=st.sampled_from(
     "ceil floor round trunc ln log10 log2 exp sin cos tan asin acos atan sign abs negate".split()))
 def test_functions_of_numbers_are_pyarrows(probe, table, name):
@@ -247,7 +248,7 @@ def test_functions_of_numbers_are_pyarrows(probe, table, name):
     same(probe, getattr(col("a"), name)(), table)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(table=number_tables(), exponent=st.integers(-1, 70) | st.sampled_from([0.5, 2.0, -1.5]))
 def test_power_is_pyarrows(probe, table, exponent):
     same(probe, col("a").power(exponent), table)
@@ -289,7 +290,7 @@ SMALL_TABLES = st.integers(1, 30).flatmap(lambda n: st.fixed_dictionaries({
 })).map(pa.table)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(table=SMALL_TABLES, expr=predicates(), flags=st.sampled_from([0, SELECTION, DICTIONARY, PENDING]), seed=st.integers(1, 99))
 def test_predicates_are_pyarrows(probe, table, expr, flags, seed):
     same(probe, expr, table, types=False)
@@ -302,7 +303,7 @@ def test_predicates_are_pyarrows(probe, table, expr, flags, seed):
             i for i in kept(table, evaluate(expr, table)) if i in there]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(table=SMALL_TABLES, expr=predicates())
 def test_expressions_of_pyarrow_come_back(probe, table, expr):
     """Through to_pyarrow and back the rows that pyarrow's own filter keeps are kept."""
@@ -406,7 +407,7 @@ def test_values_are_rays(probe):
 TEXTS = st.text(st.sampled_from("aAbBzZ09 _-%.äÄßéı\tﬁ漢١²Ⅷǅ😀\u3000\u0301"), max_size=8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(data=st.data(), items=st.lists(st.none() | TEXTS, min_size=1, max_size=12))
 def test_functions_of_text_are_pyarrows(probe, data, items):
     s, part = col("s").str, data.draw(st.text("aAä.%_b", min_size=1, max_size=2))
@@ -423,7 +424,7 @@ def test_functions_of_text_are_pyarrows(probe, data, items):
         same(probe, expr, {"s": pa.array(items, pa.string())})
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(rows=st.lists(st.none() | st.lists(st.none() | st.integers(0, 5), max_size=4), min_size=1, max_size=8), a=st.integers(0, 4),
        b=st.none() | st.integers(0, 5))
 def test_functions_of_lists_are_pyarrows(probe, rows, a, b):
@@ -433,7 +434,7 @@ def test_functions_of_lists_are_pyarrows(probe, rows, a, b):
     same(probe, col("l").list.slice(a, b), table) if b is None or b >= a else None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(items=st.lists(st.none() | st.datetimes(datetime.datetime(1920, 1, 1), datetime.datetime(2037, 1, 1)), min_size=1, max_size=8),
        unit=st.sampled_from(["year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond"]),
        zone=st.sampled_from([None, "UTC", "Europe/Berlin"]))
