@@ -30,6 +30,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+#define POPULATE_MIN ((uint64_t)64 << 10)
+
 /* --- bits; under the lock --- */
 
 static uint64_t backed_bytes(const struct weir_region *region, const struct weir_range *range)
@@ -244,8 +250,13 @@ static int back(struct weir_region *region, const struct weir_range *range, stru
 		failed = weir_fault(WEIR_FAULT_MAP) ||
 			 fallocate(region->memfd, 0, (off_t)range->offset, (off_t)range->size);
 	} while (failed && errno == EINTR);
-	if (!failed)
+	if (!failed) {
+		/* They are about to be written: mapped in one call they cost less than by a fault each. Where the kernel does not
+		 * know this, or has no place, they are mapped as they are met. */
+		if (!region->is_worker && range->size >= POPULATE_MIN)
+			(void)madvise(region->bytes + range->offset, range->size, MADV_POPULATE_WRITE);
 		return WEIR_OK;
+	}
 	return weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)range->size);
 }
 

@@ -99,6 +99,18 @@ static int grow_rows(struct weir_gather *gather, struct gather_column *it, uint3
 	return grow(gather, &it->values, size, err);
 }
 
+/* So many bytes of values whose rows are as long as those before them, or what all rows that are expected would need then. */
+static size_t expected_bytes(const struct weir_gather *gather, const struct growing *buffer, size_t size)
+{
+	size_t expected;
+
+	if (size <= buffer->capacity || size < EXPECT_BYTES || gather->row_count <= 0 ||
+	    weir_mul_overflows(buffer->size / (size_t)gather->row_count + 1, (size_t)gather->rows_expected, &expected) ||
+	    expected > PTRDIFF_MAX / 2)
+		return size;
+	return expected > size ? expected : size;
+}
+
 /* Puts `count` bits at bit position `at` of the buffer, whose bits past `at` are then unspecified but in its capacity. */
 static int bits_append(struct weir_gather *gather, struct growing *buffer, int64_t at, const uint64_t *bits,
 		       uint32_t count, struct weir_error *err)
@@ -282,7 +294,7 @@ static int push_bytes(struct weir_gather *gather, struct gather_column *it, cons
 	bool is_large = it->value_type->id == WEIR_LARGE_STRING || it->value_type->id == WEIR_LARGE_BINARY;
 	size_t width = is_large ? 8 : 4, total = 0, at = it->bytes.size;
 	uint32_t count = selection->count;
-	int code = grow(gather, &it->values, it->values.size + (count + 1) * width, err);
+	int code = grow(gather, &it->values, expected_bytes(gather, &it->values, it->values.size + (count + 1) * width), err);
 
 	if (code)
 		return code;
@@ -298,7 +310,7 @@ static int push_bytes(struct weir_gather *gather, struct gather_column *it, cons
 		return weir_error_set(err, WEIR_E_LIMIT, "more than 2 GiB of text in one batch need large_%s",
 				      weir_type_is_text(it->value_type) ? "string" : "binary");
 	/* Short values are written as sixteen bytes at once: leave room for the last one to run over. */
-	code = grow(gather, &it->bytes, at + total + 16, err);
+	code = grow(gather, &it->bytes, expected_bytes(gather, &it->bytes, at + total + 16), err);
 	if (code)
 		return code;
 	for (uint32_t k = 0; k < count; k++) {
