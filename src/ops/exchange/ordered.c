@@ -349,7 +349,7 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 
 	if (!code)
 		code = weir_key_order(&lane->keys, &lane->account, rows, err);
-	if (!code && lane->lying && weir_run_is_near_order(rows, count)) {
+	if (!code && lane->lying && weir_run_stays(batch, rows)) {
 		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, err);
 		if (!code) {
 			run = lane->lying;

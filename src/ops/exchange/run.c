@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
-enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10 };
+enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256 };
 
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
@@ -93,10 +93,12 @@ void weir_run_rise(struct weir_sorted_run *run)
 	run->reserved = 1;
 }
 
-bool weir_run_is_near_order(const uint32_t *rows, int64_t count)
+bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows)
 {
-	int64_t jumps = 0;
+	int64_t jumps = 0, count = batch->row_count;
 
+	if (batch_bytes(batch) / count >= WIDE_ROW_BYTES)
+		return true;
 	for (int64_t i = 1; i < count; i++)
 		jumps += rows[i] != rows[i - 1] + 1;
 	return jumps <= count / 16;

@@ -1,9 +1,9 @@
 /* run: rows in order. Made by one lane out of one batch, read by any.
  *
- * Where there is room a run lies in memory of the process. If its rows came nearly in order they stay as they were gathered, with
- * their order beside them: payload moves once, when it is merged, or never. Otherwise they are moved, column by column, while
- * the batch is in the cache. (Letting all runs lie as they were gathered was tried: a merge that reads at random from all of
- * memory is slower than one more copy.) Where there is no room a run is cut into chunks of the store, whose rows lie in order,
+ * Where there is room a run lies in memory of the process. If its rows came nearly in order, or are wide, they stay as they were
+ * gathered, with their order beside them: payload moves once, when it is merged, or never. Otherwise they are moved, column by
+ * column, while the batch is in the cache: a merge that reads a few bytes at a time at random from all of memory is slower than
+ * one more copy. Where there is no room a run is cut into chunks of the store, whose rows lie in order,
  * which go to disk where they are too many; so it is where values are in dictionaries, which the rows of a batch share.
  *
  *     as gathered:  batch, order: 3 0 2 1 …      in chunks:  ┌─────────┬─────────┬─────────┬──
@@ -73,8 +73,8 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end);
 /* It will not lie: its room is others'. What was gathered stays until it is freed. */
 void weir_run_rise(struct weir_sorted_run *run);
-/* Whether rows in this order mostly follow the one before. */
-bool weir_run_is_near_order(const uint32_t *rows, int64_t count);
+/* Whether rows that come in this order are better left where they are: most follow the one before, or they are wide. */
+bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows);
 
 /* The batch as a sealed chunk: in memory while there is room, else on disk. Drop lets go of it; NULL is fine. */
 int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
