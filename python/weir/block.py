@@ -698,6 +698,8 @@ class PandasBlockAccessor(BlockAccessor):
         return self._block.take(indices).reset_index(drop=True)
 
     def select(self, columns: Sequence[str | None]) -> Any:
+        if not all(isinstance(column, str) for column in columns):
+            raise ValueError(f"columns are selected by their names, not by {columns!r}")
         return self._block[list(columns)]
 
     def rename_columns(self, columns_rename: dict[str, str]) -> Any:

@@ -721,6 +721,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         found = pickle.loads(serialized_ds)
         if not isinstance(found, Dataset):
             raise ValueError(f"these bytes are no Dataset, but {type(found).__name__}")
+        found._uuid = os.urandom(12).hex()
         return found
 
     def __repr__(self) -> str:

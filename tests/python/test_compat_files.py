@@ -244,3 +244,17 @@ def test_a_path_that_is_a_folder_has_partitions(tmp_path: Path) -> None:
     for make in (lambda: weir.PathPartitionParser.of("dir"), lambda: weir.read_csv(str(tmp_path), partitioning=weir.Partitioning("dir"))):
         with pytest.raises(ValueError, match="field_names"):
             make()
+
+
+def test_a_lineage_that_came_back_is_another_dataset() -> None:
+    ds = weir.range(3)
+    there = weir.Dataset.deserialize_lineage(ds.serialize_lineage())
+    assert there.get_dataset_id() != ds.get_dataset_id() and there.count() == 3
+
+
+def test_columns_of_a_frame_are_selected_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    block = weir.block.BlockAccessor.for_block(pd.DataFrame({"a": [1], "b": [2]}))
+    assert list(block.select(["b"]).columns) == ["b"]
+    with pytest.raises(ValueError):
+        block.select([lambda row: row, "b"])  # type: ignore[list-item]
