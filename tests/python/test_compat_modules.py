@@ -267,7 +267,11 @@ import ray.data._internal
 from ray.data._internal.logical.optimizers import get_execution_plan
 from ray.data._internal.execution.operators.map_operator import MapOperator
 from ray.data._internal.compute import ActorPoolStrategy, a_name_that_nobody_knows
-for use in (get_execution_plan, MapOperator, a_name_that_nobody_knows):
+from ray._private.internal_api import memory_summary
+from ray._common.test_utils import wait_for_condition, another_name
+import ray._private.utils, ray._common.utils
+wait_for_condition(lambda: True)
+for use in (get_execution_plan, MapOperator, a_name_that_nobody_knows, memory_summary, another_name, ray._private.utils.anything):
     try:
         use(1)
     except NotImplementedError as error:
