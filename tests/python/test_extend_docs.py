@@ -11,7 +11,7 @@ pytest.importorskip("pyarrow")
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["weir._absent", "weir._tasks", "weir._convert", "weir._sources", "weir.block", "weir.datasink",
-           "weir.datasource._retry", "weir.datasource.arrays", "weir.datasource.datasink", "weir.datasource.datasource",
+           "weir.datasource._retry", "weir.datasource.arrays", "weir.datasource.arrow_files", "weir.datasource.datasink", "weir.datasource.datasource",
            "weir.datasource.file_based_datasource", "weir.datasource.file_datasink", "weir.datasource.file_meta_provider",
            "weir.datasource.filename_provider", "weir.datasource.listing", "weir.datasource.partitioning", "weir.datasource.sql", "weir.extensions",
            "weir.extensions.arrow_objects", "weir.extensions.arrow_tensors", "weir.extensions.formats",
