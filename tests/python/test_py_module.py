@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -36,6 +37,11 @@ def test_only_the_init_function_is_exported(weir_build):
         # A sanitizer's own marks are in a sanitized build.
         exported = {name for name in exported if not name.startswith(("__asan", "__odr_asan", "__ubsan"))}
     assert exported == {"PyInit__weir"}
+
+
+def test_nothing_but_the_extension_knows_python():
+    source = Path(__file__).resolve().parents[2] / "src"
+    assert {path.relative_to(source).parts[0] for path in source.rglob("*.[ch]") if "Python.h" in path.read_text()} == {"pyext"}
 
 
 def test_import_is_lean():
