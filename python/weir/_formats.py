@@ -124,7 +124,8 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
         plain = table.drop_columns([names[i] for i in objects]) if objects else table
         frame = plain.to_pandas()
         for name in _object_columns(table.schema) if own else ():
-            if name in frame and frame[name].dtype == "str":
+            # Texts, and numbers, would be of pandas' own types; lists would be arrays.
+            if name in frame and (frame[name].dtype != object or pa.types.is_nested(table.schema.field(name).type)):
                 frame[name] = pd.Series(table[name].to_pylist(), index=frame.index, dtype=object)
         for i, values in objects.items():
             frame.insert(min(i, frame.shape[1]), names[i], pd.Series(values, index=frame.index, dtype=object))
@@ -142,7 +143,7 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
 
 
 def _object_columns(schema: pyarrow.Schema) -> list[str]:
-    """The columns that were objects in the frame that they come from; texts would be pandas' own type otherwise."""
+    """The columns that were objects in the frame that they come from."""
     noted = schema.pandas_metadata or {}
     return [column["name"] for column in noted.get("columns", ()) if column.get("numpy_type") == "object"]
 

@@ -71,3 +71,12 @@ def test_values_stay():
 def test_without_columns_there_are_no_rows():
     ds = weir.from_items([{"a": 1, "b": 2}]).drop_columns(["a", "b"])
     assert ds.take_all() == [] and ds.count() == 0 and ds.schema() is None
+
+
+def test_objects_stay_objects():
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    given = pd.DataFrame({"l": [[1, None], [2, 3, 4], None], "d": [{"a": 1}, None, {"a": 2}], "n": pd.Series([1, 2, 3], dtype=object)})
+    batch = weir.from_pandas(given).take_batch(3, batch_format="pandas")
+    assert dtypes(batch) == {"l": "object", "d": "object", "n": "object"}
+    assert batch["l"].tolist() == [[1, None], [2, 3, 4], None] and batch["d"][0] == {"a": 1} and batch["n"].tolist() == [1, 2, 3]
