@@ -99,7 +99,7 @@ static void drop_done_tasks(struct weir_local_run *run)
 	while (run->first_open < run->first_task + run->tasks.count &&
 	       run->tasks.items[run->first_open - run->first_task].done)
 		run->first_open++;
-	if (run->fragment->source_ops->splits_over)
+	if (!run->cleared && run->fragment->source_ops->splits_over)
 		run->fragment->source_ops->splits_over(run->fragment->source, run->first_open);
 	if (run->tail)
 		return;
