@@ -112,11 +112,16 @@ void weir_regroup_release(struct weir_regroup *regroup)
 	weir_free(account, regroup->is_taken, regroup->is_taken ? regroup->plain->capacity : 0);
 	weir_row_heap_release(&regroup->heap);
 	weir_table_release(&regroup->table);
+	regroup->columns = NULL;
+	regroup->nested = NULL;
+	regroup->is_taken = NULL;
 	regroup->account = NULL;
 }
 
 void weir_regroup_clear(struct weir_regroup *regroup)
 {
+	if (!regroup->account)
+		return;
 	take_release(regroup);
 	weir_table_clear(&regroup->table);
 	weir_row_heap_clear(&regroup->heap);

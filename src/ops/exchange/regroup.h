@@ -48,7 +48,7 @@ struct weir_regroup {
 int weir_regroup_init(struct weir_regroup *regroup, struct weir_account *account, const struct weir_accumulators *accumulators,
 		      const struct weir_schema *input, const struct weir_plain *plain, struct weir_error *err);
 void weir_regroup_release(struct weir_regroup *regroup);
-void weir_regroup_clear(struct weir_regroup *regroup); /* no groups; keeps memory */
+void weir_regroup_clear(struct weir_regroup *regroup); /* no groups; keeps memory; accepts one that is released */
 int weir_regroup_shrink(struct weir_regroup *regroup, struct weir_error *err); /* no groups, and a small table */
 static inline uint64_t weir_regroup_bytes(const struct weir_regroup *regroup)
 {
