@@ -96,10 +96,12 @@ static void drop_done_tasks(struct weir_local_run *run)
 {
 	size_t n = 0;
 
+	if (run->cleared) /* whoever takes the last chunks says so after the end */
+		return;
 	while (run->first_open < run->first_task + run->tasks.count &&
 	       run->tasks.items[run->first_open - run->first_task].done)
 		run->first_open++;
-	if (!run->cleared && run->fragment->source_ops->splits_over)
+	if (run->fragment->source_ops->splits_over)
 		run->fragment->source_ops->splits_over(run->fragment->source, run->first_open);
 	if (run->tail)
 		return;
