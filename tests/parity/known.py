@@ -15,7 +15,6 @@ KNOWN = [
     (r"create/from_pandas\[empty\]", "later: frames without rows lose their columns"),
     # ---- values ----
     (r"values/(in_numpy|in_pandas|types|through_a_batch)\[\[d\(2024, 1, 2\), None\]\]", "a datetime beside None is a timestamp; Ray pickles such a column"),
-    (r"values/in_pandas\[\[None, None\]\]", "a column of nulls has the type null in pandas, too"),
     (r"values/(in_numpy|through_a_batch)\[\[\[\], None\]\]", "empty lists of nothing are arrays of another dtype"),
     (r"values/(in_numpy|through_a_batch)\[\[\{'k': 1\}", "integers in structs stay integers beside nulls; Ray makes floats of them"),
     (r"values/through_a_batch\[\[day", "a date that goes through a NumPy batch stays a date; Ray makes a datetime of it"),
