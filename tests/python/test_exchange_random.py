@@ -336,7 +336,7 @@ def run_spilling(seed, rows, tmp_path):
     other = ds.filter(expr="i % 50 == 0").select_columns(["k", "i"]).rename_columns({"i": "j"})
     few = ds.filter(expr="i % 40 == 1")
     pairs = f"(SELECT * FROM {where} WHERE i % 40 = 1) l LEFT JOIN (SELECT k, i j FROM {where} WHERE i % 50 = 0) r USING (k)"
-    if connection.sql(f"SELECT count(*) FROM {pairs}").fetchone()[0] < 1_000_000:
+    if connection.sql(f"SELECT count(*) FROM {pairs}").fetchall()[0][0] < 1_000_000:
         same(few.join(other, "left_outer", 4, on=("k",)), f"SELECT l.*, j FROM {pairs}", ["i", "j"])
 
 
