@@ -26,7 +26,6 @@
 enum {
 	CHUNK_BYTES = 8 << 20,
 	ROWS_MAX = 1 << 24,
-	ROWS_FINE = 16,
 	ROOM_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
 };
 
@@ -146,13 +145,12 @@ static void choose_rows(struct chunks_lane *lane)
 	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
 	} else if (sink->options.is_fine) {
-		/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is
-		 * soon large enough for many. Of groups one is a whole call, which may be a long one: they start with one, and
-		 * what comes last is little, too. */
-		int64_t least = sink->keeps_groups ? 1 : ROWS_FINE, fine = lane->rows_done / (sink->keeps_groups ? 16 : 4);
+		/* Nobody knows how long the function takes: one row, then a quarter of what came before, lets many work on a few
+		 * slow rows, and is soon large enough for many. A group is a whole call, which may be a long one: what comes last
+		 * is little, too. */
+		int64_t fine = lane->rows_done / (sink->keeps_groups ? 16 : 4);
 
-		fine = fine > least ? fine : least;
-
+		fine = fine > 1 ? fine : 1;
 		rows = rows < fine ? rows : fine;
 	}
 	lane->rows_wanted = rows;

@@ -843,3 +843,18 @@ def test_a_function_knows_what_it_was_given(tmp_path):
 
 def test_is_alive_helper():
     assert is_alive(os.getpid())
+
+
+@pytest.mark.parametrize("options", [{}, {"concurrency": 4}])
+def test_few_slow_rows_are_shared_by_all_workers(options):
+    def slow(row):
+        time.sleep(0.2)
+        return {"pid": os.getpid()}
+
+    weir.shutdown()
+    weir.init(num_cpus=4)
+    try:
+        rows = weir.from_items(list(range(16))).map(slow, **options).take_all()
+        assert len(rows) == 16 and len({row["pid"] for row in rows}) > 2
+    finally:
+        weir.shutdown()
