@@ -509,6 +509,21 @@ def columns_of(block: Any) -> list[tuple[str, str, Any]]:
     return [(name, type_text, metadata) for name, type_text, _, metadata in block.schema()]
 
 
+def empty_of(op: Blocks) -> Batch:
+    """No rows, and the columns that all blocks have together: one of nulls in the first block has its type from another."""
+    from weir._weir import TypeMismatchError, batch_concat
+
+    chunks = [chunk for block in op.blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))] or op.blocks[:1]
+    different: dict[str, Any] = {}
+    for chunk in chunks:
+        different.setdefault(repr(columns_of(chunk)), chunk)
+    empty = [as_batch(chunk).slice(0, 0) for chunk in different.values()]
+    try:
+        return batch_concat(empty) if len(empty) > 1 else empty[0]
+    except TypeMismatchError:  # rows may be of many kinds; the first ones speak for them
+        return empty[0]
+
+
 def _has_fixed_blocks(part: Op) -> bool:
     """Whether the user said how many blocks there are, or how large: then what functions make of one is one, too."""
     source, *steps = chain(part)

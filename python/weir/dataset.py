@@ -193,7 +193,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if sources and all(map(_is_nothing, sources)):
             return None
         if isinstance(op, Blocks):
-            return Schema(_run.as_batch(next((b for b in op.blocks if b.num_rows), op.blocks[0])).slice(0, 0))
+            return Schema(_run.empty_of(op))
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())

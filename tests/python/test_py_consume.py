@@ -404,3 +404,14 @@ def test_a_plan_pickles_with_its_functions():
     ds = weir.range(5).map(lambda r: {"x": r["id"] * 3}).filter(expr="x > 3")
     assert pickle.loads(cloudpickle.dumps(ds)).take_all() == ds.take_all() == [{"x": 6}, {"x": 9}, {"x": 12}]
     assert ds.copy().take_all() == ds.take_all()
+
+
+def test_the_schema_of_kept_blocks_is_that_of_all_of_them():
+    def values(batch):
+        return {"x": [None, None] if batch["id"][0] == 0 else batch["id"] + (1 << 60)}
+
+    kept = weir.range(6, override_num_blocks=3).map_batches(values, batch_size=2).materialize()
+    assert [str(t) for t in kept.schema().types] == ["int64"]
+    assert kept.take_all()[-1] == {"x": 5 + (1 << 60)}
+    mixed = weir.from_items([{"x": 1}]).union(weir.from_items([{"x": "a"}])).materialize()
+    assert [str(t) for t in mixed.schema().types] == ["int64"]
