@@ -240,14 +240,14 @@ class RandomizeBlocks(Op):
         return self.input.rows()
 
     def parts(self, run: Run) -> list[Op]:
-        from weir import _run
+        from weir import _blocks, _run
 
         assert self.input is not None
         blocks = [b for part in _run.resolve(self.input, run) for b in run.blocks_of(part)]
         state = run.build.state
         least = 2 * int(state.num_cpus)
         if len(blocks) < least and not _run.keeps_fixed_blocks(self.input):
-            blocks = _run.cut_blocks(blocks, least)
+            blocks = _blocks.cut_blocks(blocks, least)
         order = self.seed.numbers(run.build.execution).permutation(len(blocks))
         mixed = Blocks(self.name, [blocks[i] for i in order.tolist()], state.id, fixed=True)
         return _run.resolve(mixed, run)
@@ -283,7 +283,6 @@ def sharded(op: Op, count: int, index: int) -> Op:
 
 
 def _shard_of_blocks(op: Blocks, count: int, index: int) -> Op:
-    from weir import _run
 
     blocks = [block for block in op.blocks if block.num_rows]
     if len(blocks) >= count and op.fixed:
@@ -295,7 +294,7 @@ def _shard_of_blocks(op: Blocks, count: int, index: int) -> Op:
 
 def rows_between(blocks: Sequence[Any], begin: int, end: int) -> list[Any]:
     """The blocks of these rows: whole ones as they are, the edges cut."""
-    from weir import _run
+    from weir import _blocks
 
     out: list[Any] = []
     at = 0
@@ -303,7 +302,7 @@ def rows_between(blocks: Sequence[Any], begin: int, end: int) -> list[Any]:
         rows = block.num_rows
         a, b = max(begin, at) - at, min(end, at + rows) - at
         if a < b:
-            out.append(block if b - a == rows else _run.as_batch(block).slice(a, b))
+            out.append(block if b - a == rows else _blocks.as_batch(block).slice(a, b))
         at += rows
     return out
 

@@ -178,9 +178,9 @@ class Conversions:
 
     def _refs(self, made: Callable[[Any], Any]) -> list[Any]:
         import weir
-        from weir import _run
+        from weir import _blocks
 
-        return [weir.put(made(_run.as_batch(block))) for block in self.materialize()._blocks()]
+        return [weir.put(made(_blocks.as_batch(block))) for block in self.materialize()._blocks()]
 
 
 for _name, _advice in _absent.WRITERS.items():

@@ -98,7 +98,7 @@ def _cut_at(batches: list[Batch], key: str, is_descending: bool, boundaries: Seq
     """The rows of sorted batches as blocks that end where a boundary is reached; nulls and NaN are in the last one."""
     import bisect
 
-    from weir import _run
+    from weir import _blocks
 
     bounds = sorted(boundaries)
     groups: list[list[Batch]] = [[] for _ in range(len(bounds) + 1)]
@@ -111,7 +111,7 @@ def _cut_at(batches: list[Batch], key: str, is_descending: bool, boundaries: Seq
             end = bisect.bisect_right(range(len(values)), group, lo=begin, key=lambda i: _group_of(values[i], bounds, is_descending))
             groups[group].append(batch.slice(begin, end))
             begin = end
-    return [_run.joined(group) for group in groups if group]
+    return [_blocks.joined(group) for group in groups if group]
 
 
 def _group_of(value: Any, bounds: list[Any], is_descending: bool) -> int:
@@ -161,23 +161,23 @@ class RepartitionKeys(Exchange):
         flow.step(self.verb, [], options)
 
     def parts(self, run: Run) -> list[Op] | None:
-        from weir import _run
+        from weir import _blocks, _run
 
         marked = copy.copy(self)
         marked.marks = True
         parts = Exchange.parts(marked, run)
         if not parts:
             return parts
-        chunks = _run.chunks_of(run.blocks_of(parts[0]))
+        chunks = _blocks.chunks_of(run.blocks_of(parts[0]))
         state = run.build.state
-        is_small = sum(chunk.nbytes for chunk in chunks) <= min(_run.JOINED_BYTES, state.native.memory_limit // 4)
+        is_small = sum(chunk.nbytes for chunk in chunks) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 4)
         blocks: list[Any] = []
         for pieces in _by_part(chunks, self.count, (lambda batch: [batch]) if is_small else run.keep):
             if is_small:
-                batch = _run.joined([_run.as_batch(piece) for piece in pieces])
+                batch = _blocks.joined([_blocks.as_batch(piece) for piece in pieces])
                 blocks.append(batch.select(batch.names[:-1]))
             elif pieces:
-                blocks.append(pieces[0] if len(pieces) == 1 else _run.Group(pieces))
+                blocks.append(pieces[0] if len(pieces) == 1 else _blocks.Group(pieces))
         made = Blocks(self.name, blocks, state.id, fixed=True)
         if is_small:
             return _run.resolve(made, run)
@@ -188,11 +188,11 @@ def _by_part(chunks: Sequence[Any], count: int, keep: Callable[[Batch], Sequence
     """The chunks of each block that has rows; of those that have rows of several the pieces, as `keep` makes them."""
     import numpy
 
-    from weir import _run
+    from weir import _blocks
 
     parts: list[list[Any]] = [[] for _ in range(count)]
     for chunk in chunks:
-        batch = _run.as_batch(chunk)
+        batch = _blocks.as_batch(chunk)
         numbers = batch.column(_PART)
         ends = [*(numpy.flatnonzero(numpy.diff(numbers)) + 1).tolist(), len(numbers)]
         begin = 0

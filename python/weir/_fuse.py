@@ -112,7 +112,7 @@ class Chain:
         from weir import _worker
 
         if isinstance(function.batch_size, int):
-            from weir._run import rebatched
+            from weir._blocks import rebatched
 
             stream = rebatched(iter(stream), function.batch_size, False)
         first = 0

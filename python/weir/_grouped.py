@@ -134,7 +134,7 @@ def key_text(keys: Sequence[str], batch: Batch, row: int) -> str:
 
 def regrouped(batches: Iterator[Batch]) -> Iterator[Batch]:
     """Batches with marks, cut between groups: what chunks are for workers, for a function that runs in this process."""
-    from weir._run import joined
+    from weir._blocks import joined
 
     held: list[Batch] = []
     for batch in batches:

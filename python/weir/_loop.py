@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weir import _run
+from weir import _blocks
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -100,7 +100,7 @@ class _Pool:
 
     def _join(self) -> None:
         ids = self.np.sort(self.np.concatenate([self.ids, *self.fresh]))
-        whole = _run.joined(self._parts(ids))
+        whole = _blocks.joined(self._parts(ids))
         self.batches, self.starts, self.next = [whole], [0], self.rows
         self.ids = self.random.permutation(self.rows)
 
@@ -121,7 +121,7 @@ class _Pool:
         ids, self.ids = self.ids[-count:], self.ids[:-count]
         self.rows -= len(ids)
         parts = self._parts(ids)
-        whole = _run.joined(parts)
+        whole = _blocks.joined(parts)
         return whole if len(parts) == 1 else whole.take(self.random.permutation(len(ids)))
 
 

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from weir import _run
+from weir import _blocks, _run
 from weir._plan import Blocks, Op
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def write_streamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> Non
 def _sized(batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
     """A batch for each file."""
     if job.rows_min is not None:
-        yield from _run.rebatched(batches, job.rows_min, False)
+        yield from _blocks.rebatched(batches, job.rows_min, False)
         return
     if job.bytes_min is None:
         yield from batches
@@ -190,10 +190,10 @@ def _sized(batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
             at += take
             size += take * least
             if size >= job.bytes_min:
-                yield _run.joined(held)
+                yield _blocks.joined(held)
                 held, size = [], 0
     if held:
-        yield _run.joined(held)
+        yield _blocks.joined(held)
 
 
 def _write_folders(batches: Iterator[Batch], columns: list[str], most: int, add: Callable[[list[Batch], str], None]) -> None:
@@ -208,10 +208,10 @@ def _write_folders(batches: Iterator[Batch], columns: list[str], most: int, add:
             sizes[folder] = sizes.get(folder, 0) + int(rows.nbytes)
         while sum(sizes.values()) > most:
             largest = max(sizes, key=lambda folder: sizes[folder])
-            add([_run.joined(held.pop(largest))], largest)
+            add([_blocks.joined(held.pop(largest))], largest)
             del sizes[largest]
     for folder, waiting in held.items():
-        add([_run.joined(waiting)], folder)
+        add([_blocks.joined(waiting)], folder)
 
 
 # ---- checkpoints ----
@@ -259,6 +259,6 @@ def _cut(batches: Iterator[Batch], most: int, is_sized: bool) -> Iterator[list[B
 
 
 def _joined(batches: list[Batch]) -> list[Batch]:
-    if any(_run.columns_of(batch) != _run.columns_of(batches[0]) for batch in batches[1:]):
+    if any(_blocks.columns_of(batch) != _blocks.columns_of(batches[0]) for batch in batches[1:]):
         return batches
-    return [_run.joined(batches)]
+    return [_blocks.joined(batches)]

@@ -309,17 +309,17 @@ class Blocks(Source):
 
     def add(self, flow: Flow, build: Build) -> None:
         build.check_session(self.session)
-        from weir import _run
+        from weir import _blocks
 
-        flow.read_blocks(_run.chunks_of(self.blocks))
+        flow.read_blocks(_blocks.chunks_of(self.blocks))
 
     def __reduce__(self) -> tuple[Any, ...]:
         core = sys.modules.get("weir.core.payload")
         if core is not None and core.nested.refs is not None:  # an argument of a task, say: its rows go along
-            from weir import _run
+            from weir import _blocks
             from weir.core import blocks
 
-            rows = [blocks.packed(_run.as_batch(chunk)) for chunk in _run.chunks_of(self.blocks)]
+            rows = [blocks.packed(_blocks.as_batch(chunk)) for chunk in _blocks.chunks_of(self.blocks)]
             return _travelled, (self._name, rows, self.fixed)
         from weir import _elsewhere
 

@@ -22,10 +22,11 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _session, _watch
+from weir._blocks import JOINED_BYTES, Group, as_batch, columns_of, cut_at, cut_blocks, grouped, is_uniform, rebatched, resized, split_large
 from weir._plan import (
     Blocks,
     Call,
@@ -42,13 +43,14 @@ from weir._plan import (
     Step,
     Union,
     chain,
-    cut_sizes,
 )
 from weir.datasource import Listing
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
     from weir.context import DataContext
+
+FINE_ROWS = 16  # of a block's first task: nobody knows how long a function of rows takes
 
 End = Literal["collect", "count", "sink", "blocks"]
 
@@ -95,6 +97,7 @@ class Build:
         self.block_rows: int | list[int] | None = None
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
         self.read_blocks: int | None = None  # how many pieces a read is cut into
+        self.first_rows = FINE_ROWS  # a function of rows gets so many at first
         self.is_counting = False
         self.calls: list[str] = []
         self.gpus = 0.0  # that the calls so far have
@@ -128,6 +131,7 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
+        self.first_rows = 1 if _is_in_one_piece(steps[0]) else FINE_ROWS
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
@@ -166,6 +170,7 @@ class Build:
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
+        prepared["fine"] *= self.first_rows
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
         if most:
@@ -177,6 +182,14 @@ class Build:
         finally:
             os.close(fd)
         self.calls.append(spec.name)
+
+
+def _is_in_one_piece(source: Op) -> bool:
+    """Whether rows that a program gave, or counts, come without blocks of the user's choice: a few of them, each with much to do, are
+    shared by all workers. Files and blocks are pieces already."""
+    return (isinstance(source, Blocks) and not source.fixed and len(source.blocks) == 1) or (
+        isinstance(source, Range) and not source.blocks
+    )
 
 
 def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> int:
@@ -447,7 +460,7 @@ def _by_schema(op: Blocks) -> list[Op]:
         if not block.num_rows:
             continue
         schema = columns_of(block)
-        if isinstance(block, Group) and not _is_uniform(block.chunks):
+        if isinstance(block, Group) and not is_uniform(block.chunks):
             groups.extend([chunk] for chunk in block.chunks)
             last = None
             continue
@@ -461,7 +474,6 @@ def _by_schema(op: Blocks) -> list[Op]:
     return [Blocks(op.name, group, op.session, op.fixed) for group in groups]
 
 
-JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
 WHOLE_ROWS = 1 << 40  # more than a file has
 SMALL_BYTES = 64 << 20  # files up to this size are read first where an exact number of blocks was asked for
 
@@ -502,26 +514,6 @@ def one_row_in(op: Op) -> Op:
         if not isinstance(step, (Repartition, RepartitionRows)):
             made = with_input(step, made)
     return Limit(made, 1)
-
-
-def columns_of(block: Any) -> list[tuple[str, str, Any]]:
-    """Names, types and metadata: whether a column may hold nulls makes no difference."""
-    return [(name, type_text, metadata) for name, type_text, _, metadata in block.schema()]
-
-
-def empty_of(op: Blocks) -> Batch:
-    """No rows, and the columns that all blocks have together: one of nulls in the first block has its type from another."""
-    from weir._weir import TypeMismatchError, batch_concat
-
-    chunks = [chunk for block in op.blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))] or op.blocks[:1]
-    different: dict[str, Any] = {}
-    for chunk in chunks:
-        different.setdefault(repr(columns_of(chunk)), chunk)
-    empty = [as_batch(chunk).slice(0, 0) for chunk in different.values()]
-    try:
-        return batch_concat(empty) if len(empty) > 1 else empty[0]
-    except TypeMismatchError:  # rows may be of many kinds; the first ones speak for them
-        return empty[0]
 
 
 def _has_fixed_blocks(part: Op) -> bool:
@@ -571,34 +563,6 @@ def keeps_fixed_blocks(op: Op) -> bool:
     return any(step.kind in ("Repartition", "StreamingRepartition") for step in chain(op)) or _has_fixed_blocks(op)
 
 
-class Group:
-    """Neighbouring chunks as one block; they are joined only for who wants them as one batch."""
-
-    def __init__(self, chunks: list[Any]) -> None:
-        self.chunks = chunks
-        self.num_rows = sum(chunk.num_rows for chunk in chunks)
-        self.nbytes = sum(chunk.nbytes for chunk in chunks)
-
-    def schema(self) -> Any:
-        return self.chunks[0].schema()
-
-    def batch(self) -> Batch:
-        return joined([as_batch(chunk) for chunk in self.chunks])
-
-
-def grouped(blocks: list[Block], size: int) -> list[Any]:
-    """Chunks that are smaller than a block should be go together, up to that size."""
-    out: list[Any] = []
-    held: list[Block] = []
-    for block in [*blocks, None]:
-        if held and (block is None or sum(b.nbytes for b in held) >= size or columns_of(block) != columns_of(held[0])):
-            out.append(held[0] if len(held) == 1 else Group(held))
-            held = []
-        if block is not None:
-            held.append(block)
-    return out
-
-
 CHUNK_BYTES = 8 << 20  # about what the engine's own are
 ROWS_TOGETHER = 65536
 
@@ -613,136 +577,6 @@ def block_most(op: Op, context: DataContext) -> int | None:
     if isinstance(op, Exchange):
         sizes.append(context.target_shuffle_max_block_size)
     return min((size for size in sizes if size), default=None)
-
-
-def split_large(blocks: Iterable[Any], most: int | None) -> Iterator[Any]:
-    """Blocks of at most 1.5 × `most`, but at least a row: larger ones are cut into pieces of about that size."""
-    for block in blocks:
-        if not most or block.num_rows < 2 or block.nbytes < 1.5 * most:
-            yield block
-            continue
-        rows = max(1, -(-most * block.num_rows // block.nbytes))
-        batch = as_batch(block)
-        for first in range(0, block.num_rows, rows):
-            yield batch.slice(first, min(first + rows, block.num_rows))
-
-
-def chunks_of(blocks: Iterable[Any]) -> list[Any]:
-    """What the engine reads: groups taken apart; of blocks that are all empty one, for its columns."""
-    listed = list(blocks)
-    found = [chunk for block in listed if block.num_rows for chunk in getattr(block, "chunks", (block,))]
-    return found or listed[:1]
-
-
-def as_batch(block: Block | Batch) -> Batch:
-    """A block's rows: it comes back from disk if it was there."""
-    return block.batch() if hasattr(block, "batch") else block
-
-
-def cut_blocks(
-    blocks: list[Any], count: int, most_joined: int = JOINED_BYTES, keep: Callable[[Batch], list[Any]] | None = None
-) -> list[Any]:
-    """`count` blocks of the same rows in the same order; at most one a row, since empty ones reach nobody. Of more than
-    `most_joined` bytes a block stays the chunks that it has, which may lie on disk; a function that takes blocks as they are gets
-    those."""
-    total = sum(b.num_rows for b in blocks)
-    return cut_at(blocks, [1] * total if count > total else cut_sizes(total, count), most_joined, keep)
-
-
-def cut_at(
-    blocks: list[Any], sizes: Iterable[int], most_joined: int, keep: Callable[[Batch], list[Any]] | None = None
-) -> list[Any]:
-    """Blocks of so many rows each. `keep`: makes blocks of pieces of much data, which would hold on to the whole."""
-    is_small = sum(b.nbytes for b in blocks) <= most_joined
-    out: list[Any] = []
-    pieces = iter([b for b in blocks if b.num_rows])
-    block, at = None, 0
-    for size in sizes:
-        held: list[Any] = []
-        while size:
-            if block is None:
-                block, at = next(pieces), 0
-            take = min(size, block.num_rows - at)
-            whole = at == 0 and take == block.num_rows
-            piece = block if whole else as_batch(block).slice(at, at + take)
-            held += [piece] if whole or is_small or keep is None else keep(piece)
-            at += take
-            size -= take
-            if at == block.num_rows:
-                block = None
-        if len(held) == 1:
-            out.append(held[0])
-        elif held:
-            out.append(joined([as_batch(b) for b in held]) if is_small and _is_uniform(held) else Group(held))
-    return out
-
-
-def _is_uniform(blocks: list[Any]) -> bool:
-    return all(columns_of(block) == columns_of(blocks[0]) for block in blocks[1:])
-
-
-def rebatched(batches: Iterator[Batch], size: int, drop_last: bool) -> Iterator[Batch]:
-    """Batches of exactly `size` rows, the very last one aside."""
-    held: list[Batch] = []
-    rows = 0
-    for batch in batches:
-        count, at = batch.num_rows, 0
-        if rows == 0 and count == size:
-            yield batch
-            continue
-        while rows + count - at >= size:
-            take = size - rows
-            piece = batch.slice(at, at + take)
-            at += take
-            if held:
-                held.append(piece)
-                piece = joined(held)
-                held, rows = [], 0
-            yield piece
-        if at < count:
-            held.append(batch.slice(at, count) if at else batch)
-            rows += count - at
-    if held and not drop_last:
-        yield joined(held)
-
-
-def resized(batches: Iterator[Batch], sizes: list[int]) -> Iterator[Batch]:
-    """Batches of these sizes, one after another."""
-    batch: Batch | None = None
-    at = 0
-    for size in sizes:
-        held: list[Batch] = []
-        while size:
-            if batch is None:
-                batch, at = next(batches, None), 0
-                if batch is None:
-                    break
-            take = min(size, batch.num_rows - at)
-            held.append(batch if take == batch.num_rows else batch.slice(at, at + take))
-            at += take
-            size -= take
-            if at == batch.num_rows:
-                batch = None
-        if held:
-            yield joined(held)
-
-
-def joined(batches: list[Batch]) -> Batch:
-    """One batch of several, their schemas unified."""
-    from weir._errors import ArrowConversionError
-    from weir._weir import batch_concat
-
-    if len(batches) == 1:
-        return batches[0]
-    try:
-        return batch_concat(batches)
-    except ArrowConversionError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise ArrowConversionError(
-            f"{error}: blocks of this Dataset differ, and do not fit into one batch. Let the function return the same type for every "
-            "batch, or take a batch a block with batch_size=None"
-        ) from None
 
 
 # ---- running ----
@@ -962,7 +796,7 @@ class Run:
             return cut_blocks(blocks, -(-rows // self.build.block_rows), most_joined, self.keep)
         most = block_most(last, self.context)
         count = _partitions_of(part)
-        if count and rows and _is_uniform(blocks) and (not most or sum(b.nbytes for b in blocks) <= most * count):
+        if count and rows and is_uniform(blocks) and (not most or sum(b.nbytes for b in blocks) <= most * count):
             return cut_blocks(blocks, min(count, rows), most_joined, self.keep)
         if _has_fixed_blocks(part):
             sizes = _sizes_kept(part)

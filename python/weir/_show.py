@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from weir import _plan, _run
+from weir import _blocks, _plan
 from weir._plan import Blocks, Op, Read
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _rows(op: Blocks, begin: int, end: int) -> list[dict[str, Any] | None]:
         count = block.num_rows
         a, b = max(begin, at), min(end, at + count)
         if a < b:
-            out.extend(_run.as_batch(block).rows(a - at, b - at))
+            out.extend(_blocks.as_batch(block).rows(a - at, b - at))
         at += count
     return out
 

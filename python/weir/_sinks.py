@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from weir import _run, _tasks
+from weir import _blocks, _run, _tasks
 from weir._plan import Call, Op
 from weir._transform import remote_args
 
@@ -114,7 +114,7 @@ def _behind(spec: Any, part: Op, run: _run.Run) -> list[Op]:
         size = spec.batch_size
         return [
             _run.LocalRows(
-                lambda: _call.run_local(spec, _run.rebatched(local.make(), size, False) if isinstance(size, int) else local.make())
+                lambda: _call.run_local(spec, _blocks.rebatched(local.make(), size, False) if isinstance(size, int) else local.make())
             )
         ]
     if run.build.state.local_mode:

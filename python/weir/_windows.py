@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir import _run, _session
+from weir import _blocks, _run, _session
 from weir._legacy import SHUFFLED, block_count, range_blocks
 from weir._plan import Blocks, Call, Filter, Op, Range, Read, ReadBlocks, Repartition, Source, Step, chain, column_reference, cut_sizes
 from weir.dataset import Dataset, MaterializedDataset
@@ -180,7 +180,7 @@ def _between(blocks: list[Any], begin: int, end: int) -> list[Any]:
     for block in blocks:
         a, b = max(begin - at, 0), min(end - at, block.num_rows)
         if a < b:
-            found.append(block if (a, b) == (0, block.num_rows) else _run.as_batch(block).slice(a, b))
+            found.append(block if (a, b) == (0, block.num_rows) else _blocks.as_batch(block).slice(a, b))
         at += block.num_rows
     return found
 
@@ -209,7 +209,7 @@ def shuffled(ds: Dataset, seed: int | None, num_blocks: int | None) -> Dataset:
     if not rows:
         return ds
     count = num_blocks or block_count(ds._op, ds.context)
-    blocks = _run.cut_blocks(list(kept._blocks()), min(count, rows))
+    blocks = _blocks.cut_blocks(list(kept._blocks()), min(count, rows))
     made = of_blocks(blocks, ds.context, Repartition(ds._op, count, SHUFFLED))
     made._last_run = ds._last_run
     return made

@@ -41,9 +41,9 @@ class Zip(Arranged):
         return known[0] if all(rows == known[0] for rows in known) else None
 
     def parts(self, run: Run) -> list[Op]:
-        from weir import _run
+        from weir import _blocks, _run
 
-        sides = [_blocks(op, run) for op in self.inputs]
+        sides = [_kept(op, run) for op in self.inputs]
         counts = [sum(block.num_rows for block in side) for side in sides]
         for count in counts[1:]:
             if count != counts[0]:
@@ -55,13 +55,13 @@ class Zip(Arranged):
         rows = [block.num_rows for block in sides[lead]]
         state = run.build.state
         made = _zipped(sides, rows)
-        if sum(sizes) <= min(_run.JOINED_BYTES, state.native.memory_limit // 8):
+        if sum(sizes) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 8):
             fixed = _run.keeps_fixed_blocks(self.inputs[lead])
             return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
         return _run.streamed(made, run)
 
 
-def _blocks(op: Op, run: Run) -> list[Any]:
+def _kept(op: Op, run: Run) -> list[Any]:
     """An input's rows as blocks that are read again one by one."""
     from weir import _run
 
@@ -70,29 +70,29 @@ def _blocks(op: Op, run: Run) -> list[Any]:
 
 
 def _zipped(sides: Sequence[Sequence[Any]], rows: list[int]) -> Iterator[Batch]:
-    from weir import _run
+    from weir import _blocks
     from weir._weir import batch_zip
 
-    pieces = [_run.resized(_alike(side), rows) for side in sides]
+    pieces = [_blocks.resized(_alike(side), rows) for side in sides]
     for batches in zip(*pieces, strict=True):
         yield batch_zip(batches)
 
 
 def _alike(blocks: Sequence[Any]) -> Iterator[Batch]:
     """The batches of blocks, which have the same columns: those of all of them, where they differ."""
-    from weir import _run
+    from weir import _blocks
 
-    first = _run.columns_of(blocks[0])
-    if all(_run.columns_of(block) == first for block in blocks[1:]):
-        yield from map(_run.as_batch, blocks)
+    first = _blocks.columns_of(blocks[0])
+    if all(_blocks.columns_of(block) == first for block in blocks[1:]):
+        yield from map(_blocks.as_batch, blocks)
         return
     known: list[Any] = []
     empties: list[Batch] = []
     for block in blocks:
-        columns = _run.columns_of(block)
+        columns = _blocks.columns_of(block)
         if columns not in known:
             known.append(columns)
-            empties.append(_run.as_batch(block).slice(0, 0))
-    empty = _run.joined(empties)
+            empties.append(_blocks.as_batch(block).slice(0, 0))
+    empty = _blocks.joined(empties)
     for block in blocks:
-        yield _run.joined([empty, _run.as_batch(block)])
+        yield _blocks.joined([empty, _blocks.as_batch(block)])

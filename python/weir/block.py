@@ -321,11 +321,11 @@ class BlockAccessor(Ordered):
     # ---- asking ----
 
     def _batch(self) -> Batch:
-        from weir import _formats, _run
+        from weir import _blocks, _formats
 
         if self._made is None:
             batches = _formats.from_result(self._block)
-            self._made = _run.joined(batches) if batches else None
+            self._made = _blocks.joined(batches) if batches else None
             if self._made is None:
                 from weir._weir import batch_from_columns
 
@@ -807,13 +807,13 @@ class BlockBuilder:
 
     def build(self) -> Any:
         """All of it as one block."""
-        from weir import _run
+        from weir import _blocks
 
         self._flush()
         if len(self._blocks) == 1 and self._blocks[0] is not None:
             return self._blocks[0]
         batches = [b for b in self._batches if b.num_rows] or self._batches[:1]
-        return to_table([_run.joined(batches)]) if batches else _empty_table()
+        return to_table([_blocks.joined(batches)]) if batches else _empty_table()
 
 
 DelegatingBlockBuilder = BlockBuilder  # the name by which sources written for Ray Data have it
@@ -821,9 +821,9 @@ DelegatingBlockBuilder = BlockBuilder  # the name by which sources written for R
 
 def to_table(batches: Sequence[Batch]) -> pyarrow.Table:
     """Batches of one schema as a Table, tensors as Ray Data's extension types."""
-    from weir import _formats, _run
+    from weir import _blocks, _formats
 
-    return _formats.to_arrow(_run.joined(list(batches)))
+    return _formats.to_arrow(_blocks.joined(list(batches)))
 
 
 def _empty_table() -> pyarrow.Table:

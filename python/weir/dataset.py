@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir import _plan, _run
+from weir import _blocks, _plan, _run
 from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
@@ -143,7 +143,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             raise ValueError("The dataset is empty.")
         arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
-        return _formats.to_format(_run.joined(batches), batch_format, True, arrow_backed)
+        return _formats.to_format(_blocks.joined(batches), batch_format, True, arrow_backed)
 
     def show(self, limit: int = 20) -> None:
         """Prints the first rows.
@@ -193,7 +193,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if sources and all(map(_is_nothing, sources)):
             return None
         if isinstance(op, Blocks):
-            return Schema(_run.empty_of(op))
+            return Schema(_blocks.empty_of(op))
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())
@@ -479,7 +479,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         batches = self._all_batches("to_pandas", limit)
         if not batches:
             return pd.DataFrame()
-        return _formats.to_pandas(_run.joined(batches), bool(self._context.enable_arrow_backed_pandas_conversion))
+        return _formats.to_pandas(_blocks.joined(batches), bool(self._context.enable_arrow_backed_pandas_conversion))
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
         """All rows as one pyarrow.Table; ValueError if there are more than `limit`.
@@ -495,7 +495,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             schema = self.schema()
             return schema.base_schema.empty_table() if schema is not None else pa.table({})
-        return _formats.to_arrow(_run.joined(batches))
+        return _formats.to_arrow(_blocks.joined(batches))
 
     def _all_batches(self, method: str, limit: int | None) -> list[Batch]:
         limit = _no_limit(limit)
@@ -802,7 +802,7 @@ def _has_one_schema(op: Op) -> bool:
     if not isinstance(op, Blocks):
         return True
     rows = [b for b in op.blocks if b.num_rows] or op.blocks[:1]
-    return bool(rows) and all(_run.columns_of(b) == _run.columns_of(rows[0]) for b in rows[1:])
+    return bool(rows) and all(_blocks.columns_of(b) == _blocks.columns_of(rows[0]) for b in rows[1:])
 
 
 def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:

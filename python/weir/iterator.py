@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from weir import _run, _session
+from weir import _blocks, _session
 from weir._loop import IterationTimes, Looked, Prefetched, check_iteration, mapped, shuffled
 from weir._plan import Blocks, walk
 
@@ -63,7 +63,7 @@ class DataIterator:
         batches, cancel = self._open(0 if local_shuffle_buffer_size else batch_size)
         if local_shuffle_buffer_size is not None:
             return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last), cancel
-        return _run.rebatched(batches, batch_size, drop_last), cancel
+        return _blocks.rebatched(batches, batch_size, drop_last), cancel
 
     def _looped(
         self, make: Callable[[], tuple[Iterator[Batch], Callable[[], None]]], finish: Callable[[Batch], T], ahead: int

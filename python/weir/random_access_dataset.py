@@ -14,7 +14,7 @@ import bisect
 import time
 from typing import TYPE_CHECKING, Any
 
-from weir import _run
+from weir import _blocks
 
 if TYPE_CHECKING:
     from weir.dataset import Dataset
@@ -51,7 +51,7 @@ class RandomAccessDataset:
         """All keys in order, and for each the number of its row among all. Of equal keys the first row is first."""
         import numpy as np
 
-        parts = [_run.as_batch(block).select([self._key]).numpy()[self._key] for block in self._blocks]
+        parts = [_blocks.as_batch(block).select([self._key]).numpy()[self._key] for block in self._blocks]
         keys = np.concatenate(parts)
         try:
             order = np.argsort(keys, kind="stable")
@@ -91,7 +91,7 @@ class RandomAccessDataset:
                 wanted.setdefault(block, []).append((number, row - (ends[block - 1] if block else 0)))
         found: list[dict[str, Any] | None] = [None] * len(keys)
         for block, places in wanted.items():
-            rows = _run.as_batch(self._blocks[block]).take(array("q", [row for _, row in places])).rows()
+            rows = _blocks.as_batch(self._blocks[block]).take(array("q", [row for _, row in places])).rows()
             for (number, _), record in zip(places, rows):
                 found[number] = record
         self._accesses += 1

@@ -184,23 +184,23 @@ def from_blocks(blocks: list[Any]) -> MaterializedDataset:
     >>> weir.from_blocks([pa.table({"a": [1]}), pa.table({"a": [2]})]).num_blocks()
     2
     """
-    from weir import _formats, _run
+    from weir import _blocks, _formats
 
     made = []
     for block in blocks:
         is_frame = type(block).__name__ == "DataFrame" and type(block).__module__.startswith("pandas")
         batches = [b for b in (_formats.from_frame(block) if is_frame else _formats.from_result(block, copy=True)) if b.num_rows]
         if batches:
-            made.append(_run.joined(batches))
+            made.append(_blocks.joined(batches))
     return _from_batches("FromBlocks", made, None)
 
 
 def _from_batches(name: str, batches: list[Any], num_blocks: int | None) -> MaterializedDataset:
-    from weir import _run
+    from weir import _blocks
 
     if num_blocks is not None:
         total = sum(b.num_rows for b in batches)
-        batches = _run.cut_blocks(batches, min(num_blocks, total)) if total else batches
+        batches = _blocks.cut_blocks(batches, min(num_blocks, total)) if total else batches
     state = _session.current()
     return MaterializedDataset(Blocks(name, batches, state.id, fixed=num_blocks is not None))
 

@@ -126,10 +126,10 @@ def _chunks(table: pyarrow.Table, name: str) -> list[pyarrow.Table]:
 
 
 def _numpy(table: pyarrow.Table) -> dict[str, Any]:
-    from weir import _formats, _run
+    from weir import _blocks, _formats
     from weir._weir import batch_from_arrow
 
-    return _formats.to_format(_run.joined(batch_from_arrow(table)), "numpy", True, True)  # type: ignore[no-any-return]
+    return _formats.to_format(_blocks.joined(batch_from_arrow(table)), "numpy", True, True)  # type: ignore[no-any-return]
 
 
 def convert_table_to_torch_tensor(

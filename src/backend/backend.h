@@ -55,7 +55,7 @@ struct weir_call {
 	uint32_t in_flight;    /* batches given to a worker ahead: 2 */
 	int64_t batch_rows;    /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
 	int64_t chunk_bytes;   /* about how large chunks in front of it are: 8 MiB */
-	uint32_t fine;         /* 1: a task holds one batch; without batch_rows, few rows at first and then more */
+	uint32_t fine;         /* > 0: a task holds one batch; without batch_rows, so many rows at first, then more */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
 	int64_t memory;        /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */

@@ -140,17 +140,18 @@ static void choose_rows(struct chunks_lane *lane)
 	int64_t batch = sink->options.batch_rows, rows = chunk_bytes(sink) / (int64_t)(row_bytes ? row_bytes : 1);
 
 	rows = rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : rows;
-	if (sink->options.is_fine && batch) {
+	if (sink->options.fine && batch) {
 		rows = batch;
 	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
-	} else if (sink->options.is_fine) {
-		/* Nobody knows how long the function takes: one row, then a quarter of what came before, lets many work on a few
-		 * slow rows, and is soon large enough for many. A group is a whole call, which may be a long one: what comes last
-		 * is little, too. */
+	} else if (sink->options.fine) {
+		/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is
+		 * soon large enough for many. Of groups one is a whole call, which may be a long one: they start with one, and
+		 * what comes last is little, too. */
+		int64_t least = sink->keeps_groups ? 1 : sink->options.fine;
 		int64_t fine = lane->rows_done / (sink->keeps_groups ? 16 : 4);
 
-		fine = fine > 1 ? fine : 1;
+		fine = fine > least ? fine : least;
 		rows = rows < fine ? rows : fine;
 	}
 	lane->rows_wanted = rows;
@@ -407,7 +408,7 @@ static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t
 /* Whether chunks end at the row that was chosen, and not with the vector that it is in. */
 static bool is_exact(const struct chunks_sink *sink)
 {
-	return sink->options.batch_rows || sink->options.is_fine;
+	return sink->options.batch_rows || sink->options.fine;
 }
 
 /* ---- groups ---- */
