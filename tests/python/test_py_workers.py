@@ -858,3 +858,22 @@ def test_few_slow_rows_are_shared_by_all_workers(options):
         assert len(rows) == 16 and len({row["pid"] for row in rows}) > 2
     finally:
         weir.shutdown()
+
+
+@pytest.mark.parametrize("pause", [0, 0.01, 0.05])
+def test_an_interpreter_that_ends_at_once_is_an_error(tmp_path, pause):
+    """Whether it ends before it is asked for a worker, meanwhile, or after."""
+    broken = tmp_path / "python"
+    broken.write_text(f"#!/bin/sh\nsleep {pause}\nexit 3\n")
+    broken.chmod(0o755)
+    text = """
+        import sys
+        sys.executable = sys.argv[1]
+        import weir
+        try:
+            weir.range(3).map(lambda row: row).take_all()
+        except Exception as error:
+            print(type(error).__name__, error)
+    """
+    for _ in range(4):
+        assert "Error" in output(tmp_path, text, broken)

@@ -241,6 +241,12 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 		run->parts.count = 0;
 	if (code)
 		fail(run, stage, &err);
+	if (code && action->kind == WEIR_DO_START_WORKER) /* who never was says nothing, and would be waited for */
+		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_SLOT_DIED,
+							 .stage = action->stage,
+							 .slot = action->slot,
+							 .generation = action->generation,
+							 .death = WEIR_DEATH_OWN});
 }
 
 /* ---- what workers say ---- */
