@@ -38,7 +38,7 @@ class Schema:
     def types(self) -> list[Any]:
         """Their types."""
         base = self.base_schema
-        return [_arrow_type(t) for t in base.types] if hasattr(base, "types") else self.type_texts
+        return [_arrow_type(t) for t in base.types] if base is not self and hasattr(base, "types") else self.type_texts
 
     @property
     def type_texts(self) -> list[str]:

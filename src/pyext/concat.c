@@ -326,11 +326,11 @@ static uint32_t list_names(const struct concat *c, const char **names)
  * NULL. */
 static struct weir_batch *with_metadata(struct concat *c, struct weir_batch *batch)
 {
-	const struct weir_metadata *metadata = &c->batches[0]->schema->metadata;
+	const struct weir_metadata *metadata = c->count ? &c->batches[0]->schema->metadata : NULL;
 	struct weir_schema *schema;
 	struct weir_batch *made = NULL;
 
-	if (!batch || !metadata->count)
+	if (!batch || !metadata || !metadata->count)
 		return batch;
 	schema = weir_schema_new(c->v->account, batch->schema->fields, batch->column_count, metadata, &c->err);
 	if (schema)

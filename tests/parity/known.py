@@ -60,7 +60,6 @@ KNOWN = [
     (r"files/read_relative", "a relative path is found in the program's folder; Ray's workers look in theirs"),
     (r"files/read_text_encoding\[utf-8\]", "bytes that are no UTF-8 are a ValueError that names file and line, not a UnicodeDecodeError"),
     (r"files/read_parquet_wider", "later: files with more columns than the first"),
-    (r"files/write_codec", "a page that compression does not make smaller is written as it is"),
     (r"extend/datasink_that_fails", "an error in a sink's write is the user's, and can be caught as such, too"),
     (r"extend/filename_provider", "a provider whose names have no number is taken at its word where there is one file; Ray refuses it"),
     (r"consume/random_access", "rows are plain dicts; Ray's are objects of a class of its own"),

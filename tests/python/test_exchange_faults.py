@@ -209,8 +209,9 @@ def killed_often(name, session, rounds, cpus, tmp_path_factory, monkeypatch):
 
     wanted = run()
     assert wanted[0] > 0
-    kills = 0
-    for number in range(rounds):
+    kills = number = 0
+    while number < rounds or (not kills and number < rounds + 9):  # a run may be over before anybody is killed
+        number += 1
         with Killer(0.05, 0.3, SEED + number, marks) as killer:
             found = run()
         kills += killer.kills
@@ -342,7 +343,7 @@ def test_an_interrupt(name, tmp_path):
         took.append(time.monotonic() - begun)
         assert program.line() == "0 499500"
         out, err, code = program.wait()
-        assert code == 0, err
+        assert code == 0 or (seen[-1] == "ended" and code == -signal.SIGINT), (seen, out, err)  # it may come too late
         all_gone(tree)
         assert list(spill.iterdir()) == []
     print(name, seen, took)

@@ -245,9 +245,10 @@ def test_who_runs_a_function():
     assert choose(Model, None, (2, 4)) == weir.ActorPoolStrategy(min_size=2, max_size=4, initial_size=2)
     assert choose(Model, None, (2, 4, 3)) == weir.ActorPoolStrategy(min_size=2, max_size=4, initial_size=3)
     assert choose(fn, "tasks", None) == weir.TaskPoolStrategy()
+    assert choose(fn, weir.TaskPoolStrategy(), 2) == weir.TaskPoolStrategy()
     assert choose(Model, "actors", None) == weir.ActorPoolStrategy()
     for bad in ((fn, None, 0), (fn, None, (1, 2)), (fn, None, "a"), (Model, None, (0, 2)), (fn, "x", None), (fn, 5, None),
-                (Model, weir.TaskPoolStrategy(), None), (fn, weir.TaskPoolStrategy(), 2), (Model, None, (1, 2, 3, 4))):
+                (Model, weir.TaskPoolStrategy(), None), (Model, None, (1, 2, 3, 4))):
         with pytest.raises(ValueError):
             choose(*bad)
 

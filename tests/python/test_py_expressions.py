@@ -509,7 +509,7 @@ def test_functions_of_the_user():
     assert again(table)["c"].to_pylist() == [2, None, 4]
     with pytest.raises(ValueError, match="2 values for 3 rows"):
         evaluate(udf("int64")(lambda x: [1, 2])(col("a")), table)
-    with pytest.raises(ValueError, match="returned NoneType"):
+    with pytest.raises(TypeError, match="returned invalid type NoneType"):
         evaluate(udf("int64")(lambda x: None)(col("a")), table)
     with pytest.raises(KeyError, match="nosuch"):
         evaluate(col("nosuch") + 1, table)

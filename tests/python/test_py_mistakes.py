@@ -84,10 +84,10 @@ MISTAKES = {
         lambda at: weir.range(3).sum("idd"), ValueError,
         ["You specified the column 'idd', but there's no such column in the dataset: its columns are id."]),
     "a function of map that returns nothing": (
-        lambda at: weir.range(3).map(lambda row: None).take(), ValueError,
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: None).take(), ValueError,
         ["Map(<lambda>) returned what cannot be used", "the function of map returned None for a row; each row is a dict with str keys"]),
     "a function of map that returns a list": (
-        lambda at: weir.range(3).map(lambda row: [row]).take(), ValueError,
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: [row]).take(), ValueError,
         ["the function of map returned a list", 'name the value, as in {"item": value}']),
     "a function of map_batches that returns a list": (
         lambda at: weir.range(3).map_batches(lambda batch: [1, 2]).take(), ValueError,
@@ -100,10 +100,10 @@ MISTAKES = {
         lambda at: weir.range(3).map_batches(lambda batch: {"x": [1], "y": [1, 2]}).take(), ValueError,
         ["columns of different lengths: 'x' has 1, 'y' has 2"]),
     "a function of flat_map that returns one row": (
-        lambda at: weir.range(3).flat_map(lambda row: {"x": 1}).take(), ValueError,
+        lambda at: weir.range(3, override_num_blocks=1).flat_map(lambda row: {"x": 1}).take(), ValueError,
         ["FlatMap(<lambda>)", "returned a dict ({'x': 1}); it may return a list of rows, or a generator of them"]),
     "a package that is not installed": (
-        lambda at: weir.range(3).map(lambda row: __import__("no_such_package")).take(), ModuleNotFoundError,
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: __import__("no_such_package")).take(), ModuleNotFoundError,
         ["Map(<lambda>) failed on row 0 of range", "No module named 'no_such_package'", "install the package there", "sys.path"]),
     "a class without the arguments of its constructor": (
         lambda at: weir.range(3).map_batches(Model).take(), ActorDiedError,
@@ -166,8 +166,6 @@ MISTAKES = {
         ["operator with, column id", "'+' is not defined for int64 (id) and string ('a')"]),
     "concurrency of two numbers for a function": (
         lambda at: weir.range(3).map(lambda row: row, concurrency=(1, 2)), ValueError, ["is not a callable class", "Use ``concurrency=n``"]),
-    "compute and concurrency": (
-        lambda at: weir.range(3).map(lambda row: row, concurrency=1, compute=weir.TaskPoolStrategy(1)), ValueError, ["use `compute`"]),
     "tasks for a class": (
         lambda at: weir.range(3).map_batches(Failing, compute=weir.TaskPoolStrategy(1)), ValueError,
         ["`compute` must be an ActorPoolStrategy for the class Failing"]),
@@ -180,7 +178,7 @@ MISTAKES = {
         lambda at: list(weir.from_items([[1], [1, 2]]).iter_torch_batches()), RuntimeError,
         ["column 'item' holds arrays of different shapes", "give a collate_fn that pads them"]),
     "a function that ends its process": (
-        lambda at: weir.range(3).map(lambda row: os._exit(3)).take(), WorkerCrashedError,
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: os._exit(3)).take(), WorkerCrashedError,
         ["operator Map(<lambda>), rows 0 to 2", "exit status 3", "a crash in native code, os._exit, or the system when memory ran out"]),
     "another type in each block": (
         lambda at: weir.range(4, override_num_blocks=2).map_batches(

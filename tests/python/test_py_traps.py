@@ -237,7 +237,7 @@ def test_lines_that_are_dropped_are_counted(tmp_path):
                 print("a line", i)
             return batch
         n = weir.range(1).map_batches(f).count()
-        print(n, Slow.shown + Slow.lost, Slow.lost > 0, file=out)
+        print(n, Slow.shown + Slow.lost, Slow.lost > 0, file=out, flush=True)
     """
     assert output(tmp_path, text) == "1 50000 True\n"
 

@@ -183,7 +183,7 @@ def list_files(listing: Listing, execution: int = 0) -> list[str]:
 def _none_found(listing: Listing) -> str:
     text = f"No files found under {list(listing.paths)}. Note that listing skips names starting with '_' or '.'"
     if listing.extensions is not None:
-        text += f". No input files found to read with the following file extensions: {list(listing.extensions)}"
+        text += f". No input files found to read with the following file extensions: {list(listing.extensions)} (`file_extensions`)"
     if listing.partition_filter is not None:
         text += ". No input files found to read after 'partition_filter'"
     return text + "."
