@@ -446,7 +446,7 @@ def test_ctrl_c_in_get():
     word, when = driver.stdout.readline().split()
     assert word == "interrupted" and float(when) - sent < 0.5
     out, err = driver.communicate(timeout=30)
-    assert out == "True\n", err
+    assert out == "True\n", (driver.returncode, err)
 
 
 # ---- programs ----

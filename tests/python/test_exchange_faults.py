@@ -343,7 +343,8 @@ def test_an_interrupt(name, tmp_path):
         took.append(time.monotonic() - begun)
         assert program.line() == "0 499500"
         out, err, code = program.wait()
-        assert code == 0 or (seen[-1] == "ended" and code == -signal.SIGINT), (seen, out, err)  # it may come too late
+        # One that comes too late ends the program; one that comes while a module is imported may make Python say so at its end.
+        assert code in (0, -signal.SIGINT) and not err, (seen, code, out, err)
         all_gone(tree)
         assert list(spill.iterdir()) == []
     print(name, seen, took)
