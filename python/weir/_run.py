@@ -97,7 +97,6 @@ class Build:
         self.block_rows: int | list[int] | None = None
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
         self.read_blocks: int | None = None  # how many pieces a read is cut into
-        self.first_rows = FINE_ROWS  # a function of rows gets so many at first
         self.is_counting = False
         self.calls: list[str] = []
         self.gpus = 0.0  # that the calls so far have
@@ -131,7 +130,6 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
-        self.first_rows = 1 if _is_in_one_piece(steps[0]) else FINE_ROWS
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
@@ -170,7 +168,7 @@ class Build:
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
-        prepared["fine"] *= self.first_rows
+        prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
         if most:
@@ -182,14 +180,6 @@ class Build:
         finally:
             os.close(fd)
         self.calls.append(spec.name)
-
-
-def _is_in_one_piece(source: Op) -> bool:
-    """Whether rows that a program gave, or counts, come without blocks of the user's choice: a few of them, each with much to do, are
-    shared by all workers. Files and blocks are pieces already."""
-    return (isinstance(source, Blocks) and not source.fixed and len(source.blocks) == 1) or (
-        isinstance(source, Range) and not source.blocks
-    )
 
 
 def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> int:

@@ -845,21 +845,6 @@ def test_is_alive_helper():
     assert is_alive(os.getpid())
 
 
-@pytest.mark.parametrize("options", [{}, {"concurrency": 4}])
-def test_few_slow_rows_are_shared_by_all_workers(options):
-    def slow(row):
-        time.sleep(0.2)
-        return {"pid": os.getpid()}
-
-    weir.shutdown()
-    weir.init(num_cpus=4)
-    try:
-        rows = weir.from_items(list(range(16))).map(slow, **options).take_all()
-        assert len(rows) == 16 and len({row["pid"] for row in rows}) > 2
-    finally:
-        weir.shutdown()
-
-
 @pytest.mark.parametrize("pause", [0, 0.01, 0.05])
 def test_an_interpreter_that_ends_at_once_is_an_error(tmp_path, pause):
     """Whether it ends before it is asked for a worker, meanwhile, or after."""
