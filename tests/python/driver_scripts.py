@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ def tree_of(pid):
 def is_alive(pid):
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone before, or between opening and reading
         return False
 
 
@@ -53,35 +54,29 @@ def within(seconds, limit):
         raise TooSlow(f"{seconds:.2f} s, and {limit} s are allowed")
 
 
-def on_a_busy_machine(test):
-    """The test again, thrice at most, when all that was wrong was time."""
+def _tried_again(test, times, wrong, seen, between=None):
     @functools.wraps(test)
     def tried(*arguments, **fixtures):
-        for _ in range(3):
+        for _ in range(times):
             try:
                 return test(*arguments, **fixtures)
-            except TooSlow as error:
-                print(f"again: {error}")
+            except wrong as error:  # told among the run's warnings, so that a test that wavers is not forgotten
+                warnings.warn(f"{test.__name__}, tried again: {seen}: {error}", stacklevel=2)
+                if between is not None:
+                    between()
         return test(*arguments, **fixtures)
     return tried
+
+
+def on_a_busy_machine(test):
+    """The test again, thrice at most, when all that was wrong was time."""
+    return _tried_again(test, 3, TooSlow, "time")
 
 
 def wavers(seen, between=None):
     """The test again, twice at most: beside many others it was `seen` to fail now and then, and why is not known yet. `between` is
     called first."""
-    def made(test):
-        @functools.wraps(test)
-        def tried(*arguments, **fixtures):
-            for _ in range(2):
-                try:
-                    return test(*arguments, **fixtures)
-                except Exception as error:
-                    print(f"{seen}; again: {error}")
-                    if between is not None:
-                        between()
-            return test(*arguments, **fixtures)
-        return tried
-    return made
+    return lambda test: _tried_again(test, 2, Exception, seen, between)
 
 
 def all_gone(pids, seconds=5):
