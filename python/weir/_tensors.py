@@ -151,7 +151,7 @@ def engine_type(kind: Any) -> tuple[Any, dict[str, str] | None]:
     if kind.extension_name == "ray.data.arrow_variable_shaped_tensor":
         value = kind.storage_type.field("data").type.value_type
         made = pa.struct([("data", pa.list_(value)), ("shape", pa.list_(pa.int32(), kind.ndim))])
-        return made, {"ARROW:extension:name": RAGGED_TENSOR}
+        return made, {"ARROW:extension:name": RAGGED_TENSOR, "ARROW:extension:metadata": "{}"}  # pyarrow wants an object there
     return pa.fixed_shape_tensor(kind.storage_type.value_type, list(kind.shape)), None
 
 

@@ -374,6 +374,8 @@ def read_parquet(
             match are not read.
         partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
         include_paths: adds a column `path`.
+        schema: (one of arrow_parquet_args) a pyarrow.Schema: these columns, in this order, cast to these types, null where a file
+            lacks them; then the columns of folders.
         tensor_column_schema: columns of bytes that are tensors: {column: (element type, shape)}.
         shuffle: "files" reads the files in random order.
 
@@ -390,13 +392,19 @@ def read_parquet(
         refuse("read_parquet", "include_row_hash", "there is no hash of rows")
     predicate = arrow_parquet_args.pop("filter", None)
     block_udf = arrow_parquet_args.pop("_block_udf", None)
+    schema = arrow_parquet_args.pop("schema", None)
     for name in arrow_parquet_args:
         if name not in ("use_threads", "batch_size", "pre_buffer", "use_buffered_stream", "buffer_size", "batch_readahead",
                         "fragment_readahead", "memory_pool", "cache_metadata"):
-            refuse("read_parquet", name, "the engine reads Parquet itself; columns and filter are obeyed")
+            refuse("read_parquet", name, "the engine reads Parquet itself; columns, filter and schema are obeyed")
     ds = _read(
-        "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"], columns=columns
+        "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"],
+        columns=columns if schema is None else None
     )
+    if schema is not None:
+        ds = _with_schema(ds, schema, partitioning, include_paths)
+        if columns is not None:
+            ds = ds.select_columns([*columns, *(["path"] if include_paths and "path" not in columns else [])])
     if predicate is not None:
         ds = ds.filter(expr=predicate)
     if tensor_column_schema:
@@ -404,6 +412,28 @@ def read_parquet(
 
         ds = ds.map_batches(TensorsOfBytes(dict(tensor_column_schema)).__call__, batch_format="pyarrow")
     return ds if block_udf is None else ds.map_batches(block_udf, batch_format="pyarrow")
+
+
+def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, include_paths: bool) -> Dataset:
+    """These columns with these types, then those of folders and paths, as pyarrow's datasets have them."""
+    from weir.expressions import col, lit
+
+    if not hasattr(schema, "names") or not hasattr(schema, "types"):
+        raise ValueError(f"read_parquet(schema=…) is a pyarrow.Schema, not {schema!r}")
+    found = ds.schema()
+    have = dict(zip(found.names, found.types)) if found is not None else {}
+    files = ds.input_files()
+    folders = PathPartitionParser(partitioning)(files[0]) if partitioning is not None and files else {}
+    names = [*schema.names, *(n for n in folders if n not in schema.names)]
+    if include_paths and "path" not in names:
+        names.append("path")
+    casts: dict[str, Any] = {}
+    for name, kind in zip(schema.names, schema.types):
+        if name not in have:
+            casts[name] = lit(None).cast(kind)
+        elif have[name] != kind and not hasattr(kind, "extension_name"):
+            casts[name] = col(name).cast(kind)
+    return (ds.with_columns(casts) if casts else ds).select_columns(names)
 
 
 def read_csv(

@@ -258,3 +258,40 @@ def test_columns_of_a_frame_are_selected_by_name() -> None:
     assert list(block.select(["b"]).columns) == ["b"]
     with pytest.raises(ValueError):
         block.select([lambda row: row, "b"])  # type: ignore[list-item]
+
+
+def test_parquet_is_read_with_a_schema(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "c=1").mkdir()
+    pq.write_table(pa.table({"a": [1, 2], "b": ["x", "y"]}), tmp_path / "c=1" / "1.parquet")
+    pq.write_table(pa.table({"a": [3], "b": ["z"], "d": [1.5]}), tmp_path / "c=1" / "2.parquet")
+
+    ds = weir.read_parquet(str(tmp_path), schema=pa.schema([("b", pa.large_string()), ("a", pa.int32()), ("q", pa.float32())]))
+    assert (ds.schema().names, ds.schema().types) == (["b", "a", "q", "c"], [pa.large_string(), pa.int32(), pa.float32(), pa.string()])
+    assert sorted(ds.take_all(), key=lambda row: int(row["a"]))[2] == {"b": "z", "a": 3, "q": None, "c": "1"}
+
+    numbers = pa.schema([("d", pa.float64()), ("c", pa.int64())])
+    assert weir.read_parquet(str(tmp_path), schema=numbers, include_paths=True).columns() == ["d", "c", "path"]
+    assert sorted(row["c"] for row in weir.read_parquet(str(tmp_path), schema=numbers, columns=["c"]).take_all()) == [1, 1, 1]
+    with pytest.raises(Exception, match="cannot be cast to int64"):
+        weir.read_parquet(str(tmp_path), schema=pa.schema([("b", pa.int64())])).take_all()
+    with pytest.raises(ValueError, match="pyarrow.Schema"):
+        weir.read_parquet(str(tmp_path), schema={"a": "int32"})
+
+
+def test_tensors_of_different_shapes_in_a_frame() -> None:
+    np, pd = pytest.importorskip("numpy"), pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    from weir.extensions import TensorArray, TensorDtype
+
+    arrays = [np.arange(n * n).reshape(n, n) for n in (2, 3, 4)]
+    given = pd.DataFrame({"n": [2, 3, 4], "t": TensorArray(arrays)})
+    cast = pd.DataFrame({"n": [2, 3, 4], "t": arrays})
+    cast["t"] = cast["t"].astype(TensorDtype(None, np.int64))
+    for frame in (given, cast):
+        ds = weir.from_pandas(frame)
+        for row, array in zip(ds.take_all(), arrays, strict=True):
+            np.testing.assert_array_equal(row["t"], array)
+        more = ds.map_batches(lambda f: f + 1, batch_size=2, batch_format="pandas").take_all()
+        for row, array in zip(more, arrays, strict=True):
+            np.testing.assert_array_equal(row["t"], array + 1)

@@ -296,3 +296,20 @@ assert ArrowTensorArray is public.ArrowTensorArray and TensorArray is public.Ten
 assert create_ragged_ndarray([[1], [2, 3]]).shape == (2,)
 """
     )
+
+
+def test_names_through_neighbours():
+    """Scripts take a name from whichever of Ray's modules has imported it."""
+    done = run("""
+        from ray.data.block import DataContext as one
+        from ray.data.context import CheckpointConfig, DataContext
+        from ray.data.dataset import AggregateFn, CollateFn, DataType as two, Expr, Max, RandomAccessDataset
+        from ray.data.expressions import DataType, col
+        from ray.data.grouped_data import Dataset, ShuffleStrategy
+        from ray.data.iterator import NumpyBatchCollateFn
+        import ray, weir
+        assert one is DataContext and two is DataType is weir.datatype.DataType and Dataset is ray.data.Dataset
+        assert NumpyBatchCollateFn is ray.data.collate_fn.NumpyBatchCollateFn and Max is ray.data.aggregate.Max
+        print(ray.data.range(2).with_column("s", col("id").cast(DataType.string())).take_all())
+    """)
+    assert done == "[{'id': 0, 's': '0'}, {'id': 1, 's': '1'}]\n"

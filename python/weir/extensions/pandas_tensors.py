@@ -25,8 +25,8 @@ class TensorDtype(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
 
     base = None
 
-    def __init__(self, shape: Sequence[int | None], dtype: Any) -> None:
-        self._shape = tuple(shape)
+    def __init__(self, shape: Sequence[int | None] | None, dtype: Any) -> None:
+        self._shape = (None,) if shape is None else tuple(shape)  # None: any shape, with as many dimensions as there are
         self._dtype = np.dtype(dtype)
 
     @property

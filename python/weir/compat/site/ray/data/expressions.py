@@ -4,9 +4,9 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.expressions",
-    "_ArrayNamespace _DatetimeNamespace _ListNamespace _MapNamespace _StringNamespace _StructNamespace AliasExpr "
-    "BinaryExpr col ColumnExpr download DownloadExpr Expr lit LiteralExpr monotonically_increasing_id "
-    "MonotonicallyIncreasingIdExpr Operation pyarrow_udf random RandomExpr star StarExpr udf UDFExpr UnaryExpr "
-    "unnest UnnestExpr uuid UUIDExpr when",
+    "weir.expressions weir.datatype",
+    "_ArrayNamespace _DatetimeNamespace _ListNamespace _MapNamespace _StringNamespace _StructNamespace "
+    "AliasExpr BinaryExpr col ColumnExpr DataType download DownloadExpr Expr lit LiteralExpr "
+    "monotonically_increasing_id MonotonicallyIncreasingIdExpr Operation pyarrow_udf random RandomExpr star "
+    "StarExpr udf UDFExpr UnaryExpr unnest UnnestExpr uuid UUIDExpr when",
 )

@@ -4,6 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.iterator weir.block",
-    "DataBatch DataIterator DatasetIterator",
+    "weir.iterator weir.block weir.collate_fn weir.context",
+    "ArrowBatchCollateFn CollateFn DataBatch DataContext DataIterator DatasetIterator DefaultCollateFn "
+    "NumpyBatchCollateFn PandasBatchCollateFn",
 )

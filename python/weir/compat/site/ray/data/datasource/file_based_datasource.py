@@ -4,7 +4,7 @@ from weir.compat.lazy import names
 
 __getattr__, __dir__, __all__ = names(
     __name__,
-    "weir.datasource weir.block weir.ray_types",
-    "Block FILE_SIZE_FETCH_PARALLELIZATION_THRESHOLD FileBasedDatasource FileMetadata FileShuffleConfig "
-    "PATHS_PER_FILE_SIZE_FETCH_TASK",
+    "weir.datasource weir.block weir.ray_types weir.context",
+    "Block DataContext FILE_SIZE_FETCH_PARALLELIZATION_THRESHOLD FileBasedDatasource FileMetadata "
+    "FileShuffleConfig PATHS_PER_FILE_SIZE_FETCH_TASK",
 )
