@@ -7,6 +7,7 @@ import sys
 import textwrap
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def within(seconds, limit):
         raise TooSlow(f"{seconds:.2f} s, and {limit} s are allowed")
 
 
-def _tried_again(test, times, wrong, seen, between=None):
+def _tried_again(test, times, wrong, seen):
     @functools.wraps(test)
     def tried(*arguments, **fixtures):
         for _ in range(times):
@@ -62,8 +63,6 @@ def _tried_again(test, times, wrong, seen, between=None):
                 return test(*arguments, **fixtures)
             except wrong as error:  # told among the run's warnings, so that a test that wavers is not forgotten
                 warnings.warn(f"{test.__name__}, tried again: {seen}: {error}", stacklevel=2)
-                if between is not None:
-                    between()
         return test(*arguments, **fixtures)
     return tried
 
@@ -73,10 +72,21 @@ def on_a_busy_machine(test):
     return _tried_again(test, 3, TooSlow, "time")
 
 
-def wavers(seen, between=None):
-    """The test again, twice at most: beside many others it was `seen` to fail now and then, and why is not known yet. `between` is
-    called first."""
-    return lambda test: _tried_again(test, 2, Exception, seen, between)
+def wavers(seen):
+    """The test again, twice at most: beside many others it was `seen` to fail now and then, and why is not known yet."""
+    return lambda test: _tried_again(test, 2, Exception, seen)
+
+
+def rest_of(process, seconds):
+    """What a process still prints, and its errors, after its end. Not communicate(), which leaves out what readline() has read ahead."""
+    with ThreadPoolExecutor(2) as readers:
+        streams = [readers.submit(stream.read) for stream in (process.stdout, process.stderr)]
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return [stream.result() for stream in streams]
 
 
 def all_gone(pids, seconds=5):
@@ -102,7 +112,7 @@ class Program:
 
     def wait(self, seconds=60):
         """Its output, errors and exit code."""
-        out, err = self.process.communicate(timeout=seconds)
+        out, err = rest_of(self.process, seconds)
         return out, err, self.process.returncode
 
     def interrupt(self):

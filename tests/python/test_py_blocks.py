@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from driver_scripts import on_a_busy_machine, within
+from driver_scripts import on_a_busy_machine, rest_of, within
 from weir import _weir
 
 LIMIT = 256 << 20
@@ -226,7 +226,7 @@ def test_ctrl_c_ends_a_wait_for_functions():
     assert any("began" in line for line in lines)
     sent = time.monotonic()
     driver.send_signal(signal.SIGINT)
-    rest, errors = driver.communicate(timeout=60)
+    rest, errors = rest_of(driver, 60)
     assert driver.returncode == -signal.SIGINT, errors
     said = [line for line in rest.splitlines() if line.startswith("interrupted")]
     assert none_left(f"WEIR_TEST_MARKER={marker}")

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import _socket
 import os
+import select
 import struct
 import threading
 from collections import deque
@@ -88,7 +89,18 @@ class Connection:
                 message = self._next()
                 if message is not None:
                     return message
-                self._read(0)
+                try:
+                    self._read(_socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    self.rest()
+
+    def rest(self) -> None:
+        """Until there is something to be read. An exception that a signal raises here loses nothing."""
+        number = self._socket.fileno()
+        if number >= 0:  # else the next read says that it is closed
+            readable = select.poll()
+            readable.register(number, select.POLLIN)
+            readable.poll()
 
     # ---- never waiting ----
 

@@ -28,15 +28,20 @@ DROPS_MAX = 256  # at once
 class Slot:
     """Somebody who waits for a reply."""
 
-    __slots__ = ("event", "answer", "fds", "is_there", "callback")
+    __slots__ = ("number", "event", "answer", "fds", "is_there", "callback")
 
     def __init__(self, callback: Callable[[], None] | None = None) -> None:
+        self.number = 0
         self.event = threading.Lock()
         self.event.acquire()
         self.answer: Any = None
         self.fds: list[int] = []
         self.is_there = False
         self.callback = callback
+
+    def sleep(self) -> None:
+        """Until somebody calls wake. An exception that a signal raises here loses nothing."""
+        self.event.acquire()
 
     def wake(self) -> None:
         """Makes the one who waits look again."""
@@ -86,21 +91,37 @@ class Client:
         slot = Slot(callback)
         with self.lock:
             self.number += 1
-            number = self.number
-            self.slots[number] = slot
+            slot.number = self.number
+            self.slots[slot.number] = slot
         try:
-            self.send((kind, number, *words))
+            self.send((kind, slot.number, *words))
         except BaseException:
             with self.lock:
-                self.slots.pop(number, None)
+                self.slots.pop(slot.number, None)
             raise
         return slot
 
     def request(self, kind: int, *words: Any) -> tuple[Any, list[int]]:
         """A word and its answer."""
         slot = self._ask(kind, *words)
-        self._await(slot, lambda: slot.is_there)
+        try:
+            self._await(slot, lambda: slot.is_there)
+        except BaseException:
+            self._give_up(slot)
+            raise
         return slot.answer, slot.fds
+
+    def _give_up(self, slot: Slot) -> None:
+        """Nobody waits for it any more, so that nobody is to be woken in its place, and the node is not to think that somebody waits."""
+        with self.lock:
+            is_open = self.slots.pop(slot.number, None) is not None
+        for fd in slot.fds:
+            os.close(fd)
+        if is_open:
+            try:
+                self.send((m.FORGET, slot.number))
+            except RuntimeError:  # the session has ended, and what is raised already says so
+                return
 
     def _await(self, slot: Slot, is_over: Callable[[], Any]) -> None:
         while not is_over():
@@ -115,7 +136,7 @@ class Client:
                     self.reading.release()
                     self._wake_one(slot)
             else:
-                slot.event.acquire()
+                slot.sleep()
 
     def _wake_one(self, but: Slot) -> None:
         """Somebody else who waits is to read now."""
@@ -158,6 +179,7 @@ class Client:
                     self._take(data, fds)
             finally:
                 self.reading.release()
+                self._wake_one(self.idle)  # one may have come to read meanwhile
 
     # ---- Runtime ----
 
@@ -265,11 +287,11 @@ class Client:
 
     def hold(self, id: bytes) -> None:
         """See Runtime."""
-        with self.lock:
+        with self.lock:  # the node hears of the first and the last in their order
             count = self.counts.get(id, 0)
             self.counts[id] = count + 1
-        if not count:
-            self.connection.send(pickle.dumps((m.HOLD, [id]), 5))
+            if not count:
+                self.connection.send(pickle.dumps((m.HOLD, [id]), 5))
 
     def drop(self, id: bytes) -> None:
         """See Runtime."""
@@ -287,11 +309,11 @@ class Client:
                 elif count == 1:
                     del self.counts[id]
                     gone.append(id)
-        if gone:
-            try:
-                self.connection.send(pickle.dumps((m.DROP, gone), 5))
-            except EOFError:
-                raise _over() from None
+            if gone:
+                try:
+                    self.connection.send(pickle.dumps((m.DROP, gone), 5))
+                except EOFError:
+                    raise _over() from None
 
     def close(self) -> None:
         """Leaves the session."""

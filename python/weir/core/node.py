@@ -87,7 +87,7 @@ class Node:
         self.pool = Pool(_total(state), _gpus(state))
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[int], None]] = {}
-        self.pipes: dict[int, Callable[[], None]] = {}
+        self.firsts: dict[int, Callable[[], object]] = {}
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
         self.timer_count = itertools.count()
         self.drops: deque[bytes] = deque()
@@ -120,11 +120,10 @@ class Node:
                 events = self.epoll.poll(timeout)
             except (OSError, ValueError):  # closed
                 return
-            # What was printed before a task ended is shown before its end is known. Outside the lock: it is the user's stream.
             for fd, _ in events:
-                pipe = self.pipes.get(fd)
-                if pipe is not None:
-                    pipe()
+                first = self.firsts.get(fd)
+                if first is not None:
+                    first()
             with self.lock:
                 if self.is_closed:
                     return
@@ -163,14 +162,16 @@ class Node:
         self.handlers[fd] = handler
         self.epoll.register(fd, select.EPOLLIN)
 
-    def watch_pipe(self, fd: int, handler: Callable[[], None]) -> None:
-        """The same without the lock, and before the others."""
-        self.pipes[fd] = handler
-        self.epoll.register(fd, select.EPOLLIN)
+    def watch_first(self, fd: int, handler: Callable[[], object]) -> None:
+        """Calls it without the lock, and before all that is called with it; also for a descriptor that is watched."""
+        self.firsts[fd] = handler
+        if fd not in self.handlers:
+            self.epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self, fd: int) -> None:
         """No more."""
-        if self.handlers.pop(fd, None) is not None or self.pipes.pop(fd, None) is not None:
+        first, handler = self.firsts.pop(fd, None), self.handlers.pop(fd, None)
+        if first is not None or handler is not None:
             try:
                 self.epoll.unregister(fd)
             except (OSError, ValueError):

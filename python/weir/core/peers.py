@@ -29,6 +29,9 @@ class Peer:
         self.connection = connection
         self.held: dict[bytes, int] = {}
         self.reserved = 0   # memory that it is about to put objects into
+        self.inbox: list[tuple[tuple[Any, ...], list[int]]] = []
+        self.is_closed = False  # the other end, after what is in the inbox
+        self.waits: set[int] = set()  # its requests that wait for somebody else's work
         self.is_gone = False
         node.peers.add(self)
         node.watch(connection.fileno(), self.on_event)
@@ -45,15 +48,32 @@ class Peer:
         except Closed:
             return
 
+    def read(self) -> None:
+        """What it has said, into the inbox. In the node's thread, with or without the lock."""
+        try:
+            self.inbox += [(pickle.loads(data), fds) for data, fds in self.connection.take()]
+        except Closed:
+            self.is_closed = True
+
     def on_event(self, what: int) -> None:
         """Something can be read or written."""
+        if what & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+            self.read()
+        self.on_inbox(what)
+
+    def on_inbox(self, what: int) -> None:
+        """Does what it was told to do."""
+        inbox, self.inbox = self.inbox, []
         try:
             if what & select.EPOLLOUT and self.connection.flush():
                 self.node.epoll.modify(self.connection.fileno(), select.EPOLLIN)
-            if what & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
-                for data, fds in self.connection.take():
-                    self.on_message(pickle.loads(data), fds)
+            while inbox:
+                self.on_message(*inbox.pop(0))
         except Closed:
+            self.is_closed = True
+        if self.is_closed:
+            for _, fds in inbox:
+                close_all(fds)
             self.on_closed()
 
     def on_message(self, message: tuple[Any, ...], fds: list[int]) -> None:
@@ -65,6 +85,8 @@ class Peer:
             self._wait(*message[1:])
         elif kind == m.NEXT:
             self._next(*message[1:])
+        elif kind == m.FORGET:
+            self._forget(message[1])
         elif kind == m.CREDIT:
             self._credit(*message[1:])
         elif kind == m.RESERVE:
@@ -125,22 +147,25 @@ class Peer:
     def goes_on(self) -> None:
         """It does not any more."""
 
-    def _later(self, timeout: float | None, answer: Callable[[bool], None]) -> Callable[[], None]:
+    def _later(self, number: int, timeout: float | None, answer: Callable[[bool], None]) -> Callable[[], None]:
         """Something to be called when what is waited for is there; `answer` is called by then, or when time is up."""
-        is_over = False
-
         def over(is_there: bool) -> None:
-            nonlocal is_over
-            if is_over or self.is_gone:
-                return
-            is_over = True
-            self.goes_on()
-            answer(is_there)
+            if self._forget(number):
+                answer(is_there)
 
+        self.waits.add(number)
         self.blocks()
         if timeout is not None:
             self.node.at(timeout, lambda: over(False))
         return lambda: over(True)
+
+    def _forget(self, number: int) -> bool:
+        """It does not wait for this any more. False: it did not."""
+        if self.is_gone or number not in self.waits:
+            return False
+        self.waits.discard(number)
+        self.goes_on()
+        return True
 
     def _get(self, number: int, wanted: list[bytes], timeout: float | None) -> None:
         from weir.core.node import Waiting
@@ -168,7 +193,7 @@ class Peer:
         elif timeout == 0:
             answer(False)
         else:
-            node.attach(pending, Waiting(len(pending), self._later(timeout, answer), True))
+            node.attach(pending, Waiting(len(pending), self._later(number, timeout, answer), True))
 
     def _wait(self, number: int, wanted: list[Wanted], count: int, timeout: float | None) -> None:
         from weir.core.node import Waiting
@@ -182,7 +207,7 @@ class Peer:
         if len(there) >= count or timeout == 0:
             self.reply(number, there)
             return
-        done = self._later(timeout, lambda is_there: self.reply(number, node.there(wanted)))
+        done = self._later(number, timeout, lambda is_there: self.reply(number, node.there(wanted)))
         node.attach([id for id in wanted if id not in there], Waiting(count - len(there), done, False))
 
     def _reserve(self, number: int, size: int) -> None:
@@ -235,7 +260,7 @@ class Peer:
         if found is not None or timeout == 0:
             answer(found is not None)
         else:
-            node.streams.when(id, index, self._later(timeout, answer))
+            node.streams.when(id, index, self._later(number, timeout, answer))
 
     # ---- the end ----
 
@@ -250,6 +275,9 @@ class Peer:
         self.is_gone = True
         self.node.unwatch(self.connection.fileno())
         self.connection.close()
+        for _, fds in self.inbox:
+            close_all(fds)
+        self.inbox.clear()
         self.node.peers.discard(self)
         held, self.held = self.held, {}
         for id, count in held.items():

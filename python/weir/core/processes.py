@@ -8,7 +8,6 @@ driver has; when that closes, the kernel kills the process.
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 CANCEL_SIGNAL = signal.SIGRTMIN + 5  # not SIGINT: that comes from the terminal, for everybody
 SIGNALS_S = 10  # for so long it is repeated
 LINE_MAX = 1 << 16
+PIPE_BYTES = 1 << 16
 
 
 class WorkerProcess(Peer):
@@ -61,7 +61,8 @@ class WorkerProcess(Peer):
             close_all([lifeline[0], out[1], err[1]])
         for fd in self.outputs:
             os.set_blocking(fd, False)
-            node.watch_pipe(fd, lambda fd=fd: self.show(fd))  # type: ignore[misc]
+            node.watch_first(fd, lambda fd=fd: self.show(fd))  # type: ignore[misc]
+        node.watch_first(mine.fileno(), self.read)
         self.post((m.HELLO, self._hello(runtime_env, threads, gpus)))
 
     def _hello(self, runtime_env: dict[str, Any] | None, threads: int, gpus: Sequence[str]) -> dict[str, Any]:
@@ -83,20 +84,37 @@ class WorkerProcess(Peer):
 
     # ---- what it prints ----
 
-    def show(self, fd: int) -> None:
-        """Whole lines go to this process's streams, labelled. Without the lock."""
+    def read(self) -> None:
+        """What it has said, and what it had printed before it said that: it is shown before the end of its task is known."""
+        super().read()
+        for fd in list(self.outputs):
+            self.show(fd)
+
+    def on_event(self, what: int) -> None:
+        """What it has said was read before, outside the lock: what it prints goes to the user's streams."""
+        self.on_inbox(what)
+
+    def show(self, fd: int) -> bool:
+        """Whole lines go to this process's streams, labelled. Without the lock. Reads as much as a pipe can hold. False: there was nothing."""
         held = self.outputs.get(fd)
         if held is None:
-            return
+            return False
         try:
-            data = os.read(fd, 1 << 16)
+            data = os.read(fd, PIPE_BYTES)
+        except BlockingIOError:
+            return False
         except OSError:
             data = b""
         held += data
         if not data:
             self.node.unwatch(fd)
-            if held:
-                held += b"\n"
+        self._show_lines(fd, is_last=not data)
+        return bool(data)
+
+    def _show_lines(self, fd: int, is_last: bool) -> None:
+        held = self.outputs[fd]
+        if is_last and held:
+            held += b"\n"
         end = held.rfind(b"\n") + 1
         if end == 0 and len(held) > LINE_MAX:
             end = len(held)
@@ -108,12 +126,10 @@ class WorkerProcess(Peer):
     def _print(self, lines: list[str], stream: Any) -> None:
         if not getattr(self.node.state, "log_to_driver", True):
             return
-        if not self.pid and self.node.lock.acquire(False):  # its greeting, which came before
-            try:
-                self.on_event(select.EPOLLIN)
-            finally:
-                self.node.lock.release()
-        label = f"({self.label} pid={self.pid}) "
+        if not self.pid:  # its greeting came before
+            super().read()
+        pid = self.pid or next((message[1] for message, _ in self.inbox if message[0] == m.HELLO), 0)
+        label = f"({self.label} pid={pid}) "
         try:
             stream.write("".join(f"{label}{line}\n" for line in lines))
             stream.flush()
@@ -258,8 +274,10 @@ class WorkerProcess(Peer):
             os.close(self.lifeline)
             self.lifeline = -1
         for fd in list(self.outputs):
-            while fd in self.node.pipes:  # what it had printed
-                self.show(fd)
+            while self.show(fd):  # what it had printed
+                continue
+            self._show_lines(fd, is_last=True)
+            self.node.unwatch(fd)
             os.close(fd)
         self.outputs.clear()
         super().end()

@@ -19,7 +19,7 @@ from typing import Any
 
 from weir.core import errors, ids, objects, runtime
 from weir.core import messages as m
-from weir.core.client import Client
+from weir.core.client import Client, Slot
 from weir.core.channel import Connection, more_descriptors
 from weir.core.context import Current
 from weir.core.payload import Dumped, Map, Payload, dump, load, open_map
@@ -148,7 +148,7 @@ class Worker:
     def on_signal(self, number: int, frame: FrameType | None) -> None:
         """The node wants the task of the main thread to end. It has said which before: if that is not yet running, it is looked up."""
         self.is_signalled = True
-        if self.running is not None and not self.is_interrupted:
+        if self.running is not None and not self.is_interrupted and not _is_talking(frame):
             self.is_interrupted = True
             raise Cancelled
 
@@ -438,6 +438,17 @@ class Worker:
         atexit._run_exitfuncs()  # now: whoever sees the connection closed ends the process
         _flush()
         self.client.close()
+
+
+def _is_talking(frame: FrameType | None) -> bool:
+    """Whether it is in the middle of a word to or from the node, which must not be torn. The signal comes again."""
+    if frame is None or frame.f_code in (Connection.rest.__code__, Slot.sleep.__code__):
+        return False
+    while frame is not None:
+        if frame.f_globals.get("__name__") in ("weir.core.client", "weir.core.channel"):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _leave() -> None:
