@@ -142,7 +142,11 @@ _PART = "__weir_part"  # the number of a row's block, while blocks are made
 
 
 class RepartitionKeys(Exchange):
-    """So many blocks; rows that are equal in the keys are in one of them, in input order or in that of the keys."""
+    """So many blocks; rows that are equal in the keys are in one of them, in input order or in that of the keys.
+
+    A split of what follows is a block, or, where there is much data, pieces of one (is_block in src/ops/op.h): who takes rows as they
+    come needs no more. Who keeps them wants to know which pieces are a block.
+    """
 
     __slots__ = ("count", "keys", "sorts", "marks")
 
@@ -160,15 +164,13 @@ class RepartitionKeys(Exchange):
         options += [("sort", None)] if self.sorts else []
         flow.step(self.verb, [], options)
 
-    def parts(self, run: Run) -> list[Op] | None:
+    def as_blocks(self, run: Run) -> list[Op]:
+        """Its rows as blocks that are kept, of a part that is ready to run."""
         from weir import _blocks, _run
 
         marked = copy.copy(self)
         marked.marks = True
-        parts = Exchange.parts(marked, run)
-        if not parts:
-            return parts
-        chunks = _blocks.chunks_of(run.blocks_of(parts[0]))
+        chunks = _blocks.chunks_of(run.blocks_of(marked))
         state = run.build.state
         is_small = sum(chunk.nbytes for chunk in chunks) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 4)
         blocks: list[Any] = []

@@ -536,6 +536,22 @@ def _sizes_kept(part: Op) -> list[int]:
     return [block.num_rows for block in source.blocks if block.num_rows]
 
 
+def _with_blocks(part: Op, run: Run) -> list[Op] | None:
+    """The part behind blocks that are there, where a step says which rows are one; None: no step does."""
+    from weir._exchange import Exchange, RepartitionKeys
+
+    steps = chain(part)
+    for i, step in reversed(list(enumerate(steps))):
+        if isinstance(step, RepartitionKeys) and not step.marks:
+            parts = step.as_blocks(run)
+            for after in steps[i + 1 :]:
+                parts = [with_input(after, made) for made in parts]
+            return parts
+        if isinstance(step, Exchange):
+            break
+    return None
+
+
 def _partitions_of(part: Op) -> int | None:
     """How many blocks the user wanted of the exchange that made them (num_partitions)."""
     from weir._exchange import Exchange
@@ -767,6 +783,8 @@ class Run:
             return [b for b in part.blocks if b.num_rows]
         if isinstance(part, LocalRows) and not isinstance(part, Streamed):
             return [b for b in part.make() if b.num_rows]
+        if as_cut and (parts := _with_blocks(part, self)) is not None:
+            return [block for made in parts for block in self.blocks_of(made)]
         self.build.block_rows = None
         if as_cut and _has_exact_blocks(part):
             return self._kept_as_cut(part)

@@ -10,6 +10,8 @@
  * a split holds what is left. How many rows that makes is taken from the rows before. It may come out differently when a
  * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
  *
+ * A split that somebody asked for as one piece (`is_block`: repartition by keys) is one chunk, unless the next step wants batches.
+ *
  * Rows that come in groups (exchange/groups.c) are cut between groups only: the chunk goes on until the group has ended that it
  * is full in.
  *
@@ -61,6 +63,7 @@ struct chunks_lane {
 	int64_t rows_left; /* of the split, as far as is known, when it began; −1: not */
 	uint64_t bytes_left;
 	bool no_room; /* one did not do: the rest of the split goes without */
+	bool is_whole; /* the split is one chunk */
 };
 
 void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options)
@@ -131,6 +134,12 @@ static int64_t chunk_bytes(const struct chunks_sink *sink)
 	return sink->options.chunk_bytes > 0 ? sink->options.chunk_bytes : CHUNK_BYTES;
 }
 
+/* Whether chunks end at the row that was chosen, and not with the vector that it is in. */
+static bool is_exact(const struct chunks_sink *sink)
+{
+	return sink->options.batch_rows || sink->options.fine;
+}
+
 /* How many rows the next chunk is to have: whole batches, about chunk_bytes. */
 static void choose_rows(struct chunks_lane *lane)
 {
@@ -139,7 +148,7 @@ static void choose_rows(struct chunks_lane *lane)
 							       : sink->row_bytes;
 	int64_t batch = sink->options.batch_rows, rows = chunk_bytes(sink) / (int64_t)(row_bytes ? row_bytes : 1);
 
-	rows = rows < 1 ? 1 : rows > ROWS_MAX ? ROWS_MAX : rows;
+	rows = rows < 1 ? 1 : rows > ROWS_MAX || lane->is_whole ? ROWS_MAX : rows;
 	if (sink->options.fine && batch) {
 		rows = batch;
 	} else if (batch) {
@@ -230,6 +239,7 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	lane->rows_left = split->rows_est;
 	lane->bytes_left = split->bytes_est;
 	lane->no_room = false;
+	lane->is_whole = split->is_block && !lane->sink->keeps_groups && !is_exact(lane->sink);
 	lane->group_text[0] = 0;
 	choose_rows(lane);
 	return code ? code : lane->context->rows_done(lane->context, &lane->rows_skip, err);
@@ -400,15 +410,9 @@ static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t
 		return code;
 	rows = weir_gather_rows(lane->gather);
 	/* Rows are wider than those before: the chunk ends with the batch that it is in. */
-	if (rows < lane->rows_wanted && (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
+	if (rows < lane->rows_wanted && !lane->is_whole && (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(lane->sink))
 		lane->rows_wanted = batch ? (rows + batch - 1) / batch * batch : rows;
 	return rows >= lane->rows_wanted ? hand_over(lane, err) : WEIR_OK;
-}
-
-/* Whether chunks end at the row that was chosen, and not with the vector that it is in. */
-static bool is_exact(const struct chunks_sink *sink)
-{
-	return sink->options.batch_rows || sink->options.fine;
 }
 
 /* ---- groups ---- */

@@ -29,6 +29,7 @@ enum {
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 1 << 20,
+	WHOLE_BYTES_MAX = 256 << 20,
 	MERGE_BYTES_MIN = 4 << 20,
 };
 
@@ -142,6 +143,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
 	state->space.chunk_bytes = between(state->run_bytes / 192, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	state->whole_bytes = (uint64_t)between(keeping->memory_limit / 4, 0, WHOLE_BYTES_MAX);
 	/* Two lanes should have room for it. */
 	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
 					       MERGE_BYTES_MIN, INT64_MAX);
@@ -687,7 +689,8 @@ static int split_next(void *object, struct weir_split_info *out, void **split_ou
 	*out = (struct weir_split_info){.number = source->next++,
 					.rows_est = state->rows / (int64_t)count,
 					.bytes_est = state->bytes / count,
-					.memory_est = state->open_bytes + (2 << 20)};
+					.memory_est = state->open_bytes + (2 << 20),
+					.is_block = state->part_count && state->columns.count && state->bytes <= state->whole_bytes};
 	*split_out = split;
 	return WEIR_OK;
 }
