@@ -194,10 +194,14 @@ def end_stalled(process, running, limit_s):
     end_group(process)
 
 
-def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False, limits=QUICK_LIMITS):
+def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, limits=QUICK_LIMITS):
+    """Its report, with the time of each test, stays in build/reports/NAME.xml."""
     limit_s, test_limit_s = limits
+    report = ROOT / "build/reports" / f"{name}.xml"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        report, output, running = Path(folder) / "report.xml", Path(folder) / "output", Path(folder) / "running"
+        output, running = Path(folder) / "output", Path(folder) / "running"
         running.mkdir()
         # A test that stands still ends its process, and xdist goes on with another one.
         command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider",
@@ -219,8 +223,11 @@ def pytest_run(tally, build, files=(), wrapper=(), env=None, full=False, limits=
             except KeyboardInterrupt:
                 end_group(process)
                 raise
+        text = output.read_text(errors="replace")
         if process.returncode:
-            print(output.read_text(errors="replace"))
+            print(text)
+        else:  # what passed at the second try only is said
+            print("".join(f"{line.strip()}\n" for line in text.splitlines() if "tried again" in line), end="")
         if not report.exists():
             tally.add(0, 1)
             return
@@ -238,7 +245,7 @@ def step_wheel(tally, _options):
 
 
 def step_python(tally, options):
-    pytest_run(tally, "build", full=options.full, limits=FULL_LIMITS if options.full else QUICK_LIMITS)
+    pytest_run(tally, "python", "build", full=options.full, limits=FULL_LIMITS if options.full else QUICK_LIMITS)
 
 
 def files_that_import_weir():
@@ -249,7 +256,7 @@ def files_that_import_weir():
 def step_without(tally, _options):
     """Neither is used behind the scenes: tests that ask for one of them are skipped, all others pass."""
     env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without")}
-    pytest_run(tally, "build", files_that_import_weir(), env=env)
+    pytest_run(tally, "without", "build", files_that_import_weir(), env=env)
 
 
 def step_pyasan(tally, _options):
@@ -277,7 +284,7 @@ def step_pyasan(tally, _options):
         "PYTHONPATH": str(ROOT / "tests/python/without"),
     }
     wrapper = ["setarch", "-R"] if fixed_addresses() else []
-    pytest_run(tally, "build-asan", files_that_import_weir(), wrapper, env, limits=FULL_LIMITS)
+    pytest_run(tally, "pyasan", "build-asan", files_that_import_weir(), wrapper, env, limits=FULL_LIMITS)
 
 
 def step_fuzz(tally, options):
