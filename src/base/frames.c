@@ -12,8 +12,8 @@
  *
  * Where the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; only
  * then a fresh one is mapped. Growing copies into a warm frame if there is one, else moves the pages with mremap, which
- * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, so that
- * sizes that keep changing do not pile up warm frames of every class. When warm frames must go, those of the class that
+ * copies nothing. What is mapped never exceeds the most that was in use at once by more than WEIR_WARM_MAX, or a sixty-fourth
+ * of the limit where that is more, so that sizes that keep changing do not pile up warm frames of every class. When warm frames must go, those of the class that
  * was asked for longest ago go first.
  *
  * Huge pages are neither asked for nor refused. A frame's pages never exceed what it is charged, so the kernel's choice
@@ -34,6 +34,7 @@
 #include <sys/mman.h>
 
 #define UNMAP_STEP ((int64_t)8 << 20)
+#define WARM_SHARE 64 /* so much of the limit may be mapped beyond the most that was in use at once */
 
 /* Lies in the first bytes of a warm frame. */
 struct weir_frame_link {
@@ -196,7 +197,8 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 	in_use = load(&frames->mapped) - load(&frames->warm);
 	if (frames->in_use_peak < in_use + (int64_t)size)
 		frames->in_use_peak = in_use + (int64_t)size;
-	mapped_max = frames->in_use_peak + (int64_t)WEIR_WARM_MAX;
+	mapped_max = frames->in_use_peak +
+		     (frames->limit / WARM_SHARE > (int64_t)WEIR_WARM_MAX ? frames->limit / WARM_SHARE : (int64_t)WEIR_WARM_MAX);
 	if (frames->limit > 0 && mapped_max > frames->limit)
 		mapped_max = frames->limit;
 	unmap_warm(frames, load(&frames->mapped) + (int64_t)size - mapped_max);
