@@ -158,12 +158,17 @@ static int take_offsets(const struct picked *picked, const struct weir_array *ar
 			  : take_offsets64(picked, array, (int64_t *)to, err);
 }
 
+/* How far ahead bytes are fetched: where they begin is itself a place anywhere, so the processor does not see them coming. */
+enum { TAKE_AHEAD = 24 };
+
 #define TAKE_BYTES(TYPE)                                                                                               \
 	do {                                                                                                           \
 		const TYPE *begins = (const TYPE *)array->buffers[1].data + array->offset;                             \
 		const TYPE *ends = (const TYPE *)out->buffers[1].data;                                                 \
 		for (int64_t i = 0; i < picked->count; i++) {                                                          \
 			size_t size = (size_t)(ends[i + 1] - ends[i]);                                                 \
+			if (i + TAKE_AHEAD < picked->count && ends[i + TAKE_AHEAD + 1] > ends[i + TAKE_AHEAD])         \
+				__builtin_prefetch(from + begins[picked->rows[i + TAKE_AHEAD]]);                       \
 			if (!size)                                                                                     \
 				continue;                                                                              \
 			/* Short ones as sixteen bytes at once, where both sides have them; what follows comes later. */ \

@@ -553,7 +553,8 @@ static uint32_t rows_in_front(const struct weir_merge *merge, uint32_t number, c
 	return low;
 }
 
-/* Opens the next chunk where one has ended, forgets cursors that are at their end, and sees that all others have keys at hand. */
+/* Opens the next chunk where one has ended, forgets cursors that are at their end, and sees that all others, where there are several,
+ * have keys at hand. */
 static int cursors_ready(struct weir_merge *merge, struct weir_error *err)
 {
 	size_t kept = 0;
@@ -566,16 +567,18 @@ static int cursors_ready(struct weir_merge *merge, struct weir_error *err)
 		if (!has_row)
 			code = chunk_open(merge, cursor, &has_row, err);
 		if (!code && has_row)
-			code = cursor_show(merge, cursor, err);
-		if (!code && has_row)
 			merge->active[kept++] = merge->active[i];
 	}
-	if (!code)
-		merge->active_count = kept;
+	if (code)
+		return code;
+	merge->active_count = kept;
+	/* One that is alone is not compared. */
+	for (size_t i = 0; i < kept && kept > 1 && !code; i++)
+		code = cursor_show(merge, &merge->cursors[merge->active[i]], err);
 	return code;
 }
 
-/* The cursor whose next row is the first, and the first row of all others; number UINT32_MAX: there is none. */
+/* The cursor whose next row is the first, and the first row of all others, of which there are some. */
 static void first_two(const struct weir_merge *merge, struct head *first, struct head *second)
 {
 	*first = head_of(merge, merge->active[0], 0);
@@ -644,16 +647,17 @@ static void next_batch(struct weir_merge *merge)
 /* Rows of one cursor that come before those of all others, if they are many. */
 static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
 {
-	struct head first, second;
+	struct head first = {.number = merge->active[0]}, second;
 	struct cursor *cursor;
 	int64_t known;
 	uint32_t count;
 
-	first_two(merge, &first, &second);
+	if (merge->active_count > 1)
+		first_two(merge, &first, &second);
 	cursor = &merge->cursors[first.number];
-	known = known_rows(merge, cursor);
+	known = merge->active_count > 1 ? known_rows(merge, cursor) : cursor->row_end - cursor->row;
 	count = known < merge->rows_max ? (uint32_t)known : merge->rows_max;
-	if (second.number != UINT32_MAX) {
+	if (merge->active_count > 1) {
 		count = rows_in_front(merge, first.number, &second, count);
 		if (count < STREAK && count < merge->rows_max)
 			return 0;

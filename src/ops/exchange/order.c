@@ -207,16 +207,47 @@ void weir_windowed_order(const struct weir_key_view *views, struct weir_windowed
 		sort_from(&sorter, items, count, from);
 }
 
+/* Where there is room: a size that the next split's keys, whose number differs a little, will ask for as well, so that they get
+ * the same pages. */
+static size_t items_bytes(size_t count, const struct weir_account *account)
+{
+	size_t bytes = weir_key_order_bytes(count), rounded = WEIR_FRAME_MIN;
+
+	while (rounded < bytes)
+		rounded *= 2;
+	return bytes < WEIR_FRAME_MIN || weir_account_room(account) / 4 < (int64_t)rounded ? bytes : rounded;
+}
+
+static bool keys_are_sorted(const struct weir_key_list *keys)
+{
+	uint32_t before_size, size;
+	const uint8_t *before = weir_key_at(keys, 0, &before_size), *key;
+
+	for (size_t i = 1; i < keys->count; i++, before = key, before_size = size) {
+		key = weir_key_at(keys, i, &size);
+		if (weir_key_compare(before, before_size, key, size) > 0)
+			return false;
+	}
+	return true;
+}
+
 int weir_key_order(const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
 		   struct weir_error *err)
 {
 	struct weir_key_view view = {.keys = keys};
 	size_t count = keys->count;
 	struct weir_windowed *items;
+	size_t bytes;
 
 	if (count == 0)
 		return WEIR_OK;
-	items = weir_alloc(account, 2 * count * sizeof(*items), err);
+	if (keys_are_sorted(keys)) {
+		for (size_t i = 0; i < count; i++)
+			rows[i] = (uint32_t)i;
+		return WEIR_OK;
+	}
+	bytes = items_bytes(count, account);
+	items = weir_alloc(account, bytes, err);
 	if (!items)
 		return err->code;
 	for (size_t i = 0; i < count; i++)
@@ -224,6 +255,6 @@ int weir_key_order(const struct weir_key_list *keys, struct weir_account *accoun
 	weir_windowed_order(&view, items, items + count, count, 0);
 	for (size_t i = 0; i < count; i++)
 		rows[i] = items[i].row;
-	weir_free(account, items, 2 * count * sizeof(*items));
+	weir_free(account, items, bytes);
 	return WEIR_OK;
 }

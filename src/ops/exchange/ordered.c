@@ -730,7 +730,8 @@ static void drop_over(struct weir_ordered *state)
 	uint64_t over = atomic_load_explicit(&state->over, memory_order_relaxed);
 	uint64_t before = atomic_load_explicit(&state->dropped, memory_order_relaxed);
 
-	if (state->is_asked || over > state->bounds.count || over <= before ||
+	/* A few at a time: each call is an interruption of the other lanes. */
+	if (state->is_asked || over > state->bounds.count || over <= before || over - before < state->bounds.count / 16 ||
 	    !atomic_compare_exchange_strong_explicit(&state->dropped, &before, over, memory_order_relaxed, memory_order_relaxed))
 		return;
 	for (size_t i = 0; i < state->runs.count; i++)

@@ -168,9 +168,13 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 		    const uint32_t *rows, struct weir_error *err)
 {
 	size_t size = (size_t)batch->row_count * sizeof(*rows);
-	int code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
+	int code;
 
-	if (!code && !is_in_order(rows, batch->row_count)) {
+	/* In order: what follows is mostly one slice after the other, without a look at their keys. */
+	if (is_in_order(rows, batch->row_count))
+		return settle(run, batch, keys, NULL, err);
+	code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
+	if (!code) {
 		run->row_count = batch->row_count;
 		run->order = weir_alloc(&run->account, size, err);
 		if (!run->order)

@@ -53,7 +53,7 @@ struct weir_sorted_run {
 	int64_t reserved;            /* of the space's resident bytes; 0: it does not lie */
 	struct weir_batch *batch;
 	uint32_t *order; /* row i is row order[i] of the batch; NULL: row i */
-	struct weir_key_list keys; /* only where rows lie as they were gathered; others are asked for theirs when they are merged */
+	struct weir_key_list keys; /* only where there is `order`; other runs are asked for theirs when they are merged */
 };
 
 /* How many of so many rows and bytes make a chunk, if all rows were alike. */
