@@ -122,8 +122,8 @@ def run(tmp_path, job, rows, limit, cpus=2, timeout=600):
 # job: (rows of the result as a share of those of the table; 0: not looked at, bytes written at most, as a share of 64 bytes a row)
 JOBS = {
     "sort": (1, 1.1),
-    "sort-heavy": (1, 1.25),  # a ninth column
-    "shuffle": (1, 1.25),  # eight bytes a row more
+    "sort-heavy": (1, 1.1 * 72 / 64),  # a ninth column
+    "shuffle": (1, 1.1),
     "shuffle-narrow": (8, 2.2),
     "group": (4, 2.1),
     "group-heavy": (0.5, 1.2),
@@ -131,8 +131,8 @@ JOBS = {
     "join": (0.5, 1.1),
     "join-full": (1, 1.2),
     "join-heavy": (0, 1.1),
-    "repartition": (1, 1.25),  # the number of its block
-    "repartition-heavy": (1, 1.4),
+    "repartition": (1, 1.1),
+    "repartition-heavy": (1, 1.1 * 72 / 64),
     "unique": (4, 1.6),
     "zip": (0.5, 1.1),
 }

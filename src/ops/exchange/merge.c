@@ -234,6 +234,17 @@ static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_boun
 	return low ? low - 1 : 0;
 }
 
+/* Whether all rows of a chunk are before the bound, which is the beginning of a piece: where that is known without looking at them. */
+static bool chunk_is_over(const struct weir_run_chunk *chunk, const struct weir_bound *bound)
+{
+	uint64_t number;
+
+	if (!chunk->repeats.count || bound->row >= 0 || bound->key_size < 1 + sizeof(number))
+		return false;
+	memcpy(&number, bound->key + 1, sizeof(number));
+	return chunk->repeats.items[chunk->repeats.count - 1].number < __builtin_bswap64(number);
+}
+
 int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound)
 {
 	return run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
@@ -342,6 +353,8 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 		if (!code)
 			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
 					       false, &cursor->opened, err);
+		if (!code)
+			code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened, err);
 		if (code)
 			return code;
 		cursor->batch = cursor->opened;
@@ -512,6 +525,8 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 			code = lying_open(merge, cursor, &has_row, err);
 		} else {
 			cursor->chunk = from->key ? chunk_of(runs[i], from) : 0;
+			if (from->key && runs[i]->chunks.count && chunk_is_over(&runs[i]->chunks.items[cursor->chunk], from))
+				cursor->chunk++;
 			code = chunk_open(merge, cursor, &has_row, err);
 		}
 		if (!code && has_row)
@@ -755,6 +770,8 @@ int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *run
 		if (!code)
 			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
 					       false, &cursor.opened, err);
+		if (!code)
+			code = weir_run_chunk_complete(runs[i], chunk, &merge->account, merge->schema, &cursor.opened, err);
 		cursor.batch = cursor.opened;
 		if (!code)
 			code = rows_before(merge, &cursor, chunk, bound, &rows, err);

@@ -9,12 +9,11 @@
  * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run are
  * dropped as they come.
  *
- * A random order is an order by a number that is a hash of the seed, the row's split and its place among the rows that came
- * here from that split. It travels with the row, as a column behind the others that nobody else sees.
+ * A random order is an order by a number that depends on the seed, the row's split and its place among the rows that came
+ * here from that split (numbers.h). It travels with the row, as a column behind the others that nobody else sees, but not to disk.
  */
 #include "ops/exchange/ordered.h"
 
-#include "base/hash.h"
 #include "ops/exchange/order.h"
 #include "ops/exchange/ordered_impl.h"
 
@@ -52,6 +51,7 @@ void weir_ordered_unref(void *object)
 	weir_free(state->account, state->part_keys, (size_t)state->part_count * PART_KEY_BYTES);
 	weir_free(state->account, state->keys, (state->columns.count + 1) * sizeof(*state->keys));
 	weir_schema_unref(state->schema);
+	weir_schema_unref(state->space.bare);
 	pthread_mutex_destroy(&state->lock);
 	weir_free(state->account, state, sizeof(*state));
 }
@@ -76,8 +76,15 @@ static int schema_of_runs(struct weir_ordered *state, const struct weir_schema *
 
 	if (!ordering->is_random) {
 		state->schema = weir_schema_ref(schema);
-		return WEIR_OK;
+		/* Its last column is the number of the range. */
+		if (ordering->part_count && ordering->key_count)
+			state->space.bare = weir_schema_new(state->account, schema->fields, count - 1, &schema->metadata, err);
+		state->space.repeats = state->space.bare != NULL;
+		return ordering->part_count && ordering->key_count && !state->space.bare ? err->code : WEIR_OK;
 	}
+	/* Where few rows are kept of those that were drawn, they are not all there. */
+	if (ordering->limit < 0)
+		state->space.bare = weir_schema_ref(schema);
 	fields = weir_alloc(state->account, (count + 1) * sizeof(*fields), err);
 	if (!fields)
 		return err->code;
@@ -170,8 +177,8 @@ struct runs_lane {
 	uint8_t *cutoff; /* a copy of the state's */
 	uint32_t cutoff_size, cutoff_version;
 	uint16_t kept[WEIR_VECTOR_ROWS];
-	/* A random order: what the numbers of this split's rows begin with, how many there were, and a vector with them. */
-	uint64_t salt, position;
+	/* A random order: numbers of this split's rows, and a vector with them. */
+	struct weir_draw draw;
 	struct weir_column *numbered;
 	uint64_t numbers[WEIR_VECTOR_ROWS];
 };
@@ -236,8 +243,8 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 	lane->split = split->number;
 	lane->rows_est = split->rows_est;
 	lane->parts = 0;
-	lane->salt = weir_hash_u64(lane->state->seed ^ weir_hash_u64(split->number + 1));
-	lane->position = 0;
+	if (lane->state->is_random)
+		weir_draw_begin(&lane->draw, lane->state->seed, split->number);
 	return WEIR_OK;
 }
 
@@ -363,7 +370,8 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 		if (state->limit < 0)
 			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, &run, err);
 		if (!code && !run)
-			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted, &run, err);
+			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted,
+						   state->is_random ? &lane->draw : NULL, &run, err);
 	}
 	if (!code && run) {
 		run->split = lane->split;
@@ -396,6 +404,8 @@ static int seal(struct runs_lane *lane, struct weir_error *err)
 	weir_sorted_run_free(&lane->state->space, lane->lying);
 	lane->lying = NULL;
 	weir_key_list_clear(&lane->keys);
+	if (lane->state->is_random)
+		weir_draw_begin_run(&lane->draw);
 	return code;
 }
 
@@ -407,7 +417,7 @@ static void add_numbers(struct runs_lane *lane, struct weir_vector *vector)
 	for (uint32_t i = 0; i < vector->selection.count; i++) {
 		uint32_t row = vector->selection.rows ? vector->selection.rows[i] : i;
 
-		lane->numbers[row] = weir_hash_u64(lane->salt + lane->position++);
+		lane->numbers[row] = weir_draw_number(&lane->draw);
 	}
 	memcpy(lane->numbered, vector->columns, count * sizeof(*lane->numbered));
 	lane->numbered[count] = (struct weir_column){.type = weir_type_of(WEIR_UINT64), .values = lane->numbers};

@@ -20,7 +20,7 @@ struct weir_ordering {
 	bool keeps_groups;
 	uint32_t group_key_count;
 	/* Where ranges are wanted, not only convenient: so many of them, or of so many rows. Without keys they are counted off;
-	 * with keys the first one, a uint64 column without nulls, has the number of the range, which is below part_count. */
+	 * with keys the first one, the last column, a uint64 without nulls, has the number of the range, which is below part_count. */
 	int64_t part_count, part_rows;
 	struct weir_ordered **ordered; /* gets a reference, for rank; NULL: nobody will ask */
 };

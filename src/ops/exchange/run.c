@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
-enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256 };
+enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256, NUMBER_KEY_BYTES = 9 };
 
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
@@ -27,6 +27,7 @@ void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
 static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
 {
 	weir_run_space_drop(space, chunk->chunk);
+	weir_repeats_release(&chunk->repeats, space->account);
 	weir_free(space->account, (void *)chunk->fence, chunk->fence_size);
 }
 
@@ -38,6 +39,7 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
 	weir_free(space->account, run->last, run->last_size);
+	weir_free(space->account, run->drawn, run->drawn ? sizeof(*run->drawn) : 0);
 	if (run->reserved) {
 		weir_free(&run->account, run->order, run->order ? (size_t)run->row_count * sizeof(*run->order) : 0);
 		weir_key_list_release(&run->keys);
@@ -327,21 +329,72 @@ struct weir_sorted_run *weir_run_new(struct weir_run_space *space, struct weir_e
 	return run;
 }
 
+/* What is written of a batch: all of it, or all but numbers that the chunk knows then. */
+static int bare_of(const struct weir_sorted_run *run, const struct weir_batch *batch, struct weir_run_chunk *chunk,
+		   struct weir_batch **out, struct weir_error *err)
+{
+	const struct weir_run_space *space = run->space;
+	int code = WEIR_OK;
+
+	*out = weir_batch_ref(batch);
+	if (!space->bare || !space->bare->field_count)
+		return WEIR_OK;
+	if (space->repeats)
+		code = weir_repeats_init(&chunk->repeats, space->account, batch->columns[batch->column_count - 1], err);
+	chunk->is_bare = run->drawn || chunk->repeats.count;
+	if (code || !chunk->is_bare)
+		return code;
+	weir_batch_unref(*out);
+	return weir_numbers_strip(batch->account, batch, space->bare, out, err);
+}
+
+int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, struct weir_account *account,
+			    const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err)
+{
+	struct weir_buffer numbers = {0};
+	struct weir_batch *whole = NULL;
+	uint8_t *values;
+	int code;
+
+	if (!chunk->is_bare)
+		return WEIR_OK;
+	code = weir_buffer_new(account, (uint64_t)chunk->row_count * sizeof(uint64_t), &numbers, &values, err);
+	if (code)
+		return code;
+	if (run->drawn)
+		code = weir_drawn_numbers(run->drawn, chunk->row_first, chunk->row_count, account, (uint64_t *)values, err);
+	else
+		weir_repeats_numbers(&chunk->repeats, (uint64_t *)values);
+	if (code)
+		weir_buffer_release(&numbers);
+	else
+		code = weir_numbers_append(account, *batch, schema, numbers, &whole, err);
+	if (code)
+		return code;
+	weir_batch_unref(*batch);
+	*batch = whole;
+	return WEIR_OK;
+}
+
 int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
 		    struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
 	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = batch->row_count, .fence_size = fence_size};
 	uint8_t *copy = weir_alloc(space->account, fence_size, err);
+	struct weir_batch *written = NULL;
 	int code;
 
 	if (!copy)
 		return err->code;
 	memcpy(copy, fence, fence_size);
 	chunk.fence = copy;
-	code = weir_run_space_put(space, batch, &chunk.chunk, err);
+	code = bare_of(run, batch, &chunk, &written, err);
+	if (!code)
+		code = weir_run_space_put(space, written, &chunk.chunk, err);
+	weir_batch_unref(written);
 	if (code) {
-		weir_free(space->account, copy, fence_size);
+		chunk_release(space, &chunk);
 		return code;
 	}
 	code = weir_list_push(&run->chunks, space->account, err, chunk);
@@ -370,34 +423,93 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 
 	for (size_t i = 0; i < run->chunks.count; i++) {
 		struct weir_chunk *chunk = run->chunks.items[i].chunk;
+		uint64_t numbers = run->chunks.items[i].is_bare ? 8 * (uint64_t)run->chunks.items[i].row_count : 0;
+		uint64_t bytes = chunk && !weir_chunk_is_resident(chunk) ? weir_chunk_footprint(chunk) + numbers : numbers;
 
-		if (chunk && !weir_chunk_is_resident(chunk) && weir_chunk_footprint(chunk) > most)
-			most = weir_chunk_footprint(chunk);
+		most = bytes > most ? bytes : most;
 	}
 	return most + OPEN_BYTES;
 }
 
+/* So many rows more or less that a chunk that takes `size` bytes takes whole pages. */
+static int64_t rows_to_page(const struct weir_batch *batch, uint64_t size)
+{
+	int64_t row_bytes = batch_bytes(batch) / batch->row_count + 1, pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
+	int64_t left = pages * PAGE_BYTES - (int64_t)size - 64 * (int64_t)batch->column_count; /* columns are filled up to 64 bytes */
+
+	return left < 0 ? -((row_bytes - 1 - left) / row_bytes) : left / row_bytes;
+}
+
+/* How many of rows first … count − 1, in order, are in the piece that the first one is in. */
+static int64_t piece_rows(const struct weir_key_list *keys, const uint32_t *rows, int64_t first, int64_t count)
+{
+	int64_t low = first + 1, high = count;
+	uint32_t size;
+	const uint8_t *key = weir_key_at(keys, rows[first], &size);
+
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+
+		if (!memcmp(weir_key_at(keys, rows[middle], &size), key, NUMBER_KEY_BYTES))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low - first;
+}
+
+/* How many rows the next chunk has. Where ranges are pieces that somebody asked for, none should begin inside a chunk, which would
+ * be read twice. */
+static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows,
+			  int64_t first, int64_t count, int64_t step)
+{
+	int64_t here = count - first < step ? count - first : step, piece;
+
+	if (!space->repeats)
+		return here;
+	piece = piece_rows(keys, rows, first, count);
+	if (piece > step + step / 4)
+		return step;
+	if (piece >= step / 2)
+		return piece;
+	/* Small ones go together, the last one whole if it is one of them. */
+	for (int64_t end = first + piece; end < first + here; end += piece) {
+		piece = piece_rows(keys, rows, end, count);
+		if (end + piece > first + here && end - first >= step / 4)
+			return end - first;
+	}
+	return here;
+}
+
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
 			struct weir_sorted_run **out, struct weir_error *err)
 {
 	struct weir_sorted_run *run = weir_run_new(space, err);
 	struct weir_batch *taken = NULL;
-	int64_t step, *numbers;
+	int64_t step, most, *numbers;
 	int code = WEIR_OK;
 
 	if (!run)
 		return err->code;
 	step = weir_run_chunk_rows(space, (uint64_t)batch_bytes(batch), batch->row_count);
 	step = step > count ? count : step;
-	numbers = weir_alloc(account, (size_t)step * sizeof(*numbers), err);
+	most = step + step / 2;
+	numbers = weir_alloc(account, (size_t)most * sizeof(*numbers), err);
 	if (!numbers)
 		code = err->code;
-	for (int64_t first = 0; first < count && !code; first += step) {
-		int64_t here = count - first < step ? count - first : step;
+	if (!code && draw && space->bare) {
+		run->drawn = weir_alloc(space->account, sizeof(*run->drawn), err);
+		if (run->drawn)
+			weir_drawn_init(run->drawn, draw);
+		else
+			code = err->code;
+	}
+	for (int64_t first = 0, here; first < count && !code; first += here) {
 		const uint8_t *fence;
 		uint32_t fence_size;
 
+		here = chunk_rows(space, keys, rows, first, count, step);
 		for (int64_t i = 0; i < here; i++)
 			numbers[i] = rows[first + i];
 		fence = weir_key_at(keys, rows[first], &fence_size);
@@ -406,8 +518,13 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 			code = weir_run_append(run, taken, fence, fence_size, err);
 		weir_batch_unref(taken);
 		taken = NULL;
+		/* The others are as large, unless values are of any size. */
+		if (!code && !first && here == step && here < count) {
+			step += rows_to_page(batch, weir_chunk_size(run->chunks.items[0].chunk));
+			step = step < 1 ? 1 : step > most * 4 / 5 ? most * 4 / 5 : step;
+		}
 	}
-	weir_free(account, numbers, (size_t)step * sizeof(*numbers));
+	weir_free(account, numbers, numbers ? (size_t)most * sizeof(*numbers) : 0);
 	if (!code) {
 		uint32_t size;
 		const uint8_t *key = weir_key_at(keys, rows[count - 1], &size);

@@ -20,12 +20,15 @@
 #include "base/list.h"
 #include "store/store.h"
 #include "ops/exchange/keys.h"
+#include "ops/exchange/numbers.h"
 
 struct weir_run_chunk {
 	struct weir_chunk *chunk;     /* NULL: the run lies */
 	int64_t row_first, row_count; /* in the run */
 	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it has them */
 	uint32_t fence_size;
+	bool is_bare; /* its last column was not written: it is made of `repeats`, or of what the run has drawn */
+	struct weir_repeats repeats;
 };
 
 /* Where the runs of one exchange lie. */
@@ -35,6 +38,9 @@ struct weir_run_space {
 	int64_t resident_max;
 	int64_t chunk_bytes;
 	int64_t lying_bytes; /* about how large a run may become that lies as it was gathered; 0: none may */
+	/* Rows' columns without the last, which has numbers that need not be written (numbers.h); NULL: there are none. */
+	struct weir_schema *bare;
+	bool repeats; /* its numbers repeat, and are what keys begin with; else they were drawn */
 	_Atomic int64_t resident; /* relaxed: a figure to stay below */
 	_Atomic uint64_t spilled, read; /* relaxed: figures for stats: bytes written to disk, and read back */
 };
@@ -48,6 +54,7 @@ struct weir_sorted_run {
 	uint8_t *last; /* the key of its last row */
 	uint32_t last_size;
 	struct weir_run_chunks WEIR_LIST(struct weir_run_chunk) chunks;
+	struct weir_drawn *drawn; /* NULL: numbers were not drawn, or are written */
 	/* Where it lies: */
 	struct weir_account account; /* of all that follows, and of the batch while it is gathered */
 	int64_t reserved;            /* of the space's resident bytes; 0: it does not lie */
@@ -94,10 +101,13 @@ int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size,
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed meanwhile comes
- * from `account`. */
+ * from `account`. `draw`: the numbers of all of them are those that were drawn last; NULL: they were not drawn. */
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-			const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
 			struct weir_sorted_run **out, struct weir_error *err);
+/* A chunk's rows as they were read; those of a bare one get the column that it lacks. *batch is replaced. */
+int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, struct weir_account *account,
+			    const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err);
 void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *run); /* NULL is fine */
 
 #endif

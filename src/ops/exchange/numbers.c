@@ -1,0 +1,147 @@
+#include "ops/exchange/numbers.h"
+
+#include "base/hash.h"
+#include "ops/exchange/order.h"
+
+#include <string.h>
+
+enum { REPEATS_MIN = 8 }; /* rows, on average, that a number has where it pays to write it once */
+
+/* ---- drawn ---- */
+
+static uint64_t number_of(uint64_t salt, uint32_t bucket, uint32_t rank)
+{
+	uint64_t place = weir_hash_u64(weir_hash_u64(~salt) + ((uint64_t)bucket << 32 | rank));
+
+	return (uint64_t)bucket << (64 - WEIR_DRAW_BITS) | place >> WEIR_DRAW_BITS;
+}
+
+void weir_draw_begin(struct weir_draw *draw, uint64_t seed, uint64_t split)
+{
+	*draw = (struct weir_draw){.salt = weir_hash_u64(seed ^ weir_hash_u64(split + 1))};
+}
+
+void weir_draw_begin_run(struct weir_draw *draw)
+{
+	memcpy(draw->before, draw->counts, sizeof(draw->before));
+}
+
+uint64_t weir_draw_number(struct weir_draw *draw)
+{
+	uint32_t bucket = (uint32_t)(weir_hash_u64(draw->salt + draw->position++) >> (64 - WEIR_DRAW_BITS));
+
+	return number_of(draw->salt, bucket, draw->counts[bucket]++);
+}
+
+void weir_drawn_init(struct weir_drawn *drawn, const struct weir_draw *draw)
+{
+	drawn->salt = draw->salt;
+	drawn->firsts[0] = 0;
+	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++) {
+		drawn->ranks[i] = draw->before[i];
+		drawn->firsts[i + 1] = drawn->firsts[i] + (draw->counts[i] - draw->before[i]);
+	}
+}
+
+int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t count, struct weir_account *account, uint64_t *out,
+		       struct weir_error *err)
+{
+	int64_t end = first + count;
+	uint32_t most = 0, from = 0;
+	struct weir_windowed *items;
+
+	while (drawn->firsts[from + 1] <= first && from + 1 < WEIR_DRAW_BUCKETS)
+		from++;
+	for (uint32_t i = from; i < WEIR_DRAW_BUCKETS && drawn->firsts[i] < end; i++)
+		most = drawn->firsts[i + 1] - drawn->firsts[i] > most ? drawn->firsts[i + 1] - drawn->firsts[i] : most;
+	items = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*items), err);
+	if (!items)
+		return err->code;
+	for (uint32_t i = from; i < WEIR_DRAW_BUCKETS && drawn->firsts[i] < end; i++) {
+		int64_t begin = drawn->firsts[i], rows = drawn->firsts[i + 1] - begin;
+		int64_t low = first > begin ? first - begin : 0, high = end - begin < rows ? end - begin : rows;
+
+		if (!rows)
+			continue;
+		for (int64_t r = 0; r < rows; r++)
+			items[r] = (struct weir_windowed){.window = number_of(drawn->salt, i, drawn->ranks[i] + (uint32_t)r)};
+		weir_windows_order(items, items + most + 1, (size_t)rows);
+		for (int64_t r = low; r < high; r++)
+			out[begin + r - first] = items[r].window;
+	}
+	weir_free(account, items, 2 * ((size_t)most + 1) * sizeof(*items));
+	return WEIR_OK;
+}
+
+/* ---- repeated ---- */
+
+int weir_repeats_init(struct weir_repeats *repeats, struct weir_account *account, const struct weir_array *numbers,
+		      struct weir_error *err)
+{
+	const uint64_t *values = (const uint64_t *)numbers->buffers[1].data + numbers->offset;
+	int64_t count = numbers->length;
+	uint32_t changes = 1, n = 0;
+
+	*repeats = (struct weir_repeats){0};
+	for (int64_t i = 1; i < count; i++)
+		changes += values[i] != values[i - 1];
+	if (!count || changes > count / REPEATS_MIN + 1)
+		return WEIR_OK;
+	repeats->items = weir_alloc(account, changes * sizeof(*repeats->items), err);
+	if (!repeats->items)
+		return err->code;
+	repeats->count = changes;
+	for (int64_t i = 0; i < count; i++)
+		if (i + 1 == count || values[i] != values[i + 1])
+			repeats->items[n++] = (struct weir_repeat){.number = values[i], .end = i + 1};
+	return WEIR_OK;
+}
+
+void weir_repeats_release(struct weir_repeats *repeats, struct weir_account *account)
+{
+	weir_free(account, repeats->items, repeats->count * sizeof(*repeats->items));
+	*repeats = (struct weir_repeats){0};
+}
+
+void weir_repeats_numbers(const struct weir_repeats *repeats, uint64_t *out)
+{
+	int64_t row = 0;
+
+	for (uint32_t i = 0; i < repeats->count; i++)
+		while (row < repeats->items[i].end)
+			out[row++] = repeats->items[i].number;
+}
+
+/* ---- a batch without them, and with them ---- */
+
+int weir_numbers_strip(struct weir_account *account, const struct weir_batch *batch, const struct weir_schema *schema,
+		       struct weir_batch **out, struct weir_error *err)
+{
+	WEIR_ASSERT(schema->field_count + 1 == batch->column_count);
+	*out = weir_batch_new(account, schema, batch->row_count, batch->columns, err);
+	return *out ? WEIR_OK : err->code;
+}
+
+int weir_numbers_append(struct weir_account *account, const struct weir_batch *batch, const struct weir_schema *schema,
+			struct weir_buffer numbers, struct weir_batch **out, struct weir_error *err)
+{
+	uint32_t count = batch->column_count;
+	struct weir_array **columns = weir_alloc(account, (count + 1) * sizeof(*columns), err);
+	struct weir_array *last = columns ? weir_array_new(account, weir_type_of(WEIR_UINT64), err) : NULL;
+
+	WEIR_ASSERT(schema->field_count == count + 1);
+	*out = NULL;
+	if (last) {
+		last->length = batch->row_count;
+		last->buffers[1] = numbers;
+		if (count)
+			memcpy(columns, batch->columns, count * sizeof(*columns));
+		columns[count] = last;
+		*out = weir_batch_new(account, schema, batch->row_count, columns, err);
+		weir_array_unref(last);
+	} else {
+		weir_buffer_release(&numbers);
+	}
+	weir_free(account, columns, columns ? (count + 1) * sizeof(*columns) : 0);
+	return *out ? WEIR_OK : err->code;
+}

@@ -1,0 +1,117 @@
+/* Numbers that are not written: those of a run made again are those that its rows had, in order, however runs were cut. */
+#include "memory_fixture.h"
+
+#include "arrow/random_batch.h"
+#include "ops/exchange/numbers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS = 20000 };
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static uint64_t drawn_numbers[ROWS], made_again[ROWS];
+
+/* A split of several runs; `cut` rows are drawn for each. */
+static void check_runs(struct weir_account *account, int cut)
+{
+	struct weir_draw draw;
+	struct weir_error err = {0};
+
+	weir_draw_begin(&draw, 42, 3);
+	for (int begin = 0; begin < ROWS; begin += cut) {
+		struct weir_drawn drawn;
+		int rows = ROWS - begin < cut ? ROWS - begin : cut;
+
+		for (int i = 0; i < rows; i++)
+			drawn_numbers[i] = weir_draw_number(&draw);
+		qsort(drawn_numbers, (size_t)rows, sizeof(*drawn_numbers), compare_numbers);
+		weir_drawn_init(&drawn, &draw);
+		weir_draw_begin_run(&draw);
+		/* By chunks that end anywhere in a bucket. */
+		for (int first = 0, count = 1; first < rows; first += count, count = count * 3 + 1) {
+			count = count < rows - first ? count : rows - first;
+			assert_ok(weir_drawn_numbers(&drawn, first, count, account, made_again + first, &err));
+		}
+		assert_memory_equal(drawn_numbers, made_again, (size_t)rows * sizeof(*made_again));
+	}
+}
+
+static void test_drawn(void **state)
+{
+	struct weir_account *account = ((struct fixture *)*state)->account;
+
+	check_runs(account, ROWS);
+	check_runs(account, 6007);
+	check_runs(account, 13);
+}
+
+/* Which number a row has does not depend on runs, and is fixed for all time. */
+static void test_fixed(void **state)
+{
+	/* Made by another program. */
+	static const uint64_t expected[] = {0x423fe7cbcc69434bu, 0x344d3ade36eb5415u, 0x7223526572eb9a43u, 0x508f59a22e3df13fu};
+	struct weir_draw draw;
+
+	(void)state;
+	weir_draw_begin(&draw, 7, 1);
+	for (size_t i = 0; i < sizeof(expected) / sizeof(*expected); i++) {
+		if (i == 1)
+			weir_draw_begin_run(&draw);
+		assert_int_equal(weir_draw_number(&draw), expected[i]);
+	}
+}
+
+static void check_repeats(struct weir_account *account, int64_t rows, uint64_t each, bool is_worth_it)
+{
+	struct weir_array *array;
+	struct weir_repeats repeats;
+	struct weir_error err = {0};
+	uint64_t *values;
+	uint8_t *bytes;
+
+	array = weir_array_new(account, weir_type_of(WEIR_UINT64), &err);
+	assert_non_null(array);
+	assert_ok(weir_buffer_new(account, (uint64_t)rows * sizeof(*values), &array->buffers[1], &bytes, &err));
+	values = (uint64_t *)bytes;
+	array->length = rows;
+	for (int64_t i = 0; i < rows; i++)
+		values[i] = (uint64_t)i / each * 5;
+	assert_ok(weir_repeats_init(&repeats, account, array, &err));
+	assert_int_equal(repeats.count > 0, is_worth_it);
+	if (is_worth_it) {
+		weir_repeats_numbers(&repeats, made_again);
+		assert_memory_equal(values, made_again, (size_t)rows * sizeof(*values));
+	}
+	weir_repeats_release(&repeats, account);
+	weir_repeats_release(&repeats, account);
+	weir_array_unref(array);
+}
+
+static void test_repeats(void **state)
+{
+	struct weir_account *account = ((struct fixture *)*state)->account;
+
+	check_repeats(account, 1, 1, true);
+	check_repeats(account, 1000, 1000, true);
+	check_repeats(account, 1000, 37, true);
+	check_repeats(account, 1000, 2, false);
+	check_repeats(account, 0, 1, false);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		memory_test(test_drawn),
+		memory_test(test_fixed),
+		memory_test(test_repeats),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
