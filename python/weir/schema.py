@@ -130,8 +130,13 @@ def _text(type_text: str, extension: tuple[str, str] | None) -> str:
     if name == "arrow.fixed_shape_tensor":
         import json
 
-        shape = tuple(json.loads(metadata or "{}").get("shape", ()))
-        return f"ArrowTensorTypeV2(shape={shape}, dtype={_item_text(type_text)})"
+        from weir.extensions.formats import FixedShapeTensorFormat, current
+
+        shape, chosen = tuple(json.loads(metadata or "{}").get("shape", ())), current()
+        if chosen is FixedShapeTensorFormat.ARROW_NATIVE:
+            return f"extension<arrow.fixed_shape_tensor[value_type={_item_text(type_text)}, shape=[{','.join(map(str, shape))}]]>"
+        kind = "ArrowTensorType" if chosen is FixedShapeTensorFormat.V1 else "ArrowTensorTypeV2"
+        return f"{kind}(shape={shape}, dtype={_item_text(type_text)})"
     if name in ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2"):
         import json
 

@@ -295,3 +295,21 @@ def test_tensors_of_different_shapes_in_a_frame() -> None:
         more = ds.map_batches(lambda f: f + 1, batch_size=2, batch_format="pandas").take_all()
         for row, array in zip(more, arrays, strict=True):
             np.testing.assert_array_equal(row["t"], array + 1)
+
+
+@pytest.mark.parametrize("name", ["V1", "V2", "ARROW_NATIVE"])
+def test_a_schema_of_tensors_is_in_the_chosen_format(name: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pytest.importorskip("pandas")
+    from weir.extensions import FixedShapeTensorFormat, create_arrow_fixed_shape_tensor_type
+
+    context = weir.DataContext.get_current()
+    before = context.arrow_fixed_shape_tensor_format
+    context.arrow_fixed_shape_tensor_format = FixedShapeTensorFormat[name]
+    try:
+        kind = create_arrow_fixed_shape_tensor_type((3, 5), pa.int64())
+        schema = weir.range_tensor(6, shape=(3, 5)).schema()
+        assert schema == weir.Schema(pa.schema([("data", kind)]))
+        assert schema.types == [kind] and str(kind) in str(schema)
+    finally:
+        context.arrow_fixed_shape_tensor_format = before
