@@ -180,8 +180,8 @@ def _timed(function: Function, items: Iterable[Any]) -> Iterator[Any]:
 
 
 def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
+    """Small results of a task are one: columns that some lack are null there, types are those that hold all."""
     kept: list[Batch] = []
-    kept_schema: Any = None  # known once there are two to compare
     size = 0
     empty: Batch | None = None
     written = False
@@ -191,29 +191,44 @@ def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
             continue
         written = True
         bytes_ = result.nbytes
-        if kept:
-            kept_schema = kept_schema or kept[0].schema()
-            if bytes_ >= MERGED_MIN or kept_schema != result.schema():
-                yield _joined(kept)
-                kept, kept_schema, size = [], None, 0
+        if kept and bytes_ >= MERGED_MIN:
+            yield from _joined(kept)
+            kept, size = [], 0
         if bytes_ >= MERGED_MIN:
             yield result
             continue
         kept.append(result)
         size += bytes_
         if size >= MERGED_MIN:
-            yield _joined(kept)
-            kept, kept_schema, size = [], None, 0
+            yield from _joined(kept)
+            kept, size = [], 0
     if kept:
-        yield _joined(kept)
+        yield from _joined(kept)
     elif empty is not None and not written:
         yield empty
 
 
-def _joined(batches: list[Batch]) -> Batch:
+def _joined(batches: list[Batch]) -> Iterator[Batch]:
+    """One batch; where no type holds all values of a column, one for each run of the same types."""
     from weir import _weir
 
-    return batches[0] if len(batches) == 1 else _weir.batch_concat(batches)
+    if len(batches) == 1:
+        yield batches[0]
+        return
+    schemas = [batch.schema() for batch in batches]
+    if all(schema == schemas[0] for schema in schemas):
+        yield _weir.batch_concat(batches)
+        return
+    try:
+        yield _weir.batch_concat(batches)
+        return
+    except (TypeError, ValueError, NotImplementedError):
+        pass
+    first = 0
+    for at in range(1, len(batches) + 1):
+        if at == len(batches) or schemas[at] != schemas[first]:
+            yield batches[first] if at - first == 1 else _weir.batch_concat(batches[first:at])
+            first = at
 
 
 def _rows_of_batch(function: Function, batch: Batch) -> int:

@@ -313,3 +313,29 @@ def test_a_schema_of_tensors_is_in_the_chosen_format(name: str) -> None:
         assert schema.types == [kind] and str(kind) in str(schema)
     finally:
         context.arrow_fixed_shape_tensor_format = before
+
+
+def test_what_a_function_yields_for_a_batch_is_one_block() -> None:
+    def columns(batch: Any) -> Any:
+        yield {"a": [1]}
+        yield {"b": [2]}
+
+    def structs(batch: Any) -> Any:
+        yield {"d": [{"a": 1, "b": "x"}]}
+        yield {"d": [{"a": 1.5, "c": 3}]}
+
+    def numbers(batch: Any) -> Any:
+        yield {"x": [None]}
+        yield {"x": [1]}
+
+    def others(batch: Any) -> Any:
+        yield {"x": [1]}
+        yield {"x": ["one"]}
+        yield {"x": ["two"]}
+
+    one = weir.range(1)
+    assert one.map_batches(columns).take_all() == [{"a": 1, "b": None}, {"a": None, "b": 2}]
+    assert one.map_batches(structs).take_all() == [{"d": {"a": 1.0, "b": "x", "c": None}}, {"d": {"a": 1.5, "b": None, "c": 3}}]
+    assert one.map_batches(columns).materialize().num_blocks() == 1
+    assert str(one.map_batches(numbers).schema().types[0]) == "int64"
+    assert one.map_batches(others).take_all() == [{"x": 1}, {"x": "one"}, {"x": "two"}]  # no type holds both: as they are

@@ -134,11 +134,16 @@ def test_small_results_are_put_together():
     assert [batch.num_rows for batch in out] == [512, 512]
 
 
-def test_results_of_different_types_stay_apart():
+def test_results_of_different_types_are_one_where_a_type_holds_them():
     def f(batch):
         return {"x": [float(v) for v in batch["id"]]} if batch["id"][0] else {"x": batch["id"]}
     out = run(CallSpec("map_batches", f, batch_size=1), batch_of(id=np.arange(3)))
-    assert [type(row["x"]) for row in rows_of(out)] == [int, float, float]
+    assert [type(row["x"]) for row in rows_of(out)] == [float, float, float]
+
+    def g(batch):
+        return {"x": ["text"]} if batch["id"][0] else {"x": batch["id"]}
+    out = run(CallSpec("map_batches", g, batch_size=1), batch_of(id=np.arange(3)))
+    assert [type(row["x"]) for row in rows_of(out)] == [int, str, str]
     assert [batch.num_rows for batch in out] == [1, 2]
 
 
