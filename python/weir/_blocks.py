@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from weir._weir import Batch, Block
 
 JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
+PARTED_BYTES = 16 << 20  # the same where the number of blocks is asked for, and not how large each is
 
 
 def columns_of(block: Any) -> list[tuple[str, str, Any]]:
@@ -96,6 +97,20 @@ def cut_blocks(
     those."""
     total = sum(b.num_rows for b in blocks)
     return cut_at(blocks, [1] * total if count > total else cut_sizes(total, count), most_joined, keep)
+
+
+def parted(blocks: list[Any], count: int) -> list[Any]:
+    """`count` blocks of the same rows in the same order, about as large as each other: chunks stay whole, and nothing is copied.
+    There are at least so many."""
+    total, seen = sum(b.num_rows for b in blocks), 0
+    held: list[list[Any]] = [[]]
+    for left, block in zip(range(len(blocks), 0, -1), blocks):
+        # The next one begins where its share does, or where each of the rest has a chunk left.
+        if held[-1] and len(held) < count and (seen * count >= len(held) * total or left <= count - len(held)):
+            held.append([])
+        held[-1].append(block)
+        seen += block.num_rows
+    return [chunks[0] if len(chunks) == 1 else Group(chunks) for chunks in held]
 
 
 def cut_at(

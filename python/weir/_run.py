@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _session, _watch
-from weir._blocks import JOINED_BYTES, Group, as_batch, columns_of, cut_at, cut_blocks, grouped, is_uniform, rebatched, resized, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, columns_of, cut_at, cut_blocks, grouped, is_uniform, parted, rebatched, resized, split_large
 from weir._plan import (
     Blocks,
     Call,
@@ -804,7 +804,10 @@ class Run:
             return cut_blocks(blocks, -(-rows // self.build.block_rows), most_joined, self.keep)
         most = block_most(last, self.context)
         count = _partitions_of(part)
-        if count and rows and is_uniform(blocks) and (not most or sum(b.nbytes for b in blocks) <= most * count):
+        size = sum(b.nbytes for b in blocks)
+        if count and rows and is_uniform(blocks) and (not most or size <= most * count):
+            if size > PARTED_BYTES and len(blocks) >= count:
+                return parted(blocks, count)
             return cut_blocks(blocks, min(count, rows), most_joined, self.keep)
         if _has_fixed_blocks(part):
             sizes = _sizes_kept(part)

@@ -526,3 +526,46 @@ def test_a_dataset_with_itself():
     assert joined_ds.columns() == ["id", "v", "v_r"]
     assert sorted(joined_ds.take_all(), key=lambda row: row["id"])[4] == {"id": 4, "v": 8, "v_r": 8}
     assert "Join" in joined_ds.stats() or joined_ds.count() == 5
+
+
+def many(rows, seed, far):
+    """Different numbers, close together or far apart."""
+    numbers = list(range(rows))
+    random.Random(seed).shuffle(numbers)
+    return [n * 88_888_888_887 - 2**61 if far else n for n in numbers]
+
+
+@pytest.mark.parametrize("how", ["inner", "left_outer", "left_semi", "left_anti"])
+@pytest.mark.parametrize("far", [False, True])
+@pytest.mark.parametrize("twice", [0, 1])
+@pytest.mark.parametrize("payload", [[], ["int8", "int32", "int16"], ["int64"], ["double", "string"]])
+def test_values_beside_their_keys(how, far, twice, payload):
+    """Keys that are there once, or some of them twice, with values that fit beside them or not."""
+    import weir
+
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    keys = many(120_000, seed, far)
+    keys[:1] = [0x7C3E91D5A86B04F3] if far else keys[:1]  # looks like a free place
+    keys += keys[:twice]
+    rng = random.Random(seed)
+    right = pa.table({"k": keys} | {
+        f"w{i}": pa.array([rng.randrange(100) for _ in keys]).cast(kind) for i, kind in enumerate(payload)})
+    left = pa.table({"k": [rng.choice(keys) if rng.random() < 0.6 else rng.randrange(-10, 10**6) for _ in range(9_000)]
+                     + [None, keys[0]], "v": range(9_002)})
+    found = weir.from_arrow([left.slice(0, 5_000), left.slice(5_000)]).join(
+        weir.from_arrow([right.slice(0, 70_000), right.slice(70_000)]), join_type=how, num_partitions=3, on=("k",)).to_arrow()
+    kinds = {"inner": "inner", "left_outer": "left", "left_semi": "semi", "left_anti": "anti"}
+    wanted = pl.from_arrow(left).join(pl.from_arrow(right), on="k", how=kinds[how])
+    names = wanted.columns
+    assert pl.from_arrow(found).select(names).sort(names).equals(wanted.sort(names))
+
+
+def test_blocks_of_partitions_are_chunks():
+    import weir
+
+    left, right = weir.range(3_000_000), weir.range(1_000_000).add_column("w", lambda batch: batch["id"] * 2, batch_format="numpy")
+    for count in (1, 3, 5):
+        kept = left.join(right, join_type="inner", num_partitions=count, on=("id",)).materialize()
+        assert kept.num_blocks() == count and kept.count() == 1_000_000
+        assert kept.sum("w") == 999_999 * 1_000_000

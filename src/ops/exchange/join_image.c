@@ -1,5 +1,7 @@
 #include "ops/exchange/join_image.h"
 
+#include <string.h>
+
 static const uint64_t no_bits[1] = {0};
 
 int weir_join_open(struct weir_join_open *open, struct weir_account *account, struct weir_run_space *space,
@@ -211,5 +213,61 @@ int weir_join_image_index(const struct weir_join_image *image, struct weir_join_
 	} while (!code && again != WEIR_JOIN_READY);
 	if (code)
 		weir_join_table_release(out);
+	return code;
+}
+
+static inline __attribute__((always_inline)) void put_values(const struct weir_column *source, int64_t first, uint32_t count,
+							     uint32_t offset, uint32_t width, uint64_t *values)
+{
+	const uint32_t *codes = source->form == WEIR_DICTIONARY ? source->values : NULL;
+	const uint8_t *from = codes ? source->dictionary->values : source->values;
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t place = codes ? codes[first + i] : source->form == WEIR_CONSTANT ? 0 : (size_t)first + i;
+
+		memcpy((uint8_t *)&values[i] + offset, from + place * width, width);
+	}
+}
+
+/* What cells have of some rows of a chunk. */
+static void read_values(const struct weir_join_image *image, size_t chunk, int64_t first, uint32_t count,
+			const struct weir_join_cell_layout *layout, uint64_t *values)
+{
+	memset(values, 0, count * sizeof(*values));
+	for (uint32_t c = 0; c < layout->count; c++) {
+		const struct weir_join_cell_column *column = &layout->columns[c];
+		const struct weir_column *source = image->sources[column->column][chunk];
+
+		if (column->width == 8)
+			put_values(source, first, count, 0, 8, values);
+		else if (column->width == 4)
+			put_values(source, first, count, column->offset, 4, values);
+		else
+			put_values(source, first, count, column->offset, column->width, values);
+	}
+}
+
+int weir_join_image_cells(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+			  const struct weir_join_part *part, const struct weir_join_cell_layout *layout,
+			  struct weir_account *account, struct weir_join_cells *out, bool *is_made, struct weir_error *err)
+{
+	uint64_t values[WEIR_VECTOR_ROWS];
+	int code = weir_join_cells_init(out, account, part->rows, part->least, part->span, err);
+
+	*is_made = !code;
+	for (size_t i = 0; i < image->chunks.count && *is_made; i++) {
+		int64_t rows = image->chunks.items[i].batch->row_count;
+
+		for (int64_t first = 0; first < rows && *is_made; first += WEIR_VECTOR_ROWS) {
+			uint32_t count = (uint32_t)(rows - first < WEIR_VECTOR_ROWS ? rows - first : WEIR_VECTOR_ROWS);
+
+			code = read_keys(image, image->chunks.items[i].batch, first, count, keys, arena, err);
+			if (!code && !layout->is_set)
+				read_values(image, i, first, count, layout, values);
+			*is_made = !code && weir_join_cells_add(out, keys, layout->is_set ? NULL : values, part->bits, part->part);
+		}
+	}
+	if (!*is_made)
+		weir_join_cells_release(out);
 	return code;
 }

@@ -5,6 +5,7 @@
 #define WEIR_OPS_EXCHANGE_JOIN_IMAGE_H
 
 #include "arrow/block.h"
+#include "ops/exchange/join_cells.h"
 #include "ops/exchange/join_pick.h"
 #include "ops/exchange/join_table.h"
 #include "ops/exchange/run.h"
@@ -54,5 +55,9 @@ int weir_join_image_range(const struct weir_join_image *image, struct weir_join_
 int weir_join_image_index(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
 			  const struct weir_join_part *part, struct weir_account *account, struct weir_join_table *out,
 			  struct weir_error *err);
+/* The cells of the image's rows; *is_made false: a key is there twice, and there are none. */
+int weir_join_image_cells(const struct weir_join_image *image, struct weir_join_keys *keys, struct weir_arena *arena,
+			  const struct weir_join_part *part, const struct weir_join_cell_layout *layout,
+			  struct weir_account *account, struct weir_join_cells *out, bool *is_made, struct weir_error *err);
 
 #endif

@@ -68,11 +68,16 @@ struct weir_join_state {
 	struct weir_join_image image;
 	struct weir_join_table *tables; /* 2^table_bits */
 	uint32_t table_bits;
+	/* Instead, where that is possible: */
+	struct weir_join_cell_layout layout;
+	struct weir_join_cells *cells; /* 2^table_bits; NULL: tables */
+	_Atomic bool lacks_cells;      /* relaxed: while they are made; one of them could not be */
 	struct weir_join_part slots; /* the least key and the span, where slots will do */
 	pthread_mutex_t lock; /* guards the sides' lists of chunks while they grow; rank: alone */
 };
 
 void weir_join_state_unref(void *state);
+void weir_join_state_drop_cells(struct weir_join_state *state);
 
 /* join_side.c: the sink that keeps a side's rows, and the source that gives those again that lie loose, for a sink that
  * `settles` them into partitions. Each has a reference to the state. */
@@ -102,6 +107,7 @@ void weir_join_probe_free(struct weir_join_probe *probe);
 struct weir_join_against {
 	const struct weir_join_image *image;
 	const struct weir_join_table *tables;
+	const struct weir_join_cells *cells; /* instead; NULL: tables */
 	uint32_t table_bits;
 	uint64_t *build_seen; /* bits by row number that get set for rows with a partner; NULL: not wanted */
 	/* The build side in pieces: bits of the probe side's rows that had a partner in one, and whether this is the last. */

@@ -21,6 +21,7 @@ struct weir_join_probe {
 	bool is_filtered; /* few rows have partners: filters are asked first */
 	struct weir_join_keys keys;
 	struct weir_join_found by_key[WEIR_VECTOR_ROWS];
+	uint64_t values[WEIR_VECTOR_ROWS];              /* by key, of cells */
 	struct weir_join_found found[WEIR_VECTOR_ROWS]; /* by place in the vector */
 	struct weir_join_pick picks[WEIR_VECTOR_ROWS], own_picks[WEIR_VECTOR_ROWS];
 	const uint32_t *rows_of[WEIR_VECTOR_ROWS]; /* by place, of those with several partners */
@@ -117,13 +118,17 @@ static int look_up(struct weir_join_probe *probe, struct weir_vector *vector, ui
 	if (code)
 		return code;
 	if (probe->against.image->chunks.count) {
-		uint32_t hits = weir_join_table_find(probe->against.tables, probe->against.table_bits, keys, probe->is_filtered,
-						     probe->by_key);
+		const struct weir_join_against *against = &probe->against;
+		uint32_t hits = against->cells ? weir_join_cells_find(against->cells, against->table_bits, keys,
+								      probe->is_filtered, probe->by_key, probe->values)
+					       : weir_join_table_find(against->tables, against->table_bits, keys,
+								      probe->is_filtered, probe->by_key);
 
 		/* As with the last vector, so with the next. */
 		probe->is_filtered = hits < keys->count / 2;
 	} else {
 		memset(probe->by_key, 0, keys->count * sizeof(*probe->by_key));
+		memset(probe->values, 0, keys->count * sizeof(*probe->values));
 	}
 	for (uint32_t i = 0; i < keys->count; i++)
 		*most = probe->by_key[i].count > *most ? probe->by_key[i].count : *most;
@@ -178,6 +183,29 @@ static int add_build(struct weir_join_probe *probe, uint32_t output, uint32_t co
 	return code;
 }
 
+/* The same out of cells, for all places of the vector. */
+static int add_cells(struct weir_join_probe *probe, uint32_t output, uint32_t count, bool may_lack, struct weir_error *err)
+{
+	const struct weir_join_cell_layout *layout = &probe->state->layout;
+	struct weir_column *out = &probe->columns[output];
+	const struct weir_join_keys *keys = &probe->keys;
+	uint64_t *words;
+	uint32_t at = 0;
+
+	while (layout->columns[at].column != probe->state->outputs[output].build)
+		at++;
+	*out = (struct weir_column){.type = probe->state->schema->fields[output].type};
+	if (may_lack) {
+		words = weir_arena_alloc_zero(&probe->arena, (size_t)(count / 64 + 1) * sizeof(*words), err);
+		if (!words)
+			return err->code;
+		for (uint32_t i = 0; i < keys->count; i++)
+			words[keys->rows[i] >> 6] |= (uint64_t)(probe->by_key[i].count != 0) << (keys->rows[i] & 63);
+		out->validity = words;
+	}
+	return weir_join_cells_column(&layout->columns[at], keys, probe->values, count, &probe->arena, out, err);
+}
+
 static void narrow(struct weir_join_probe *probe, struct weir_vector *vector, uint64_t first)
 {
 	bool is_anti = probe->state->gives == WEIR_JOIN_ANTI;
@@ -225,6 +253,19 @@ static uint32_t pick_found(struct weir_join_probe *probe, const struct weir_vect
 	return count;
 }
 
+/* The rows alone. */
+static uint32_t choose_found(struct weir_join_probe *probe)
+{
+	const struct weir_join_keys *keys = &probe->keys;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < keys->count; i++) {
+		probe->rows[count] = keys->rows[i];
+		count += probe->by_key[i].count != 0;
+	}
+	return count;
+}
+
 /* The same where rows without a partner are wanted too, or are remembered. */
 static uint32_t pick_all(struct weir_join_probe *probe, const struct weir_vector *vector, uint64_t first, bool *may_lack)
 {
@@ -255,16 +296,21 @@ static int push_single(struct weir_join_probe *probe, struct weir_vector *vector
 {
 	const struct weir_join_state *state = probe->state;
 	bool may_lack = false;
-	uint32_t count = state->probe.keeps_all || probe->against.probe_seen ? pick_all(probe, vector, first, &may_lack)
-									     : pick_found(probe, vector);
+	uint32_t count;
 	int code = WEIR_OK;
 
+	if (state->probe.keeps_all || probe->against.probe_seen)
+		count = pick_all(probe, vector, first, &may_lack);
+	else
+		count = probe->against.cells ? choose_found(probe) : pick_found(probe, vector);
 	if (count < vector->row_count)
 		vector->selection = (struct weir_selection){.count = count, .rows = probe->rows};
 	for (uint32_t i = 0; i < state->schema->field_count && !code && count; i++) {
 		if (state->outputs[i].probe != WEIR_JOIN_NONE) {
 			probe->columns[i] = vector->columns[state->outputs[i].probe];
 			probe->columns[i].type = state->schema->fields[i].type;
+		} else if (probe->against.cells) {
+			code = add_cells(probe, i, vector->row_count, may_lack, err);
 		} else {
 			code = add_build(probe, i, vector->row_count, may_lack, &vector->selection, err);
 		}

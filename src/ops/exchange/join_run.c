@@ -43,6 +43,14 @@ static void side_release(struct weir_join_side *side)
 	weir_schema_unref(side->stored);
 }
 
+void weir_join_state_drop_cells(struct weir_join_state *state)
+{
+	for (size_t i = 0; state->cells && i < (size_t)1 << state->table_bits; i++)
+		weir_join_cells_release(&state->cells[i]);
+	weir_free(state->account, state->cells, state->cells ? sizeof(*state->cells) << state->table_bits : 0);
+	state->cells = NULL;
+}
+
 void weir_join_state_unref(void *object)
 {
 	struct weir_join_state *state = object;
@@ -52,6 +60,7 @@ void weir_join_state_unref(void *object)
 	for (size_t i = 0; state->tables && i < (size_t)1 << state->table_bits; i++)
 		weir_join_table_release(&state->tables[i]);
 	weir_free(state->account, state->tables, state->tables ? sizeof(*state->tables) << state->table_bits : 0);
+	weir_join_state_drop_cells(state);
 	weir_join_image_release(&state->image);
 	side_release(&state->probe);
 	side_release(&state->build);
@@ -576,6 +585,7 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 			code = weir_join_projection_init(&lane->projection, context->account, &state->probe, err);
 		weir_join_probe_set(lane->probe, &(struct weir_join_against){.image = &state->image,
 									     .tables = state->tables,
+									     .cells = state->cells,
 									     .table_bits = state->table_bits,
 									     .is_last = true});
 	} else if (!code) {

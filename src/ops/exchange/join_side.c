@@ -350,6 +350,58 @@ static int split_end(void *object, struct weir_error *err)
 	return code;
 }
 
+static int table_of_part(struct weir_join_side *side, uint32_t part, struct weir_join_keys *keys, struct weir_arena *arena,
+			 struct weir_error *err)
+{
+	struct weir_join_state *state = side->state;
+	struct weir_join_part here = {.bits = state->table_bits,
+				      .part = part,
+				      .rows = atomic_load_explicit(&side->rows, memory_order_relaxed) >> state->table_bits,
+				      .least = state->slots.least,
+				      .span = state->slots.span};
+	bool is_made = false;
+	int code = WEIR_OK;
+
+	/* One that was begun before by whoever gave it up. */
+	weir_join_table_release(&state->tables[part]);
+	if (state->cells && !atomic_load_explicit(&state->lacks_cells, memory_order_relaxed)) {
+		weir_join_cells_release(&state->cells[part]);
+		code = weir_join_image_cells(&state->image, keys, arena, &here, &state->layout, state->account,
+					     &state->cells[part], &is_made, err);
+		if (!code && !is_made)
+			atomic_store_explicit(&state->lacks_cells, true, memory_order_relaxed);
+	}
+	if (code || is_made)
+		return code;
+	return weir_join_image_index(&state->image, keys, arena, &here, state->account, &state->tables[part], err);
+}
+
+/* Where some have cells and others tables, because a key of theirs is there twice, all get tables. */
+static int agree(struct weir_join_side *side, struct weir_error *err)
+{
+	struct weir_join_state *state = side->state;
+	struct weir_join_keys *keys;
+	struct weir_arena arena;
+	int code = WEIR_OK;
+
+	if (!state->cells || !atomic_load_explicit(&state->lacks_cells, memory_order_relaxed))
+		return WEIR_OK;
+	weir_join_state_drop_cells(state);
+	keys = weir_alloc_zero(state->account, sizeof(*keys), err);
+	if (!keys)
+		return err->code;
+	weir_arena_init(&arena, state->account);
+	weir_join_keys_init(keys, state->account, &side->key_columns);
+	for (uint32_t i = 0; i < 1u << state->table_bits && !code; i++) {
+		if (!state->tables[i].account)
+			code = table_of_part(side, i, keys, &arena, err);
+	}
+	weir_join_keys_release(keys);
+	weir_arena_release(&arena);
+	weir_free(state->account, keys, sizeof(*keys));
+	return code;
+}
+
 /* What was loose is in partitions now. */
 static int commit(void *object, struct weir_error *err)
 {
@@ -357,9 +409,10 @@ static int commit(void *object, struct weir_error *err)
 	struct weir_join_side *side = sink->side;
 	size_t kept = 0;
 
-	(void)err;
-	if (!sink->settles || side->state->is_broadcast)
+	if (!sink->settles)
 		return WEIR_OK;
+	if (side->state->is_broadcast)
+		return side->is_build ? agree(side, err) : WEIR_OK;
 	for (size_t i = 0; i < side->chunks.count; i++) {
 		if (side->chunks.items[i].part == WEIR_JOIN_LOOSE)
 			drop_chunk(side, &side->chunks.items[i]);
@@ -483,6 +536,25 @@ static int open_image(const struct settle_source *source, uint64_t rows, struct 
 	return code;
 }
 
+/* Whether what is taken of a row can lie beside its key. */
+static void plan_cells(struct weir_join_state *state)
+{
+	struct weir_join_cell_layout *layout = &state->layout;
+	bool fits = weir_join_keys_are_words(&state->build.key_columns);
+
+	for (uint32_t i = 0; i < state->schema->field_count && fits; i++) {
+		uint32_t column = state->outputs[i].build;
+
+		if (state->outputs[i].probe != WEIR_JOIN_NONE)
+			continue;
+		fits = weir_join_cell_layout_add(layout, column, state->build.stored->fields[column].type);
+		for (size_t c = 0; c < state->image.chunks.count && fits; c++)
+			fits = !state->image.sources[column][c]->validity;
+	}
+	layout->is_wanted = fits;
+	layout->is_set = state->gives != WEIR_JOIN_PAIRS;
+}
+
 /* Whether a whole side fits: then it is opened, and each split makes one of the tables. */
 static int decide(struct settle_source *source, struct weir_error *err)
 {
@@ -504,6 +576,10 @@ static int decide(struct settle_source *source, struct weir_error *err)
 	code = fits ? open_image(source, rows, err) : WEIR_OK;
 	if (code)
 		return code;
+	if (fits)
+		plan_cells(state);
+	if (state->layout.is_wanted && (int64_t)(bytes + weir_join_cells_bytes(rows, state->slots.span)) > state->held_max)
+		state->layout.is_wanted = false;
 	bytes += state->slots.span ? (state->slots.span + rows) * sizeof(uint32_t)
 				   : weir_join_table_bytes(&side->key_columns, rows);
 	state->is_broadcast = fits && (int64_t)bytes <= state->held_max;
@@ -516,7 +592,9 @@ static int decide(struct settle_source *source, struct weir_error *err)
 	while (!state->slots.span && 1u << state->table_bits < state->threads && state->table_bits < 4 && rows > 100000)
 		state->table_bits++;
 	state->tables = weir_alloc_zero(state->account, sizeof(*state->tables) << state->table_bits, err);
-	return state->tables ? WEIR_OK : err->code;
+	if (state->tables && state->layout.is_wanted)
+		state->cells = weir_alloc_zero(state->account, sizeof(*state->cells) << state->table_bits, err);
+	return state->tables && (state->cells || !state->layout.is_wanted) ? WEIR_OK : err->code;
 }
 
 static int settle_next_split(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
@@ -617,21 +695,6 @@ static int settle_open(void *object, void *split, struct weir_error *err)
 	return WEIR_OK;
 }
 
-/* All rows of the image that are the table's, twice where keys are there more than once. */
-static int make_table(struct settle_lane *lane, struct weir_error *err)
-{
-	struct weir_join_state *state = lane->side->state;
-	struct weir_join_table *table = &state->tables[lane->split.table];
-	uint64_t rows = atomic_load_explicit(&lane->side->rows, memory_order_relaxed) >> state->table_bits;
-
-	/* One that was begun before by whoever gave it up. */
-	weir_join_table_release(table);
-	return weir_join_image_index(&state->image, lane->keys, &lane->arena,
-				     &(struct weir_join_part){.bits = state->table_bits, .part = lane->split.table, .rows = rows,
-							     .least = state->slots.least, .span = state->slots.span},
-				     state->account, table, err);
-}
-
 static int settle_next(void *object, struct weir_vector *out, struct weir_error *err)
 {
 	struct settle_lane *lane = object;
@@ -642,7 +705,7 @@ static int settle_next(void *object, struct weir_vector *out, struct weir_error 
 
 	*out = (struct weir_vector){0};
 	if (state->is_broadcast)
-		return make_table(lane, err);
+		return table_of_part(side, lane->split.table, lane->keys, &lane->arena, err);
 	weir_arena_clear(&lane->arena);
 	while (!lane->open.batch || lane->row == lane->open.batch->row_count) {
 		struct weir_chunk *chunk = NULL;

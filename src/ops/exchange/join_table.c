@@ -7,8 +7,6 @@
 enum {
 	CAPACITY_MIN = 64,
 	AHEAD = 24,
-	FILTERED_BYTES = 1 << 20, /* of entries; smaller tables are in the cache */
-	FILTER_BITS = 8,          /* a key, at least */
 };
 
 static uint64_t capacity_for(uint64_t keys)
@@ -24,37 +22,8 @@ uint64_t weir_join_table_bytes(const struct weir_key_columns *columns, uint64_t 
 {
 	uint64_t bytes = capacity_for(rows) * sizeof(struct weir_join_entry) + rows * sizeof(uint32_t);
 
-	bytes += rows * FILTER_BITS / 8 * 2;
+	bytes += rows * WEIR_JOIN_FILTER_BITS / 8 * 2;
 	return weir_join_keys_are_words(columns) ? bytes : bytes + capacity_for(rows) * sizeof(uint32_t) + rows * 48;
-}
-
-/* ---- the filter ---- */
-
-static inline uint64_t filter_word(const struct weir_join_table *table, uint64_t hash)
-{
-	return hash >> 20 & (table->filter_words - 1);
-}
-
-/* Bits of the hash that neither choose the word nor, of a small table, the place. */
-static inline uint64_t filter_mask(uint64_t hash)
-{
-	return (uint64_t)1 << (hash >> 50 & 63) | (uint64_t)1 << (hash >> 14 & 63);
-}
-
-static int filter_init(struct weir_join_table *table, struct weir_error *err)
-{
-	uint64_t words = 1;
-
-	if (table->capacity * sizeof(*table->entries) <= FILTERED_BYTES)
-		return WEIR_OK;
-	while (words * 64 < table->capacity / 4 * 3 * FILTER_BITS)
-		words *= 2;
-	table->filter = weir_alloc(table->account, words * sizeof(*table->filter), err);
-	if (!table->filter)
-		return err->code;
-	memset(table->filter, 0, words * sizeof(*table->filter));
-	table->filter_words = words;
-	return WEIR_OK;
 }
 
 int weir_join_table_init(struct weir_join_table *table, struct weir_account *account, const struct weir_key_columns *columns,
@@ -69,7 +38,8 @@ int weir_join_table_init(struct weir_join_table *table, struct weir_account *acc
 		memset(table->entries, 0, table->capacity * sizeof(*table->entries));
 	if (table->entries && !table->is_word)
 		table->places = weir_alloc(account, table->capacity * sizeof(*table->places), err);
-	if (!table->entries || (!table->is_word && !table->places) || filter_init(table, err)) {
+	if (!table->entries || (!table->is_word && !table->places) ||
+	    weir_join_filter_init(&table->filter, account, table->capacity, table->capacity * sizeof(*table->entries), err)) {
 		weir_join_table_release(table);
 		return err->code;
 	}
@@ -95,7 +65,7 @@ void weir_join_table_release(struct weir_join_table *table)
 		return;
 	weir_free(table->account, table->entries, table->entries ? table->capacity * sizeof(*table->entries) : 0);
 	weir_free(table->account, table->places, table->places ? table->capacity * sizeof(*table->places) : 0);
-	weir_free(table->account, table->filter, table->filter_words * sizeof(*table->filter));
+	weir_join_filter_release(&table->filter, table->account);
 	weir_free(table->account, table->slots, table->slots ? (table->span + 2) * sizeof(*table->slots) : 0);
 	weir_free(table->account, table->rows, table->rows_capacity * sizeof(*table->rows));
 	weir_key_list_release(&table->keys);
@@ -226,8 +196,7 @@ int weir_join_table_add(struct weir_join_table *table, const struct weir_join_ke
 		}
 		*entry = (struct weir_join_entry){.tag = keys->tags[i], .first = base + keys->rows[i], .count = 1};
 		table->used++;
-		if (table->filter)
-			table->filter[filter_word(table, keys->hashes[i])] |= filter_mask(keys->hashes[i]);
+		weir_join_filter_add(&table->filter, keys->hashes[i]);
 	}
 	return WEIR_OK;
 }
@@ -325,9 +294,8 @@ static uint32_t sift(const struct weir_join_table *tables, uint32_t bits, const 
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < keys->count; i++) {
-		uint64_t hash = keys->hashes[i], mask = filter_mask(hash);
-		const struct weir_join_table *table = &tables[bits ? hash >> (64 - bits) : 0];
-		bool may_be = !table->filter || (table->filter[filter_word(table, hash)] & mask) == mask;
+		uint64_t hash = keys->hashes[i];
+		bool may_be = weir_join_filter_has(&tables[bits ? hash >> (64 - bits) : 0].filter, hash);
 
 		found[i] = (struct weir_join_found){0};
 		which[count] = (uint16_t)i;
@@ -368,7 +336,7 @@ uint32_t weir_join_table_find(const struct weir_join_table *tables, uint32_t bit
 
 	if (tables->slots)
 		return find_slots(tables, keys, found);
-	if (!filtered || !tables->filter)
+	if (!filtered || !tables->filter.words)
 		return keys->is_word ? find(tables, bits, keys, NULL, keys->count, found, true)
 				     : find(tables, bits, keys, NULL, keys->count, found, false);
 	count = sift(tables, bits, keys, found, which);

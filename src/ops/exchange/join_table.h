@@ -9,8 +9,7 @@
  * The tag is the key itself where that is a word, so that a row is found with one look at memory; else it is the hash, and the
  * bytes of each different key lie in a list, entry by entry.
  *
- * A table that is larger than the cache has a filter in front: two bits for each key, both in the one word that the hash names, in
- * a sixteenth of the memory. Where most of a vector's rows have no partner, that is all that is looked at for most of them.
+ * A table that is larger than the cache has a filter in front (join_filter.h).
  *
  * Whole numbers that lie close together need no entries, only a slot for each number from the least to the greatest: the row
  * that has it and 1, or, where several rows have one number, where its rows end in `rows`.
@@ -19,6 +18,7 @@
 #ifndef WEIR_OPS_EXCHANGE_JOIN_TABLE_H
 #define WEIR_OPS_EXCHANGE_JOIN_TABLE_H
 
+#include "ops/exchange/join_filter.h"
 #include "ops/exchange/join_keys.h"
 
 struct weir_join_entry {
@@ -36,8 +36,7 @@ struct weir_join_table {
 	struct weir_join_entry *entries;
 	uint32_t *places; /* of keys that are no words: which of `keys` an entry has */
 	uint64_t capacity, used;
-	uint64_t *filter; /* NULL: none */
-	uint64_t filter_words; /* a power of two */
+	struct weir_join_filter filter;
 	struct weir_key_list keys;
 	bool is_word;
 	uint64_t row_count;   /* that were added */
