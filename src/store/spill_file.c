@@ -9,9 +9,10 @@
  *     └──────────────┴─────┴───────────────────────┴─────┴────────────
  *
  * Place and checksum stand in the extent, in memory, not in the file: there is no header to trust, and an extent that
- * points to another chunk's bytes fails its checksum. The space of a dropped extent goes back to the file system, its
- * place in the file to the free list. Space is fallocated before it is written, where the file system can, so that a full
- * disk is known before anything is copied.
+ * points to another chunk's bytes fails its checksum. The space of dropped extents goes back to the file system, their
+ * places in the file to the free list, when there are some megabytes of them, neighbours together, or when they were the last: a
+ * hole costs the file system a transaction, and all who write have to wait for it. Space is fallocated before it is written, much at
+ * once, where the file system can, so that a full disk is known before anything is copied.
  *
  * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
  * most runs never spill.
@@ -34,6 +35,8 @@
 #include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+enum { DROPPED_BYTES = 32 << 20, RESERVE_BYTES = 16 << 20 };
 
 int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 {
@@ -82,6 +85,7 @@ static struct weir_range *extent_take(struct weir_spill_file *file, uint64_t siz
 		file->last = range;
 	else if (!range->after->after)
 		file->last = range->after;
+	file->taken += range->size;
 	return range;
 }
 
@@ -94,16 +98,45 @@ static void extent_give(struct weir_spill_file *file, struct weir_range *range)
 
 /* --- bytes --- */
 
+static int allocate(const struct weir_spill_file *file, uint64_t begin, uint64_t end)
+{
+	int failed;
+
+	do {
+		failed = fallocate(file->fd, 0, (off_t)begin, (off_t)(end - begin));
+	} while (failed && errno == EINTR);
+	return failed && errno != EOPNOTSUPP && errno != ENOSYS ? -1 : 0;
+}
+
+/* Space for the range. Where it was used before, and has gone back since, writing itself finds out whether there is some. */
+static int reserve(struct weir_spill_file *file, const struct weir_range *range)
+{
+	struct weir_store *store = file->store;
+	uint64_t begin, end = range->offset + range->size;
+
+	pthread_mutex_lock(&store->lock);
+	begin = file->reserved;
+	if (end > begin) {
+		begin = begin > range->offset ? begin : range->offset;
+		file->reserved = end + RESERVE_BYTES;
+	} else {
+		end = 0;
+	}
+	pthread_mutex_unlock(&store->lock);
+	if (!end || !allocate(file, begin, end + RESERVE_BYTES))
+		return 0;
+	pthread_mutex_lock(&store->lock);
+	file->reserved = end;
+	pthread_mutex_unlock(&store->lock);
+	return allocate(file, range->offset, end);
+}
+
 static int write_bytes(struct weir_spill_file *file, const struct weir_range *range, const uint8_t *bytes,
 		       uint64_t size, struct weir_error *err)
 {
 	uint64_t done = 0;
-	int failed;
 
-	do {
-		failed = fallocate(file->fd, 0, (off_t)range->offset, (off_t)range->size);
-	} while (failed && errno == EINTR);
-	if (failed && errno != EOPNOTSUPP && errno != ENOSYS)
+	if (reserve(file, range))
 		goto fail;
 	while (done < size) {
 		ssize_t n = weir_fault(WEIR_FAULT_WRITE)
@@ -125,11 +158,10 @@ fail:
 				    file->directory, (unsigned long long)size);
 }
 
-static void punch(const struct weir_spill_file *file, const struct weir_range *range)
+static void punch(const struct weir_spill_file *file, uint64_t offset, uint64_t size)
 {
 	/* Where holes cannot be punched the space comes back with the file: not an error. */
-	(void)!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)range->offset,
-			 (off_t)range->size);
+	(void)!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
 int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, uint64_t size, struct weir_extent *out,
@@ -201,14 +233,49 @@ void weir_spill_file_expect(struct weir_extent extent, uint64_t size)
 	(void)!posix_fadvise(file->fd, (off_t)extent.range->offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
+/* Their space goes back, then their places. */
+static void give_all(struct weir_spill_file *file, struct weir_range *dropped)
+{
+	for (const struct weir_range *range = dropped; range; range = range->next)
+		punch(file, range->offset, range->size);
+	pthread_mutex_lock(&file->store->lock);
+	while (dropped) {
+		struct weir_range *range = dropped;
+
+		dropped = range->next;
+		range->previous = range->next = NULL;
+		extent_give(file, range);
+	}
+	pthread_mutex_unlock(&file->store->lock);
+}
+
 void weir_spill_file_drop(struct weir_extent extent)
 {
 	struct weir_spill_file *file = extent.range->home;
+	struct weir_range *dropped = NULL, *range;
 
-	punch(file, extent.range);
 	pthread_mutex_lock(&file->store->lock);
-	extent_give(file, extent.range);
+	file->taken -= extent.range->size;
+	file->dropped_bytes += extent.range->size;
+	range = weir_space_drop(&file->space, extent.range, &file->dropped);
+	if (!range->after)
+		file->last = range;
+	/* Nobody has written there, so that takes no time. */
+	if (!file->taken && file->reserved > file->size) {
+		punch(file, file->size, file->reserved - file->size);
+		file->reserved = file->size;
+	}
+	if (!file->taken || file->dropped_bytes >= DROPPED_BYTES) {
+		dropped = file->dropped;
+		file->dropped = NULL;
+		file->dropped_bytes = 0;
+		/* On its way: neighbours that are dropped meanwhile are not joined with it. */
+		for (range = dropped; range; range = range->next)
+			range->is_dropped = false;
+	}
 	pthread_mutex_unlock(&file->store->lock);
+	if (dropped)
+		give_all(file, dropped);
 }
 
 void weir_spill_file_release(struct weir_spill_file *file)
