@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from weir.core.resources import Taken
 
 PENDING, ALIVE, RESTARTING, DEAD = "PENDING_CREATION", "ALIVE", "RESTARTING", "DEAD"
+UNKEPT = "all references to the actor were removed (a handle of get_actor does not count; lifetime='detached' keeps it)"
 
 
 class Actor:
@@ -44,6 +45,7 @@ class Actor:
         self.restarts = 0
         self.is_killed = False
         self.is_leaving = False
+        self.is_unkept = False  # it is leaving because nobody has a handle that counts
 
     def busy(self) -> int:
         """Calls that have not ended."""
@@ -141,7 +143,7 @@ class Actors:
         again = not actor.is_killed and not actor.is_leaving and (is_lost or limit < 0 or actor.restarts < limit)
         if actor.state == DEAD:
             again = False
-        why = "it was killed by kill()" if actor.is_killed else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
+        why = "it was killed by kill()" if actor.is_killed else UNKEPT if actor.is_unkept else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
             else f"its process {how_it_ended(status)}"
         cause = self.died(actor, worker.pid, why)
         calls = [task for task in tasks if task.kind == METHOD]
@@ -179,14 +181,23 @@ class Actors:
         error.actor_id = actor.id.hex()
         return errors.of_system(error)
 
+    def _gone(self, task: Task) -> Payload:
+        """What a call gets of one that nobody kept."""
+        from weir.exceptions import ActorDiedError
+
+        error = ActorDiedError(
+            f"The actor died unexpectedly before finishing this task.\n\tclass_name: {task.options.name}\n\tactor_id: {task.actor.hex()}\n"
+            f"The actor is dead because {UNKEPT}, or its session has ended.")
+        error.actor_id = task.actor.hex()
+        return errors.of_system(error)
+
     # ---- calls ----
 
     def add(self, task: Task) -> None:
         """A call."""
         actor = self.actors.get(task.actor)
         if actor is None or actor.state == DEAD:
-            self.node.scheduler.fail(task, actor.cause if actor is not None and actor.cause is not None else errors.of_system(
-                self.node.lost(task.actor)))
+            self.node.scheduler.fail(task, actor.cause if actor is not None and actor.cause is not None else self._gone(task))
             return
         actor.waiting.setdefault(task.peer, deque()).append(task)
 
@@ -253,7 +264,7 @@ class Actors:
         if actor.refs > 0 or actor.about.get("lifetime") == "detached" or actor.busy():
             return
         if actor.state == ALIVE and actor.worker is not None and not actor.is_leaving:
-            actor.is_leaving = True
+            actor.is_leaving = actor.is_unkept = True
             actor.worker.leave()
         elif actor.state == DEAD:
             self.actors.pop(actor.id, None)

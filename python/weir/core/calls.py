@@ -63,15 +63,12 @@ class Calls:
         self.node.actors.kill(id, no_restart)
 
     def do_find_actor(self, peer: Peer | None, name: str, namespace: str | None) -> dict[str, Any] | None:
-        """What a handle is made of, counted once for whoever asks; None: there is no such actor."""
+        """What a handle is made of, which is not counted: it does not keep the actor. None: there is no such actor."""
         actors = self.node.actors
         id = actors.names.get((namespace or actors.namespace, name))
         actor = actors.actors.get(id) if id is not None else None
         if actor is None or actor.state == DEAD or actor.is_killed:
             return None
-        actor.refs += 1
-        if peer is not None:
-            peer.held[actor.id] = peer.held.get(actor.id, 0) + 1
         return {"id": actor.id, **actor.about}
 
     def do_named_actors(self, peer: Peer | None, everywhere: bool) -> list[Any]:

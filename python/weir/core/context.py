@@ -11,12 +11,17 @@ WORKER_ID = os.urandom(28)
 JOB_ID = (1).to_bytes(4, "little")
 
 
+Group = tuple[bytes, list[dict[str, float]], bool]  # a placement group: its number, its bundles, whether tasks inside are in it too
+
+
 class Current:
     """What runs in a worker's thread."""
 
-    __slots__ = ("task", "actor", "name", "resources", "worker")
+    __slots__ = ("task", "actor", "name", "resources", "worker", "group")
 
-    def __init__(self, task: bytes, actor: bytes | None, name: str, resources: dict[str, float], worker: Any) -> None:
+    def __init__(self, task: bytes, actor: bytes | None, name: str, resources: dict[str, float], worker: Any,
+                 group: Group | None = None) -> None:
+        self.group = group
         self.task = task
         self.actor = actor
         self.name = name
@@ -172,13 +177,15 @@ class RuntimeContext:
     get_resource_ids = get_accelerator_ids
 
     def get_placement_group_id(self) -> str | None:
-        """weir does not tell tasks which placement group they are in: None."""
-        return None
+        """The number of the placement group that it is in; None: it is in none."""
+        current = self._current()
+        return current.group[0].hex() if current is not None and current.group is not None else None
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
-        """Tasks are in a placement group only where they say so: False."""
-        return False
+        """Whether tasks that it starts, and that name no placement group, are in its own."""
+        current = self._current()
+        return current is not None and current.group is not None and current.group[2]
 
     def get_runtime_env_string(self) -> str:
         """The runtime_env, as JSON."""

@@ -150,8 +150,11 @@ class RemoteFunction:
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Starts it. An ObjectRef (several for num_returns=n, an ObjectRefGenerator for a generator)."""
         made = self._options
-        if made is None:
-            made = self._options = options.made(self._given.get("name") or self._function_name, self._given, False)
+        here = runtime.current.get()
+        if made is None or (here is not None and here.group is not None):  # what runs in a placement group may have children in it
+            made = options.made(self._given.get("name") or self._function_name, self._given, False)
+            if here is None or here.group is None:
+                self._options = made
         signatures.check(self._signature, args, kwargs, self._function_name)
         current = runtime.get()
         function = self._exported.id()

@@ -3,7 +3,7 @@
     @weir.remote class ─▶ ActorClass.remote(…) ─▶ ActorHandle ─▶ handle.method.remote(…) ─▶ ObjectRef
 
 A handle is the number of an actor with what is known of its class. Handles are counted like references; when the last is gone, the actor ends
-after the calls that it has.
+after the calls that it has. Those of get_actor do not count: they reach an actor for as long as somebody else keeps it, or it is detached.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ActorClassInheritanceException(TypeError):
 
 
 def method(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """Options of an actor's method: num_returns, max_task_retries, retry_exceptions, concurrency_group (refused).
+    """Options of an actor's method: num_returns, max_task_retries, retry_exceptions, concurrency_group.
 
     >>> import weir
     >>> @weir.remote
@@ -68,7 +68,7 @@ def _methods(cls: type) -> dict[str, Method]:
         is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
         returns = options.returns_of(given.get("num_returns"), is_generator)
-        kept = {key: value for key, value in given.items() if key in ("max_task_retries", "_generator_backpressure_num_objects")}
+        kept = {key: value for key, value in given.items() if key in ("max_task_retries", "_generator_backpressure_num_objects", "concurrency_group")}
         retried = given.get("retry_exceptions")
         if retried:
             kept["retry_exceptions"] = tuple(retried) if isinstance(retried, (list, tuple)) else retried
@@ -147,6 +147,8 @@ class ActorClass:
 
     def options(self, **more: Any) -> ActorClass:
         """The same class with other options."""
+        if "concurrency_groups" in more:
+            raise ValueError("Setting 'concurrency_groups' is not supported in '.options()': @ray.remote(concurrency_groups=…) has them.")
         return ActorClass(None, {**self._given, **options.check(more, options.COMMON + options.ACTOR)}, self._exported, self._about)
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
@@ -166,7 +168,7 @@ class ActorClass:
         if name is not None:
             found = current.call("find_actor", name, namespace)
             if found is not None:
-                handle = ActorHandle._own(found)
+                handle = ActorHandle._weak(found)
                 if given.get("get_if_exists"):
                     return handle
                 from weir.exceptions import ActorAlreadyExistsError
@@ -177,10 +179,13 @@ class ActorClass:
         made = options.made(self._class_name, given, True)
         most = given.get("max_concurrency")
         made.max_concurrency = int(most) if most else options.ASYNC_CONCURRENCY if self._about["is_async"] else 1
+        groups = dict(given.get("concurrency_groups") or {})
+        for method, entry in self._about["methods"].items():
+            check_group(entry[1].get("concurrency_group"), groups, f"{self._class_name}.{method}")
         id = ids.new_actor()
         about = {**self._about, "name": name, "namespace": namespace, "lifetime": given.get("lifetime"),
                  "max_restarts": int(given.get("max_restarts") or 0), "max_task_retries": int(given.get("max_task_retries") or 0),
-                 "max_pending_calls": int(given.get("max_pending_calls") or -1)}
+                 "max_pending_calls": int(given.get("max_pending_calls") or -1), "concurrency_groups": groups}
         made.actor = about
         function = self._exported.id()
         dumped, needs, kept = arguments(args, kwargs, None, self._class_name)
@@ -188,6 +193,13 @@ class ActorClass:
         current.submit(task, dumped)
         del kept
         return ActorHandle._own({"id": id, **about})
+
+
+def check_group(name: str | None, groups: dict[str, int], whose: str) -> None:
+    """ValueError: a method is of a group that its actor does not have."""
+    if name is not None and name not in groups:
+        raise ValueError(f"{whose} is of the concurrency group {name!r}, and its actor has "
+                         + (", ".join(map(repr, groups)) if groups else "none") + f": concurrency_groups={{{name!r}: …}} declares it")
 
 
 def _class_rebuilt(number: bytes, address: str, given: dict[str, Any], about: dict[str, Any]) -> ActorClass:
@@ -225,6 +237,7 @@ class ActorMethod:
 
             raise PendingCallsLimitExceeded(f"the actor {handle._about['class_name']} has {limit} calls that have not ended: "
                                             "max_pending_calls allows no more")
+        check_group(self._given.get("concurrency_group"), handle._about.get("concurrency_groups") or {}, self._name)
         made = handle._options_of(self._given)
         dumped, needs, kept = arguments(args, kwargs, self._given.get("retry_exceptions"), self._name)
         task = Task(METHOD, b"", self._given.get("name") or f"{handle._about['class_name']}.{self._name}", self._returns, needs, made,
@@ -269,6 +282,7 @@ class ActorHandle:
     _id: bytes
     _about: dict[str, Any]
     _made: dict[Any, Options]
+    _is_weak = False
 
     @classmethod
     def _own(cls, about: dict[str, Any]) -> ActorHandle:
@@ -278,11 +292,18 @@ class ActorHandle:
         handle.__dict__.update(_id=about.pop("id"), _about=about, _made={})
         return handle
 
+    @classmethod
+    def _weak(cls, about: dict[str, Any]) -> ActorHandle:
+        """A handle that is not counted."""
+        handle = cls._own(about)
+        handle.__dict__["_is_weak"] = True
+        return handle
+
     def __init__(self) -> None:
         raise TypeError("handles of actors are made by Class.remote() and get_actor()")
 
     def __del__(self, drop: Callable[[bytes], None] = runtime.drop) -> None:
-        if "_id" in self.__dict__:
+        if "_id" in self.__dict__ and not self._is_weak:
             drop(self._id)
 
     @property
@@ -301,12 +322,14 @@ class ActorHandle:
         retries = given.get("max_task_retries")
         retries = self._about.get("max_task_retries", 0) if retries is None else retries
         backpressure = given.get("_generator_backpressure_num_objects") or 0
-        key = (retries, bool(given.get("retry_exceptions")), backpressure)
+        group = given.get("concurrency_group")
+        key = (retries, bool(given.get("retry_exceptions")), backpressure, group)
         made = self._made.get(key)
         if made is None:
             made = self._made[key] = Options(self._about["class_name"], {})
             made.max_retries = int(retries)
             made.backpressure = max(0, backpressure)
+            made.actor = {"concurrency_group": group} if group else None
         return made
 
     def __getattr__(self, name: str) -> ActorMethod:
@@ -337,6 +360,8 @@ class ActorHandle:
 
     def __reduce__(self) -> Any:
         current = runtime.get()
+        if self._is_weak:
+            return _borrowed_weak, (self._id, self._about, current.address)
         objects.note(self, current)
         return _borrowed, (self._id, self._about, current.address)
 
@@ -346,6 +371,11 @@ def _borrowed(id: bytes, about: dict[str, Any], address: str) -> ActorHandle:
     return handle_of(id, about)
 
 
+def _borrowed_weak(id: bytes, about: dict[str, Any], address: str) -> ActorHandle:
+    runtime.belongs_to(address)
+    return ActorHandle._weak({"id": id, **about})
+
+
 def handle_of(id: bytes, about: dict[str, Any]) -> ActorHandle:
     """One more handle of an actor."""
     runtime.get().hold(id)
@@ -353,7 +383,8 @@ def handle_of(id: bytes, about: dict[str, Any]) -> ActorHandle:
 
 
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
-    """The handle of a named actor. ValueError: there is none.
+    """The handle of a named actor. It does not keep the actor: that ends when the handles are gone which Class.remote() gave, unless it
+    is detached. ValueError: there is none of that name.
 
     >>> import weir
     >>> @weir.remote
@@ -369,7 +400,7 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
     if found is None:
         raise ValueError(f"Failed to look up actor with name '{name}'. This could be because 1. You are trying to look up a named actor you "
                          "didn't create. 2. The named actor died. 3. You did not use a namespace matching the namespace of the actor.")
-    return ActorHandle._own(found)
+    return ActorHandle._weak(found)
 
 
 def exit_actor() -> None:

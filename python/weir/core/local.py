@@ -86,10 +86,11 @@ class LocalNode(Node):
             if task.returns == STREAMING:
                 self._stream(task, result)
                 return []
-            kept += self._values(task, result)
+            self._values(task, result, kept)
             return [self.stored(value) for value in kept]
         except Exception as error:
-            return [(errors.of_task(error, label), -1)] * max(1, task.returns)
+            there = [self.stored(value) for value in kept] if task.returns > 1 else []
+            return there + [(errors.of_task(error, label), -1)] * (max(1, task.returns) - len(there))
         finally:
             runtime.current.reset(token)
 
@@ -126,16 +127,16 @@ class LocalNode(Node):
         assert task.args is not None
         return open_map(task.args_fd, task.args.size) if task.args.size else None
 
-    def _values(self, task: Task, result: Any) -> list[Dumped]:
+    def _values(self, task: Task, result: Any, values: list[Dumped]) -> None:
         if task.returns == 1:
-            return [dump(result, f"what {task.name} returns")]
-        if task.returns == DYNAMIC:
+            values.append(dump(result, f"what {task.name} returns"))
+        elif task.returns == DYNAMIC:
             refs = [objects.own(self.put(dump(item, f"what {task.name} yields"))) for item in result]
-            return [dump(objects.DynamicObjectRefGenerator(refs), task.name)]
-        found = list(result) if task.returns else []
-        if len(found) != task.returns:
-            raise ValueError(f"Task returned {len(found)} objects, but num_returns={task.returns}.")
-        return [dump(item, f"what {task.name} returns") for item in found]
+            values.append(dump(objects.DynamicObjectRefGenerator(refs), task.name))
+        elif task.returns > 0:
+            from weir.core.worker import take
+
+            take(result, task.returns, task.name, values)
 
     def _stream(self, task: Task, result: Any) -> None:
         if hasattr(result, "__anext__"):

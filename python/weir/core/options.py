@@ -20,7 +20,7 @@ METHOD = ("num_returns", "max_task_retries", "retry_exceptions", "concurrency_gr
           "_generator_backpressure_num_objects", "_num_objects_per_yield", "tensor_transport")
 # One machine places everything on itself, and keeps no record of tasks.
 WITHOUT_EFFECT = ("accelerator_type", "label_selector", "fallback_strategy", "enable_task_events", "_labels", "_metadata",
-                  "placement_group_capture_child_tasks", "allow_out_of_order_execution")
+                  "allow_out_of_order_execution")
 ASYNC_CONCURRENCY = 1000
 
 REMOTE = ("The @ray.remote decorator must be applied using no arguments and no parentheses, for example '@ray.remote', or it must be "
@@ -87,6 +87,16 @@ def _gpus(value: Any) -> None:
         raise ValueError(f"num_gpus must be a whole number when it is more than 1, not {value}")
 
 
+def _groups(value: Any) -> None:
+    if value is None or (isinstance(value, list) and not value):
+        return
+    if not isinstance(value, Mapping):
+        raise TypeError(f"concurrency_groups is a dict such as {{'io': 2}}, of names to how many calls run at once, not {value!r}")
+    for name, most in value.items():
+        if not isinstance(name, str) or isinstance(most, bool) or not isinstance(most, int) or most < 1:
+            raise ValueError(f"concurrency_groups[{name!r}] is {most!r}, and has to be how many calls run at once: 1 or more")
+
+
 def _refused(name: str, but: tuple[Any, ...], why: str) -> Callable[[Any], None]:
     def check(value: Any) -> None:
         if value not in but:
@@ -123,8 +133,8 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "lifetime": _refused("lifetime", (None, "detached", "non_detached"),
                          "actor `lifetime` argument must be one of 'detached', 'non_detached' and 'None'."),
     "object_store_memory": _refused("object_store_memory", (None,), "tasks and actors share the session's memory"),
-    "concurrency_groups": _refused("concurrency_groups", (None, {}, []), "max_concurrency holds for all methods of an actor"),
-    "concurrency_group": _refused("concurrency_group", (None,), "max_concurrency holds for all methods of an actor"),
+    "concurrency_groups": lambda value: _groups(value),
+    "concurrency_group": _text("concurrency_group"),
     "enable_tensor_transport": _refused("enable_tensor_transport", (None, False), "tensors go through shared memory"),
     "tensor_transport": _refused("tensor_transport", (None, "object_store"), "tensors go through shared memory"),
     "_num_objects_per_yield": _refused("_num_objects_per_yield", (None, 1), "a generator gives one object at a time"),
@@ -207,24 +217,30 @@ def _place(result: Options, options: Mapping[str, Any]) -> None:
     strategy = options.get("scheduling_strategy")
     group: Any = options.get("placement_group")
     bundle = options.get("placement_group_bundle_index", -1)
+    captures = options.get("placement_group_capture_child_tasks")
     if isinstance(strategy, PlacementGroupSchedulingStrategy):
         if group not in (None, "default"):
             raise ValueError("Placement groups should be specified via the scheduling_strategy option. The placement_group option is "
                              "deprecated.")
         group, bundle = strategy.placement_group, strategy.placement_group_bundle_index
+        captures = strategy.placement_group_capture_child_tasks
     elif isinstance(strategy, NodeAffinitySchedulingStrategy):
         from weir.core.context import get_runtime_context
 
         if not strategy.soft and strategy.node_id != get_runtime_context().get_node_id():
             raise ValueError(f"there is no node {strategy.node_id}: a session has one, {get_runtime_context().get_node_id()}")
     elif strategy is None and group is None:
-        from weir.core import runtime
+        from weir.core import placement, runtime
 
-        group = runtime.children_group
+        group = placement.of_children()
+        captures = group is not None
+        if group is None:
+            group = runtime.children_group
     elif isinstance(strategy, str) and strategy not in ("DEFAULT", "SPREAD"):
         raise ValueError(f"Invalid scheduling strategy {strategy}: 'DEFAULT', 'SPREAD' or one of weir.util.scheduling_strategies")
     if isinstance(group, PlacementGroup):
         if not group.is_empty:
             result.group, result.bundle = group.id.binary(), -1 if bundle is None else int(bundle)
+            result.captures = bool(captures)
     elif group not in (None, "default"):
         raise TypeError(f"placement_group is a PlacementGroup, not {group!r}")

@@ -198,9 +198,18 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
 
 
 def get_current_placement_group() -> PlacementGroup | None:
-    """Tasks are in a placement group only where they say so, and are not told: None.
+    """The one that the task or actor that asks is in; None: it is in none.
 
     >>> get_current_placement_group() is None
     True
     """
-    return None
+    current = runtime.current.get()
+    if current is None or current.group is None:
+        return None
+    return PlacementGroup(PlacementGroupID(current.group[0]), current.group[1])
+
+
+def of_children() -> PlacementGroup | None:
+    """The one of tasks that are started here and name none."""
+    current = runtime.current.get()
+    return get_current_placement_group() if current is not None and current.group is not None and current.group[2] else None

@@ -168,7 +168,12 @@ class WorkerProcess(Peer):
         options = task.options
         self.post((m.TASK, task.id, task.kind, task.function, function, task.name, tuple(task.args or ()), needs, task.returns,
                    task.method, (options.resources, options.backpressure, task.retries > 0 or task.retries < 0,
-                                 options.actor if task.kind == 1 else None, options.max_concurrency, task.actor, task.seen), stale), fds)
+                                 options.actor, options.max_concurrency, task.actor, task.seen, self._group(task)), stale), fds)
+
+    def _group(self, task: Task) -> tuple[bytes, list[dict[str, float]], bool] | None:
+        """The placement group that it is in."""
+        group = self.node.scheduler.groups.get(task.options.group) if task.options.group is not None else None
+        return None if group is None else (group.id, group.bundles, task.options.captures)
 
     def on_message(self, message: tuple[Any, ...], fds: list[int]) -> None:
         """What only workers say, and the rest."""

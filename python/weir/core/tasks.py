@@ -31,7 +31,7 @@ class Options:
     """
 
     __slots__ = ("name", "resources", "placing", "max_retries", "retry_exceptions", "runtime_env", "group", "bundle",
-                 "max_calls", "actor", "max_concurrency", "backpressure", "key")
+                 "captures", "max_calls", "actor", "max_concurrency", "backpressure", "key")
 
     def __init__(self, name: str, resources: dict[str, float]) -> None:
         self.name = name
@@ -42,6 +42,7 @@ class Options:
         self.runtime_env: dict[str, Any] | None = None
         self.group: bytes | None = None  # placement group
         self.bundle = -1
+        self.captures = False  # what it starts is in the group, too
         self.max_calls = 0
         self.actor: dict[str, Any] | None = None  # of a class: name, namespace, max_restarts, …
         self.max_concurrency = 1

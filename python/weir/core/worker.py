@@ -13,7 +13,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -21,7 +21,7 @@ from weir.core import errors, ids, objects, runtime
 from weir.core import messages as m
 from weir.core.client import Client, Slot
 from weir.core.channel import Connection, more_descriptors
-from weir.core.context import Current
+from weir.core.context import Current, Group
 from weir.core.payload import Dumped, Map, Payload, dump, load, open_map
 from weir.core.processes import CANCEL_SIGNAL
 from weir.core.tasks import CREATE, DYNAMIC, FUNCTION, METHOD, STREAMING, Place
@@ -42,11 +42,11 @@ class Call:
     """A task as the worker has it."""
 
     __slots__ = ("id", "kind", "function", "name", "args", "needs", "returns", "method", "resources", "backpressure", "may_retry",
-                 "about", "max_concurrency", "actor", "tries", "taken")
+                 "about", "max_concurrency", "actor", "tries", "group", "taken")
 
     def __init__(self, message: tuple[Any, ...], args: tuple[Payload, Map | None], needs: list[Any]) -> None:
         _, self.id, self.kind, self.function, _, self.name, _, _, self.returns, self.method, rest, _ = message
-        (self.resources, self.backpressure, self.may_retry, self.about, self.max_concurrency, self.actor, self.tries) = rest
+        (self.resources, self.backpressure, self.may_retry, self.about, self.max_concurrency, self.actor, self.tries, self.group) = rest
         self.args = args
         self.needs = needs
         self.taken = 0
@@ -65,12 +65,14 @@ class Worker:
         self.class_name = ""
         self.restarts = 0
         self.resources: dict[str, float] = {}
+        self.group: Group | None = None        # of an actor
         self.running: bytes | None = None      # in the main thread
         self.cancelled: set[bytes] = set()
         self.going: dict[bytes, Call] = {}
         self.async_tasks: dict[bytes, Any] = {}
         self.loop: Any = None
-        self.threads: Any = None
+        self.threads: dict[str | None, Any] = {}  # of an actor with max_concurrency, for each of its concurrency groups; None: the others
+        self.limits: dict[str | None, Any] = {}   # the same of an async one: semaphores
         self.is_leaving = False
         self.is_signalled = False
         self.is_interrupted = False  # the task that runs; once, so that what it does about it can be done in peace
@@ -124,9 +126,9 @@ class Worker:
         if call.kind == METHOD and self.loop is not None:
             self.going[call.id] = call
             self.loop.call_soon_threadsafe(self._spawn, call)
-        elif call.kind == METHOD and self.threads is not None:
+        elif call.kind == METHOD and self.threads:
             self.going[call.id] = call
-            self.threads.submit(self._perform, call)
+            self.threads[_group_of(call)].submit(self._perform, call)
         else:
             self._perform(call)
 
@@ -184,7 +186,9 @@ class Worker:
 
     def _enter(self, call: Call) -> None:
         resources = self.resources if call.kind == METHOD else call.resources
-        runtime.current.set(Current(call.id, self.actor_id or None, call.name, resources, self))
+        if call.kind == CREATE:
+            self.group = call.group
+        runtime.current.set(Current(call.id, self.actor_id or None, call.name, resources, self, call.group or self.group))
 
     def _target(self, call: Call) -> Callable[..., Any]:
         if call.kind == FUNCTION:
@@ -209,12 +213,14 @@ class Worker:
 
         def construct(*args: Any, **kwargs: Any) -> None:
             self.instance = cls(*args, **kwargs)
+            sizes: dict[str | None, int] = {None: call.max_concurrency, **(self.about.get("concurrency_groups") or {})}
             if self.about.get("is_async"):
-                self._begin_loop(call.max_concurrency)
-            elif call.max_concurrency > 1:
+                self._begin_loop(sizes)
+            elif call.max_concurrency > 1 or len(sizes) > 1:
                 from concurrent.futures import ThreadPoolExecutor
 
-                self.threads = ThreadPoolExecutor(call.max_concurrency, "weir-actor")
+                self.threads = {group: ThreadPoolExecutor(most, f"weir-actor-{group}" if group else "weir-actor")
+                                for group, most in sizes.items()}
                 self.client.has_reader = True
 
         return construct
@@ -226,6 +232,7 @@ class Worker:
         self._enter(call)
         how = m.OK
         retried: Any = None
+        values: list[Dumped] = []
         try:
             args, kwargs, retried = self._arguments(call)
             target = self._target(call)
@@ -241,13 +248,12 @@ class Worker:
             del args, kwargs
             if call.returns == STREAMING:
                 self._stream(call, result)
-                values: list[Dumped] = []
             else:
                 if inspect.iscoroutine(result):
                     import asyncio
 
                     result = asyncio.run(result)
-                values = self._values(call, result)
+                self._values(call, result, values)
             del result
             if is_main:
                 self.running = None
@@ -268,7 +274,7 @@ class Worker:
                 how = m.RETRIABLE
             if isinstance(error, SystemExit) and call.kind == METHOD:
                 payload, how = self._left(call), m.LEAVING
-        self._fail(call, payload, how)
+        self._fail(call, payload, how, values)
 
     def _left(self, call: Call) -> Payload:
         from weir.exceptions import ActorDiedError
@@ -283,32 +289,24 @@ class Worker:
             f"The actor died because it has left by exit_actor().\n\tclass_name: {self.class_name}\n\tactor_id: {self.actor_id.hex()}\n"
             f"\tpid: {os.getpid()}"))
 
-    def _values(self, call: Call, result: Any) -> list[Dumped]:
+    def _values(self, call: Call, result: Any, values: list[Dumped]) -> None:
+        """What it returned. Of a generator that fails half-way, what it gave before is in `values` all the same."""
         name = call.name if call.kind != METHOD else f"{call.name}.{call.method}"
         if call.returns == 1 or call.kind == CREATE:
-            return [dump(result, f"what {name} returns")]
-        if call.returns == DYNAMIC:
+            values.append(dump(result, f"what {name} returns"))
+        elif call.returns == DYNAMIC:
             refs = [objects.own(self.client.put(dump(item, f"what {name} yields"))) for item in result]
-            return [dump(objects.DynamicObjectRefGenerator(refs), name)]
-        if call.returns == 0:
-            return []
-        if inspect.isgenerator(result):
-            result = list(result)
-        try:
-            found = list(result)
-        except TypeError:
-            raise TypeError(f"{name} has num_returns={call.returns} and returned one {type(result).__name__}, which cannot be taken apart") from None
-        if len(found) != call.returns:
-            raise ValueError(f"Task returned {len(found)} objects, but num_returns={call.returns}.")
-        return [dump(item, f"what {name} returns") for item in found]
+            values.append(dump(objects.DynamicObjectRefGenerator(refs), name))
+        elif call.returns > 0:
+            take(result, call.returns, name, values)
 
-    def _done(self, call: Call, values: list[Dumped], how: int) -> None:
+    def _done(self, call: Call, values: Sequence[Dumped | Payload], how: int) -> None:
         _flush()
         payloads = []
         fds = []
         try:
             for value in values:
-                payload, fd = self.client.stored(value)
+                payload, fd = (value, -1) if isinstance(value, Payload) else self.client.stored(value)
                 payloads.append(tuple(payload))
                 if fd >= 0:
                     fds.append(fd)
@@ -318,10 +316,11 @@ class Worker:
             for fd in fds:
                 os.close(fd)
 
-    def _fail(self, call: Call, payload: Payload, how: int) -> None:
-        _flush()
-        self._end(call)
-        self.client.send((m.DONE, call.id, [tuple(payload)] * max(1, call.returns), how))
+    def _fail(self, call: Call, payload: Payload, how: int, values: list[Dumped]) -> None:
+        """`values`: those that are there all the same, of what it was to return."""
+        if how != m.FAILED or call.returns <= 1:
+            values = []
+        self._done(call, [*values, *[payload] * (max(1, call.returns) - len(values))], how)
 
     def _end(self, call: Call) -> None:
         self.going.pop(call.id, None)
@@ -364,7 +363,7 @@ class Worker:
 
     # ---- async actors ----
 
-    def _begin_loop(self, most: int) -> None:
+    def _begin_loop(self, sizes: dict[str | None, int]) -> None:
         import asyncio
 
         self.client.has_reader = True
@@ -373,7 +372,7 @@ class Worker:
         def run() -> None:
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)
-            self.limit = asyncio.Semaphore(most)
+            self.limits = {group: asyncio.Semaphore(most) for group, most in sizes.items()}
             self.loop.call_soon(started.set)
             self.loop.run_forever()
 
@@ -383,11 +382,12 @@ class Worker:
     async def _perform_async(self, call: Call) -> None:
         import asyncio
 
-        async with self.limit:
+        async with self.limits[_group_of(call)]:
             self._enter(call)
             label, about = self._label(call)
             how = m.OK
             retried: Any = None
+            values: list[Dumped] = []
             try:
                 if call.id in self.cancelled:
                     raise asyncio.CancelledError
@@ -401,11 +401,10 @@ class Worker:
                             self._yield(call, index, item)
                     else:
                         self._stream(call, result)
-                    values: list[Dumped] = []
                 else:
                     if inspect.isawaitable(result):
                         result = await result
-                    values = self._values(call, result)
+                    self._values(call, result, values)
                 self._done(call, values, how)
                 return
             except asyncio.CancelledError:
@@ -418,13 +417,13 @@ class Worker:
                     how = m.RETRIABLE
                 if isinstance(error, SystemExit):
                     payload, how = self._left(call), m.LEAVING
-            self._fail(call, payload, how)
+            self._fail(call, payload, how, values)
 
     # ---- the end ----
 
     def _finish(self) -> None:
-        if self.threads is not None:
-            self.threads.shutdown(wait=True)
+        for pool in self.threads.values():
+            pool.shutdown(wait=True)
         if self.loop is not None:
             import asyncio
 
@@ -449,6 +448,31 @@ def _is_talking(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def take(result: Any, count: int, name: str, values: list[Dumped]) -> None:
+    """Adds what a function with num_returns returned. A generator is not asked for more than it has to give."""
+    if inspect.isgenerator(result):
+        for item in result:
+            if len(values) == count:
+                result.close()
+                break
+            values.append(dump(item, f"what {name} yields"))
+        if len(values) < count:
+            raise ValueError(f"Task returned {len(values)} objects, but num_returns={count}.")
+        return
+    try:
+        found = list(result)
+    except TypeError:
+        raise TypeError(f"{name} has num_returns={count} and returned one {type(result).__name__}, which cannot be taken apart") from None
+    if len(found) != count:
+        raise ValueError(f"Task returned {len(found)} objects, but num_returns={count}.")
+    values += [dump(item, f"what {name} returns") for item in found]
+
+
+def _group_of(call: Call) -> str | None:
+    """The concurrency group of a call of a method."""
+    return call.about.get("concurrency_group") if call.about else None
 
 
 def _leave() -> None:
