@@ -4,7 +4,8 @@
 
 Which ones: functions with equal resources that leave the number of workers to weir, as Ray Data fuses them, but for classes: their
 pools have sizes of their own. A function behind one that changes the number of rows, and wants batches of a size, is on its own:
-its batches would be cut short at the end of every task.
+its batches would be cut short at the end of every task. So is one behind a function that gets whole blocks: tasks that are filled up to
+the size would not be blocks any more.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 BATCH = "engine"  # a batch_format of ours: the batch as it is
 
 
-def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
-    """Whether `spec` runs in the worker of `before`."""
+def fuses(chain: Sequence[CallSpec], spec: CallSpec, context: Any) -> bool:
+    """Whether `spec` runs in the worker of those before it."""
     from weir import _call, _worker
 
+    before = chain[-1]
     if not getattr(context, "optimize_fuse_stages", True):
         return False
     for one in (before, spec):
@@ -38,7 +40,11 @@ def fuses(before: CallSpec, spec: CallSpec, context: Any) -> bool:
         return False
     if before.group is not spec.group:
         return False
-    return not isinstance(spec.batch_size, int) or (before.kind in ("map", "map_batches") and before.keys is None)
+    if not isinstance(spec.batch_size, int):
+        return True
+    if any(one.kind == "map_batches" and one.batch_size is None for one in chain):
+        return False
+    return before.kind in ("map", "map_batches") and before.keys is None
 
 
 def fused(specs: Sequence[CallSpec]) -> CallSpec:
@@ -69,8 +75,8 @@ def runs(steps: Sequence[Op], context: Any) -> list[list[Op]]:
 
     out: list[list[Op]] = []
     for step in steps:
-        last = out[-1][-1] if out else None
-        if isinstance(step, Call) and isinstance(last, Call) and fuses(last.spec, step.spec, context):
+        before = [op.spec for op in out[-1] if isinstance(op, Call)] if out else []
+        if isinstance(step, Call) and before and fuses(before, step.spec, context):
             out[-1].append(step)
         else:
             out.append([step])

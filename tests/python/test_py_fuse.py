@@ -105,3 +105,19 @@ def test_blocks_without_rows_and_columns_that_change():
     ds = weir.range(30, override_num_blocks=3).filter(lambda row: row["id"] >= 10).map(
         lambda row: {"v": row["id"] if row["id"] < 20 else str(row["id"])}).map(lambda row: {"w": row["v"]})
     assert [row["w"] for row in ds.take_all()] == [*range(10, 20), *map(str, range(20, 30))]
+
+
+def test_a_function_without_batch_size_sees_blocks_whatever_follows():
+    def sized(batch):
+        return {**batch, "n": np.full(len(batch["id"]), len(batch["id"]))}
+
+    def again(batch):
+        return {"n": batch["n"], "m": np.full(len(batch["n"]), len(batch["n"]))}
+
+    def seen(ds):
+        return [(row["n"], row["m"]) for row in ds.take_all()]
+
+    blocks = weir.range(12, override_num_blocks=4)
+    assert seen(blocks.map_batches(sized).map_batches(again, batch_size=6)) == [(3, 6)] * 12
+    assert seen(blocks.map_batches(sized).map_batches(again, batch_size=2)) == [(3, 2), (3, 2), (3, 1)] * 4
+    assert seen(blocks.map_batches(sized).map(lambda row: row).map_batches(again, batch_size=6)) == [(3, 6)] * 12
