@@ -136,6 +136,29 @@ def type_name(target: Any) -> str:
     raise TypeError(f"{target!r} is not a type; give a text such as 'int64' or 'timestamp[us]', or a pyarrow type")
 
 
+_TYPE_WORDS = frozenset(
+    "null bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 halffloat float double decimal decimal128 decimal256 date32 date64 time32 "
+    "time64 timestamp duration month_interval day_time_interval month_day_nano_interval binary large_binary string large_string "
+    "fixed_size_binary list large_list fixed_size_list struct map dictionary boolean int half float16 float32 float64 date utf8 str "
+    "large_utf8 bytes list_view large_list_view string_view binary_view extension run_end_encoded sparse_union dense_union".split())
+
+
+def check_type(name: str) -> None:
+    """TypeError if a type's name does not begin with the word of one. What is inside of brackets is the engine's to read.
+
+    >>> check_type("list<item: int8>")
+    """
+    found = re.match(r"[a-z0-9_]*", name.strip())
+    word = found.group() if found is not None else ""
+    if word in _TYPE_WORDS:
+        return
+    import difflib
+
+    near = difflib.get_close_matches(word, sorted(_TYPE_WORDS), 1, 0.5)
+    raise TypeError(f"{name!r} is not a type" + (f": did you mean {near[0]!r}? " if near else ": ") +
+                    "types are DataType's (DataType.int64(), DataType.string()), pyarrow's, or texts such as 'int64' and 'timestamp[us]'")
+
+
 def quote_name(name: str) -> str:
     """A column's name as the verbs with, select, rename and drop read it."""
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'

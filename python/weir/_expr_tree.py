@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from weir._expr_literals import compile_literal, text_literal, type_name
+from weir._expr_literals import check_type, compile_literal, text_literal, type_name
 
 if TYPE_CHECKING:
     import pyarrow
@@ -518,7 +518,9 @@ class Expr:
         if type(target_type).__module__ == "weir.datatype" and target_type.is_python_type():
             raise TypeError("a Python-type-backed DataType (DataType(int)) requires values to have an Arrow type, and cast has none: "
                             "use one such as DataType.int64() or DataType.string()")
-        return self._call("cast", type=type_name(target_type), safe=safe)
+        name = type_name(target_type)
+        check_type(name)
+        return self._call("cast", type=name, safe=safe)
 
     # -- namespaces
 

@@ -600,3 +600,12 @@ def test_modules_under_the_other_name():
     assert weir.aggregate.__name__ == weir.aggregate.__spec__.name == "weir.aggregate"
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("weir.data.nosuch")
+
+
+def test_cast_to_what_is_no_type_fails_at_once():
+    with pytest.raises(TypeError, match="'unknown' is not a type: types are DataType's"):
+        col("a").cast("unknown")
+    with pytest.raises(TypeError, match="'intt64' is not a type: did you mean 'int64'?"):
+        col("a").cast("intt64")
+    for name in ("int8", "list<item: int8>", "timestamp[us, tz=UTC]", "decimal128(5, 2)", "date32[day]", "struct<a: int8>", "large_string"):
+        assert col("a").cast(name).describe() == f"col('a').cast('{name}')"
