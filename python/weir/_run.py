@@ -75,6 +75,8 @@ class translated:
             made = broken if broken is not None else translate(error, self.context)
             if self.run is not None and self.run.observer is not None:
                 self.run.observer.failed(made)
+            if "weir.compat.logs" in sys.modules:
+                sys.modules["weir.compat.logs"].tell(made, self.context)
             if made is not error:
                 raise made from None
 
@@ -200,6 +202,9 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
             )
         most = min(total, limits.gpu) / spec.num_gpus
     cpus = _call.cpus_of(spec)
+    if cpus and not state.num_cpus:
+        raise ValueError(f"{spec.name} wants {cpus:g} CPU a worker, and the session has 0: init(num_cpus=…) says how many there are, and "
+                         "num_cpus=0 lets it run without one")
     if cpus:
         most = min(most, limits.cpu / cpus)
         if others.cpu:

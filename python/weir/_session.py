@@ -78,7 +78,7 @@ class State:
         self.memory_limit: int = options.get("memory_limit") or _default_limit()
         if not self.memory_limit and sharers > 1:
             self.memory_limit = Session().memory_limit // sharers
-        self.num_cpus: float = options.get("num_cpus") or cpus
+        self.num_cpus: float = options["num_cpus"] if options.get("num_cpus") is not None else cpus
         self.num_gpus: float | None = options.get("num_gpus")
         self.preload: tuple[str, ...] = options.get("preload", ())
         self.local_mode: bool = options.get("local_mode", False)
@@ -212,7 +212,8 @@ def init(
         memory_limit: bytes, or a text such as "2GB", that the engine, its store and its workers together may use. Default:
             the environment's WEIR_MEMORY_LIMIT, or 60 % of what the machine or its cgroup has. Processes that torchrun starts
             share it: each takes its part of this and of the CPUs.
-        num_cpus: how many CPUs to use; default: those that this process may run on.
+        num_cpus: how many CPUs to use; default: those that this process may run on. 0: tasks, actors and functions run only with
+            num_cpus=0 of their own; what the engine does itself has one thread for each CPU.
         num_gpus: how many GPUs to hand out; default: those that are there.
         preload: modules that worker processes have imported before they are needed.
         local_mode: functions run in this process, on one thread, where breakpoint() works.
@@ -236,7 +237,7 @@ def init(
         raise TypeError('preload is a list of module names, such as ["torch"]')
     options: dict[str, Any] = {
         "memory_limit": None,
-        "num_cpus": _count(num_cpus, "num_cpus"),
+        "num_cpus": _count(num_cpus, "num_cpus", zero=True),
         "num_gpus": _count(num_gpus, "num_gpus", zero=True),
         "preload": tuple(preload),
         "local_mode": bool(local_mode),
@@ -325,7 +326,7 @@ def cluster_resources() -> dict[str, float]:
     state = current()
     limit = float(state.native.memory().get("limit", state.memory_limit))
     resources = {
-        "CPU": float(state.num_cpus),
+        **({"CPU": float(state.num_cpus)} if state.num_cpus else {}),
         "memory": limit if state.logical_memory is None else state.logical_memory,
         "object_store_memory": limit if state.object_store_memory is None else state.object_store_memory,
     }

@@ -220,3 +220,52 @@ def test_logging_config():
     logging.getLogger("ray").setLevel(logging.NOTSET)
     with pytest.raises(ValueError, match="JSON"):
         ray_api.LoggingConfig(encoding="JSON")
+
+
+def test_no_cpus(session):
+    ray_api.init(num_cpus=0)
+    assert "CPU" not in ray_api.cluster_resources() and "CPU" not in ray_api.available_resources()
+    assert weir.range(3).count() == 3 and weir.range(3).filter(expr="id > 1").take_all() == [{"id": 2}]
+    assert weir.get(weir.put(3)) == 3
+    function = weir.remote(lambda: 1)
+    with pytest.raises(ValueError, match="wants 1 CPU, and the session has 0: it could never run"):
+        function.remote()
+    assert weir.get(function.options(num_cpus=0).remote()) == 1
+    with pytest.raises(ValueError, match=r"Map\(<lambda>\) wants 1 CPU a worker, and the session has 0: .* num_cpus=0 lets it run without"):
+        weir.range(3).map(lambda row: row).take()
+    assert weir.range(2).map(lambda row: row, num_cpus=0).take() == [{"id": 0}, {"id": 1}]
+
+
+def test_functions_that_raise_are_told_to_the_logger():
+    code = """
+        import logging, ray
+        class Kept(logging.Handler):
+            def emit(self, record):
+                print(record.name, record.levelname, getattr(record, "hide", False), bool(record.exc_info), record.getMessage().splitlines()[0])
+        logging.getLogger("ray.data").addHandler(Kept())
+        logging.getLogger("ray.data").propagate = False
+        def bad(row):
+            raise ValueError("mine")
+        for kind in (False, True):
+            ray.data.DataContext.get_current().log_internal_stack_trace = kind
+            try:
+                ray.data.range(3).map(bad).take()
+            except ValueError:
+                print("raised")
+    """
+    operator = 'ray.data ERROR False False An exception was raised from a task of operator "Map(bad)". Dataset execution will now abort. ' \
+        "To ignore this exception and continue, set DataContext.max_errored_blocks."
+    told = "ray.data ERROR False False Exception occurred in user code, with the abbreviated stack trace below: frames of weir's own are left out."
+    assert run(code).splitlines() == [
+        operator, told, "ray.data ERROR True False Full stack trace:", "raised", operator, "ray.data ERROR True True Full stack trace:", "raised"]
+    # Without a handler the console has the two lines, and not the trace that the exception itself brings.
+    code = """
+        import ray
+        def bad(row):
+            raise ValueError("mine")
+        try:
+            ray.data.range(3).map(bad).take()
+        except ValueError:
+            pass
+    """
+    assert len(run(code, check=False).splitlines()) == 2

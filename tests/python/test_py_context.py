@@ -101,7 +101,7 @@ def test_a_second_init_is_an_error_unless_ignored():
         assert {name: resources[name] for name in ("CPU", "memory", "object_store_memory")} == {
             "CPU": 1.0, "memory": 2e9, "object_store_memory": 2e9}
         assert weir.available_resources()["object_store_memory"] <= 2e9
-        for bad in (dict(num_cpus=0), dict(num_cpus="2"), dict(num_gpus=-1), dict(preload="torch")):
+        for bad in (dict(num_cpus=-1), dict(num_cpus="2"), dict(num_gpus=-1), dict(preload="torch")):
             weir.shutdown()
             try:
                 weir.init(**bad)
