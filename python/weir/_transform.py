@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from weir import _plan
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
+from weir.schema import NO_COLUMN
 
 if TYPE_CHECKING:
     from weir._arrange import RandomSeedConfig
@@ -518,11 +519,14 @@ class Transforms:
         runtime_env: dict[str, Any] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Keeps these columns, in this order.
+        """Keeps these columns, in this order. Of none of them as many rows are left: they have a column of nulls that the schema does not
+        show, as Ray Data's have.
 
         >>> import weir
         >>> weir.from_items([{"a": 1, "b": 2, "c": 3}]).select_columns(["c", "a"]).take()
         [{'c': 3, 'a': 1}]
+        >>> weir.range(5).select_columns([]).count(), weir.range(5).select_columns([]).columns()
+        (5, [])
         """
         if isinstance(cols, str):
             cols = [cols]
@@ -532,10 +536,8 @@ class Transforms:
             raise ValueError("select_columns requires all elements of 'cols' to be strings.")
         if len(set(cols)) != len(cols):
             raise ValueError(f"select_columns expected unique column names, got duplicate column names: {list(cols)}")
-        if not cols:
-            raise ValueError("select_columns needs at least one column")
         remote_args("select_columns", _resources(locals()), ray_remote_args, warns=True)
-        return self._then(Step(self._op, "select", [quoted(c) for c in cols]))
+        return self._then(Step(self._op, "select", [quoted(c) for c in cols] or [f"{NO_COLUMN}=null"]))
 
     def drop_columns(
         self,

@@ -293,19 +293,20 @@ def _read(
     if columns is not None:
         if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
             raise ValueError(f"columns is a list of names, not {columns!r}")
-        if not columns:
-            raise ValueError("columns needs at least one name")
     read = Read(
         name,
         format,
         listing,
         options,
         partitioning,
-        tuple(columns) if columns is not None else None,
+        tuple(columns) if columns else None,
         bool(get("include_paths", False)),
     )
     blocks = _num_blocks(get("parallelism", -1), get("override_num_blocks"))
-    return Dataset(ReadBlocks(read, blocks) if blocks is not None else read)
+    ds = Dataset(ReadBlocks(read, blocks) if blocks is not None else read)
+    if columns is not None and not columns:
+        return ds.select_columns(["path"] if get("include_paths", False) else [])
+    return ds
 
 
 def _local(method: str, arguments: Mapping[str, Any]) -> Any:
@@ -376,6 +377,8 @@ def read_parquet(
         include_paths: adds a column `path`.
         schema: (one of arrow_parquet_args) a pyarrow.Schema: these columns, in this order, cast to these types, null where a file
             lacks them; then the columns of folders.
+        include_row_hash: adds a column `row_hash`, a number of 64 bits made of the file's path and the row's place in it, the same each time.
+            The files are then read by pyarrow, in workers.
         tensor_column_schema: columns of bytes that are tensors: {column: (element type, shape)}.
         shuffle: "files" reads the files in random order.
 
@@ -388,8 +391,6 @@ def read_parquet(
     arguments = dict(locals())
     if catalog is not None:
         refuse("read_parquet", "catalog", "Parquet files are read as they are")
-    if include_row_hash:
-        refuse("read_parquet", "include_row_hash", "there is no hash of rows")
     predicate = arrow_parquet_args.pop("filter", None)
     block_udf = arrow_parquet_args.pop("_block_udf", None)
     schema = arrow_parquet_args.pop("schema", None)
@@ -397,10 +398,15 @@ def read_parquet(
         if name not in ("use_threads", "batch_size", "pre_buffer", "use_buffered_stream", "buffer_size", "batch_readahead",
                         "fragment_readahead", "memory_pool", "cache_metadata"):
             refuse("read_parquet", name, "the engine reads Parquet itself; columns, filter and schema are obeyed")
-    ds = _read(
-        "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"],
-        columns=columns if schema is None else None
-    )
+    if include_row_hash:
+        if schema is not None:
+            refuse("read_parquet", "schema", "with include_row_hash")
+        ds = _read_in_workers(arguments)
+    else:
+        ds = _read(
+            "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"],
+            columns=columns if schema is None else None
+        )
     if schema is not None:
         ds = _with_schema(ds, schema, partitioning, include_paths)
         if columns is not None:
@@ -481,17 +487,23 @@ def read_csv(
 
 
 def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
-    """read_csv with options that only pyarrow has, read_text with encodings that only Python has: those read, in workers."""
+    """read_csv with options that only pyarrow has, read_text with encodings that only Python has, read_parquet with hashes of rows: those
+    read, in workers."""
     from weir._sources import read_datasource
-    from weir.datasource.arrow_files import CSVDatasource, TextDatasource
+    from weir.datasource.arrow_files import CSVDatasource, HashedParquetDatasource, TextDatasource
 
     is_csv = "arrow_csv_args" in arguments
-    paths = _local("read_csv" if is_csv else "read_text", arguments)
+    is_parquet = "arrow_parquet_args" in arguments
+    paths = _local("read_parquet" if is_parquet else "read_csv" if is_csv else "read_text", arguments)
     files = ("partition_filter", "partitioning", "include_paths", "ignore_missing_paths", "shuffle", "file_extensions")
     options = {name: arguments[name] for name in files}
-    options["open_stream_args"] = arguments["arrow_open_stream_args"]
+    options["open_stream_args"] = arguments.get("arrow_open_stream_args")
     source: Any
-    if is_csv:
+    if is_parquet:
+        if arguments["skip_paths"]:
+            refuse("read_parquet", "skip_paths", "with include_row_hash")
+        source = HashedParquetDatasource(paths, arguments["columns"], **options)
+    elif is_csv:
         source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
     else:
         source = TextDatasource(

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from weir._weir import Batch
 
 
+NO_COLUMN = "__bsp_stub"  # of rows without columns, which have to be counted by something; Ray Data's name for it
+
+
 class Schema:
     """The columns of a Dataset. `types` are pyarrow's where pyarrow is installed, else the same as text.
 
@@ -32,7 +35,8 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """The columns' names, in order."""
-        return list(self._batch.names if self._batch is not None else self._arrow.names)
+        names = self._batch.names if self._batch is not None else self._arrow.names
+        return [name for name in names if name != NO_COLUMN]
 
     @property
     def types(self) -> list[Any]:
@@ -45,7 +49,7 @@ class Schema:
         """The types as text, whether pyarrow is there or not."""
         if self._batch is None:
             return [_arrow_text(t) for t in self._arrow.types]
-        return [_text(t, extension) for t, extension in _fields(self._batch)]
+        return [_text(t, extension) for name, (t, extension) in zip(self._batch.names, _fields(self._batch)) if name != NO_COLUMN]
 
     @property
     def base_schema(self) -> Any:
@@ -60,7 +64,7 @@ class Schema:
 
             _tensors.make_known(self._batch)
             # Whether a column may hold nulls is the engine's knowledge of these rows, not a promise about others.
-            fields = [field.with_nullable(True) for field in pyarrow.schema(self._batch)]
+            fields = [field.with_nullable(True) for field in pyarrow.schema(self._batch) if field.name != NO_COLUMN]
             kinds = [_tensors.users_type(field) for field in fields]
             self._arrow = pyarrow.schema([f if kind is None else pyarrow.field(f.name, kind) for f, kind in zip(fields, kinds)])
         return self._arrow

@@ -108,6 +108,7 @@ static int note_first(struct weir_op_env *env, struct read_config *config, const
 	config->partition_count = count;
 	for (uint32_t i = 0; i < listed->partition_count; i++) {
 		config->partitions[i].name = weir_arena_strdup(env->arena, listed->partitions[i].key, err);
+		config->partitions[i].reads_integer = true;
 		config->partitions[i].is_integer =
 			config->paths_style == READ_PATHS_LISTED ||
 			weir_read_paths_is_integer(config, listed->partitions[i].key);
@@ -173,7 +174,7 @@ static int survey(struct weir_op_env *env, struct read_config *config, struct sa
 				weir_error_at_source(err, listed.path);
 				break;
 			}
-			config->partitions[i].is_integer = false;
+			config->partitions[i].is_integer = config->partitions[i].reads_integer = false;
 		}
 		config->files_seen++;
 		config->bytes_seen += listed.size;
@@ -346,7 +347,8 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	return code;
 }
 
-/* File columns, then partition columns (which win over file columns of the same name, as everywhere else). */
+/* File columns, then partition columns (which win over file columns of the same name, as everywhere else; one of integers stays
+ * one of integers). */
 static int add_partitions(struct weir_op_env *env, struct read_config *config, const struct weir_schema *file,
 			  struct weir_schema **out, struct weir_error *err)
 {
@@ -363,6 +365,8 @@ static int add_partitions(struct weir_op_env *env, struct read_config *config, c
 			if (strcmp(config->partitions[p].name, file->fields[i].name) != 0)
 				continue;
 			is_partition = true;
+			if (weir_type_is_integer(file->fields[i].type) && config->partitions[p].reads_integer)
+				config->partitions[p].is_integer = true;
 			if (config->partitions[p].is_path)
 				return weir_error_set(err, WEIR_E_INVALID,
 						      "the files have a column '%s' themselves: give --path-column another name",

@@ -13,6 +13,7 @@
 struct read_partition {
 	const char *name;
 	bool is_integer;
+	bool reads_integer; /* every value is the text of one */
 	bool is_path; /* not of a folder: the file's own path (--path-column) */
 };
 

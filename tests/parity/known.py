@@ -44,7 +44,7 @@ KNOWN = [
     (r"errors/wrong_arguments_of_map_batches\[(batch_size=('x'|1.5)|compute|fn_constructor_kwargs)|errors/no_function\[", EARLY),
     (r"context/how_a_function_runs\[nonsense=1\]|create/range_of_no_number\[(x|2)", KINDS),
     # ---- columns ----
-    (r"transform/select_columns\[\[\]\]|files/read_parquet_columns\[\[('nope')?\]", "no columns, or unknown ones, are an error; Ray gives rows with a column __bsp_stub"),
+    (r"files/read_parquet_columns\[\['nope'\]", "unknown columns are an error; Ray gives rows with a column __bsp_stub"),
     (r"transform/rename_columns\[\{'a': 'b'\}\]", "two columns of one name are an error; Ray loses one of them"),
     (r"errors/wrong_column_names", EARLY),
     (r"errors/no_expression\[with_column\]|errors/wrong_union|errors/wrong_filter_texts\[id \+ 1\]|aggregates/no_aggregate", KINDS),

@@ -182,7 +182,7 @@ def test_parquet_columns_and_filters(tmp_path):
     pc = pytest.importorskip("pyarrow.compute")
     assert weir.read_parquet(path, filter=pc.field("a") >= 97).take_all() == wanted
     assert weir.read_parquet(path, filter=(pc.field("a") >= 97) & (pc.field("b") != "t98")).count() == 2
-    for bad in (dict(columns=[]), dict(columns="a"), dict(schema=table.schema), dict(catalog=object()), dict(include_row_hash=True),
+    for bad in (dict(columns="a"), dict(schema=table.schema), dict(catalog=object()),
                 dict(filesystem=object()),
                 dict(ray_remote_args={"resources": {"CPU": 1}}), dict(num_cpus=-1)):
         with pytest.raises(ValueError):
@@ -273,3 +273,57 @@ def test_what_reads_look_like(tmp_path, hive):
     assert repr(ds.limit(3)).startswith("shape: (?, 1)\n╭───────╮\n│ id    │")
     assert repr(ds.map(lambda row: row).limit(3)) == ("limit=3\n+- Map(<lambda>)\n   +- Dataset(num_blocks=1, num_rows=?, "
                                                       "schema={id: int64})")
+
+
+def test_no_columns(tmp_path):
+    weir.range(5).write_parquet(str(tmp_path))
+    for ds in (weir.range(5).select_columns([]), weir.read_parquet(str(tmp_path), columns=[]), weir.range(5).select_columns([]).materialize()):
+        assert ds.count() == 5 and ds.columns() == [] and ds.schema().types == [] and len(ds.schema()) == 0
+        assert ds.take(2) == [{"__bsp_stub": None}] * 2  # as Ray Data has it
+        assert ds.map(lambda row: {"n": 1}).sum("n") == 5
+    assert weir.read_parquet(str(tmp_path), columns=[], include_paths=True).columns() == ["path"]
+
+
+def test_hashes_of_rows(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    from weir.datasource.arrow_files import row_hashes
+
+    # What Ray 2.60 gave for this path.
+    assert row_hashes("/tmp/surface/o/pq/x.parquet", 0, 3).tolist() == [7593477648210352966, 16704073334326833836, 4229577177203926132]
+    for year in (2020, 2021):
+        (tmp_path / f"year={year}").mkdir()
+        pq.write_table(pa.table({"a": list(range(100)), "row_hash": ["old"] * 100}), tmp_path / f"year={year}" / "x.parquet", row_group_size=30)
+    ds = weir.read_parquet(str(tmp_path), include_row_hash=True, include_paths=True)
+    rows = ds.take_all()
+    assert len({row["row_hash"] for row in rows}) == 200 and rows == ds.take_all()
+    for row in rows:
+        assert row["row_hash"] == row_hashes(row["path"], row["a"], 1)[0] and f"year={row['year']}" in row["path"]
+    narrow = weir.read_parquet(str(tmp_path), include_row_hash=True, columns=["a"])
+    assert {row["row_hash"] for row in narrow.take_all()} == {row["row_hash"] for row in rows}
+    assert weir.read_parquet(str(tmp_path), include_row_hash=True, filter="a >= 98").count() == 4
+
+
+def test_a_partition_that_is_a_column_too(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    def read(values, folders=("2020", "2021"), **options):
+        for folder in folders:
+            (tmp_path / f"year={folder}").mkdir(exist_ok=True)
+            pq.write_table(pa.table({"a": [int(len(folder))], "year": [values]}), tmp_path / f"year={folder}" / "x.parquet")
+        return weir.read_parquet(str(tmp_path), **options)
+
+    # The folder's value, in the file's type where that is one of integers.
+    ds = read(1999)
+    assert [row["year"] for row in ds.sort("year").take_all()] == [2020, 2021] and ds.columns() == ["a", "year"]
+    assert ds.filter(expr="year == 2021").count() == 1 and read(1999, columns=["year"]).sum("year") == 4041
+    assert sorted(row["year"] for row in read("old").take_all()) == ["2020", "2021"]
+    assert {row["year"] for row in read(1999, partitioning=None).take_all()} == {1999}
+    # Values that are none leave it a column of texts.
+    assert sorted(row["year"] for row in read(1999, ("2020", "2021", "none")).take_all()) == ["2020", "2021", "none"]
+
+
+def test_example_files_are_not_there():
+    with pytest.raises(FileNotFoundError, match="example:// are files that came with Ray's package .* path of your own iris.csv"):
+        weir.read_csv("example://iris.csv")

@@ -44,6 +44,57 @@ class CSVDatasource(FileBasedDatasource):
             ) from error
 
 
+class HashedParquetDatasource(FileBasedDatasource):
+    """Rows of Parquet files with a column `row_hash`, a number made of the file's path and the row's place in it."""
+
+    _FILE_EXTENSIONS = ["parquet"]
+
+    def __init__(self, paths: str | list[str], columns: list[str] | None = None, **kwargs: Any) -> None:
+        super().__init__(paths, **kwargs)
+        self.columns = columns
+
+    def get_name(self) -> str:
+        return "Parquet"
+
+    def _open_input_source(self, filesystem: Any, path: str, **open_args: Any) -> Any:
+        import pyarrow as pa
+
+        return pa.OSFile(path) if filesystem is None else filesystem.open_input_file(path)  # it is not read from its beginning
+
+    def _read_stream(self, f: Any, path: str) -> Iterator[Any]:
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        first = 0
+        with parquet.ParquetFile(f) as file:
+            there = file.schema_arrow.names
+            columns = None if self.columns is None else [name for name in self.columns if name in there and name != "row_hash"]
+            for batch in file.iter_batches(columns=columns):
+                table = pa.Table.from_batches([batch])
+                if "row_hash" in table.column_names:
+                    table = table.drop_columns(["row_hash"])
+                yield table.append_column("row_hash", pa.array(row_hashes(path, first, batch.num_rows)))
+                first += batch.num_rows
+
+
+def row_hashes(path: str, first: int, count: int) -> Any:
+    """The hashes of rows `first` and on: Ray Data's, so that rows can be found again by them. The path's MD5 plus the row's number, mixed as
+    splitmix64 does.
+
+    >>> row_hashes("a", 0, 1).dtype
+    dtype('uint64')
+    """
+    import hashlib
+
+    import numpy as np
+
+    seed = int.from_bytes(hashlib.md5(path.encode()).digest()[:8], "little")
+    mixed = np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(factor)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
 class TextDatasource(FileBasedDatasource):
     """Lines of text in any encoding that Python has, in a column `text`."""
 

@@ -58,7 +58,12 @@ def plain_path(path: Any) -> str:
         raise ValueError(f"paths must be text, not {type(text).__name__}")
     if text.startswith(("local://", "file://")):
         return text.split("://", 1)[1]
-    scheme, colon, _ = text.partition("://")
+    scheme, colon, rest = text.partition("://")
+    if scheme == "example" and colon:
+        raise FileNotFoundError(
+            f"{text!r}: example:// are files that came with Ray's package (ray/data/examples/data), which weir does not have: give the "
+            f"path of {'your own ' + os.path.basename(rest) if rest else 'a file of your own'}"
+        )
     if colon and scheme.isalnum():
         raise ValueError(f"{text!r}: files are read from this machine only; there is no reader for {scheme}://. Copy them here first, or mount them")
     return text
