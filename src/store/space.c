@@ -80,7 +80,6 @@ struct weir_range *weir_space_give(struct weir_space *space, struct weir_range *
 	struct weir_range *before = range->before, *after = range->after;
 
 	WEIR_ASSERT(!range->is_free);
-	range->is_dropped = false;
 	if (after && after->is_free) {
 		unlink_free(space, after);
 		join(space, range, after);
@@ -91,41 +90,6 @@ struct weir_range *weir_space_give(struct weir_space *space, struct weir_range *
 		range = before;
 	}
 	link_free(space, range);
-	return range;
-}
-
-static void unlist_dropped(struct weir_range *range, struct weir_range **dropped)
-{
-	if (range->next)
-		range->next->previous = range->previous;
-	if (range->previous)
-		range->previous->next = range->next;
-	else
-		*dropped = range->next;
-	range->is_dropped = false;
-	range->previous = range->next = NULL;
-}
-
-struct weir_range *weir_space_drop(struct weir_space *space, struct weir_range *range, struct weir_range **dropped)
-{
-	struct weir_range *before = range->before, *after = range->after;
-
-	WEIR_ASSERT(!range->is_free && !range->is_dropped);
-	if (after && after->is_dropped) {
-		unlist_dropped(after, dropped);
-		join(space, range, after);
-	}
-	if (before && before->is_dropped) {
-		unlist_dropped(before, dropped);
-		join(space, before, range);
-		range = before;
-	}
-	range->is_dropped = true;
-	range->previous = NULL;
-	range->next = *dropped;
-	if (range->next)
-		range->next->previous = range;
-	*dropped = range;
 	return range;
 }
 

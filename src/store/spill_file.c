@@ -9,9 +9,9 @@
  *     └──────────────┴─────┴───────────────────────┴─────┴────────────
  *
  * Place and checksum stand in the extent, in memory, not in the file: there is no header to trust, and an extent that
- * points to another chunk's bytes fails its checksum. The space of dropped extents goes back to the file system, their
- * places in the file to the free list, when there are some megabytes of them, neighbours together, or when they were the last: a
- * hole costs the file system a transaction, and all who write have to wait for it. Space is fallocated before it is written, much at
+ * points to another chunk's bytes fails its checksum. A dropped extent's place in the file goes to the free list; the space of all
+ * that are free goes back to the file system, neighbours together, when they are more than what is in use, or when the last
+ * was dropped: a hole costs the file system a transaction, and all who write have to wait for it. Space is fallocated before it is written, much at
  * once, where the file system can, so that a full disk is known before anything is copied.
  *
  * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
@@ -36,7 +36,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { DROPPED_BYTES = 32 << 20, RESERVE_BYTES = 16 << 20 };
+enum { DROPPED_BYTES = 32 << 20, HOLE_BYTES = 256 << 10, RESERVE_BYTES = 16 << 20 };
 
 int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 {
@@ -233,49 +233,51 @@ void weir_spill_file_expect(struct weir_extent extent, uint64_t size)
 	(void)!posix_fadvise(file->fd, (off_t)extent.range->offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-/* Their space goes back, then their places. */
-static void give_all(struct weir_spill_file *file, struct weir_range *dropped)
+/* Free ranges that are worth a hole, taken out of the free ones; linked by `next`. */
+static struct weir_range *free_ranges(struct weir_spill_file *file)
 {
-	for (const struct weir_range *range = dropped; range; range = range->next)
-		punch(file, range->offset, range->size);
-	pthread_mutex_lock(&file->store->lock);
-	while (dropped) {
-		struct weir_range *range = dropped;
+	struct weir_range *found = NULL;
 
-		dropped = range->next;
-		range->previous = range->next = NULL;
-		extent_give(file, range);
+	for (struct weir_range *range = file->last; range; range = range->before) {
+		if (!range->is_free || (file->taken && range->size < HOLE_BYTES))
+			continue;
+		weir_space_take_range(&file->space, range);
+		range->next = found;
+		found = range;
 	}
-	pthread_mutex_unlock(&file->store->lock);
+	return found;
 }
 
 void weir_spill_file_drop(struct weir_extent extent)
 {
 	struct weir_spill_file *file = extent.range->home;
-	struct weir_range *dropped = NULL, *range;
+	struct weir_range *holes = NULL;
 
 	pthread_mutex_lock(&file->store->lock);
 	file->taken -= extent.range->size;
-	file->dropped_bytes += extent.range->size;
-	range = weir_space_drop(&file->space, extent.range, &file->dropped);
-	if (!range->after)
-		file->last = range;
+	file->dropped += extent.range->size;
+	extent_give(file, extent.range);
 	/* Nobody has written there, so that takes no time. */
 	if (!file->taken && file->reserved > file->size) {
 		punch(file, file->size, file->reserved - file->size);
 		file->reserved = file->size;
 	}
-	if (!file->taken || file->dropped_bytes >= DROPPED_BYTES) {
-		dropped = file->dropped;
-		file->dropped = NULL;
-		file->dropped_bytes = 0;
-		/* On its way: neighbours that are dropped meanwhile are not joined with it. */
-		for (range = dropped; range; range = range->next)
-			range->is_dropped = false;
+	if (!file->taken || (file->dropped >= DROPPED_BYTES && file->dropped >= file->taken)) {
+		holes = free_ranges(file);
+		file->dropped = 0;
 	}
 	pthread_mutex_unlock(&file->store->lock);
-	if (dropped)
-		give_all(file, dropped);
+	for (const struct weir_range *range = holes; range; range = range->next)
+		punch(file, range->offset, range->size);
+	pthread_mutex_lock(&file->store->lock);
+	while (holes) {
+		struct weir_range *range = holes;
+
+		holes = range->next;
+		range->next = NULL;
+		extent_give(file, range);
+	}
+	pthread_mutex_unlock(&file->store->lock);
 }
 
 void weir_spill_file_release(struct weir_spill_file *file)

@@ -32,8 +32,8 @@ struct weir_range {
 	void *home;            /* the region or spill file it lies in; only neighbours of one home are joined */
 	uint64_t offset, size; /* multiples of STORE_PAGE */
 	struct weir_range *before, *after;  /* neighbours in the home */
-	struct weir_range *previous, *next; /* while free: of the same class; while dropped: others that are */
-	bool is_free, is_dropped;
+	struct weir_range *previous, *next; /* while free: of the same class */
+	bool is_free;
 };
 
 /* The free ranges of one or several homes, by class of size. All-zero plus an account is the empty one. */
@@ -56,9 +56,6 @@ void weir_space_take_range(struct weir_space *space, struct weir_range *range);
 struct weir_range *weir_space_cut(struct weir_range *range, uint64_t size, struct weir_range **spare);
 /* Free again, and joined with free neighbours. Never fails. Returns the joined range. */
 struct weir_range *weir_space_give(struct weir_space *space, struct weir_range *range);
-/* Nobody uses it any more, but it is not free yet: it goes on a list of such ranges, joined with neighbours that are on it. Returns the
- * joined range. Giving takes one off the list. */
-struct weir_range *weir_space_drop(struct weir_space *space, struct weir_range *range, struct weir_range **dropped);
 /* A home is given up: frees all its ranges, which must be one free range. */
 void weir_space_remove(struct weir_space *space, struct weir_range *range);
 
@@ -102,8 +99,7 @@ struct weir_spill_file {
 	uint64_t size, taken;
 	uint64_t reserved; /* up to here space was asked for */
 	struct weir_range *last;
-	struct weir_range *dropped; /* a list; their space has not gone back yet */
-	uint64_t dropped_bytes;
+	uint64_t dropped; /* bytes that are free, but whose space has not gone back yet */
 	struct weir_space space;
 };
 
