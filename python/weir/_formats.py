@@ -117,6 +117,8 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
 
     table = _tensors.from_users(table)
     own = bool(table.schema.metadata) and b"pandas" in table.schema.metadata
+    if own:
+        table = _without_changed(table)
     objects = {i: values for i, field in enumerate(table.schema)
                if (values := _object_values(field, table.column(i))) is not None}
     if own or not arrow_backed:
@@ -140,6 +142,35 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
             columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))
     frame = pd.DataFrame(columns, copy=not zero_copy)
     return frame if columns else pd.DataFrame(index=range(table.num_rows))
+
+
+_KINDS = "weir_kinds"  # in pandas' metadata: what the columns of a given frame were in Arrow
+
+
+def _without_changed(table: pyarrow.Table) -> pyarrow.Table:
+    """Without the dtypes of columns that have other values than the frame had: the dtype would be forced upon them."""
+    import json
+
+    noted = table.schema.pandas_metadata or {}
+    kinds = noted.get(_KINDS, {})
+    have = dict(zip(table.schema.names, _kinds(table.schema)))
+    left = []
+    for column in noted.get("columns", ()):
+        name, was = column.get("name"), kinds.get(column.get("name"), column.get("pandas_type"))
+        now = have.get(name, was)
+        if now == was or was in ("empty", "mixed", "object", "categorical"):
+            left.append(column)
+    if len(left) == len(noted.get("columns", ())):
+        return table
+    metadata = {**table.schema.metadata, b"pandas": json.dumps({**noted, "columns": left}).encode()}
+    return table.replace_schema_metadata(metadata)
+
+
+def _kinds(schema: pyarrow.Schema) -> list[str]:
+    """The types in the words of pandas' metadata."""
+    from pyarrow.pandas_compat import get_logical_type
+
+    return [get_logical_type(field.type) for field in schema]
 
 
 def _object_columns(schema: pyarrow.Schema) -> list[str]:
@@ -457,7 +488,14 @@ def from_frame(frame: Any) -> list[Batch]:
         return batches
     from weir import _tensors, _weir
 
-    tables = (_engine_table(batch).replace_schema_metadata(metadata) for batch in batches)
+    tables = [_engine_table(batch) for batch in batches]
+    if tables:
+        import json
+
+        noted = json.loads(metadata[b"pandas"])
+        noted[_KINDS] = dict(zip(tables[0].schema.names, _kinds(tables[0].schema)))
+        metadata = {**metadata, b"pandas": json.dumps(noted).encode()}
+    tables = [table.replace_schema_metadata(metadata) for table in tables]
     return [made for table in tables for made in _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))]
 
 

@@ -80,3 +80,27 @@ def test_objects_stay_objects():
     batch = weir.from_pandas(given).take_batch(3, batch_format="pandas")
     assert dtypes(batch) == {"l": "object", "d": "object", "n": "object"}
     assert batch["l"].tolist() == [[1, None], [2, 3, 4], None] and batch["d"][0] == {"a": 1} and batch["n"].tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "object", "category", "Int64", "datetime64[ns]"])
+def test_a_column_that_is_replaced_has_its_own_dtype(dtype: str) -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    values = [1, 2, 3] if dtype == "Int64" else pd.to_datetime(["2024-01-01"] * 3) if dtype.startswith("date") else ["x", "y", "x"]
+    ds = weir.from_pandas(pd.DataFrame({"a": pd.Series(values, dtype=dtype), "n": [1, 2, 3]}))
+    assert ds.to_pandas()["a"].dtype == dtype
+    frame = ds.with_column("a", weir.col("n") * 1.5).to_pandas()
+    assert frame["a"].dtype == "float64" and list(frame["a"]) == [1.5, 3.0, 4.5]
+    seen = ds.with_column("a", weir.col("n") * 1.5).map_batches(lambda f: {"kind": [str(f["a"].dtype)]}, batch_format="pandas")
+    assert {row["kind"] for row in seen.take_all()} == {"float64"}
+
+
+def test_encoders_of_a_frames_texts() -> None:
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    from weir.preprocessors import OneHotEncoder, OrdinalEncoder
+
+    ds = weir.from_pandas(pd.DataFrame({"a": ["x", "y", "x"], "n": [1, 2, 3]}))
+    encoded = OrdinalEncoder(["a"]).fit_transform(ds).to_pandas()
+    assert pd.api.types.is_integer_dtype(encoded["a"].dtype) and list(encoded["a"]) == [0, 1, 0]
+    assert [list(value) for value in OneHotEncoder(["a"]).fit_transform(ds).to_pandas()["a"]] == [[1, 0], [0, 1], [1, 0]]
