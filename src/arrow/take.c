@@ -84,6 +84,7 @@ static int take_fixed(const struct picked *picked, const struct weir_array *arra
 		return weir_error_set(err, WEIR_E_OVERFLOW, "%lld rows are too many", (long long)picked->count);
 	if (weir_buffer_new(picked->account, size, &out->buffers[1], &to, err))
 		return err->code;
+	weir_foresee(to, size);
 	switch (width) {
 	case 1:
 		gather_width(picked, from, to, 1);
@@ -154,6 +155,7 @@ static int take_offsets(const struct picked *picked, const struct weir_array *ar
 
 	if (weir_buffer_new(picked->account, ((uint64_t)picked->count + 1) * width, &out->buffers[1], &to, err))
 		return err->code;
+	weir_foresee(to, ((uint64_t)picked->count + 1) * width);
 	return width == 4 ? take_offsets32(picked, array, (int32_t *)to, err)
 			  : take_offsets64(picked, array, (int64_t *)to, err);
 }
@@ -192,6 +194,7 @@ static int take_bytes(const struct picked *picked, const struct weir_array *arra
 	to_size = (uint64_t)offset_at(out, picked->count);
 	if (weir_buffer_new(picked->account, to_size, &out->buffers[2], &to, err))
 		return err->code;
+	weir_foresee(to, to_size);
 	if (type_offset_width(array->type) == 4)
 		TAKE_BYTES(int32_t);
 	else

@@ -16,6 +16,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
 #define SIZE_MAX_ASKED ((size_t)1 << 46)
 
 /* What an allocation of no bytes points to. */
@@ -490,6 +494,15 @@ void weir_forget(void *memory, size_t size)
 	/* Where the kernel will not, it stays as it is. */
 	if (begin < end)
 		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+void weir_foresee(void *memory, size_t size)
+{
+	uintptr_t page = 4096, begin = (uintptr_t)memory & ~(page - 1), end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
+
+	/* Where the kernel does not know this, pages come as they are met. */
+	if (size >= WEIR_FRAME_MIN)
+		(void)madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
 void weir_free(struct weir_account *account, void *memory, size_t size)

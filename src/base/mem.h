@@ -85,6 +85,9 @@ void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL
 /* The contents of these bytes, within one allocation, are not needed any more: whole pages of them may go to others at once. They
  * stay charged, and may be written again; what is read before that is unspecified. */
 void weir_forget(void *memory, size_t size);
+/* All of these bytes are about to be written: their pages are made in one call, where they are many. That costs less than a fault each,
+ * and far less where the writes come between reads from all over memory, which a fault each time starts anew. */
+void weir_foresee(void *memory, size_t size);
 char *weir_strdup(struct weir_account *account, const char *text, struct weir_error *err); /* weir_strfree */
 void weir_strfree(struct weir_account *account, char *text);
 

@@ -146,3 +146,40 @@ def test_small_blocks_are_as_many_as_before(source):
         assert [row["rows"] for row in sizes] == [10] * 10
         assert [len(batch["id"]) for batch in ds.iter_batches(batch_size=30)] == [30, 30, 30, 10]
         assert ds.map(lambda row: row).count() == 100 and len(ds.limit(15).take_all()) == 15
+
+
+def skewed_keys(name, count, seed):
+    """Keys that are sorted in different ways: few great and many small ones, one that most rows have, some that come in order."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    return {
+        "zipf": lambda: np.minimum(rng.zipf(1.2, count), 2**62),
+        "zipf below zero": lambda: -np.minimum(rng.zipf(1.1, count), 2**62),
+        "half alike": lambda: np.where(rng.random(count) < 0.5, 0, rng.integers(-(2**62), 2**62, count)),
+        "two values": lambda: rng.integers(0, 2, count) << 60,
+        "all magnitudes": lambda: (2.0 ** rng.uniform(0, 62, count)).astype("int64"),
+        "doubles": lambda: np.where(rng.random(count) < 0.3, -1e300, 10.0 ** rng.uniform(-300, 300, count)),
+        "one far off": lambda: np.append(np.arange(count - 1) % 1000, 2**62),
+        "in order": lambda: np.arange(count),
+        "in order but for a few": lambda: np.where(rng.random(count) < 0.001, 5, np.arange(count)),
+        "runs of files": lambda: np.arange(count) % (count // 4),
+        "narrow": lambda: rng.zipf(1.5, count).clip(0, 2**30).astype("int32"),
+    }[name]()
+
+
+@pytest.mark.parametrize("down", [False, True])
+@pytest.mark.parametrize("name", ["zipf", "zipf below zero", "half alike", "two values", "all magnitudes", "doubles", "one far off",
+                                  "in order", "in order but for a few", "runs of files", "narrow"])
+def test_keys_of_every_distribution(name, down):
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
+    count, seed = 60_000, 11
+    keys, numbers = skewed_keys(name, count, seed), np.arange(count)
+    tables = [pa.table({"k": k, "i": i, "t": pa.array([f"t{n % 977}" if n % 13 else None for n in i.tolist()])})
+              for k, i in zip(np.array_split(keys, 5), np.array_split(numbers, 5))]
+    batches = list(weir.from_arrow(tables).sort("k", descending=down).iter_batches(batch_size=None, batch_format="pyarrow"))
+    got = pa.concat_tables(batches)
+    wanted = np.argsort(-keys if down else keys, kind="stable")
+    assert got["i"].to_pylist() == wanted.tolist(), seed
+    assert got["k"].to_pylist() == keys[wanted].tolist(), seed
+    assert got["t"].to_pylist() == [f"t{n % 977}" if n % 13 else None for n in wanted.tolist()], seed

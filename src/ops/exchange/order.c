@@ -8,13 +8,14 @@
  *
  * Windows are sorted from the top: between the least and the greatest, as many equal parts as there are items, about, and each
  * item is put into its own by counting. Mostly that leaves few in each, which one pass puts right; a part that has many is sorted
- * in the same way. Random keys move twice, not once for each of eight bytes.
+ * in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the items, parts
+ * are by magnitude instead: of few great values and many small ones it is the small ones that are told apart.
  */
 #include "ops/exchange/order.h"
 
 #include <string.h>
 
-enum { PARTS_BITS_MAX = 11, FEW = 24 };
+enum { PARTS_BITS_MAX = 11, FEW = 24, MAGNITUDE_BITS = 5, PARTS_SKEWED = 64 << MAGNITUDE_BITS };
 
 /* Copies them in order. Where they nearly are, that is one pass. `from` and `to` may be the same. */
 static void insert_all(const struct weir_windowed *from, struct weir_windowed *to, size_t count)
@@ -48,6 +49,38 @@ static bool find_bounds(const struct weir_windowed *items, size_t count, uint64_
 	return !is_sorted;
 }
 
+/* Where most values are small beside the greatest: the part of one that is `value` above the least, by its highest bit and the five
+ * behind it. Ascending, as the values are. */
+static inline uint32_t magnitude_of(uint64_t value)
+{
+	uint32_t above;
+
+	if (value < (uint64_t)2 << MAGNITUDE_BITS)
+		return (uint32_t)value;
+	above = 63 - MAGNITUDE_BITS - (uint32_t)__builtin_clzll(value);
+	return (above << MAGNITUDE_BITS) + (uint32_t)(value >> above);
+}
+
+static void order_skewed(struct weir_windowed *items, struct weir_windowed *spare, size_t count, uint64_t least)
+{
+	uint32_t ends[PARTS_SKEWED] = {0}, sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		ends[magnitude_of(items[i].window - least)]++;
+	for (uint32_t part = 0; part < PARTS_SKEWED; part++) {
+		uint32_t here = ends[part];
+
+		ends[part] = sum;
+		sum += here;
+	}
+	for (size_t i = 0; i < count; i++)
+		spare[ends[magnitude_of(items[i].window - least)]++] = items[i];
+	memcpy(items, spare, count * sizeof(*items));
+	for (uint32_t part = (uint32_t)2 << MAGNITUDE_BITS, first = ends[part - 1]; part < PARTS_SKEWED; first = ends[part++])
+		if (ends[part] - first > 1)
+			weir_windows_order(items + first, spare + first, ends[part] - first);
+}
+
 void weir_windows_order(struct weir_windowed *items, struct weir_windowed *spare, size_t count)
 {
 	uint32_t ends[1 << PARTS_BITS_MAX], sum = 0, most = 0, bits, width, shift;
@@ -72,6 +105,10 @@ void weir_windows_order(struct weir_windowed *items, struct weir_windowed *spare
 		most = here > most ? here : most;
 		ends[part] = sum;
 		sum += here;
+	}
+	if (shift && count > PARTS_SKEWED && most > count / 4) {
+		order_skewed(items, spare, count, least);
+		return;
 	}
 	for (size_t i = 0; i < count; i++)
 		spare[ends[(items[i].window - least) >> shift]++] = items[i];
@@ -112,12 +149,30 @@ static inline const uint8_t *key_of(const struct sorter *sorter, const struct we
 	return weir_key_at(view->keys, (size_t)(item->row - view->row_first), size);
 }
 
+static inline uint64_t load_word(const uint8_t *from)
+{
+	uint64_t word;
+
+	memcpy(&word, from, sizeof(word));
+	return __builtin_bswap64(word);
+}
+
 static uint32_t common_of(const struct sorter *sorter, const struct weir_windowed *items, size_t count, uint32_t from)
 {
 	uint32_t first_size, size, common;
 	const uint8_t *first = key_of(sorter, &items[0], &first_size);
 
 	common = first_size;
+	/* Keys of one length: eight bytes at once. */
+	if (sorter->views->keys->width >= from + 8) {
+		uint64_t word = load_word(first + from), differing = 0;
+
+		for (size_t i = 1; i < count; i++)
+			differing |= load_word(key_of(sorter, &items[i], &size) + from) ^ word;
+		if (differing)
+			return from + (uint32_t)__builtin_clzll(differing) / 8;
+		from += 8;
+	}
 	for (size_t i = 1; i < count && common > from; i++) {
 		const uint8_t *key = key_of(sorter, &items[i], &size);
 		uint32_t end = size < common ? size : common, at = from;
@@ -179,8 +234,12 @@ static void sort_from(const struct sorter *sorter, struct weir_windowed *items, 
 {
 	uint32_t common = common_of(sorter, items, count, from), behind = common + 8, size;
 
-	for (size_t i = 0; i < count; i++)
-		items[i].window = window_at(sorter, &items[i], common);
+	if (sorter->views->keys->width >= behind)
+		for (size_t i = 0; i < count; i++)
+			items[i].window = load_word(key_of(sorter, &items[i], &size) + common);
+	else
+		for (size_t i = 0; i < count; i++)
+			items[i].window = window_at(sorter, &items[i], common);
 	if (is_sorted(sorter, items, count, behind))
 		return;
 	if (count <= FEW) {
@@ -250,6 +309,7 @@ int weir_key_order(const struct weir_key_list *keys, struct weir_account *accoun
 	items = weir_alloc(account, bytes, err);
 	if (!items)
 		return err->code;
+	weir_foresee(items, weir_key_order_bytes(count));
 	for (size_t i = 0; i < count; i++)
 		items[i] = (struct weir_windowed){.row = (uint32_t)i};
 	weir_windowed_order(&view, items, items + count, count, 0);

@@ -217,6 +217,8 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 		return code;
 	numbers = weir_alloc(account, (size_t)count * sizeof(*numbers), err);
 	code = numbers ? WEIR_OK : err->code;
+	if (!code)
+		weir_foresee(numbers, (size_t)count * sizeof(*numbers));
 	for (int64_t i = 0; i < count && !code; i++)
 		numbers[i] = rows[i];
 	if (!code)
