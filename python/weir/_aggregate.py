@@ -8,6 +8,7 @@ another): whole numbers are added as Python's, floats as fractions, so the resul
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import math
@@ -92,9 +93,9 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     if not isinstance(column, str):
         raise ValueError(f"Column to aggregate on has to be provided (got {column})")
     _check_known(ds, [column])
-    found = []
+    found: list[Any] = []
     for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
-        found += [row[column] for row in batch.rows()]
+        found += batch.values(0)
     return [value for value in found if value is not None] if ignore_nulls else found
 
 
@@ -105,6 +106,7 @@ _ROWS = "__weir_rows__"
 def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
     """The results of all rows of a plan, by name; None: there are none."""
     from weir import _grouped, _run
+    from weir._weir import TypeMismatchError
 
     names = _grouped.result_names(items)
     own: list[Any] = list(items)
@@ -112,10 +114,13 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
     if found is None:
         results = _grouped.accumulated(input, items, run)
         return None if results is None else dict(zip(names, results))
+    if {item._function for item in own} == {"count_distinct"} and len({item.on for item in own}) == 1:
+        # A hash table of the values, where the engine would put all rows in order; lists have no place in one.
+        words = [f"count({quote_name(item.on)})" if item._ignore_nulls else "count()" for item in own]
+        with contextlib.suppress(TypeMismatchError):
+            return _in_one_row(_grouped.Distinct(input, [own[0].on]), names, words, items, run)
     if any(item._function not in _SUMMARISED for item in own):
-        plan = _grouped.Group(input, [], zip([*names, _ROWS], [*found, "count()"]), _grouped.needed(items))
-        row = next((row for batch in run.collect(_run.resolve(plan, run)) for row in batch.rows()), None)
-        return row if row is not None and row.pop(_ROWS) else None
+        return _in_one_row(input, names, found, items, run)
     columns = list(dict.fromkeys(item.on for item in own if item.on is not None))
     # count() alone still needs a row for each part.
     words_of_parts = [
@@ -131,6 +136,17 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
     return {
         name: _result(item, merged[item.on] if item.on is not None else None, rows) for name, item in zip(names, own)
     }
+
+
+def _in_one_row(
+    input: Op, names: Sequence[str], words: Sequence[str], items: Sequence[AggregateFn], run: Run
+) -> dict[str, Any] | None:
+    """What a group of all rows gives; None: there are none."""
+    from weir import _grouped, _run
+
+    plan = _grouped.Group(input, [], zip([*names, _ROWS], [*words, "count()"]), _grouped.needed(items))
+    row = next((row for batch in run.collect(_run.resolve(plan, run)) for row in batch.rows()), None)
+    return row if row is not None and row.pop(_ROWS) else None
 
 
 def _missing(error: Exception, columns: list[str]) -> str | None:

@@ -326,6 +326,15 @@ static PyObject *batch_column(PyObject *object, PyObject *key)
 			    self->batch->row_count);
 }
 
+static PyObject *batch_to_values(PyObject *object, PyObject *key)
+{
+	const struct batch_object *self = (const struct batch_object *)object;
+	struct pyext_values *v = values_of_object(object);
+	uint32_t at;
+
+	return find_column(v, self->batch, key, &at) ? NULL : batch_values(v, self, at);
+}
+
 /* The columns in the order of their keys. */
 static PyObject *batch_select(PyObject *object, PyObject *keys)
 {
@@ -584,6 +593,7 @@ PyDoc_STRVAR(numpy_doc,
 	     "numpy($self, writable=False)\n--\n\nThe columns as a dict of NumPy arrays: read-only views where the memory "
 	     "allows, or copies of one's own with writable=True.");
 PyDoc_STRVAR(column_doc, "column($self, key, /)\n--\n\nOne column, by name or position, as a NumPy array.");
+PyDoc_STRVAR(values_doc, "values($self, key, /)\n--\n\nOne column, by name or position, as a list of plain Python values.");
 PyDoc_STRVAR(with_columns_doc, "with_columns($self, columns, /)\n--\n\nA Batch with these columns, as batch_from_columns takes "
 				"them: in the place of columns of the same names, or behind the others.");
 PyDoc_STRVAR(select_doc, "select($self, keys, /)\n--\n\nA Batch of some of the columns, by names or positions.");
@@ -600,6 +610,7 @@ static PyMethodDef batch_methods[] = {
 	{"rows", (PyCFunction)(void (*)(void))batch_to_rows, METH_VARARGS | METH_KEYWORDS, rows_doc},
 	{"numpy", (PyCFunction)(void (*)(void))batch_numpy, METH_VARARGS | METH_KEYWORDS, numpy_doc},
 	{"column", batch_column, METH_O, column_doc},
+	{"values", batch_to_values, METH_O, values_doc},
 	{"select", batch_select, METH_O, select_doc},
 	{"with_columns", batch_with_columns, METH_O, with_columns_doc},
 	{"filter", batch_filter, METH_O, filter_doc},

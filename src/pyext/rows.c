@@ -78,6 +78,23 @@ static bool is_extension(const struct weir_field *field)
 	return field->metadata.count && (tensor_fixed(field, &shape) || tensor_ragged(field) || field_is_object(field));
 }
 
+/* A piece of a column as objects, which are the caller's. */
+static int make_piece(struct pyext_values *v, const struct weir_batch *batch, uint32_t c, const struct row_column *column,
+		      int64_t from, int64_t done, int64_t piece, PyObject **made)
+{
+	const struct weir_array *array = batch->columns[c];
+	int failed = 0;
+
+	if (column->shared)
+		dictionary_pick(array, from + done, piece, column->shared, made);
+	else
+		failed = column->whole ? items_of(column->whole, done, piece, made)
+				       : values_objects(v, array, from + done, piece, made);
+	if (failed)
+		name_column(batch->schema->fields[c].name);
+	return failed;
+}
+
 static int fill(struct pyext_values *v, const struct batch_object *self, int64_t from, PyObject *rows,
 		const struct row_column *columns, PyObject *template)
 {
@@ -95,20 +112,8 @@ static int fill(struct pyext_values *v, const struct batch_object *self, int64_t
 			PyList_SetItem(rows, done + i, dicts[i]);
 		}
 		for (uint32_t c = 0; c < batch->column_count; c++) {
-			const struct row_column *column = &columns[c];
-			const struct weir_array *array = batch->columns[c];
-			int failed = 0;
-
-			if (column->shared)
-				dictionary_pick(array, from + done, piece, column->shared, made);
-			else
-				failed = column->whole ? items_of(column->whole, done, piece, made)
-						       : values_objects(v, array, from + done, piece, made);
-			if (failed) {
-				name_column(batch->schema->fields[c].name);
-				return -1;
-			}
-			if (put_piece(dicts, piece, column->key, made))
+			if (make_piece(v, batch, c, &columns[c], from, done, piece, made) ||
+			    put_piece(dicts, piece, columns[c].key, made))
 				return -1;
 		}
 	}
@@ -129,6 +134,39 @@ static int begin_column(const struct numpy_request *request, const struct weir_f
 	if (!values_need_numpy(request->v))
 		column->whole = numpy_column(request, field, array, from, count);
 	return column->whole ? 0 : -1;
+}
+
+static void end_column(struct row_column *column)
+{
+	Py_XDECREF(column->key);
+	Py_XDECREF(column->whole);
+	if (column->shared)
+		objects_release(column->shared, column->shared_count);
+	PyMem_Free(column->shared);
+}
+
+PyObject *batch_values(struct pyext_values *v, const struct batch_object *self, uint32_t c)
+{
+	const struct weir_batch *batch = self->batch;
+	struct numpy_request request = {.v = v, .keeper = self->keeper};
+	struct row_column column = {0};
+	PyObject *made[PIECE_ROWS], *values = PyList_New(batch->row_count);
+	int failed = !values || begin_column(&request, &batch->schema->fields[c], batch->columns[c], 0, batch->row_count, &column);
+	bool paused = !failed && batch->row_count >= COLLECT_ROWS && PyGC_Disable();
+
+	for (int64_t done = 0; done < batch->row_count && !failed; done += PIECE_ROWS) {
+		int64_t piece = batch->row_count - done < PIECE_ROWS ? batch->row_count - done : PIECE_ROWS;
+
+		failed = make_piece(v, batch, c, &column, 0, done, piece, made);
+		for (int64_t i = 0; i < piece && !failed; i++)
+			PyList_SetItem(values, done + i, made[i]);
+	}
+	if (paused)
+		PyGC_Enable();
+	end_column(&column);
+	if (failed)
+		Py_CLEAR(values);
+	return values;
 }
 
 PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to)
@@ -154,13 +192,8 @@ PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, in
 		failed = fill(v, self, from, rows, columns, template);
 	if (paused)
 		PyGC_Enable();
-	for (uint32_t c = 0; c < batch->column_count; c++) {
-		Py_XDECREF(columns[c].key);
-		Py_XDECREF(columns[c].whole);
-		if (columns[c].shared)
-			objects_release(columns[c].shared, columns[c].shared_count);
-		PyMem_Free(columns[c].shared);
-	}
+	for (uint32_t c = 0; c < batch->column_count; c++)
+		end_column(&columns[c]);
 	PyMem_Free(columns);
 	Py_XDECREF(template);
 	if (failed)

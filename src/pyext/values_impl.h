@@ -162,6 +162,7 @@ PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct 
 
 /* rows.c */
 PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to);
+PyObject *batch_values(struct pyext_values *v, const struct batch_object *self, uint32_t column); /* a list of one column's */
 
 /* One column on its way into a batch. All-zero is empty. */
 struct column_out {

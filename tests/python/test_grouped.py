@@ -485,6 +485,20 @@ def test_unique():
         table().unique(None)
 
 
+def test_count_distinct_of_all_rows():
+    from weir.aggregate import CountDistinct, Sum
+
+    both = [CountDistinct("v"), CountDistinct("v", ignore_nulls=False, alias_name="with")]
+    for values, distinct in (([1, 2, 1, None], 2), (["a", None, "a", "ü"], 2), ([math.nan, math.nan, 1.0, None], 2),
+                             ([[1], [1], [2], None], 2), ([{"p": 1}, {"p": 1}, {"p": None}, None], 2), ([None, None], 0)):
+        ds = weir.from_items([{"v": v, "x": 1} for v in values * 3])
+        assert ds.aggregate(*both) == {"count_distinct(v)": distinct, "with": distinct + 1}, values
+        assert ds.aggregate(*both[:1], Sum("x")) == {"count_distinct(v)": distinct, "sum(x)": 3 * len(values)}
+    assert weir.range(5).filter(expr="id > 9").aggregate(CountDistinct("id")) is None
+    with pytest.raises(ValueError, match="nope"):
+        weir.range(5).aggregate(CountDistinct("nope"))
+
+
 def test_keys_of_every_type():
     import datetime
     import decimal
