@@ -125,15 +125,15 @@ JOBS = {
     "sort-heavy": (1, 1.1 * 72 / 64),  # a ninth column
     "shuffle": (1, 1.1),
     "shuffle-narrow": (8, 2.2),
-    "group": (4, 2.1),
-    "group-heavy": (0.5, 1.2),
+    "group": (4, 1.2 * 4 * 24 / 64),  # a key and a sum
+    "group-heavy": (0.5, 0.6),  # rows that are no groups yet among them
     "group-one": (0, 0),
     "join": (0.5, 1.1),
     "join-full": (1, 1.2),
     "join-heavy": (0, 1.1),
     "repartition": (1, 1.1),
     "repartition-heavy": (1, 1.1 * 72 / 64),
-    "unique": (4, 1.6),
+    "unique": (4, 1.2 * 4 * 16 / 64),  # a key and a count
     "zip": (0.5, 1.1),
 }
 

@@ -78,7 +78,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	uint32_t threads = keeping->threads ? keeping->threads : 1;
 	struct hashed_state *state = weir_alloc_zero(env->account, sizeof(*state), err);
 	struct weir_store *store = NULL;
-	int64_t resident_max = keeping->memory_limit / 3 - RESIDENT_LESS;
+	int64_t resident_max = keeping->memory_limit / 3 - RESIDENT_LESS, resident_min = keeping->memory_limit / 7;
 	int code;
 
 	if (!state)
@@ -100,14 +100,16 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 		state_unref(state);
 		return code;
 	}
-	resident_max = resident_max > 0 ? resident_max : 0;
+	/* Open pages of all parts have to fit, and more parts are less to be read twice; lanes before need little. */
+	resident_max = resident_max > resident_min ? resident_max : resident_min;
 	weir_parts_init(&state->parts, env->account, store, &state->accumulators.layout, resident_max,
 			state->plain.account ? 2 * threads : threads);
 	if (state->plain.account) {
 		weir_parts_init(&state->plain_parts, env->account, store, &state->plain.layout, resident_max, threads);
 		weir_parts_share(&state->plain_parts, &state->parts);
 	}
-	state->budget = (uint64_t)(keeping->memory_limit / 4 / threads);
+	/* Two lanes should have room for it: others wait, which costs less than to read pages again. */
+	state->budget = (uint64_t)((keeping->memory_limit - resident_max - RESIDENT_LESS) / 10 * 6 / (threads < 2 ? threads : 2));
 	state->budget = state->budget < BUDGET_MIN ? BUDGET_MIN : state->budget;
 	state->regroup_bytes = resident_max / threads / 2 < REGROUP_BYTES ? resident_max / threads / 2 : REGROUP_BYTES;
 	if (state->regroup_bytes < REGROUP_BYTES_MIN)
@@ -452,6 +454,8 @@ struct group_lane {
 	struct weir_array **nested;
 	struct pass passes[DEPTH_MAX + 1];
 	uint32_t pass_count; /* to be done */
+	uint32_t depth_least; /* of passes that may fit, as far as those that did not have shown */
+	uint64_t rows_read;   /* in this pass, of others too */
 	bool is_read;        /* the groups of a pass are in the heap */
 	size_t page;         /* of the heap: what comes out next */
 	uint32_t row;
@@ -569,6 +573,7 @@ static int split_open(void *object, void *split, struct weir_error *err)
 	lane->split = *(const struct group_split *)split;
 	lane->passes[0] = (struct pass){0};
 	lane->pass_count = 1;
+	lane->depth_least = 0;
 	return WEIR_OK;
 }
 
@@ -604,10 +609,24 @@ static int read_part(struct group_lane *lane, struct weir_parts *parts, const st
 			return code;
 		if (atomic_load_explicit(lane->context->cancelled, memory_order_relaxed))
 			return weir_error_set(err, WEIR_E_CANCELLED, "cancelled");
+		lane->rows_read += count;
 		*is_full = weir_regroup_bytes(&lane->regroup) > lane->state->budget && lane->regroup.heap.row_count > 1;
 		if (*is_full && pass->depth < DEPTH_MAX)
 			return WEIR_OK;
 	}
+}
+
+/* How deep passes have to be, if the rows that were not read are like those that were. */
+static uint32_t depth_wanted(const struct group_lane *lane, const struct pass *pass)
+{
+	uint64_t rows = 0;
+	uint32_t depth = pass->depth + 1;
+
+	for (uint32_t p = lane->split.first; p < lane->split.end; p++)
+		rows += part_rows(lane->state, p);
+	for (uint64_t fit = lane->rows_read * 2; fit < rows && depth < DEPTH_MAX; fit *= 2)
+		depth++;
+	return depth;
 }
 
 /* The groups of the last pass, or of a half of it. */
@@ -617,9 +636,10 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 
 	for (;;) {
 		struct pass *pass = &lane->passes[lane->pass_count - 1];
-		bool is_full = false;
+		bool is_full = pass->depth < lane->depth_least;
 		int code = WEIR_OK;
 
+		lane->rows_read = 0;
 		for (uint32_t p = lane->split.first; p < lane->split.end && !code && !is_full; p++) {
 			code = read_part(lane, &lane->state->parts, pass, p, &is_full, err);
 			if (!code && !is_full && lane->state->plain.account)
@@ -630,6 +650,8 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 			return code;
 		if (!is_full || pass->depth == DEPTH_MAX)
 			break;
+		if (pass->depth >= lane->depth_least)
+			lane->depth_least = depth_wanted(lane, pass);
 		/* The other half is done later. */
 		group_forget(lane);
 		code = weir_regroup_shrink(&lane->regroup, err);

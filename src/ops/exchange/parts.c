@@ -228,8 +228,7 @@ static int page_spill(struct weir_parts_lane *lane, struct weir_parts_page *page
 	return WEIR_OK;
 }
 
-/* Full pages go to disk where the share is used up. */
-static int pages_settle(struct weir_parts_lane *lane, struct weir_error *err)
+int weir_parts_lane_settle(struct weir_parts_lane *lane, struct weir_error *err)
 {
 	struct weir_parts *parts = lane->parts;
 	int code = WEIR_OK;
@@ -288,7 +287,7 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 {
 	uint32_t which[WEIR_VECTOR_ROWS];
 	uint8_t *tails[WEIR_VECTOR_ROWS];
-	int code = pages_settle(lane, err);
+	int code = weir_parts_lane_settle(lane, err);
 
 	/* Some at a time, so that a row is still in the nearest cache when its next cell is written. */
 	for (uint32_t first = 0, end; first < input->count && !code; first = end) {
@@ -307,7 +306,7 @@ int weir_parts_lane_put(struct weir_parts_lane *lane, const struct weir_row_inpu
 int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
 			 struct weir_error *err)
 {
-	int code = lane->full.count ? pages_settle(lane, err) : WEIR_OK;
+	int code = lane->full.count ? weir_parts_lane_settle(lane, err) : WEIR_OK;
 
 	return code ? code : make(lane, hash, tail_bytes, row, tail, err);
 }
@@ -316,7 +315,7 @@ int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, st
 {
 	const struct weir_row_layout *layout = lane->parts->layout;
 	uint8_t *to = NULL, *tail = NULL;
-	int code = lane->full.count ? pages_settle(lane, err) : WEIR_OK;
+	int code = lane->full.count ? weir_parts_lane_settle(lane, err) : WEIR_OK;
 
 	if (!code)
 		code = make(lane, weir_row_hash(row), weir_row_tail_bytes(layout, row), &to, &tail, err);
@@ -387,12 +386,14 @@ int weir_parts_lane_detach(struct weir_parts_lane *lane, uint32_t part, struct w
 {
 	struct weir_parts_list *list = &lane->items[part], kept = {0};
 	size_t in_memory = 0;
-	int code = pages_settle(lane, err);
+	int code;
 
+	/* A page of it that went to disk now would stay, and its rows be there twice. */
+	for (size_t i = 0; i < lane->full.count; i++)
+		WEIR_ASSERT(lane->full.items[i].part != part);
 	for (size_t i = 0; i < list->pages.count; i++)
 		in_memory += list->pages.items[i].memory != NULL;
-	if (!code)
-		code = weir_list_reserve(&kept.pages, lane->parts->account, err, list->pages.count - in_memory);
+	code = weir_list_reserve(&kept.pages, lane->parts->account, err, list->pages.count - in_memory);
 	if (code)
 		return code;
 	*out = *list;
@@ -447,7 +448,7 @@ int weir_parts_finish(struct weir_parts *parts, struct weir_error *err)
 				open_drop(lane, &lane->items[p]);
 		}
 		if (!code)
-			code = pages_settle(lane, err);
+			code = weir_parts_lane_settle(lane, err);
 	}
 	return code;
 }

@@ -102,7 +102,9 @@ int weir_parts_lane_room(struct weir_parts_lane *lane, uint64_t hash, uint64_t t
 /* Copies a row. */
 int weir_parts_lane_put_row(struct weir_parts_lane *lane, const uint8_t *row, struct weir_error *err);
 
-/* Between splits: a lane's rows of one part that are in memory, its pages one after another from *at 0 on; false behind the last.
+/* Full pages go to disk where the share is used up. */
+int weir_parts_lane_settle(struct weir_parts_lane *lane, struct weir_error *err);
+/* Between splits, and settled: a lane's rows of one part that are in memory, its pages one after another from *at 0 on; false behind the last.
  * Then, what is to take their place: detach them, put other rows, and either drop them or attach them again, which takes out what
  * was put since. */
 bool weir_parts_lane_page(const struct weir_parts_lane *lane, uint32_t part, size_t *at, struct weir_row_page *out);

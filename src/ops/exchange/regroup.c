@@ -246,9 +246,13 @@ int weir_regroup_part(struct weir_regroup *regroup, struct weir_parts_lane *grou
 {
 	struct weir_parts_list old_groups = {0}, old_rows = {0};
 	uint64_t before = 0;
-	int code = add_part(regroup, groups, part, true, &before, err);
+	int code = weir_parts_lane_settle(groups, err);
 
 	*shrank = false;
+	if (!code && rows)
+		code = weir_parts_lane_settle(rows, err);
+	if (!code)
+		code = add_part(regroup, groups, part, true, &before, err);
 	if (!code && rows)
 		code = add_part(regroup, rows, part, false, &before, err);
 	if (!code && used_bytes(&regroup->heap) <= before / 8 * 5) {
