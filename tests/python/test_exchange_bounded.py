@@ -128,8 +128,8 @@ JOBS = {
     "group": (4, 1.2 * 4 * 24 / 64),  # a key and a sum
     "group-heavy": (0.5, 0.6),  # rows that are no groups yet among them
     "group-one": (0, 0),
-    "join": (0.5, 1.1),
-    "join-full": (1, 1.2),
+    "join": (0.5, 1.1 * 15 / 16),  # eight columns and seven
+    "join-full": (1, 1.1),
     "join-heavy": (0, 1.1),
     "repartition": (1, 1.1),
     "repartition-heavy": (1, 1.1 * 72 / 64),

@@ -13,7 +13,10 @@
 
 #include <pthread.h>
 
-enum { WEIR_JOIN_LOOSE = UINT16_MAX };
+enum {
+	WEIR_JOIN_LOOSE = UINT16_MAX,
+	WEIR_JOIN_CRUMB_BYTES = 16 << 10, /* of a partition in a batch: less is not worth a chunk */
+};
 
 struct weir_join_chunk {
 	struct weir_chunk *chunk;

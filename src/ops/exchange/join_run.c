@@ -213,17 +213,20 @@ static enum weir_join_gives gives(enum weir_join_how how)
 
 static void share_memory(struct weir_join_state *state, const struct weir_joining *joining, int64_t limit, uint32_t build)
 {
-	int64_t threads = state->threads, wanted = joining->partitions;
+	int64_t threads = state->threads, wanted = joining->partitions, least;
 
 	state->batch_bytes = between(limit / 6 / threads, BATCH_BYTES_MIN, BATCH_BYTES_MAX);
 	state->space.resident_max = between(limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
-	state->piece_bytes = between(limit / 6 / threads, PIECE_BYTES_MIN, INT64_MAX);
+	/* Two lanes should have room for it, beside what others have while they wait. */
+	state->piece_bytes = between(threads > 2 ? limit / 16 : limit / 6 / threads, PIECE_BYTES_MIN, INT64_MAX);
 	state->loose_max = state->build.keeps_all ? 0 : state->space.resident_max;
-	/* A partition that fits, with its table, into half a piece. */
-	if (!wanted && joining->bytes_est[build] > 0)
-		wanted = joining->bytes_est[build] / (state->piece_bytes / 4) + 1;
+	/* A partition that fits, with its table, into a piece, whatever was asked for: else the other side is read twice. */
+	least = joining->bytes_est[build] > 0 ? joining->bytes_est[build] / (state->piece_bytes / 2) + 1 : 0;
+	wanted = wanted > least ? wanted : least;
 	state->part_bits = wanted ? PART_BITS_MIN : 6;
-	while (state->part_bits < PART_BITS_MAX && (int64_t)1 << state->part_bits < wanted)
+	/* Not so many that a batch has little more than crumbs for each, with a page half empty behind every one. */
+	while (state->part_bits < PART_BITS_MAX && (int64_t)1 << state->part_bits < wanted &&
+	       (int64_t)WEIR_JOIN_CRUMB_BYTES << (state->part_bits + 2) <= state->batch_bytes)
 		state->part_bits++;
 }
 

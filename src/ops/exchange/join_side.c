@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { LOOSE_BYTES = 2 << 20, CRUMB_BYTES = 16 << 10, SETTLE_BYTES = 64 << 20 };
+enum { LOOSE_BYTES = 2 << 20, SETTLE_BYTES = 64 << 20 };
 
 /* ---- columns ---- */
 
@@ -257,7 +257,7 @@ static bool may_be_loose(const struct sink_lane *lane, int64_t bytes)
 			return true;
 		atomic_store_explicit(&state->is_partitioned, true, memory_order_relaxed);
 	}
-	return bytes < (int64_t)CRUMB_BYTES << state->part_bits;
+	return bytes < (int64_t)WEIR_JOIN_CRUMB_BYTES << state->part_bits;
 }
 
 static int seal(struct sink_lane *lane, struct weir_error *err)
