@@ -74,7 +74,10 @@ def resolved(where, name):
     try:
         if ":" in where:
             module, _, owner = where.partition(":")
-            return inspect.getattr_static(getattr(importlib.import_module(module), owner), name)
+            owner = getattr(importlib.import_module(module), owner)
+            if owner.__name__ == "DataContext" and name in importlib.import_module("weir.context")._ALIASES:
+                return owner.__getattr__  # an old name of a field
+            return inspect.getattr_static(owner, name)
         if where.startswith("ray"):
             return getattr(importlib.import_module(where), name)
         from weir.expressions import col

@@ -204,6 +204,23 @@ class Expr:
         """
         return any(child.is_volatile() for _, child in self._children())
 
+    def is_idempotent(self) -> bool:
+        """Whether it gives the same each time, wherever it stands: it has no random numbers, identifiers, row numbers in it.
+
+        >>> from weir.expressions import uuid
+        >>> (col("a") * 2).is_idempotent(), uuid().is_idempotent()
+        (True, False)
+        """
+        return not self.is_volatile()
+
+    def expand_projection(self, input_schema: Any) -> list[Expr]:
+        """The columns that it stands for: itself. unnest() stands for several.
+
+        >>> [part.describe() for part in col("a").expand_projection(None)]
+        ["col('a')"]
+        """
+        return [self]
+
     def needs_python(self) -> bool:
         """Whether it has to run in a worker: a function of the user, or one that the engine does not have.
 

@@ -116,6 +116,9 @@ def _pairs(
         if label_column:
             label = convert_table_to_torch_tensor(table, [label_column], label_dtype, unsqueeze_label)
             features = table.select([name for name in table.column_names if name != label_column])
+        if not features.num_columns:
+            raise IndexError(f"to_torch: no columns are left for the features: the rows have {', '.join(table.column_names)}"
+                             + (f", and {label_column} is the label" if label_column else ""))
         if isinstance(feature_columns, Mapping):
             yield (
                 {

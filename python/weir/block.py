@@ -51,11 +51,12 @@ class BlockType(enum.Enum):
 
 
 class BatchFormat(str, enum.Enum):
-    """What functions may be given."""
+    """What functions may be given. CUDF is a name of Ray Data's: there are no batches of it."""
 
     ARROW = "pyarrow"
     PANDAS = "pandas"
     NUMPY = "numpy"
+    CUDF = "cudf"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class Watch:
     def __exit__(self, *_):
         sys.setprofile(None)
         threading.setprofile(None)
-        self.codes = {key for key in (code_key(code, self.package) for code in self._seen) if key}
+        self.codes = {key for key in (code_key(code, self.package) for code in self._seen.copy()) if key}
 
 
 def code_key(code, package):
