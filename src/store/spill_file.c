@@ -11,14 +11,15 @@
  * Place and checksum stand in the extent, in memory, not in the file: there is no header to trust, and an extent that
  * points to another chunk's bytes fails its checksum. A dropped extent's place in the file goes to the free list; the space of all
  * that are free goes back to the file system, neighbours together, when they are more than what is in use, or when the last
- * was dropped: a hole costs the file system a transaction, and all who write have to wait for it. Space is fallocated before it is written, much at
+ * was dropped: a hole costs the file system a transaction, and all who write have to wait for it. Much of it goes back in a thread of
+ * its own, since some systems tell the disk of every block at once, which takes as long as to write it. Space is fallocated before it is written, much at
  * once, where the file system can, so that a full disk is known before anything is copied.
  *
  * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
  * most runs never spill.
  *
  * Threads: extents are taken and given under the store's lock, read and written outside it. pwrite and pread share no
- * position.
+ * position. The thread that gives space back has taken the ranges that it punches; it ends by itself, or with the file.
  */
 #include "base/fault.h"
 #include "base/hash.h"
@@ -36,7 +37,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum { DROPPED_BYTES = 32 << 20, HOLE_BYTES = 256 << 10, RESERVE_BYTES = 16 << 20 };
+enum { DROPPED_BYTES = 32 << 20, HOLE_BYTES = 256 << 10, PUNCH_BYTES = 64 << 20, RESERVE_BYTES = 16 << 20 };
 
 int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 {
@@ -233,25 +234,68 @@ void weir_spill_file_expect(struct weir_extent extent, uint64_t size)
 	(void)!posix_fadvise(file->fd, (off_t)extent.range->offset, (off_t)size, POSIX_FADV_WILLNEED);
 }
 
-/* Free ranges that are worth a hole, taken out of the free ones; linked by `next`. */
-static struct weir_range *free_ranges(struct weir_spill_file *file)
-{
-	struct weir_range *found = NULL;
+/* --- space goes back --- */
 
+/* Free ranges that are worth a hole become the file's holes, if there is enough of them. Under the lock; their bytes. */
+static uint64_t take_holes(struct weir_spill_file *file)
+{
+	uint64_t bytes = 0;
+
+	if (!file->dropped || (file->taken && (file->dropped < DROPPED_BYTES || file->dropped < file->taken)))
+		return 0;
+	file->dropped = 0;
 	for (struct weir_range *range = file->last; range; range = range->before) {
 		if (!range->is_free || (file->taken && range->size < HOLE_BYTES))
 			continue;
 		weir_space_take_range(&file->space, range);
-		range->next = found;
-		found = range;
+		range->next = file->holes;
+		file->holes = range;
+		bytes += range->size;
 	}
-	return found;
+	return bytes;
+}
+
+/* Punches the holes, and those that there are then. Not under the lock. */
+static void sweep(struct weir_spill_file *file)
+{
+	struct weir_store *store = file->store;
+	bool is_ending = false;
+
+	do {
+		/* Nobody else looks at them; those who end do not wait for more than one step. */
+		for (const struct weir_range *range = file->holes; range; range = range->next) {
+			for (uint64_t done = 0; done < range->size && !is_ending; done += PUNCH_BYTES) {
+				punch(file, range->offset + done, range->size - done < PUNCH_BYTES ? range->size - done : PUNCH_BYTES);
+				pthread_mutex_lock(&store->lock);
+				is_ending = file->is_ending;
+				pthread_mutex_unlock(&store->lock);
+			}
+		}
+		pthread_mutex_lock(&store->lock);
+		while (file->holes) {
+			struct weir_range *range = file->holes;
+
+			file->holes = range->next;
+			range->next = NULL;
+			extent_give(file, range);
+		}
+		file->is_sweeping = !is_ending && take_holes(file);
+		is_ending = !file->is_sweeping;
+		pthread_mutex_unlock(&store->lock);
+	} while (!is_ending);
+}
+
+static void *sweeper_main(void *file)
+{
+	sweep(file);
+	return NULL;
 }
 
 void weir_spill_file_drop(struct weir_extent extent)
 {
 	struct weir_spill_file *file = extent.range->home;
-	struct weir_range *holes = NULL;
+	uint64_t bytes = 0;
+	bool is_here = false;
 
 	pthread_mutex_lock(&file->store->lock);
 	file->taken -= extent.range->size;
@@ -262,28 +306,31 @@ void weir_spill_file_drop(struct weir_extent extent)
 		punch(file, file->size, file->reserved - file->size);
 		file->reserved = file->size;
 	}
-	if (!file->taken || (file->dropped >= DROPPED_BYTES && file->dropped >= file->taken)) {
-		holes = free_ranges(file);
-		file->dropped = 0;
+	if (!file->is_sweeping) {
+		bytes = take_holes(file);
+		file->is_sweeping = bytes > 0;
+	}
+	if (bytes) {
+		/* The one before has let go of the lock for the last time. */
+		if (file->has_sweeper)
+			pthread_join(file->sweeper, NULL);
+		file->has_sweeper = bytes >= DROPPED_BYTES && !pthread_create(&file->sweeper, NULL, sweeper_main, file);
+		is_here = !file->has_sweeper;
 	}
 	pthread_mutex_unlock(&file->store->lock);
-	for (const struct weir_range *range = holes; range; range = range->next)
-		punch(file, range->offset, range->size);
-	pthread_mutex_lock(&file->store->lock);
-	while (holes) {
-		struct weir_range *range = holes;
-
-		holes = range->next;
-		range->next = NULL;
-		extent_give(file, range);
-	}
-	pthread_mutex_unlock(&file->store->lock);
+	if (is_here)
+		sweep(file);
 }
 
 void weir_spill_file_release(struct weir_spill_file *file)
 {
 	if (!file->store)
 		return;
+	pthread_mutex_lock(&file->store->lock);
+	file->is_ending = true;
+	pthread_mutex_unlock(&file->store->lock);
+	if (file->has_sweeper)
+		pthread_join(file->sweeper, NULL);
 	if (file->last)
 		weir_space_remove(&file->space, file->last);
 	if (file->is_open)

@@ -100,6 +100,10 @@ struct weir_spill_file {
 	uint64_t reserved; /* up to here space was asked for */
 	struct weir_range *last;
 	uint64_t dropped; /* bytes that are free, but whose space has not gone back yet */
+	struct weir_range *holes; /* being punched, by whoever has set is_sweeping; linked by `next` */
+	bool is_sweeping, is_ending;
+	bool has_sweeper; /* a thread, to be joined */
+	pthread_t sweeper;
 	struct weir_space space;
 };
 

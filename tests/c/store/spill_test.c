@@ -95,6 +95,39 @@ static void test_extents_are_reused(void **state)
 	check_all_zero(f);
 }
 
+/* Much that is dropped goes back while others are written and read: none of those is touched. */
+static void test_space_goes_back_meanwhile(void **state)
+{
+	enum { COUNT = 160, SIZE = 1 << 20 };
+	struct fixture *f = *state;
+	struct weir_chunk *chunks[COUNT];
+
+	fixture_store(f, (struct weir_store_options){0});
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < COUNT; i++) {
+			chunks[i] = chunk_of(f, SIZE, (uint64_t)(round * COUNT + i));
+			assert_int_equal(weir_chunk_spill(chunks[i], &f->err), 0);
+		}
+		/* All but every fourth; what is left has as many new ones beside it. */
+		for (int i = 0; i < COUNT; i++)
+			if (i % 4)
+				weir_chunk_unref(chunks[i]);
+		for (int i = 0; i < COUNT; i++) {
+			if (i % 4 != 1)
+				continue;
+			chunks[i] = chunk_of(f, SIZE, (uint64_t)(round * COUNT + i + 7));
+			assert_int_equal(weir_chunk_spill(chunks[i], &f->err), 0);
+		}
+		for (int i = 0; i < COUNT; i++) {
+			if (i % 4 > 1)
+				continue;
+			check_chunk(f, chunks[i], SIZE, (uint64_t)(round * COUNT + i + (i % 4 ? 7 : 0)));
+			weir_chunk_unref(chunks[i]);
+		}
+	}
+	check_all_zero(f);
+}
+
 static void test_the_spill_limit_holds(void **state)
 {
 	struct fixture *f = *state;
@@ -298,6 +331,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		store_test(test_every_flipped_byte_and_every_cut_is_found),
 		store_test(test_extents_are_reused),
+		store_test(test_space_goes_back_meanwhile),
 		store_test(test_the_spill_limit_holds),
 		store_test(test_a_bad_directory_is_passed_over_or_named),
 		store_test(test_a_full_disk_is_an_error),
