@@ -116,9 +116,11 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
     from weir import _tensors
 
     table = _tensors.from_users(table)
-    own = bool(table.schema.metadata) and b"pandas" in table.schema.metadata
+    own = _KINDS in (table.schema.pandas_metadata or {})  # pandas' own, which files have, says nothing of how rows are given
     if own:
         table = _without_changed(table)
+    elif table.schema.metadata:
+        table = table.replace_schema_metadata(None)
     objects = {i: values for i, field in enumerate(table.schema)
                if (values := _object_values(field, table.column(i))) is not None}
     if own or not arrow_backed:
@@ -152,13 +154,12 @@ def _without_changed(table: pyarrow.Table) -> pyarrow.Table:
     import json
 
     noted = table.schema.pandas_metadata or {}
-    kinds = noted.get(_KINDS, {})
+    kinds = noted[_KINDS]
     have = dict(zip(table.schema.names, _kinds(table.schema)))
     left = []
     for column in noted.get("columns", ()):
-        name, was = column.get("name"), kinds.get(column.get("name"), column.get("pandas_type"))
-        now = have.get(name, was)
-        if now == was or was in ("empty", "mixed", "object", "categorical"):
+        was = kinds.get(column.get("name"))
+        if was in (have.get(column.get("name"), was), "empty", "categorical"):
             left.append(column)
     if len(left) == len(noted.get("columns", ())):
         return table

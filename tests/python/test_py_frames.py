@@ -104,3 +104,17 @@ def test_encoders_of_a_frames_texts() -> None:
     encoded = OrdinalEncoder(["a"]).fit_transform(ds).to_pandas()
     assert pd.api.types.is_integer_dtype(encoded["a"].dtype) and list(encoded["a"]) == [0, 1, 0]
     assert [list(value) for value in OneHotEncoder(["a"]).fit_transform(ds).to_pandas()["a"]] == [[1, 0], [0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize("is_arrow", [True, False])
+def test_files_that_pandas_wrote_are_arrows(tmp_path, is_arrow):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"s": ["a", None], "b": [True, False], "i": pd.array([1, None], dtype="Int64")}).set_index("b").to_parquet(tmp_path / "a.parquet")
+    with weir.DataContext.current(weir.DataContext.get_current().copy()) as context:
+        context.enable_arrow_backed_pandas_conversion = is_arrow
+        ds = weir.read_parquet(str(tmp_path))
+    batch = next(iter(ds.iter_batches(batch_format="pandas")))
+    assert list(batch.columns) == list(ds.to_pandas().columns) == ds.columns() == ["s", "i", "b"]
+    assert batch["b"].tolist() == [True, False]
+    assert str(batch["i"].dtype) == ("int64[pyarrow]" if is_arrow else "float64")

@@ -143,7 +143,7 @@ class Actors:
         again = not actor.is_killed and not actor.is_leaving and (is_lost or limit < 0 or actor.restarts < limit)
         if actor.state == DEAD:
             again = False
-        why = "it was killed by kill()" if actor.is_killed else UNKEPT if actor.is_unkept else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
+        why = "it was killed by `ray.kill`" if actor.is_killed else UNKEPT if actor.is_unkept else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
             else f"its process {how_it_ended(status)}"
         cause = self.died(actor, worker.pid, why)
         calls = [task for task in tasks if task.kind == METHOD]
@@ -287,7 +287,7 @@ class Actors:
             line = self.node.scheduler.lines.get(actor.task.options.same())
             if line is not None and actor.task in line:
                 line.remove(actor.task)
-            self.dies(id, self.died(actor, 0, "it was killed by kill() before it had started"))
+            self.dies(id, self.died(actor, 0, "it was killed by `ray.kill` before it had started"))
 
 
 def taken(name: str, namespace: str) -> str:
