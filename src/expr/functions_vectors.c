@@ -241,13 +241,26 @@ struct places {
 	const uint32_t *numbers; /* by slot: place + 1; 0: free */
 };
 
-static int kernel_counts_in(struct weir_call *call, struct weir_error *err)
+/* Where a member is, or the free slot where it would be. */
+static inline uint32_t slot_of(const struct places *places, const struct weir_view *view)
 {
-	const struct places *places = call->node->data;
+	uint32_t slot = (uint32_t)view_hash(view) & places->mask;
+
+	while (places->numbers[slot] && !weir_view_equal(&places->views[slot], view))
+		slot = (slot + 1) & places->mask;
+	return slot;
+}
+
+/* Each list's elements, counted by their places: place_of gives one more than it, 0 for an element that has none. */
+typedef uint32_t place_function(const void *object, const struct weir_view *view);
+
+static inline __attribute__((always_inline)) int count_items(struct weir_call *call, uint32_t count, place_function *place_of,
+							     const void *object, struct weir_error *err)
+{
 	const struct weir_column *list = &call->arguments[0];
 	const struct weir_array *items = list->nested->children[0];
 	bool is_text = items->type->layout == WEIR_LAYOUT_BYTES;
-	int64_t *counts = counts_new(call, places->count, err);
+	int64_t *counts = counts_new(call, count, err);
 
 	if (!counts)
 		return err->code;
@@ -258,19 +271,31 @@ static int kernel_counts_in(struct weir_call *call, struct weir_error *err)
 		weir_nested_range(list->nested, list->nested_offset + (row & weir_call_mask(call, 0)), &begin, &length);
 		for (int64_t i = begin; i < begin + length; i++) {
 			struct weir_view view;
-			uint32_t slot;
+			uint32_t place;
 
 			if (!item_valid(items, i))
 				continue;
 			view = is_text ? text_item(items, i) : whole_item(items, i);
-			slot = (uint32_t)view_hash(&view) & places->mask;
-			while (places->numbers[slot] && !weir_view_equal(&places->views[slot], &view))
-				slot = (slot + 1) & places->mask;
-			if (places->numbers[slot])
-				counts[(size_t)row * places->count + places->numbers[slot] - 1]++;
+			place = place_of(object, &view);
+			if (place)
+				counts[(size_t)row * count + place - 1]++;
 		}
 	}
 	return WEIR_OK;
+}
+
+static inline uint32_t member_place(const void *object, const struct weir_view *view)
+{
+	const struct places *places = object;
+
+	return places->numbers[slot_of(places, view)];
+}
+
+static int kernel_counts_in(struct weir_call *call, struct weir_error *err)
+{
+	const struct places *places = call->node->data;
+
+	return count_items(call, places->count, member_place, places, err);
 }
 
 static int bind_counts_in(struct weir_program *program, struct weir_node *node, struct weir_error *err)
@@ -306,9 +331,7 @@ static int bind_counts_in(struct weir_program *program, struct weir_node *node, 
 		    (is_text ? !weir_type_is_text(member->type) : !weir_type_is_integer(member->type)))
 			return weir_bind_fail(program, node, err, WEIR_E_TYPE, "members of 'counts_in' are literals like the elements");
 		view = is_text ? member->value.bytes : weir_view_make(&member->value.integer, sizeof(member->value.integer));
-		slot = (uint32_t)view_hash(&view) & places->mask;
-		while (numbers[slot] && !weir_view_equal(&views[slot], &view))
-			slot = (slot + 1) & places->mask;
+		slot = slot_of(places, &view);
 		if (numbers[slot])
 			return weir_bind_fail(program, node, err, WEIR_E_INVALID, "a member of 'counts_in' is there twice");
 		views[slot] = view;
@@ -342,35 +365,28 @@ static uint32_t hashed_place(const struct weir_view *view, uint32_t count)
 	return (uint32_t)rest;
 }
 
+/* How many places there are, and what has been computed. */
+struct hashing {
+	uint32_t count;
+	struct known *known;
+};
+
+static inline uint32_t known_place(const void *object, const struct weir_view *view)
+{
+	const struct hashing *hashing = object;
+	struct known *here = &hashing->known[view_hash(view) % KNOWN];
+
+	if (!here->place || !weir_view_equal(&here->view, view))
+		*here = (struct known){.view = *view, .place = hashed_place(view, hashing->count) + 1};
+	return here->place;
+}
+
 static int kernel_hashed_counts(struct weir_call *call, struct weir_error *err)
 {
-	const struct weir_column *list = &call->arguments[0];
-	const struct weir_array *items = list->nested->children[0];
-	uint32_t count = call->node->op;
-	struct known *known = weir_arena_alloc_zero(call->arena, KNOWN * sizeof(*known), err);
-	int64_t *counts = known ? counts_new(call, count, err) : NULL;
+	struct hashing hashing = {.count = call->node->op,
+				  .known = weir_arena_alloc_zero(call->arena, KNOWN * sizeof(*hashing.known), err)};
 
-	if (!counts)
-		return err->code;
-	for (uint32_t k = 0; k < call->rows.count; k++) {
-		uint32_t row = weir_call_row(call, k);
-		int64_t begin, length;
-
-		weir_nested_range(list->nested, list->nested_offset + (row & weir_call_mask(call, 0)), &begin, &length);
-		for (int64_t i = begin; i < begin + length; i++) {
-			struct weir_view view;
-			struct known *here;
-
-			if (!item_valid(items, i))
-				continue;
-			view = text_item(items, i);
-			here = &known[view_hash(&view) % KNOWN];
-			if (!here->place || !weir_view_equal(&here->view, &view))
-				*here = (struct known){.view = view, .place = hashed_place(&view, count) + 1};
-			counts[(size_t)row * count + here->place - 1]++;
-		}
-	}
-	return WEIR_OK;
+	return hashing.known ? count_items(call, hashing.count, known_place, &hashing, err) : err->code;
 }
 
 static int bind_hashed_counts(struct weir_program *program, struct weir_node *node, struct weir_error *err)

@@ -13,6 +13,23 @@ enum weir_summary_kind weir_summary_kind(const struct weir_type *type)
 	return weir_type_is_decimal(type) ? WEIR_SUMMARY_DECIMAL : WEIR_SUMMARY_NONE;
 }
 
+double weir_summary_real(const struct weir_type *type, const struct weir_scalar *value)
+{
+	struct weir_int256 decimal;
+
+	switch (weir_summary_kind(type)) {
+	case WEIR_SUMMARY_REAL:
+		return value->real;
+	case WEIR_SUMMARY_DECIMAL:
+		decimal = weir_int256_load(value->decimal, 32);
+		return weir_decimal_to_double(&decimal, type->scale);
+	default:
+		return type->id == WEIR_BOOL ? value->boolean
+		       : type->id == WEIR_UINT64 ? (double)value->unsigned_
+						 : (double)value->integer;
+	}
+}
+
 bool weir_summary_has_order(const struct weir_type *type)
 {
 	return !weir_type_is_nested(type) && type->id != WEIR_INTERVAL_MONTHS && type->id != WEIR_INTERVAL_DAY_TIME &&

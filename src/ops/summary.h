@@ -36,6 +36,8 @@ struct weir_summary {
 };
 
 enum weir_summary_kind weir_summary_kind(const struct weir_type *type);
+/* A value of a type that is of some kind, as the nearest double. */
+double weir_summary_real(const struct weir_type *type, const struct weir_scalar *value);
 bool weir_summary_has_order(const struct weir_type *type);
 
 void weir_summary_init(struct weir_summary *summary, struct weir_account *account, const struct weir_type *type,

@@ -125,18 +125,9 @@ static double real_of(const struct weir_type *type, const void *values, uint32_t
 {
 	struct weir_column column = {.type = type, .form = WEIR_FLAT, .values = values};
 	struct weir_scalar value;
-	struct weir_int256 decimal;
 
 	weir_scalar_load(&column, at, &value);
-	switch (weir_summary_kind(type)) {
-	case WEIR_SUMMARY_REAL:
-		return value.real;
-	case WEIR_SUMMARY_DECIMAL:
-		decimal = weir_int256_load(value.decimal, 32);
-		return weir_decimal_to_double(&decimal, type->scale);
-	default:
-		return type->id == WEIR_UINT64 ? (double)value.unsigned_ : (double)value.integer;
-	}
+	return weir_summary_real(type, &value);
 }
 
 static inline double number_at(const struct weir_type *type, const void *values, uint32_t at)

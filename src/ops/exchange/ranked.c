@@ -79,20 +79,11 @@ static double real_of(const struct weir_column *column, uint32_t row)
 {
 	const struct weir_type *type = weir_type_values(column->type);
 	struct weir_scalar value;
-	struct weir_int256 decimal;
 
 	if (type->id == WEIR_DOUBLE && column->form == WEIR_FLAT)
 		return ((const double *)column->values)[row];
 	weir_scalar_load(column, row, &value);
-	switch (weir_summary_kind(type)) {
-	case WEIR_SUMMARY_REAL:
-		return value.real;
-	case WEIR_SUMMARY_DECIMAL:
-		decimal = weir_int256_load(value.decimal, 32);
-		return weir_decimal_to_double(&decimal, type->scale);
-	default:
-		return type->id == WEIR_BOOL ? value.boolean : type->id == WEIR_UINT64 ? (double)value.unsigned_ : (double)value.integer;
-	}
+	return weir_summary_real(type, &value);
 }
 
 /* ---- quantile ---- */
