@@ -434,19 +434,39 @@ class translated:
 
 
 # Advice of the engine in the command's words, and what it is called in Python.
-_IN_PYTHON = (
-    (" (try --unify-schemas)", "; read the files apart and cast the column, or write them anew"),
-    ("(--ragged skip leaves such rows out)",
+_TYPE_OF_CSV = r"convert_options=pyarrow.csv.ConvertOptions(column_types={'\1': '\2'}) "
+_LATIN = "read_options=pyarrow.csv.ReadOptions(encoding='latin1') "
+_IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
+    (r" \(try --unify-schemas\)", "; read the files apart and cast the column, or write them anew"),
+    (r"\(--ragged skip leaves such rows out(, --ragged fill puts nulls)?\)",
      "(parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=lambda row: 'skip') leaves such rows out)"),
-    ("; if records span lines, say --layout objects",
+    (r"; if records span lines, say --layout objects",
      "; where records span lines, parse_options=pyarrow.json.ParseOptions(newlines_in_values=True) reads them"),
-)
+    (r"\(--encoding latin1 may be what it is; --types '(.+?)=(binary)' keeps its bytes\)",
+     "(" + _LATIN + "if that is what it is; " + _TYPE_OF_CSV + "keeps its bytes)"),
+    (r"\(--types '(.+?)=(.+?)' says what it is, --infer all looks at every row first\)", "(" + _TYPE_OF_CSV + "says what it is)"),
+    (r"; say --types '(.+?)=(.+?)', or --infer all to look at everything first",
+     r"; parse_options=pyarrow.json.ParseOptions(explicit_schema=pyarrow.schema([('\1', '\2')])) says what it is"),
+    (r"; --infer all looks at everything first, --unexpected ignore leaves such fields out",
+     "; parse_options=pyarrow.json.ParseOptions(explicit_schema=…) names all fields, and with unexpected_field_behavior='ignore' such ones are left "
+     "out"),
+    (r"; --encoding names another encoding, --errors replace or ignore takes the line as far as it goes",
+     "; encoding= names another encoding"),
+    (r"\(--names names them\)", "(read_options=pyarrow.csv.ReadOptions(column_names=[…]) names them)"),
+    (r"\(see --encoding\)", "(" + _LATIN + "if that is what it is)"),
+    (r": --left-suffix, --right-suffix", ": left_suffix= and right_suffix= tell them apart"),
+    (r"give --path-column another name", "rename or drop it where the files are written, or leave include_paths out"),
+))
 
 
 def in_python(text: str) -> str:
-    """An error of the engine, with advice that a program can follow."""
+    """An error of the engine, with advice that a program can follow.
+
+    >>> in_python("the join would have two columns 'a': --left-suffix, --right-suffix")
+    "the join would have two columns 'a': left_suffix= and right_suffix= tell them apart"
+    """
     for theirs, ours in _IN_PYTHON:
-        text = text.replace(theirs, ours)
+        text = theirs.sub(ours, text)
     return text
 
 

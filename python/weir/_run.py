@@ -197,7 +197,8 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
         total -= others.gpu
         if spec.num_gpus > total:
             raise ValueError(
-                f"{spec.name} wants {spec.num_gpus:g} GPUs a worker, and there {'is' if total == 1 else 'are'} {total:g}: "
+                f"{spec.name} wants {spec.num_gpus:g} GPU{'' if spec.num_gpus == 1 else 's'} a worker, and there "
+                f"{'is' if total == 1 else 'are'} {total:g}: "
                 "weir.init(num_gpus=…) declares GPUs that are not found"
             )
         most = min(total, limits.gpu) / spec.num_gpus

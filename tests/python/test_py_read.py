@@ -327,3 +327,34 @@ def test_a_partition_that_is_a_column_too(tmp_path):
 def test_example_files_are_not_there():
     with pytest.raises(FileNotFoundError, match="example:// are files that came with Ray's package .* path of your own iris.csv"):
         weir.read_csv("example://iris.csv")
+
+
+def test_advice_in_errors_of_text_is_pythons_and_works(tmp_path):
+    csv = pytest.importorskip("pyarrow.csv")
+
+    def fails(read, path, *texts, **options):
+        with pytest.raises(ValueError) as raised:
+            read(str(path), **options).take_all()
+        text = str(raised.value)
+        assert "--" not in text and all(part in text for part in texts), text
+
+    path = tmp_path / "ragged.csv"
+    path.write_text("a,b\n1,2\n3\n")
+    fails(weir.read_csv, path, "the row has 1 field instead of 2", "parse_options=pyarrow.csv.ParseOptions(invalid_row_handler=lambda row: 'skip')")
+    assert weir.read_csv(str(path), parse_options=csv.ParseOptions(invalid_row_handler=lambda row: "skip")).take_all() == [{"a": 1, "b": 2}]
+    path = tmp_path / "latin.csv"
+    path.write_bytes(b"\xe9\nx\n")
+    fails(weir.read_csv, path, "not UTF-8", "read_options=pyarrow.csv.ReadOptions(encoding='latin1')")
+    assert weir.read_csv(str(path), read_options=csv.ReadOptions(encoding="latin1")).take_all() == [{"é": "x"}]
+    path = tmp_path / "empty.csv"
+    path.write_bytes(b"")
+    fails(weir.read_csv, path, "read_options=pyarrow.csv.ReadOptions(column_names=[…]) names them")
+    path = tmp_path / "latin.txt"
+    path.write_bytes(b"ab\n\xe9\n")
+    fails(weir.read_text, path, "line 2", "encoding= names another encoding")
+    assert weir.read_text(str(path), encoding="latin-1").take_all() == [{"text": "ab"}, {"text": "é"}]
+    path = tmp_path / "late.csv"
+    path.write_text("a\n" + "1\n" * 3_000_000 + "x\n")
+    advice = "convert_options=pyarrow.csv.ConvertOptions(column_types={'a': 'string'}) says what it is"
+    fails(weir.read_csv, path, "line 3000002", "'x' is no int64", advice)
+    assert weir.read_csv(str(path), convert_options=csv.ConvertOptions(column_types={"a": "string"})).count() == 3_000_001
