@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
-enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256, NUMBER_KEY_BYTES = 9 };
+enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256, NUMBER_KEY_BYTES = 9, ENDS_BYTES_MIN = 36 << 10 };
 
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
@@ -467,7 +467,8 @@ static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_
 {
 	int64_t here = count - first < step ? count - first : step, piece;
 
-	if (!space->repeats)
+	/* Of small chunks the page that each leaves half empty would be much. */
+	if (!space->repeats || space->chunk_bytes < ENDS_BYTES_MIN)
 		return here;
 	piece = piece_rows(keys, rows, first, count);
 	if (piece > step + step / 4)
