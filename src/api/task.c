@@ -317,11 +317,12 @@ static void *keeping_main(void *argument)
 			code = api_block_from_chunk(session, taken.chunk, &block, &err);
 			if (!code && (code = weir_list_push(&task->blocks, weir_session_account(session), &err, block)))
 				weir_block_unref(block);
+			if (!code)
+				code = weir_session_spill(session, weir_session_memory_limit(session) / 4, &err);
 			if (code)
 				weir_job_cancel(&task->job);
 		}
 		weir_chunk_unref(taken.chunk);
-		weir_session_spill(session, weir_session_memory_limit(session) / 4);
 		weir_local_run_taken(task->job.run, taken.number);
 	}
 	if (code) {

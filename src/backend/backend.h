@@ -36,8 +36,9 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
  * does not keep them alive. Forget comes before the last reference goes. */
 int weir_session_keep(struct weir_session *session, struct weir_chunk *chunk, struct weir_error *err);
 void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk);
-/* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. */
-void weir_session_spill(struct weir_session *session, int64_t resident_max);
+/* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. Fails
+ * where more than twice as much stays for want of place there. */
+int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err);
 
 /* ---- runs of several stages ---- */
 
@@ -55,7 +56,8 @@ struct weir_call {
 	uint32_t in_flight;    /* batches given to a worker ahead: 2 */
 	int64_t batch_rows;    /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
 	int64_t chunk_bytes;   /* about how large chunks in front of it are: 8 MiB */
-	uint32_t fine;         /* > 0: a task holds one batch; without batch_rows, so many rows at first, then more */
+	uint32_t fine;         /* > 0: a task holds one batch; without batch_rows, so many rows of a split at first, then more */
+	uint32_t fine_first;   /* the same of the first split, which may be the only one; 0: as fine */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
 	int64_t memory;        /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */

@@ -15,6 +15,9 @@
  * its own, since some systems tell the disk of every block at once, which takes as long as to write it. Space is fallocated before it is written, much at
  * once, where the file system can, so that a full disk is known before anything is copied.
  *
+ * A folder on a tmpfs is memory. What lies there is counted apart, so that whoever keeps a limit can count it too, and bounded:
+ * beyond that the folder is full. Nothing is reserved ahead there, and what is dropped goes at once.
+ *
  * The file has no name from the start; the kernel cleans up however the process ends. It is opened when first needed:
  * most runs never spill.
  *
@@ -43,7 +46,7 @@ int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 {
 	struct weir_store *store = file->store;
 	struct statfs system;
-	bool is_open;
+	bool is_open, is_memory;
 	int fd;
 
 	pthread_mutex_lock(&store->lock);
@@ -54,18 +57,22 @@ int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
 	fd = weir_open_nameless(file->directory);
 	if (fd < 0)
 		return weir_error_set_errno(err, errno, "%s: cannot spill there", file->directory);
+	is_memory = !fstatfs(fd, &system) && system.f_type == TMPFS_MAGIC;
 	pthread_mutex_lock(&store->lock);
 	is_open = file->is_open; /* by another thread meanwhile */
 	if (!is_open) {
 		file->is_open = true;
+		file->is_memory = is_memory;
 		file->fd = fd;
 	}
 	pthread_mutex_unlock(&store->lock);
 	if (is_open)
 		close(fd);
-	else if (!fstatfs(fd, &system) && system.f_type == TMPFS_MAGIC)
-		weir_log(WEIR_LOG_WARN, "spilling to %s, which is a tmpfs: it takes memory that no limit counts",
-			 file->directory);
+	else if (is_memory)
+		weir_log(
+			WEIR_LOG_WARN,
+			"spilling to %s, which is a tmpfs: that is memory and counts as such, a folder on a disk would help",
+			file->directory);
 	return WEIR_OK;
 }
 
@@ -115,6 +122,8 @@ static int reserve(struct weir_spill_file *file, const struct weir_range *range)
 	struct weir_store *store = file->store;
 	uint64_t begin, end = range->offset + range->size;
 
+	if (file->is_memory)
+		return allocate(file, range->offset, end);
 	pthread_mutex_lock(&store->lock);
 	begin = file->reserved;
 	if (end > begin) {
@@ -182,8 +191,20 @@ int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, ui
 		}
 	}
 	pthread_mutex_lock(&store->lock);
-	out->range = extent_take(file, store_pages(size), spares);
+	if (file->is_memory && store->spill_memory_max &&
+	    store->spilled_memory + (int64_t)store_pages(size) > store->spill_memory_max) {
+		code = weir_error_set(
+			err, WEIR_E_NO_SPACE,
+			"%s: cannot spill %llu bytes: it is a tmpfs, which is memory, and %lld bytes of it are all that "
+			"the memory limit leaves: choose a folder on a disk",
+			file->directory, (unsigned long long)size, (long long)store->spill_memory_max);
+	} else {
+		out->range = extent_take(file, store_pages(size), spares);
+		store->spilled_memory += file->is_memory ? (int64_t)out->range->size : 0;
+	}
 	pthread_mutex_unlock(&store->lock);
+	if (code)
+		goto out;
 	code = write_bytes(file, out->range, bytes, size, err);
 	if (code)
 		weir_spill_file_drop(*out);
@@ -297,9 +318,12 @@ void weir_spill_file_drop(struct weir_extent extent)
 	uint64_t bytes = 0;
 	bool is_here = false;
 
+	if (file->is_memory)
+		punch(file, extent.range->offset, extent.range->size);
 	pthread_mutex_lock(&file->store->lock);
 	file->taken -= extent.range->size;
-	file->dropped += extent.range->size;
+	file->dropped += file->is_memory ? 0 : extent.range->size;
+	file->store->spilled_memory -= file->is_memory ? (int64_t)extent.range->size : 0;
 	extent_give(file, extent.range);
 	/* Nobody has written there, so that takes no time. */
 	if (!file->taken && file->reserved > file->size) {

@@ -48,6 +48,7 @@ int weir_store_new(struct weir_account *account, const struct weir_store_options
 	weir_account_init(&store->heap, account, "store lists");
 	store->resident_max = options->resident_max;
 	store->spill_max = options->spill_max;
+	store->spill_memory_max = options->spill_memory_max;
 	store->region_size = store_pages(options->region_size ? options->region_size : STORE_REGION_SIZE);
 	store->space.account = &store->heap;
 	pthread_mutex_init(&store->lock, NULL);
@@ -68,7 +69,8 @@ void weir_store_free(struct weir_store *store)
 	if (!store)
 		return;
 	account = store->memory.parent;
-	WEIR_ASSERT(store->chunks == 0 && store->resident == 0 && store->spilled == 0 && store->pinned == 0);
+	WEIR_ASSERT(store->chunks == 0 && store->resident == 0 && store->spilled == 0 && store->pinned == 0 &&
+		    store->spilled_memory == 0);
 	weir_regions_release(store);
 	for (uint32_t i = 0; i < store->file_count; i++)
 		weir_spill_file_release(&store->files[i]);
@@ -89,6 +91,7 @@ void weir_store_stats(struct weir_store *store, struct weir_store_stats *out)
 		.resident = store->resident,
 		.warm = store->warm,
 		.spilled = store->spilled,
+		.spilled_memory = store->spilled_memory,
 		.pinned = store->pinned,
 		.held_by_user = store->held_by_user,
 		.peak = store->peak,

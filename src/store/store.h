@@ -30,11 +30,13 @@ struct weir_store_options {
 	int64_t resident_max; /* of resident + warm; a backstop: the executor decides what is spilled. 0: none */
 	const char *const *spill_dirs; /* NULL-terminated; NULL: $TMPDIR or /tmp */
 	int64_t spill_max;             /* 0: none */
+	int64_t spill_memory_max;      /* of what is spilled to a tmpfs, which is memory; 0: none */
 	uint64_t region_size;          /* size of the first memfd; 0: 64 MiB. Later ones double what there is */
 };
 
 struct weir_store_stats {
 	int64_t resident, warm, spilled, pinned, held_by_user, peak; /* peak: of resident + warm */
+	int64_t spilled_memory;                                      /* of spilled, what lies in a tmpfs */
 	uint64_t chunks, spill_writes, spill_reads, spill_bytes_written, spill_bytes_read;
 };
 

@@ -94,7 +94,8 @@ struct weir_spill_file {
 	struct weir_store *store;
 	char *directory; /* owned */
 	bool is_open;
-	int fd; /* valid while is_open */
+	bool is_memory; /* a tmpfs: what lies there counts. Valid while is_open */
+	int fd;         /* valid while is_open */
 	/* Under the store's lock. */
 	uint64_t size, taken;
 	uint64_t reserved; /* up to here space was asked for */
@@ -141,6 +142,7 @@ struct weir_store {
 	uint64_t regions_size; /* of the driver's */
 	uint32_t region_number_next, file_next;
 	int64_t resident, warm, spilled, pinned, held_by_user, peak;
+	int64_t spilled_memory, spill_memory_max;
 	int64_t promised; /* being backed: neither resident nor warm yet, but counted against resident_max */
 	uint64_t chunks, spill_writes, spill_reads, spill_bytes_written, spill_bytes_read;
 };

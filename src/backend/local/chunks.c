@@ -206,16 +206,24 @@ void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk)
 	pthread_mutex_unlock(&session->lock);
 }
 
+static int64_t kept_resident(const struct weir_session *session)
+{
+	int64_t resident = 0;
+
+	for (size_t i = 0; i < session->kept.count; i++)
+		if (weir_chunk_is_resident(session->kept.items[i]))
+			resident += (int64_t)weir_chunk_footprint(session->kept.items[i]);
+	return resident;
+}
+
 /* The oldest that is in memory while all together take more than that; a reference. */
 static struct weir_chunk *spill_next(struct weir_session *session, int64_t resident_max, size_t *from)
 {
 	struct weir_chunk *found = NULL;
-	int64_t resident = 0;
+	int64_t resident;
 
 	pthread_mutex_lock(&session->lock);
-	for (size_t i = 0; i < session->kept.count; i++)
-		if (weir_chunk_is_resident(session->kept.items[i]))
-			resident += (int64_t)weir_chunk_footprint(session->kept.items[i]);
+	resident = kept_resident(session);
 	for (size_t i = *from; resident > resident_max && !found && i < session->kept.count; i++) {
 		if (weir_chunk_is_resident(session->kept.items[i]))
 			found = weir_chunk_ref(session->kept.items[i]);
@@ -225,15 +233,29 @@ static struct weir_chunk *spill_next(struct weir_session *session, int64_t resid
 	return found;
 }
 
-void weir_session_spill(struct weir_session *session, int64_t resident_max)
+int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err)
 {
 	struct weir_chunk *chunk;
+	int64_t resident;
 	size_t from = 0;
+	int full = WEIR_OK;
 
-	while ((chunk = spill_next(session, resident_max, &from))) {
-		struct weir_error ignored = {0}; /* one that cannot be spilled now (it is read) stays */
+	while (!full && (chunk = spill_next(session, resident_max, &from))) {
+		struct weir_error why = {0}; /* one that cannot be spilled now (it is read) stays */
 
-		weir_chunk_spill(chunk, &ignored);
+		if (weir_chunk_spill(chunk, &why) == WEIR_E_NO_SPACE) {
+			full = WEIR_E_NO_SPACE;
+			*err = why;
+		}
 		weir_chunk_unref(chunk);
 	}
+	if (!full)
+		return WEIR_OK;
+	pthread_mutex_lock(&session->lock);
+	resident = kept_resident(session);
+	pthread_mutex_unlock(&session->lock);
+	if (resident > 2 * resident_max)
+		return full;
+	weir_error_clear(err);
+	return WEIR_OK;
 }

@@ -497,7 +497,7 @@ static void measure(struct weir_local_run *run)
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
 		store.resident -= store.held_by_user +
 				  atomic_load_explicit(&session->chunks_booked, memory_order_relaxed) + run->held;
-		beyond += store.warm + (store.resident > 0 ? store.resident : 0);
+		beyond += store.warm + (store.resident > 0 ? store.resident : 0) + store.spilled_memory;
 	}
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
 }

@@ -134,7 +134,7 @@ void weir_session_memory(struct weir_session *session, struct weir_mem_stats *ou
 	if (session->store)
 		weir_store_stats(session->store, &store);
 	pthread_mutex_unlock(&session->lock);
-	out->used -= store.warm;
+	out->used += store.spilled_memory - store.warm; /* a tmpfs is memory */
 	out->warm += store.warm;
 }
 
@@ -154,7 +154,9 @@ void weir_session_trim(struct weir_session *session)
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err)
 {
 	const char *dirs[] = {session->spill_dir, NULL};
-	struct weir_store_options options = {.spill_dirs = session->spill_dir ? dirs : NULL};
+	/* Half of the limit is the least that a run works with, whatever is in use beside it (exec, excess). */
+	struct weir_store_options options = {.spill_dirs = session->spill_dir ? dirs : NULL,
+					     .spill_memory_max = session->memory_limit / 2};
 	int code = WEIR_OK;
 
 	pthread_mutex_lock(&session->lock);

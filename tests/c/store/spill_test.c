@@ -214,6 +214,48 @@ static void test_a_full_disk_is_an_error(void **state)
 	assert_int_equal(umount(f->dirs[0]), 0);
 }
 
+/* What lies in a tmpfs is counted, and no more of it than was said. */
+static void test_a_tmpfs_counts_as_memory(void **state)
+{
+	enum { COUNT = 8, SIZE = 300000 };
+	struct fixture *f = *state;
+	const char *directories[] = {f->dirs[0], NULL};
+	struct weir_chunk *chunks[COUNT];
+	struct weir_store_stats stats;
+	int64_t page_size = (int64_t)store_pages(SIZE);
+	int spilled = 0;
+
+	if (mount("tmpfs", f->dirs[0], "tmpfs", 0, "size=8m")) {
+		print_message("no mount (%s)\n", strerror(errno));
+		skip();
+	}
+	fixture_store(f, (struct weir_store_options){.spill_dirs = directories, .spill_memory_max = 4 * page_size});
+	for (int i = 0; i < COUNT; i++) {
+		int code;
+
+		chunks[i] = chunk_of(f, SIZE, (uint64_t)i);
+		code = weir_chunk_spill(chunks[i], &f->err);
+		spilled += !code;
+		assert_int_equal(code, i < 4 ? WEIR_OK : WEIR_E_NO_SPACE);
+	}
+	assert_true(strstr(f->err.message, f->dirs[0]) && strstr(f->err.message, "tmpfs"));
+	weir_store_stats(f->store, &stats);
+	assert_int_equal(stats.spilled_memory, spilled * page_size);
+	assert_int_equal(stats.spilled, stats.spilled_memory);
+	check_chunk(f, chunks[0], SIZE, 0); /* back in memory: its place there is free */
+	weir_store_stats(f->store, &stats);
+	assert_int_equal(stats.spilled_memory, 3 * page_size);
+	assert_int_equal(weir_chunk_spill(chunks[5], &f->err), WEIR_OK);
+	for (int i = 0; i < COUNT; i++) {
+		check_chunk(f, chunks[i], SIZE, (uint64_t)i);
+		weir_chunk_unref(chunks[i]);
+	}
+	check_all_zero(f);
+	weir_store_free(f->store);
+	f->store = NULL;
+	assert_int_equal(umount(f->dirs[0]), 0);
+}
+
 static void test_a_limit_on_file_sizes_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -335,6 +377,7 @@ int main(void)
 		store_test(test_the_spill_limit_holds),
 		store_test(test_a_bad_directory_is_passed_over_or_named),
 		store_test(test_a_full_disk_is_an_error),
+		store_test(test_a_tmpfs_counts_as_memory),
 		store_test(test_a_limit_on_file_sizes_is_an_error),
 #ifdef WEIR_FAULTS
 		store_test(test_each_failing_call_is_an_error),
