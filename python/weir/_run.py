@@ -99,6 +99,7 @@ class Build:
         self.block_rows: int | list[int] | None = None
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
         self.read_blocks: int | None = None  # how many pieces a read is cut into
+        self.first_rows = FINE_ROWS  # a function of rows gets so many of the first block at first
         self.is_counting = False
         self.calls: list[str] = []
         self.gpus = 0.0  # that the calls so far have
@@ -132,6 +133,7 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
+        self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
@@ -170,6 +172,7 @@ class Build:
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
+        prepared["fine_first"] = prepared["fine"] * self.first_rows
         prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")

@@ -195,7 +195,8 @@ static struct weir_chunks_options chunks_for(const struct api_stages *stages, co
 	return (struct weir_chunks_options){.store = stages->store,
 					    .batch_rows = call ? call->batch_rows : 0,
 					    .chunk_bytes = call ? call->chunk_bytes : 0,
-					    .fine = call ? call->fine : 0};
+					    .fine = call ? call->fine : 0,
+					    .fine_first = call ? call->fine_first : 0};
 }
 
 static struct weir_run_stage *stage_new(struct api_stages *stages, struct weir_error *err)

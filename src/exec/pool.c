@@ -244,6 +244,17 @@ static bool may_be_busy(struct weir_core *core, uint32_t index)
 	return true;
 }
 
+/* Whether a worker is about to come up for each that waits. Then none is given ahead to one that is busy: nobody knows how long it
+ * has to wait there. */
+static bool each_has_one_coming(const struct stage *stage)
+{
+	uint64_t starting = 0;
+
+	for (uint32_t w = 0; w < stage->spec.slots; w++)
+		starting += stage->slots[w].state == SLOT_STARTING;
+	return starting >= stage->queue.count && !MUTANT(45);
+}
+
 uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint32_t index)
 {
 	struct stage *stage = &core->stages[stage_index];
@@ -263,6 +274,8 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint
 		if (best == WEIR_NO_SLOT || slot->flight_count < stage->slots[best].flight_count)
 			best = w;
 	}
+	if (best != WEIR_NO_SLOT && stage->slots[best].flight_count > 0 && each_has_one_coming(stage))
+		return WEIR_NO_SLOT;
 	return best;
 }
 

@@ -29,6 +29,7 @@ enum {
 	CHUNK_BYTES = 8 << 20,
 	ROWS_MAX = 1 << 24,
 	ROOM_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
+	FINE_LAST = 8,             /* the last rows of few come in so many chunks */
 };
 
 struct chunks_sink {
@@ -62,6 +63,7 @@ struct chunks_lane {
 	uint64_t *places;  /* one a column */
 	int64_t rows_left; /* of the split, as far as is known, when it began; −1: not */
 	uint64_t bytes_left;
+	bool is_first; /* the run's first split, and it is to be cut finer */
 	bool no_room; /* one did not do: the rest of the split goes without */
 	bool is_whole; /* the split is one chunk */
 };
@@ -140,6 +142,30 @@ static bool is_exact(const struct chunks_sink *sink)
 	return sink->options.batch_rows || sink->options.fine;
 }
 
+/* How many rows the split still has, as far as can be told. */
+static int64_t rows_ahead(const struct chunks_lane *lane)
+{
+	uint64_t bytes = lane->bytes_left > lane->bytes_done ? lane->bytes_left - lane->bytes_done : 0;
+
+	return lane->rows_left >= 0 ? lane->rows_left - lane->rows_done
+				    : (int64_t)(bytes / (lane->sink->row_bytes ? lane->sink->row_bytes : 1));
+}
+
+/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is soon large
+ * enough for many. Of groups one is a whole call, which may be a long one: they start with one, and what comes last is
+ * little, too. So may the rows of the run's first split, which may be its only one, and a small one. */
+static int64_t fine_rows(const struct chunks_lane *lane)
+{
+	const struct chunks_sink *sink = lane->sink;
+	int64_t ahead = rows_ahead(lane), last = ahead / FINE_LAST,
+		rows = lane->rows_done / (sink->keeps_groups ? 16 : 4);
+	int64_t least = sink->keeps_groups ? 1 : lane->is_first ? sink->options.fine_first : sink->options.fine;
+
+	if (lane->is_first && !sink->keeps_groups && last < sink->options.fine && rows > last && ahead > 0)
+		rows = last;
+	return rows > least ? rows : least;
+}
+
 /* How many rows the next chunk is to have: whole batches, about chunk_bytes. */
 static void choose_rows(struct chunks_lane *lane)
 {
@@ -154,14 +180,7 @@ static void choose_rows(struct chunks_lane *lane)
 	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
 	} else if (sink->options.fine) {
-		/* Nobody knows how long the function takes: a quarter of what came before lets several work on few rows, and is
-		 * soon large enough for many. Of groups one is a whole call, which may be a long one: they start with one, and
-		 * what comes last is little, too. */
-		int64_t least = sink->keeps_groups ? 1 : sink->options.fine;
-		int64_t fine = lane->rows_done / (sink->keeps_groups ? 16 : 4);
-
-		fine = fine > least ? fine : least;
-		rows = rows < fine ? rows : fine;
+		rows = rows < fine_rows(lane) ? rows : fine_rows(lane);
 	}
 	lane->rows_wanted = rows;
 }
@@ -238,19 +257,12 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	lane->bytes_done = 0;
 	lane->rows_left = split->rows_est;
 	lane->bytes_left = split->bytes_est;
+	lane->is_first = lane->sink->options.fine_first && split->number == 0 && !split->place;
 	lane->no_room = false;
 	lane->is_whole = split->is_block && !lane->sink->keeps_groups && !is_exact(lane->sink);
 	lane->group_text[0] = 0;
 	choose_rows(lane);
 	return code ? code : lane->context->rows_done(lane->context, &lane->rows_skip, err);
-}
-
-/* How many rows the split still has, as far as can be told. */
-static int64_t rows_ahead(const struct chunks_lane *lane)
-{
-	uint64_t bytes = lane->bytes_left > lane->bytes_done ? lane->bytes_left - lane->bytes_done : 0;
-
-	return lane->rows_left >= 0 ? lane->rows_left - lane->rows_done : (int64_t)(bytes / lane->sink->row_bytes);
 }
 
 /* Takes a chunk to gather the next rows in, where that is possible and worth it. The gatherer is empty. */
@@ -456,7 +468,8 @@ static int push_groups(struct chunks_lane *lane, struct weir_vector *vector, uin
 
 	while (!code && at < count) {
 		int64_t rows = weir_gather_rows(lane->gather), group = group_of(vector, at);
-		bool is_full = rows >= lane->rows_wanted || (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(sink);
+		bool is_full = rows >= lane->rows_wanted ||
+			       (int64_t)weir_gather_bytes(lane->gather) >= chunk_bytes(sink);
 		uint32_t end = count;
 
 		if (group != lane->group || !rows) {

@@ -245,10 +245,11 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err)
 	int code = err->code > 0 && err->code < WEIR_CODE_COUNT ? err->code : WEIR_E_INTERNAL;
 	char buffer[sizeof(*err)];
 	PyObject *text = text_of(weir_error_format(err, buffer, sizeof(buffer)), "backslashreplace");
-	PyObject *exception = text ? PyObject_CallFunctionObjArgs(state->exceptions[code], text, NULL) : NULL;
+	PyObject *class = state->exceptions[code] ? state->exceptions[code] : state->error;
+	PyObject *exception = text ? PyObject_CallFunctionObjArgs(class, text, NULL) : NULL;
 
 	if (exception && set_attributes(exception, err) == 0)
-		PyErr_SetObject(state->exceptions[code], exception);
+		PyErr_SetObject(class, exception);
 	Py_XDECREF(exception);
 	Py_XDECREF(text);
 	return NULL;

@@ -848,6 +848,91 @@ def test_is_alive_helper():
     assert is_alive(os.getpid())
 
 
+def _meets(folder, count):
+    """Whether so many processes are here at the same time: each leaves its number and waits for the others."""
+    (folder / str(os.getpid())).touch()
+    until = time.monotonic() + 30
+    while len(os.listdir(folder)) < count and time.monotonic() < until:
+        time.sleep(0.005)
+    return len(os.listdir(folder)) >= count
+
+
+FOUR_CPUS = [
+    lambda n, options: weir.range(n).map(options.pop("fn"), **options),
+    lambda n, options: weir.from_items(list(range(n))).map(options.pop("fn"), **options),
+    lambda n, options: weir.from_items(list(range(n))).flat_map(lambda row, fn=options.pop("fn"): [fn(row)], **options),
+    lambda n, options: weir.range(4 * n).map_batches(lambda b, fn=options.pop("fn"): {"met": [fn(b)["met"]]}, batch_size=4, **options),
+    lambda n, options: weir.range(n).repartition(n).map_batches(
+        lambda b, fn=options.pop("fn"): {"met": [fn(b)["met"]]}, batch_size=None, **options),
+]
+
+
+@pytest.mark.parametrize("make", FOUR_CPUS, ids=["range", "items", "flat_map", "batches", "blocks"])
+@pytest.mark.parametrize("options", [{}, {"concurrency": 4}], ids=["auto", "four"])
+@pytest.mark.parametrize("n", [4, 16])
+def test_few_slow_rows_are_shared_by_all_workers(tmp_path, n, options, make):
+    meets = _meets  # by value
+    weir.shutdown()
+    weir.init(num_cpus=4)
+    try:
+        rows = make(n, {"fn": lambda row: {"met": meets(tmp_path, 4)}, **options}).take_all()
+    finally:
+        weir.shutdown()
+    assert len(rows) == n and all(row["met"] for row in rows)
+
+
+@pytest.mark.parametrize("first", [0, 2, 7])
+def test_of_several_errors_the_first_row_s_is_told(tmp_path, first):
+    """Also where it is the last to come: rows behind it have failed before."""
+    meets = _meets
+    weir.shutdown()
+    weir.init(num_cpus=4)
+
+    def fails(row):
+        if row["id"] < first:
+            return row
+        if row["id"] == first:  # until another one has failed
+            assert meets(tmp_path, 2)
+            time.sleep(0.1)
+        (tmp_path / f"failed-{row['id']}").touch()
+        raise ValueError(f"row {row['id']}")
+    try:
+        for _ in range(3):
+            for file in tmp_path.iterdir():
+                file.unlink()
+            with pytest.raises(ValueError, match=f"row {first}$"):
+                weir.range(16).map(fails, concurrency=4).take_all()
+    finally:
+        weir.shutdown()
+
+
+def test_an_error_is_told_though_a_row_before_it_hangs(tmp_path):
+    def hangs(row):
+        if row["id"] == 0:
+            (tmp_path / "hangs").touch()
+            time.sleep(600)
+        while not (tmp_path / "hangs").exists():
+            time.sleep(0.005)
+        raise ValueError(f"row {row['id']}")
+    began = time.monotonic()
+    with pytest.raises(ValueError, match="row [1-9]"):
+        weir.range(16).map(hangs, concurrency=2).take_all()
+    assert time.monotonic() - began < 60
+
+
+def test_errors_behind_a_limit_do_not_hold_it_up(tmp_path):
+    """Rows behind the limit fail; those before it may be there first, and then nobody waits for the others."""
+    def fails(row):
+        if row["id"] > 7:
+            raise ValueError(f"row {row['id']}")
+        return row
+    for _ in range(5):
+        try:
+            assert weir.range(64).map(fails, concurrency=2).limit(4).take_all() == [{"id": i} for i in range(4)]
+        except ValueError as error:
+            assert re.search("row 8$", str(error))
+
+
 @pytest.mark.parametrize("pause", [0, 0.01, 0.05])
 def test_an_interpreter_that_ends_at_once_is_an_error(tmp_path, pause):
     """Whether it ends before it is asked for a worker, meanwhile, or after."""

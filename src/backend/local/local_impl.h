@@ -37,7 +37,7 @@ struct weir_session {
 	 * right within a moment. */
 	_Atomic int64_t lanes_used, chunks_booked;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
-	pthread_mutex_t lock; /* guards what follows; rank: session, before any run's */
+	pthread_mutex_t lock;   /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
 	struct session_kept WEIR_LIST(struct weir_chunk *) kept;     /* oldest first; not referenced */
@@ -106,6 +106,7 @@ struct local_failure {
 	struct weir_chunk *payload;
 	struct weir_origin origin;
 	bool has_origin;
+	bool ends_run; /* unless its task was not wanted any more: never forgotten, there are no more than tasks in flight */
 	char text[WEIR_WORKER_TEXT];
 };
 
@@ -114,6 +115,13 @@ struct local_failure {
 struct local_given {
 	struct weir_run run;
 	struct weir_origin origin;
+	bool in_flight;
+};
+
+/* An error in user code that waits for what tasks before its own come to. */
+struct local_error {
+	struct weir_pool_event said; /* the reference to its payload is here */
+	uint64_t since_ns;
 };
 
 struct local_worker {
@@ -139,6 +147,7 @@ struct stage {
 	uint32_t slots;
 	int64_t slot_memory; /* what a worker is taken to need before it is measured */
 	struct local_worker *workers;
+	struct local_errors WEIR_LIST(struct local_error) errors; /* not told yet; workers.c */
 	struct weir_pool *pool;
 	pthread_t thread;
 	bool thread_started;
@@ -181,7 +190,7 @@ struct weir_local_run {
 	struct local_chunks chunks;       /* by the low half of their numbers */
 	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
 	uint64_t rows_delivered;
-	bool room_granted; /* the worker's ASK that is in the core was answered */
+	bool room_granted;                        /* the worker's ASK that is in the core was answered */
 	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
 	uint32_t bounds_for;                      /* as many busy workers */
 	/* Disk threads. */
@@ -198,9 +207,9 @@ struct weir_local_run {
 	int64_t held;                   /* charged to the session before the run, and so not in the budget */
 	int64_t setups;                 /* of its calls; charged to the session while the run lives */
 	int64_t budget;                 /* of a run that has the session for itself */
-	_Atomic int64_t budget_due; /* another share of it, which the executor has not been told yet; 0: none */
+	_Atomic int64_t budget_due;     /* another share of it, which the executor has not been told yet; 0: none */
 	bool listed;                    /* among the session's runs */
-	struct weir_run_stats retired; /* of exchanges that have been let go of; the rest is empty */
+	struct weir_run_stats retired;  /* of exchanges that have been let go of; the rest is empty */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
 	bool ended;
 	int end_code;

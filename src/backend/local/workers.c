@@ -4,7 +4,11 @@
  * Memory. The executor books what workers were measured to have, some times a second. In between the kernel keeps them in
  * bounds (RLIMIT_DATA): what is left of the limit, after this process and all workers as they were measured, is shared by
  * those at work. Who passes it gets MemoryError; the executor then gives its batch to one worker while no other works,
- * whose bound is accordingly wider. */
+ * whose bound is accordingly wider.
+ *
+ * Errors. Where the first error in user code ends the run, it is to be the same one each time: that of the first row, if several
+ * rows have one. So an error is told to the executor when the tasks that were started before its own have ended, or a second later.
+ * The executor does not know of it: it is a message that comes late. */
 #include "base/clock.h"
 #include "backend/local/local_impl.h"
 
@@ -16,6 +20,7 @@
 #include <unistd.h>
 
 #define MEASURE_NS 25000000
+#define ERROR_WAITS_NS ((uint64_t)1000000000)
 #define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
 
 /* ---- failures ---- */
@@ -36,6 +41,13 @@ void weir_local_failures_free(struct weir_local_run *run)
 	run->has_failure = false;
 }
 
+/* Whether the run ends over this error. */
+static bool ends_run(const struct stage *stage, const struct weir_pool_event *said)
+{
+	return said->event.kind == WEIR_EV_TASK_FAILED && said->event.code == WEIR_E_USER &&
+	       !stage->call->errored_max && !stage->call->user_retries;
+}
+
 /* Keeps what a worker said about its failure until the executor has decided. */
 static void remember(struct weir_local_run *run, const struct weir_pool_event *said)
 {
@@ -43,6 +55,7 @@ static void remember(struct weir_local_run *run, const struct weir_pool_event *s
 	struct local_chunk *input = weir_local_chunk(run, said->event.run.task);
 	struct weir_error ignored = {0};
 
+	failure.ends_run = ends_run(&run->stages[said->event.stage], said);
 	if (said->event.kind == WEIR_EV_CANCEL)
 		failure.run = (struct weir_run){.stage = said->event.stage};
 	else if (input) {
@@ -50,12 +63,13 @@ static void remember(struct weir_local_run *run, const struct weir_pool_event *s
 		failure.has_origin = true;
 	}
 	memcpy(failure.text, said->text, sizeof(failure.text));
-	if (run->failures.count == RUN_FAILURES_MAX) {
-		failure_release(&run->failures.items[0]);
-		memmove(run->failures.items, run->failures.items + 1,
-			(RUN_FAILURES_MAX - 1) * sizeof(*run->failures.items));
-		run->failures.count--;
-	}
+	for (size_t i = 0; run->failures.count >= RUN_FAILURES_MAX && i < run->failures.count; i++)
+		if (!run->failures.items[i].ends_run) {
+			failure_release(&run->failures.items[i]);
+			memmove(&run->failures.items[i], &run->failures.items[i + 1],
+				(--run->failures.count - i) * sizeof(*run->failures.items));
+			break;
+		}
 	if (weir_list_push(&run->failures, run->account, &ignored, failure))
 		failure_release(&failure);
 }
@@ -112,8 +126,8 @@ static int64_t own_memory(const struct weir_local_run *run)
 	weir_store_stats(run->store, &store);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		anon = run->session->rss_start;
-	return anon - run->session->rss_start + store.resident + store.warm - store.held_by_user +
-	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
+	return anon - run->session->rss_start + store.resident + store.warm + store.spilled_memory -
+	       store.held_by_user + atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
 
 void weir_local_bound_workers(struct weir_local_run *run)
@@ -175,6 +189,7 @@ static void note_given(struct weir_local_run *run, struct local_worker *worker, 
 	struct local_given *given = &worker->given[worker->given_next++ % WEIR_WORKER_FLIGHT_MAX];
 
 	given->run = start->run;
+	given->in_flight = true;
 	given->origin = weir_local_chunk(run, start->chunk)->origin;
 	for (size_t i = 0; i < run->parts.count; i++) {
 		const struct weir_origin *part = &weir_local_chunk(run, run->parts.items[i])->origin;
@@ -207,6 +222,21 @@ void weir_local_add_origin(struct weir_local_run *run, const struct weir_action 
 	}
 }
 
+static bool is_same(const struct weir_run *a, const struct weir_run *b)
+{
+	return a->task == b->task && a->attempt == b->attempt;
+}
+
+/* The task is not wanted any more, and somebody waits for its end. */
+static void stop_waiting(struct stage *stage, const struct weir_run *run)
+{
+	for (size_t i = 0; i < stage->errors.count; i++)
+		if (is_same(&stage->errors.items[i].said.event.run, run)) {
+			stage->errors.items[i].since_ns = 0;
+			weir_pool_wake(stage->pool);
+		}
+}
+
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action)
 {
 	struct stage *stage = &run->stages[action->stage];
@@ -215,8 +245,10 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 	struct weir_error err = {0};
 	int code = WEIR_OK;
 
-	if (action->kind == WEIR_DO_STOP_TASK || action->kind == WEIR_DO_GIVE_UP)
-		return;                      /* its worker is killed, or its answer ignored */
+	if (action->kind == WEIR_DO_STOP_TASK || action->kind == WEIR_DO_GIVE_UP) {
+		stop_waiting(stage, &action->run);
+		return; /* its worker is killed, or its answer ignored */
+	}
 	if (action->kind == WEIR_DO_GRANT) { /* answers the ASK that is in the core now */
 		run->room_granted = true;
 		return;
@@ -258,6 +290,73 @@ static int death_code(int status)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WIFEXITED(status) ? -1 - WEXITSTATUS(status) : 0;
 }
 
+/* `run` is over in this worker; NULL: everything is. */
+static void note_over(struct local_worker *worker, const struct weir_run *run)
+{
+	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++)
+		if (!run || is_same(&worker->given[i].run, run))
+			worker->given[i].in_flight = false;
+}
+
+/* Whether a task that was started before this one is not over. */
+static bool has_earlier(const struct stage *stage, const struct weir_run *run)
+{
+	for (uint32_t w = 0; w < stage->slots; w++)
+		for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++) {
+			const struct local_given *given = &stage->workers[w].given[i];
+
+			if (given->in_flight && given->run.number < run->number)
+				return true;
+		}
+	return false;
+}
+
+static void tell_error(struct stage *stage, size_t at)
+{
+	struct weir_pool_event said = stage->errors.items[at].said;
+
+	stage->errors.items[at] = stage->errors.items[--stage->errors.count];
+	remember(stage->run, &said);
+	weir_local_post(stage->run, said.event);
+}
+
+/* Tells what need not wait any longer, the first task's first. */
+static void tell_errors(struct stage *stage)
+{
+	uint64_t now = stage->errors.count ? weir_clock_ns() : 0;
+
+	while (stage->errors.count) {
+		size_t first = 0;
+
+		for (size_t i = 1; i < stage->errors.count; i++)
+			if (stage->errors.items[i].said.event.run.number <
+			    stage->errors.items[first].said.event.run.number)
+				first = i;
+		if (has_earlier(stage, &stage->errors.items[first].said.event.run) &&
+		    now - stage->errors.items[first].since_ns < ERROR_WAITS_NS)
+			return;
+		tell_error(stage, first);
+	}
+}
+
+/* Those of a worker that has died must be told first: its tasks run again otherwise. */
+static void tell_errors_of(struct stage *stage, uint32_t slot)
+{
+	for (size_t i = stage->errors.count; i-- > 0;)
+		if (stage->errors.items[i].said.event.slot == slot)
+			tell_error(stage, i);
+}
+
+/* Takes the event over when it has to wait. */
+static bool waits(struct stage *stage, const struct weir_pool_event *said)
+{
+	struct local_error error = {.said = *said, .since_ns = weir_clock_ns()};
+	struct weir_error ignored = {0};
+
+	return ends_run(stage, said) && (stage->errors.count || has_earlier(stage, &said->event.run)) &&
+	       !weir_list_push(&stage->errors, stage->run->account, &ignored, error);
+}
+
 static void hear(struct stage *stage, struct weir_pool_event *said)
 {
 	struct weir_local_run *run = stage->run;
@@ -268,6 +367,9 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		return;
 	case WEIR_EV_TASK_FAILED:
 		count_flight(stage, said->event.slot, -1);
+		note_over(&stage->workers[said->event.slot], &said->event.run);
+		if (waits(stage, said))
+			return;
 		remember(run, said);
 		break;
 	case WEIR_EV_CANCEL:
@@ -278,10 +380,13 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		break;
 	case WEIR_EV_TASK_DONE:
 		count_flight(stage, said->event.slot, -1);
+		note_over(&stage->workers[said->event.slot], &said->event.run);
 		stage->rows_out += (uint64_t)said->event.rows;
 		break;
 	case WEIR_EV_SLOT_DIED:
 		count_flight(stage, said->event.slot, 0);
+		note_over(&stage->workers[said->event.slot], NULL);
+		tell_errors_of(stage, said->event.slot);
 		said->event.code = death_code(said->status);
 		break;
 	default:
@@ -316,6 +421,7 @@ static void *workers_main(void *argument)
 		pthread_mutex_lock(&run->lock);
 		for (size_t i = 0; i < said.count; i++)
 			hear(stage, &said.items[i]);
+		tell_errors(stage);
 		if (measured && !run->ended)
 			weir_local_bound_workers(run);
 		if (code) { /* without its pool the run cannot even wind down */
@@ -411,6 +517,10 @@ void weir_local_pools_join(struct weir_local_run *run)
 		stage->thread_started = false;
 		weir_pool_free(stage->pool);
 		stage->pool = NULL;
+		for (size_t i = 0; i < stage->errors.count; i++)
+			if (stage->errors.items[i].said.chunk)
+				weir_chunk_unref(stage->errors.items[i].said.chunk);
+		weir_list_release(&stage->errors, run->account);
 	}
 }
 

@@ -347,6 +347,30 @@ static void start_lane(struct world *world, const struct weir_action *action, st
 		PROMISE(world, !over_budget(world), "a start beyond the budget");
 }
 
+/* Whether a worker is about to come up for each chunk that waits: then one who is busy is given nothing ahead. */
+static bool each_has_a_worker(const struct world *world, uint32_t stage, size_t waiting)
+{
+	size_t starting = 0;
+
+	for (uint32_t w = 0; w < world->config.stages[stage].slots; w++)
+		starting += world->workers[stage][w].state == WORKER_STARTING && !world->workers[stage][w].killed;
+	return starting >= waiting;
+}
+
+/* Chunks that wait for the stage, with `chunk`, which is about to be started. */
+static size_t waiting_for(const struct world *world, uint32_t stage, const struct chunk *chunk)
+{
+	size_t waiting = 0;
+
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		const struct chunk *other = &world->chunks.items[i];
+
+		waiting += other == chunk || (other->place.length == stage + 1 && !other->running && !other->done &&
+					      !other->doomed && !other->held);
+	}
+	return waiting;
+}
+
 static void start_worker_batch(struct world *world, const struct weir_action *action, struct chunk *chunk)
 {
 	struct worker *worker = &world->workers[action->stage][action->slot];
@@ -354,6 +378,10 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 	PROMISE(world, worker->state == WORKER_UP && !worker->stopped && worker->generation == action->generation,
 		"a batch for a worker that is not up");
 	PROMISE(world, worker->count < world->depth[action->stage], "a worker has too many batches");
+	PROMISE(world,
+		worker->count == 0 ||
+			!each_has_a_worker(world, action->stage, waiting_for(world, action->stage, chunk)),
+		"a batch is given ahead though a worker is about to come up for it");
 	PROMISE(world, !worker->alone, "another batch beside one that must be alone");
 	PROMISE(world, chunk->own_deaths < WEIR_ATTEMPTS_MAX, "a batch tried too often");
 	PROMISE(world, chunk->user_failures <= world->config.stages[action->stage].user_retries,
@@ -543,7 +571,7 @@ void sim_check_busy(struct world *world)
 {
 	const struct weir_core_options *options = &world->config.options;
 	uint32_t last = options->stage_count - 1;
-	bool waiting = false;
+	size_t waiting = 0;
 
 	if (options->budget < INT64_MAX || options->consumer || world->cause || world->winding_down)
 		return;
@@ -564,14 +592,16 @@ void sim_check_busy(struct world *world)
 
 		if (chunk->alone && !chunk->done)
 			return;
-		waiting |= chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
+		waiting += chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
 			   !chunk->done && !chunk->doomed && !chunk->held && !chunk->bundle &&
 			   chunk->rows >= world->config.stages[last].rows_min;
 	}
 	for (uint32_t w = 0; w < world->config.stages[last].slots && waiting; w++) {
 		const struct worker *worker = &world->workers[last][w];
 
-		PROMISE(world, worker->state != WORKER_UP || worker->killed || worker->count >= world->depth[last],
+		PROMISE(world,
+			worker->state != WORKER_UP || worker->killed || worker->count >= world->depth[last] ||
+				(worker->count > 0 && each_has_a_worker(world, last, waiting)),
 			"a worker idles while a batch waits");
 	}
 }

@@ -182,8 +182,11 @@ static void test_tasks_may_be_fine(void **state)
 	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.batch_rows = 10, .fine = 1}), 10);
 	/* 16, 16, 16, 16, 16, 20; then a quarter more each time, until chunk_bytes. */
 	assert_int_equal(tasks_of("range 100", 100, (struct weir_call){.fine = 16}), 6);
-	assert_in_range(tasks_of("range 100", 100, (struct weir_call){.fine = 1}), 12, 24);
 	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 16}), 30, 60);
+	/* One by one, then a quarter more each time, until chunk_bytes; of few rows the last come in small pieces, too. */
+	assert_int_equal(tasks_of("range 16", 16, (struct weir_call){.fine = 16, .fine_first = 1}), 16);
+	assert_in_range(tasks_of("range 100", 100, (struct weir_call){.fine = 16, .fine_first = 1}), 30, 50);
+	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 16, .fine_first = 1}), 50, 100);
 	assert_in_range(tasks_of("range 100k", 100000, (struct weir_call){.fine = 16, .chunk_bytes = 8000}), 100, 400);
 }
 

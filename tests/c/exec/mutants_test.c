@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 44, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 45, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -71,6 +71,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"a worker with the front waits for room as all others",
 	"room for outputs is given past the limit",
 	"what waits for room is passed by younger ones",
+	"batches are given ahead though workers are about to come up",
 };
 
 static int find(struct weir_account *account)
