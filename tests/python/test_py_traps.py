@@ -5,9 +5,11 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +58,105 @@ def test_what_a_function_keeps_is_shown():
     ds = weir.range(2000).map_batches(Keeper, batch_size=100, concurrency=1).materialize()
     line = next(line for line in ds.stats().splitlines() if line.startswith("* Memory of a worker: "))
     assert int(line.split()[5]) > 20 * (8 << 20) and "bytes planned" in line
+
+
+def _planned(ds):
+    """(measured, planned) bytes of a worker."""
+    line = next(line for line in ds.materialize().stats().splitlines() if line.startswith("* Memory of a worker: "))
+    return int(line.split()[5]), int(line.split()[8])
+
+
+@pytest.mark.parametrize("size, most, batch", [(None, 128 << 20, 2 << 20), (None, 1 << 20, 1 << 20), ("auto", 128 << 20, 16 << 20)])
+def test_a_worker_is_taken_to_need_four_times_its_batch_at_first(size, most, batch):
+    """And what it starts with: 16 MiB. What is measured then counts, at once where it is more, little by little where it is less."""
+    ds = weir.range(1000).map_batches(lambda b: b, batch_size=size, concurrency=1)
+    ds.context.target_max_block_size = most
+    measured, planned = _planned(ds)
+    first = 4 * batch + (16 << 20)
+    assert max(measured, first - first // 8) <= planned <= max(measured, first), (measured, planned)
+
+
+def test_workers_that_are_not_measured_yet_share_the_limit_by_that(tmp_path):
+    """Eight are asked for. Each is taken to need 80 MiB, so that three fit, and no more start before their classes are made."""
+    text = """
+        import os, sys, time, weir
+        from pathlib import Path
+        weir.init(memory_limit="300MB", num_cpus=8)
+        folder = Path(sys.argv[1])
+
+        class Comes:
+            def __init__(self):
+                (folder / str(os.getpid())).touch()
+                seen = 0, time.monotonic()
+                while time.monotonic() - seen[1] < 0.5:  # until nobody has come for a while
+                    if len(os.listdir(folder)) != seen[0]:
+                        seen = len(os.listdir(folder)), time.monotonic()
+                    time.sleep(0.01)
+                self.seen = seen[0]
+
+            def __call__(self, batch):
+                return {"seen": [self.seen]}
+
+        rows = weir.range(64).map_batches(Comes, batch_size="auto", concurrency=8).take_all()
+        print(rows[0]["seen"])
+    """
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    assert 2 <= int(output(tmp_path, text, folder)) <= 3
+
+
+def test_a_limit_below_that_is_refused_with_the_figure(tmp_path):
+    text = """
+        import weir
+        weir.init(memory_limit="70MB", num_cpus=2)
+        try:
+            weir.range(10).map(lambda r: r).map_batches(lambda b: b).map_batches(lambda b: b, concurrency=1).map_batches(
+                lambda b: b, concurrency=1).take_all()
+        except MemoryError as error:
+            print(error)
+    """
+    assert "needs" in output(tmp_path, text)
+
+
+def _shared_memory():
+    """A folder on a tmpfs."""
+    folder = Path("/dev/shm")
+    kind = next((line.split()[2] for line in Path("/proc/mounts").read_text().splitlines() if line.split()[1] == str(folder)), "")
+    if kind != "tmpfs" or not os.access(folder, os.W_OK) or os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize < 1 << 30:
+        pytest.skip("no tmpfs of 1 GiB")
+    return tempfile.TemporaryDirectory(dir=folder)
+
+
+@not_sanitized
+def test_a_spill_folder_in_memory_counts_as_memory(tmp_path):
+    """What is spilled there is in the session's figures, and half the limit is all that it may take: then the error says why."""
+    text = """
+        import os, sys, weir
+        from weir import _session
+        weir.init(memory_limit="200MB", num_cpus=2, spill_dir=sys.argv[1])
+
+        def wide(batch):
+            import numpy as np
+            return {"x": np.ones((len(batch["id"]), 1000))}
+
+        kept = weir.range(12_000).map_batches(wide, batch_size=500).materialize()  # 96 MB, of which a quarter of the limit stays
+        used = _session.current().native.memory()["used"]
+        print(used)
+        print(kept.count(), sum(len(b["x"]) for b in kept.iter_batches(batch_size=1000)))
+        try:
+            more = weir.range(60_000).map_batches(wide, batch_size=500).materialize()
+            print("no error", _session.current().native.memory()["used"])
+        except Exception as error:
+            print("error", type(error).__name__, error)
+    """
+    with _shared_memory() as folder:
+        out, err, code = Program(tmp_path, text, folder).wait(120)
+    assert code == 0, err
+    used, rows, end = out.splitlines()[:3]
+    assert 90e6 < int(used) < 200e6
+    assert rows == "12000 12000"
+    assert end.startswith("error") and "tmpfs" in out, out
+    assert "is a tmpfs" in err  # a warning, before
 
 
 @not_sanitized
