@@ -150,6 +150,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
 	state->space.chunk_bytes = between(state->run_bytes / 192, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	/* What a lane makes out of its turn lies in memory until then. */
+	state->range_bytes_max = between(keeping->memory_limit / 8 * 3, RANGE_BYTES_MAX, INT64_MAX);
 	state->whole_bytes = (uint64_t)between(keeping->memory_limit / 4, 0, WHOLE_BYTES_MAX);
 	/* Two lanes should have room for it. */
 	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
@@ -648,7 +650,8 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 	/* Many, so that pages of those that are over are soon there for what follows; of runs on disk each bound is in the middle
 	 * of a chunk that is read twice. */
 	pieces = atomic_load_explicit(&state->space.spilled, memory_order_relaxed) ? 4 : 16;
-	range_bytes = between((int64_t)state->bytes / (pieces * (int64_t)state->threads), RANGE_BYTES_MIN, RANGE_BYTES_MAX);
+	range_bytes = between((int64_t)state->bytes / (pieces * (int64_t)state->threads), RANGE_BYTES_MIN,
+			      pieces == 4 ? state->range_bytes_max : RANGE_BYTES_MAX);
 	ranges = state->limit >= 0 ? 1 : (size_t)((int64_t)state->bytes / range_bytes) + 1;
 	if (state->keeps_groups && !state->group_key_count)
 		ranges = 1;

@@ -34,6 +34,7 @@ struct weir_ordered {
 	bool keeps_groups;
 	uint32_t group_key_count;
 	int64_t part_count, part_rows;
+	int64_t range_bytes_max; /* where runs are on disk */
 	uint64_t whole_bytes; /* of all rows: up to here a range that somebody asked for comes in one piece */
 	uint8_t *part_keys; /* of bounds: PART_KEY_BYTES each */
 	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */
