@@ -2,6 +2,7 @@
 workers."""
 import importlib.util
 import math
+import os
 
 import numpy as np
 from hypothesis import HealthCheck, given, note, settings
@@ -104,7 +105,7 @@ def plain(value):
     return value
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=3 if "WEIR_SANITIZED" in os.environ else 12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_chains(data):
     rows = data.draw(tables())
