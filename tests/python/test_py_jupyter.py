@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 import weir  # noqa: F401 (these tests are of the package)
-from driver_scripts import all_gone, on_a_busy_machine, tree_of, wait_for, within
+from driver_scripts import all_gone, not_sanitized, on_a_busy_machine, tree_of, wait_for, within
 
 ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = not_sanitized  # a kernel's own modules take a minute to load there, and run no code of weir's that others do not
 
 
 class Notebook:

@@ -66,6 +66,7 @@ def _planned(ds):
     return int(line.split()[5]), int(line.split()[8])
 
 
+@not_sanitized
 @pytest.mark.parametrize("size, most, batch", [(None, 128 << 20, 2 << 20), (None, 1 << 20, 1 << 20), ("auto", 128 << 20, 16 << 20)])
 def test_a_worker_is_taken_to_need_four_times_its_batch_at_first(size, most, batch):
     """And what it starts with: 16 MiB. What is measured then counts, at once where it is more, little by little where it is less."""
@@ -76,6 +77,7 @@ def test_a_worker_is_taken_to_need_four_times_its_batch_at_first(size, most, bat
     assert max(measured, first - first // 8) <= planned <= max(measured, first), (measured, planned)
 
 
+@not_sanitized
 def test_workers_that_are_not_measured_yet_share_the_limit_by_that(tmp_path):
     """Eight are asked for. Each is taken to need 80 MiB, so that three fit, and no more start before their classes are made."""
     text = """
@@ -105,6 +107,7 @@ def test_workers_that_are_not_measured_yet_share_the_limit_by_that(tmp_path):
     assert 2 <= int(output(tmp_path, text, folder)) <= 3
 
 
+@not_sanitized
 def test_a_limit_below_that_is_refused_with_the_figure(tmp_path):
     text = """
         import weir
