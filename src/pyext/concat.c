@@ -78,14 +78,19 @@ static struct weir_array *list_child(struct weir_account *account, const struct 
 {
 	struct weir_array *array = weir_array_new(account, type, err);
 	int64_t size = from->type->list_size;
+	bool large = type->id == WEIR_LARGE_LIST;
 	uint8_t *offsets;
 
-	if (!array || weir_buffer_new(account, ((uint64_t)from->length + 1) * 8, &array->buffers[1], &offsets, err)) {
+	if (!array ||
+	    weir_buffer_new(account, ((uint64_t)from->length + 1) * (large ? 8 : 4), &array->buffers[1], &offsets, err)) {
 		weir_array_unref(array);
 		return NULL;
 	}
 	for (int64_t i = 0; i <= from->length; i++)
-		((int64_t *)offsets)[i] = (from->offset + i) * size;
+		if (large)
+			((int64_t *)offsets)[i] = (from->offset + i) * size;
+		else
+			((int32_t *)offsets)[i] = (int32_t)((from->offset + i) * size);
 	array->length = from->length;
 	array->children[0] = weir_array_ref(from->children[0]);
 	return array;
@@ -100,12 +105,13 @@ static struct weir_array *ragged_from(struct weir_account *account, const struct
 	struct weir_field fields[2] = {{.name = "data", .nullable = true}, {.name = "shape", .nullable = true}};
 	const struct weir_type *data, *sizes = NULL, *type = NULL;
 	struct weir_array *result = NULL;
+	bool large = (from->offset + from->length) * from->type->list_size > INT32_MAX; /* pyarrow reads none of these */
 	int32_t wide[TENSOR_DIMS_MAX];
 	uint8_t *bits;
 
 	for (uint32_t i = 0; i < shape->count; i++)
 		wide[i] = (int32_t)shape->sizes[i];
-	fields[0].type = data = weir_type_list(account, WEIR_LARGE_LIST, &item, 0, false, err);
+	fields[0].type = data = weir_type_list(account, large ? WEIR_LARGE_LIST : WEIR_LIST_TYPE, &item, 0, false, err);
 	if (data)
 		fields[1].type = sizes = weir_type_list(account, WEIR_FIXED_LIST, &number, (int32_t)shape->count, false,
 							err);

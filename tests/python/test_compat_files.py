@@ -339,3 +339,18 @@ def test_what_a_function_yields_for_a_batch_is_one_block() -> None:
     assert one.map_batches(columns).materialize().num_blocks() == 1
     assert str(one.map_batches(numbers).schema().types[0]) == "int64"
     assert one.map_batches(others).take_all() == [{"x": 1}, {"x": "one"}, {"x": "two"}]  # no type holds both: as they are
+
+
+@pytest.mark.parametrize("batch_format", ["pandas", "pyarrow", "numpy"])
+def test_blocks_of_differently_shaped_tensors_in_one_batch(batch_format: str) -> None:
+    np = pytest.importorskip("numpy")
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    arrays = [np.arange(n * n).reshape(n, n) for n in (2, 3, 4)]
+    ds = weir.range(3, override_num_blocks=3).map_batches(lambda batch: {"t": [arrays[batch["id"][0]]]}).materialize()
+    (batch,) = ds.iter_batches(batch_size=3, batch_format=batch_format)
+    found = batch["t"].to_pylist() if batch_format == "pyarrow" else list(batch["t"])
+    for one, array in zip(sorted(found, key=len), arrays, strict=True):
+        np.testing.assert_array_equal(one, array)
+    for row, array in zip(sorted(ds.to_pandas()["t"], key=len), arrays, strict=True):
+        np.testing.assert_array_equal(row, array)
