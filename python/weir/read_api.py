@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,7 @@ _JSON_EXTENSIONS = [
     "jsonl.lz4",
 ]
 _HIVE = Partitioning("hive")
+TENSOR_BYTES = 8 << 20
 
 
 # ---- numbers and objects ----
@@ -77,7 +79,11 @@ def range_tensor(
     from weir._functions import Tensors
 
     ds = range(n, parallelism=parallelism, concurrency=concurrency, override_num_blocks=override_num_blocks)
-    spec = _call.CallSpec(kind="map_batches", fn=Tensors(tuple(shape)), name="ReadRangeTensor", context=ds.context)
+    # A number is a tensor that may be large: so many of them at once are made of a block that few bytes tell nothing about.
+    at_once = max(1, TENSOR_BYTES // (8 * max(1, math.prod(shape))))
+    rows = -(-int(n) // (_num_blocks(parallelism, override_num_blocks) or 1))
+    spec = _call.CallSpec(kind="map_batches", fn=Tensors(tuple(shape)), name="ReadRangeTensor", context=ds.context,
+                          batch_size=at_once if rows > at_once else None)
     _call.check(spec)
     return Dataset(Call(ds._op, spec))
 

@@ -231,6 +231,16 @@ def test_workers_that_have_more_than_the_budget(tmp_path, megabytes, said):
     assert output(tmp_path, INFLATED.replace("MEGABYTES", str(megabytes))).splitlines() == [said, "in time"]
 
 
+def test_tensors_that_are_more_than_the_limit(tmp_path):
+    text = """
+        import weir
+        weir.init(memory_limit="300MB")
+        ds = weir.range_tensor(2500, shape=(256, 128))  # 655 MB, of 20 KB of numbers
+        print(sum(int(batch["data"][:, 0, 0].sum()) for batch in ds.iter_batches(batch_size=10)))
+    """
+    assert output(tmp_path, text) == f"{sum(range(2500))}\n"
+
+
 def test_views_of_every_kind_that_the_driver_keeps(tmp_path):
     for module in ("torch", "pandas", "pyarrow"):
         pytest.importorskip(module)
