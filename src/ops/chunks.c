@@ -7,7 +7,7 @@
  * If it turns out otherwise, because there are nulls or more rows than were foreseen, the batch is copied as any other.
  *
  * A chunk ends on a multiple of the next step's batch, counted from the split's first row, nearest to chunk_bytes; the last of
- * a split holds what is left. How many rows that makes is taken from the rows before. It may come out differently when a
+ * a split holds what is left, too. How many rows that makes is taken from the rows before. It may come out differently when a
  * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
  *
  * A split that somebody asked for as one piece (`is_block`: repartition by keys) is one chunk, unless the next step wants batches.
@@ -166,6 +166,15 @@ static int64_t fine_rows(const struct chunks_lane *lane)
 	return rows > least ? rows : least;
 }
 
+/* One batch, and with the last whole one what is left of the split, if there is room for it: by itself that would be bundled with
+ * rows of the next split (exec/bundle.c), or not, as they come. */
+static int64_t batch_and_rest(const struct chunks_lane *lane, int64_t rows_max)
+{
+	int64_t batch = lane->sink->options.batch_rows, ahead = lane->rows_left >= 0 ? rows_ahead(lane) : 0;
+
+	return ahead > batch && ahead - batch < batch && ahead <= rows_max ? ahead : batch;
+}
+
 /* How many rows the next chunk is to have: whole batches, about chunk_bytes. */
 static void choose_rows(struct chunks_lane *lane)
 {
@@ -176,7 +185,7 @@ static void choose_rows(struct chunks_lane *lane)
 
 	rows = rows < 1 ? 1 : rows > ROWS_MAX || lane->is_whole ? ROWS_MAX : rows;
 	if (sink->options.fine && batch) {
-		rows = batch;
+		rows = batch_and_rest(lane, rows);
 	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
 	} else if (sink->options.fine) {
