@@ -121,3 +121,13 @@ def test_a_function_without_batch_size_sees_blocks_whatever_follows():
     assert seen(blocks.map_batches(sized).map_batches(again, batch_size=6)) == [(3, 6)] * 12
     assert seen(blocks.map_batches(sized).map_batches(again, batch_size=2)) == [(3, 2), (3, 2), (3, 1)] * 4
     assert seen(blocks.map_batches(sized).map(lambda row: row).map_batches(again, batch_size=6)) == [(3, 6)] * 12
+
+
+@pytest.mark.parametrize("blocks, rows, batch_size", [(4, 100, 30), (6, 4, 3), (3, 7, 7), (5, 10, 9), (2, 50_001, 1000)])
+def test_batches_end_with_their_block(blocks, rows, batch_size):
+    """What is left of a block that has a batch's rows is a batch of its own, and not the beginning of the next block's first."""
+    ds = weir.range(blocks * rows, override_num_blocks=blocks)
+    for input in (ds, ds.materialize()):
+        seen = input.map_batches(lambda batch: {"first": batch["id"][:1], "rows": [len(batch["id"])]}, batch_size=batch_size).take_all()
+        expected = [(block * rows + first, min(batch_size, rows - first)) for block in range(blocks) for first in range(0, rows, batch_size)]
+        assert [(row["first"], row["rows"]) for row in seen] == expected
