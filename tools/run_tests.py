@@ -151,7 +151,9 @@ def step_sanitized(tally, folder, setup, suites, env):
 
 
 def step_asan(tally, _options):
-    step_sanitized(tally, "build-asan", ASAN_SETUP, (), ASAN_ENV)
+    # All suites, by name: what no C test needs is not made.
+    suites = sorted(path.name for path in (ROOT / "tests/c").iterdir() if path.is_dir())
+    step_sanitized(tally, "build-asan", ASAN_SETUP, suites, ASAN_ENV)
 
 
 def step_tsan(tally, _options):
@@ -194,7 +196,7 @@ def end_stalled(process, running, limit_s):
     end_group(process)
 
 
-def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, limits=QUICK_LIMITS):
+def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, marks="", limits=QUICK_LIMITS):
     """Its report, with the time of each test, stays in build/reports/NAME.xml."""
     limit_s, test_limit_s = limits
     report = ROOT / "build/reports" / f"{name}.xml"
@@ -207,8 +209,8 @@ def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, l
         command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider",
                    "-o", f"faulthandler_timeout={test_limit_s}", "-o", "faulthandler_exit_on_timeout=true",
                    "--durations=15", "--durations-min=5", f"--junitxml={report}", *files]
-        if full:
-            command += ["-m", "not long"]
+        if full or marks:
+            command += ["-m", "not long" if full else marks]
         full_env = {**os.environ, "WEIR_BUILD": str(ROOT / build), "WEIR_RUNNING": str(running), **(env or {})}
         if full:
             full_env["WEIR_FULL"] = "1"
@@ -256,7 +258,7 @@ def files_that_import_weir():
 def step_without(tally, _options):
     """Neither is used behind the scenes: tests that ask for one of them are skipped, all others pass."""
     env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without")}
-    pytest_run(tally, "without", "build", files_that_import_weir(), env=env)
+    pytest_run(tally, "without", "build", files_that_import_weir(), env=env, marks="not full and not long and not same_without")
 
 
 def step_pyasan(tally, _options):

@@ -8,6 +8,7 @@ import pytest
 
 from driver_scripts import Program, tree_of
 
+pytestmark = pytest.mark.same_without
 MIB = 1 << 20
 
 PROGRAM = """

@@ -257,6 +257,7 @@ def twenty(tmp_path):
     return tmp_path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", [Words, ThreadedWords])
 @pytest.mark.parametrize("blocks", [None, 1, 7, 100])
 def test_twenty_files(twenty, kind, blocks):

@@ -317,6 +317,7 @@ def large(tmp_path_factory):
     return folder
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("keys", ["k", "few", "some", "skew", "t", "few, t"])
 def test_in_little_memory(weir_command, large, tmp_path, keys, threads):

@@ -119,6 +119,7 @@ def wide_table(seed):
     return table.append_column("small", small).combine_chunks()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", sorted(set(WRITINGS) - {"legacy"}))
 @pytest.mark.parametrize("seed", range(3))
 def test_wide_tables_in_pieces(tmp_path, seed, how):

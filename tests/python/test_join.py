@@ -124,6 +124,7 @@ def keys_meet(left, right, rng):
 KEY_TYPES = [kind for kind in random_tables.LEAVES if not pa.types.is_null(kind) and not pa.types.is_interval(kind)]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", KINDS)
 @pytest.mark.parametrize("kind", KEY_TYPES, ids=str)
 def test_every_type(tmp_path, kind, how):
@@ -165,6 +166,7 @@ def duck(left, right, how):
     return Counter(connection.execute(SQL[how]).fetchall())
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", KINDS)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("memory", [0, 64 << 20])
@@ -201,6 +203,7 @@ def test_beyond_memory(tmp_path, how):
     assert mine.sort(order, nulls_last=True).equals(theirs.sort(order, nulls_last=True))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", KINDS)
 @pytest.mark.parametrize("text", [False, True])
 @pytest.mark.parametrize("share", [0.02, 0.9])
@@ -535,6 +538,7 @@ def many(rows, seed, far):
     return [n * 88_888_888_887 - 2**61 if far else n for n in numbers]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("how", ["inner", "left_outer", "left_semi", "left_anti"])
 @pytest.mark.parametrize("far", [False, True])
 @pytest.mark.parametrize("twice", [0, 1])

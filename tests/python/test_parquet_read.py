@@ -61,6 +61,7 @@ def required(table):
                                       for field in table.schema]))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("codec", ["none", "snappy", "zstd", "gzip", "lz4", "brotli"])
 @pytest.mark.parametrize("nulls", ["optional", "required"])
 def test_flat_columns(read, tmp_path, codec, nulls):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.same_without
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 from __future__ import annotations

@@ -25,6 +25,7 @@ def table_of(rng, rows, size, nulls):
         "w": pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(numbers.integers(0, 99, rows * 3, dtype=numpy.int16)), 3)})
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("seed", range(24))
 def test_rows_through_chunks(tmp_path, seed):
     rng = random.Random(seed)

@@ -212,8 +212,8 @@ def said_bytes(text, before):
 
 
 def test_more_runs_than_can_be_open(weir_command, large, tmp_path):
-    """Twelve times the limit on seven lanes, whose runs are small: neighbours are merged first, and equal keys stay in order."""
-    done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "7", "--stats", "read", *[str(large)] * 4, "then",
+    """Twelve times the limit on twelve lanes, whose runs are small: neighbours are merged first, and equal keys stay in order."""
+    done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "12", "--stats", "read", *[str(large)] * 4, "then",
                            "sort", "few", "then", "write", str(tmp_path / "out")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "depth 2" in done.stderr, done.stderr
