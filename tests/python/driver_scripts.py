@@ -62,7 +62,7 @@ def _tried_again(test, times, wrong, seen):
             try:
                 return test(*arguments, **fixtures)
             except wrong as error:  # told among the run's warnings, so that a test that wavers is not forgotten
-                warnings.warn(f"{test.__name__}, tried again: {seen}: {error}", stacklevel=2)
+                warnings.warn(f"{test.__name__}, tried again: {seen}: {' '.join(str(error).split())}", stacklevel=2)
         return test(*arguments, **fixtures)
     return tried
 

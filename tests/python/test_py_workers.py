@@ -725,7 +725,7 @@ def test_an_unfinished_iterator_at_exit(tmp_path, ending, code):
 
 
 def test_leaving_a_loop_ends_the_workers(tmp_path):
-    assert workers_of(os.getpid()) == []
+    wait_for(lambda: not workers_of(os.getpid()), 10, "the end of the workers of tests before")
     for row in weir.range(100_000).map_batches(lambda b: (time.sleep(0.01), b)[1], batch_size=10).iter_rows():
         assert workers_of(os.getpid())
         break
