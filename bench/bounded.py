@@ -134,29 +134,6 @@ def child(job, folder, times, limit, threads, spill):
 
 # ---- around it ----
 
-def probe_disk(folder, size):
-    """(written, read) bytes a second of a file where weir would spill, past the page cache as far as the system lets go of it."""
-    path = folder / f"probe-{os.getpid()}"
-    block = os.urandom(1 << 20)
-    try:
-        with open(path, "wb", buffering=0) as f:
-            begun = time.monotonic()
-            for _ in range(size >> 20):
-                f.write(block)
-            os.fdatasync(f.fileno())
-            written = time.monotonic() - begun
-        with open(path, "rb", buffering=0) as f:
-            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            into = bytearray(1 << 20)
-            begun = time.monotonic()
-            while f.readinto(into):
-                pass
-            read = time.monotonic() - begun
-    finally:
-        path.unlink(missing_ok=True)
-    return size / written, size / read
-
-
 def run_job(job, folder, times, limit, args):
     """What the job said, with its peak; or an error."""
     spill = ROOT / "spill"
@@ -199,7 +176,7 @@ def run_bounded(job, args):
     free = shutil.disk_usage(ROOT).free
     if free < counted * 1.3 + DISK_SPARE:
         return {"mode": "bounded", "job": job, "error": f"{free / 1e9:.0f} GB are free, not enough for {counted / 1e9:.0f} GB"}
-    rates = probe_disk(ROOT, min(PROBE_BYTES, max(64 << 20, args.data)))
+    rates = measure.probe_disk(ROOT, min(PROBE_BYTES, max(64 << 20, args.data)))
     found = run_job(job.split("-")[0], folder, times, limit, args)
     if "error" not in found:
         expected = rows // 2 if job == "join" else rows * times

@@ -95,29 +95,6 @@ def warm(folder, job):
                     pass
 
 
-def probe_disk(size):
-    """(written, read) bytes a second of a file where weir would spill, past the page cache as far as the system lets go of it."""
-    path = Path(os.environ.get("TMPDIR", "/tmp")) / f"bench-probe-{os.getpid()}"
-    block = os.urandom(1 << 20)
-    try:
-        with open(path, "wb", buffering=0) as f:
-            begun = time.monotonic()
-            for _ in range(size >> 20):
-                f.write(block)
-            os.fdatasync(f.fileno())
-            written = time.monotonic() - begun
-        with open(path, "rb", buffering=0) as f:
-            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            into = bytearray(1 << 20)
-            begun = time.monotonic()
-            while f.readinto(into):
-                pass
-            read = time.monotonic() - begun
-    finally:
-        path.unlink(missing_ok=True)
-    return size / written, size / read
-
-
 def sampled(system, job, folder, args, limit, times):
     """A run, with the largest proportional memory of all its processes."""
     peaks, stop = [0], threading.Event()
@@ -139,7 +116,7 @@ def run_bounded(job, args):
     times = max(1, round(10 * limit / size))
     if exchange_jobs.JOBS[job][0] == "group":  # more of the same rows are no more groups
         times, limit = 1, args.limit or max(LIMIT_MIN, size // 10)
-    rates = probe_disk(min(PROBE_BYTES, max(64 << 20, size * times)))
+    rates = measure.probe_disk(Path(os.environ.get("TMPDIR", "/tmp")), min(PROBE_BYTES, max(64 << 20, size * times)))
     warm(folder, job)
     sample, peak = sampled("weir", job, folder, args, limit, times)
     result = {"mode": "bounded", "job": job, "sample": sample, "limit": limit, "bytes": size * times, "write_rate": rates[0],

@@ -161,3 +161,26 @@ def run(command, env=None, timeout_s=600):
             stderr=err.read().decode(errors="replace"),
             timed_out=timed_out,
         )
+
+
+def probe_disk(folder, size):
+    """(written, read) bytes a second of a file where weir would spill, past the page cache as far as the system lets go of it."""
+    path = folder / f"probe-{os.getpid()}"
+    block = os.urandom(1 << 20)
+    try:
+        with open(path, "wb", buffering=0) as f:
+            begun = time.monotonic()
+            for _ in range(size >> 20):
+                f.write(block)
+            os.fdatasync(f.fileno())
+            written = time.monotonic() - begun
+        with open(path, "rb", buffering=0) as f:
+            os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            into = bytearray(1 << 20)
+            begun = time.monotonic()
+            while f.readinto(into):
+                pass
+            read = time.monotonic() - begun
+    finally:
+        path.unlink(missing_ok=True)
+    return size / written, size / read
