@@ -272,3 +272,28 @@ def test_what_is_started_in_a_placement_group_is_in_it():
     finally:
         remove_placement_group(group)
     assert get_current_placement_group() is None and weir.get_runtime_context().get_placement_group_id() is None
+
+
+def test_a_handle_keeps_its_actor_where_a_weak_one_was_before():
+    @weir.remote
+    class Answer:
+        def get(self):
+            return 42
+
+    @weir.remote
+    class Keeper:
+        def look(self, name):
+            return weir.get(weir.get_actor(name).get.remote())
+
+        def keep(self, handles):
+            self.handle = handles[0]
+
+        def ask(self):
+            return weir.get(self.handle.get.remote())
+
+    answer, keeper = Answer.options(name="looked_at").remote(), Keeper.remote()
+    assert weir.get(keeper.look.remote("looked_at")) == 42
+    weir.get(keeper.keep.remote([answer]))
+    del answer
+    for _ in range(5):
+        assert weir.get(keeper.ask.remote(), timeout=30) == 42

@@ -264,9 +264,6 @@ class Client:
         (is_fine, answer), _ = self.request(m.CALL, name, args)
         if not is_fine:
             raise answer
-        if name == "find_actor" and answer is not None:
-            with self.lock:
-                self.counts[answer["id"]] = self.counts.get(answer["id"], 0) + 1
         return answer
 
     def when_ready(self, id: bytes, done: Callable[[], None]) -> None:
