@@ -9,6 +9,7 @@ from weir import _fuse, _plan
 from weir._plan import Blocks, Call, Limit, Op, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
+    from weir._run import Run
     from weir.context import DataContext
     from weir.dataset import Dataset
 
@@ -153,9 +154,9 @@ def text(ds: Dataset) -> str:
         from weir import _legacy
 
         return _legacy.stats(ds)
-    run = ds._last_run
+    run = told(ds)
     if run is None or not run.stats:
-        return ""
+        return "" if run is None else _of_given(ds, run)
     op = getattr(ds, "_history", None) or run.op
     figures = run.stats[-1]
     lines: list[str] = []
@@ -175,6 +176,46 @@ def text(ds: Dataset) -> str:
     lines += _exchanges(run.stats)
     lines += _iteration(ds)
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def told(ds: Dataset) -> Run | None:
+    """The run that stats() tells of: the last one; where that had nothing to do but hand out rows that are there, the one that made
+    them, if they were made."""
+    run = ds._last_run
+    made: Run | None = getattr(ds, "_made", None)
+    return made if made is not None and made.stats and (run is None or not run.stats) else run
+
+
+def _of_given(ds: Dataset, run: Run) -> str:
+    """Of rows that were given (from_items, from_pandas …), which nothing ran for."""
+    ops = _plan.operators(run.op)
+    source = ops[0]
+    if not isinstance(source, Blocks) or not source.name.startswith("From") or not all(isinstance(op, Limit) for op in ops[1:]):
+        return ""
+    sizes = [(int(block.num_rows), int(block.nbytes)) for block in source.blocks]
+    lines: list[str] = []
+    rows_in = 0
+    for number, op in enumerate(ops):
+        rows = sum(rows for rows, _ in sizes)
+        if isinstance(op, Limit):
+            sizes = _first_of(sizes, min(op.count, rows))
+        rows = sum(rows for rows, _ in sizes)
+        stage = {"tasks": 1, "blocks": len(sizes), "rows": rows, "bytes": sum(b for _, b in sizes), "rows_in": rows_in, "waits": {}}
+        lines += [*_operator(number, op.name, stage, 0.0), ""]
+        rows_in = rows
+    return "\n".join([*lines, *_iteration(ds)]).rstrip("\n") + "\n"
+
+
+def _first_of(sizes: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """Rows and bytes of the blocks that the first rows lie in."""
+    out: list[tuple[int, int]] = []
+    for rows, size in sizes:
+        if count <= 0:
+            break
+        taken = min(rows, count)
+        out.append((taken, size * taken // max(1, rows)))
+        count -= taken
+    return out
 
 
 def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: DataContext) -> list[dict[str, Any]]:

@@ -69,6 +69,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         self._name: str | None = None
         self._uuid = os.urandom(12).hex()
         self._last_run: _run.Run | None = None
+        self._made: _run.Run | None = None  # of rows that are kept, the run that made them
         self._iteration: IterationTimes | None = None
         self._schema_known: Schema | None = None
         self._frames: list[pandas.DataFrame] = []  # what from_pandas was given, as long as nothing is done with it
@@ -79,14 +80,14 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         made._op = op
         made._context = self._context.copy()
         made._uuid = os.urandom(12).hex()
-        made._last_run = made._iteration = made._schema_known = None
+        made._last_run = made._made = made._iteration = made._schema_known = None
         made._frames = []
         made.__dict__.pop("_history", None)  # of rows that are there, how they came to be is their own affair
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_last_run"] = state["_iteration"] = state["_schema_known"] = None
+        state["_last_run"] = state["_made"] = state["_iteration"] = state["_schema_known"] = None
         return state
 
     def _new_run(self, op: Op | None = None) -> _run.Run:
@@ -460,7 +461,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         blocks = run.blocks() or _columns_only(self, run)
         made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=_run.keeps_fixed_blocks(self._op)), self._context)
         made._history, made._old = self._op, self._old
-        made._last_run = self._last_run = run
+        made._made = made._last_run = self._last_run = run
         return made
 
     def to_pandas(self, limit: int | None = None) -> pandas.DataFrame:
@@ -785,6 +786,8 @@ class MaterializedDataset(Dataset):
         >>> kept.materialize() is kept
         True
         """
+        if self._last_run is None:  # so that stats() tells of rows that were given
+            self._last_run = self._new_run()
         return self
 
 

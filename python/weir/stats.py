@@ -146,7 +146,7 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
     times = ds._iteration
     if times is not None:
         out.iter_stats = IterStatsSummary(times.total, times.blocked, times.first, times.user, times.batches)
-    run = ds._last_run
+    run = _stats.told(ds)
     if run is None or not run.stats:
         return out
     groups = _stats.groups(getattr(ds, "_history", None) or run.op, ds.context)

@@ -360,6 +360,27 @@ def test_tables():
     assert "x" * 39 + "…" in repr(long)
 
 
+def test_stats_of_rows_that_were_given():
+    """Nothing runs for them; they are told of as operator 0 all the same, once they were asked for."""
+    ds = weir.from_items([1, 2, 3], override_num_blocks=2)
+    assert ds.stats() == ""
+    ds.take(2)
+    text = ds.stats()
+    assert text.startswith("Operator 0 FromItems: 1 tasks executed, 2 blocks produced in 0.0s\n")
+    assert "\nOperator 1 limit=2: 1 tasks executed, " in text and "Total input num rows: 3 rows\n\t* Total output num rows: 2 rows" in text
+    assert "Operator 0 FromItems" in weir.from_items([1]).materialize().stats()
+
+
+def test_stats_of_kept_rows_after_they_were_used():
+    """The run that made them is told of still."""
+    kept = weir.range(10).map(lambda row: row).materialize()
+    made = kept.stats()
+    assert "ReadRange->Map(<lambda>)" in made
+    kept.take(2)
+    kept.count()
+    assert kept.stats() == made and kept.split(2)[0].stats() == made
+
+
 def test_stats_and_explain(capsys):
     ds = weir.range(100).filter(expr="id > 10")
     assert ds.stats() == ""
