@@ -231,12 +231,51 @@ static struct weir_array *null_rows(struct concat *c, const struct weir_type *ty
 	return array;
 }
 
+enum { DOUBLE_DIGITS = 53 };
+
+/* Integers that the doubles of other blocks would round are an error: which blocks meet depends on what is asked for
+ * together, and the value must not. */
+static int check_digits(struct concat *c, const struct weir_array *part, const struct weir_type *type)
+{
+	const int64_t most = INT64_C(1) << DOUBLE_DIGITS;
+	const int64_t *values = (const int64_t *)part->buffers[1].data;
+	const uint8_t *valid = weir_array_null_count(part) ? part->buffers[0].data : NULL;
+
+	if (part->type->id != WEIR_INT64 || type->id != WEIR_DOUBLE)
+		return WEIR_OK;
+	for (int64_t i = part->offset; i < part->offset + part->length; i++)
+		if ((values[i] > most || values[i] < -most) && (!valid || weir_bit_get(valid, i)))
+			return weir_error_set(
+				&c->err, WEIR_E_CAST,
+				"the integer %lld has more digits than double, the type of other blocks, can hold",
+				(long long)values[i]);
+	return WEIR_OK;
+}
+
+/* Floats that are all null, beside integers, are what a function or a reader made of nothing: no type of their own. */
+static void forget_null_floats(struct concat *c, struct weir_array **parts)
+{
+	bool integers = false;
+
+	for (uint32_t i = 0; i < c->count; i++)
+		integers |= parts[i] && parts[i]->length && weir_type_is_integer(parts[i]->type);
+	for (uint32_t i = 0; integers && i < c->count; i++)
+		if (parts[i] && weir_type_is_float(parts[i]->type) &&
+		    weir_array_null_count(parts[i]) == parts[i]->length) {
+			weir_array_unref(parts[i]);
+			parts[i] = NULL;
+		}
+}
+
 static struct weir_array *join_as(struct concat *c, struct weir_array **parts, const struct weir_type *type)
 {
 	for (uint32_t i = 0; i < c->count; i++) {
-		struct weir_array *part = parts[i] ? weir_array_promote(c->v->account, parts[i], type, &c->err)
-						   : null_rows(c, type, c->batches[i]->row_count);
+		struct weir_array *part;
 
+		if (parts[i] && check_digits(c, parts[i], type))
+			return NULL;
+		part = parts[i] ? weir_array_promote(c->v->account, parts[i], type, &c->err)
+				: null_rows(c, type, c->batches[i]->row_count);
 		if (!part)
 			return NULL;
 		weir_array_unref(parts[i]);
@@ -250,6 +289,7 @@ static struct weir_array *join(struct concat *c, struct weir_array **parts)
 	const struct weir_type *type = weir_type_of(WEIR_NULL), *wider;
 	struct weir_array *joined = NULL;
 
+	forget_null_floats(c, parts);
 	for (uint32_t i = 0; i < c->count; i++) {
 		if (!parts[i])
 			continue;

@@ -441,6 +441,22 @@ def test_concat_unifies():
     assert _weir.batch_concat([none, none]).num_rows == 4
 
 
+def test_concat_does_not_round_integers():
+    """Floats beside integers of more digits than a double has: an error, where the floats are numbers; where they are nothing but nulls,
+    the column is of integers."""
+    many = 2**53 + 1
+    numbers = _weir.batch_from_rows([{"x": many}, {"x": None}])
+    with pytest.raises(ValueError, match=f"the integer {many} has more digits than double"):
+        _weir.batch_concat([numbers, _weir.batch_from_rows([{"x": 0.5}])])
+    with pytest.raises(ValueError, match="-9007199254740993"):
+        _weir.batch_concat([_weir.batch_from_rows([{"x": 0}, {"x": -many}]).slice(1), _weir.batch_from_rows([{"x": 0.5}])])
+    nulls = _weir.batch_from_rows([{"x": 0.5}, {"x": None}]).slice(1)
+    assert _weir.batch_concat([nulls, numbers, nulls]).rows() == [{"x": None}, {"x": many}, {"x": None}, {"x": None}]
+    exact = _weir.batch_from_rows([{"x": 2**53}])
+    assert _weir.batch_concat([exact, _weir.batch_from_rows([{"x": 0.5}])]).rows() == [{"x": 2.0**53}, {"x": 0.5}]
+    assert _weir.batch_concat([nulls, nulls.slice(0, 0)]).rows() == [{"x": None}]
+
+
 def test_concat_of_tensors_and_objects():
     parts = [_weir.batch_from_columns({"t": np.full((2, n), n, np.int32)}) for n in (1, 3, 1)]
     whole = _weir.batch_concat(parts)
