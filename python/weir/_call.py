@@ -438,6 +438,8 @@ def zygote_command(preload: Sequence[str] = ()) -> tuple[list[str], dict[str, st
     env.pop("PYTHONINSPECT", None)
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
     words = [word for entry in sys.path if isinstance(entry, str) for word in ("--path", os.path.abspath(entry))]
+    if "weir.compat.arrow_modules" in sys.modules:  # what the script says of pyarrow, its functions say, too
+        preload = ("weir.compat.arrow_modules", *preload)
     words += [word for module in preload for word in ("--preload", module)]
     return [sys.executable, *interpreter_flags(), program, *words], env
 

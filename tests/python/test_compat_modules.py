@@ -313,3 +313,16 @@ def test_names_through_neighbours():
         print(ray.data.range(2).with_column("s", col("id").cast(DataType.string())).take_all())
     """)
     assert done == "[{'id': 0, 's': '0'}, {'id': 1, 's': '1'}]\n"
+
+
+@pytest.mark.parametrize("first", ["import pyarrow as pa; import ray", "import ray; import pyarrow as pa"])
+def test_parts_of_pyarrow_need_no_import(first):
+    """Ray Data imports them, so that scripts name them without an import of their own; in functions, too."""
+    out = run(f"""
+        {first}
+        def least(batch):
+            return {{"least": [pa.compute.min(batch["id"]).as_py()]}}
+        print(ray.data.range(3).map_batches(least, batch_format="pyarrow").take_all())
+        print(pa.compute.sum(pa.array([1, 2])), pa.fs.LocalFileSystem.__name__, pa.parquet.read_table.__name__, hasattr(pa, "nothing"))
+    """)
+    assert out.splitlines() == ["[{'least': 0}]", "3 LocalFileSystem read_table False"]

@@ -1,5 +1,6 @@
 """weir under Ray's name: what data scripts use of Ray. See weir.compat."""
 
+from weir.compat import arrow_modules as _arrow_modules  # noqa: F401
 from weir.compat.lazy import names
 from weir.compat.logs import join_loggers
 
