@@ -335,6 +335,8 @@ class Transforms:
         """
         if (fn is None) == (expr is None):
             raise ValueError("Exactly one of 'fn' or 'expr' must be provided.")
+        if isinstance(fn, str):
+            raise ValueError(f"fn must be a UserDefinedFunction, but got str. A text is an expression: filter(expr={fn!r})")
         if fn is not None and _is_expression(fn):
             expr, fn = fn, None
         if expr is None:

@@ -217,8 +217,10 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
             raise ValueError("parallelism and override_num_blocks cannot both be given: override_num_blocks is the newer name")
         if isinstance(override_num_blocks, bool) or not hasattr(override_num_blocks, "__index__"):
             raise TypeError(f"override_num_blocks is a number, not {type(override_num_blocks).__name__}")
+        if override_num_blocks == -1:  # as None, and as parallelism=-1
+            return None
         if override_num_blocks < 1:
-            raise ValueError(f"override_num_blocks must be at least 1, not {override_num_blocks}")
+            raise ValueError(f"override_num_blocks must be at least 1, or -1, not {override_num_blocks}")
         return int(override_num_blocks)
     if parallelism == -1:
         return None

@@ -187,7 +187,8 @@ def _in_order(frame: pandas.DataFrame) -> pandas.DataFrame:
     names = sorted(frame.columns)
     frame = frame[names]
     try:
-        ordered = frame.sort_values(by=names)
+        plain = frame.astype({name: object for name in names if isinstance(frame[name].dtype, pd.ArrowDtype)})
+        ordered = frame.iloc[plain.reset_index(drop=True).sort_values(by=names).index]
     except (TypeError, ValueError, NotImplementedError):
         texts = frame.astype(object).map(lambda value: str(value.tolist() if hasattr(value, "tolist") else value))
         ordered = frame.iloc[texts.reset_index(drop=True).sort_values(by=names).index]

@@ -77,6 +77,8 @@ def test_rows_are_compared_in_any_order():
     pd = pytest.importorskip("pandas")
 
     assert testing.rows_same(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}), pd.DataFrame({"b": ["y", "x"], "a": [2.0, 1.0]}, index=[7, 8]))
+    zeros = pd.DataFrame({"a": [0.0, -0.0, -1.0], "b": [1.0, 2.0, 3.0]})  # equal, though they are written differently
+    assert testing.rows_same(zeros.astype("float64[pyarrow]"), pd.DataFrame({"a": [-1, 0, 0], "b": [3, 1, 2]}))
     assert testing.rows_same(pd.DataFrame({"a": [[1], [0, 2]]}), pd.DataFrame({"a": [[0, 2], [1]]}))
     assert not testing.rows_same(pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1, 1]}))
     with pytest.raises(AssertionError):

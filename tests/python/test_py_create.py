@@ -22,6 +22,7 @@ def test_range_counts_from_zero():
 
 @pytest.mark.parametrize("n, blocks, sizes", [(10, 3, [3, 3, 4]), (10, 5, [2] * 5), (3, 5, [1, 1, 1]), (7, 1, [7])])
 def test_range_has_as_many_blocks_as_asked(n, blocks, sizes):
+    assert weir.range(n, override_num_blocks=-1).count() == n  # as many as it thinks right
     for ds in (weir.range(n, override_num_blocks=blocks), weir.range(n, parallelism=blocks)):
         assert [len(b["id"]) for b in ds.iter_batches(batch_size=None)] == sizes
         assert [r["id"] for r in ds.take_all()] == list(range(n))

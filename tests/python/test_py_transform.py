@@ -95,6 +95,8 @@ def test_filters(ds):
     assert ds.filter(expr='c > 3 and b != "t1"').take_all() == wanted
     assert ds.filter(expr=(weir.col("c") > 3) & (weir.col("b") != "t1")).take_all() == wanted
     assert ds.filter((weir.col("c") > 3) & (weir.col("b") != "t1")).take_all() == wanted
+    with pytest.raises(ValueError, match="fn must be a UserDefinedFunction, but got str.*filter.expr='c > 3'"):
+        ds.filter("c > 3")
     pc = pytest.importorskip("pyarrow.compute")
     assert ds.filter(expr=(pc.field("c") > 3) & (pc.field("b") != "t1")).take_all() == wanted
 

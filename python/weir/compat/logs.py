@@ -31,7 +31,7 @@ def tell(error: BaseException, context: Any) -> None:
     if operator:
         own.error('An exception was raised from a task of operator "%s". Dataset execution will now abort. To ignore this exception and '
                   "continue, set DataContext.max_errored_blocks.", operator)
-    if not _is_said:
+    if not _is_said and not context.log_internal_stack_trace:  # else the whole is told below
         _is_said = True
         own.error("Exception occurred in user code, with the abbreviated stack trace below: frames of weir's own are left out.")
     if not own.hasHandlers():
