@@ -89,6 +89,10 @@ bool weir_array_equal(const struct weir_array *a, const struct weir_array *b, bo
  * dictionary → values). */
 struct weir_array *weir_array_promote(struct weir_account *account, const struct weir_array *array,
 				      const struct weir_type *type, struct weir_error *err);
+/* The same from one field to another, which may make tensors ragged (tensor.h). */
+struct weir_array *weir_array_promote_field(struct weir_account *account, const struct weir_array *array,
+					    const struct weir_field *from, const struct weir_field *to,
+					    struct weir_error *err);
 /* The rows as codes of `type`, a dictionary of the array's own type: values in order of first appearance, nulls as null
  * rows. Values of nested types are refused. */
 struct weir_array *weir_array_encode(struct weir_account *account, const struct weir_array *array,

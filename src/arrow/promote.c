@@ -7,6 +7,7 @@
  */
 #include "base/checked.h"
 #include "arrow/arrow_impl.h"
+#include "arrow/tensor.h"
 #include "arrow/decimal.h"
 
 struct promote {
@@ -15,6 +16,8 @@ struct promote {
 };
 
 static struct weir_array *promote(const struct promote *p, const struct weir_array *from, const struct weir_type *type);
+static struct weir_array *promote_field(const struct promote *p, const struct weir_array *array,
+					const struct weir_field *from, const struct weir_field *to);
 
 static struct weir_array *refuse(const struct promote *p, const struct weir_array *from, const struct weir_type *type)
 {
@@ -380,7 +383,7 @@ static struct weir_array *promote_list(const struct promote *p, const struct wei
 
 	if (!to)
 		return NULL;
-	to->children[0] = promote(p, from->children[0], type->fields[0].type);
+	to->children[0] = promote_field(p, from->children[0], &from->type->fields[0], &type->fields[0]);
 	if (!to->children[0] || (type_offset_width(type) && promote_offsets(p, from, to, from->type->list_size))) {
 		weir_array_unref(to);
 		return NULL;
@@ -399,12 +402,13 @@ static struct weir_array *nulls(const struct promote *p, const struct weir_type 
 	return array;
 }
 
-static const struct weir_array *child_of(const struct weir_array *array, const char *name)
+/* The place of a child; −1: there is none. */
+static int64_t child_of(const struct weir_array *array, const char *name)
 {
 	for (uint32_t i = 0; i < array->child_count; i++)
 		if (!strcmp(array->type->fields[i].name, name))
-			return array->children[i];
-	return NULL;
+			return i;
+	return -1;
 }
 
 static bool has_field(const struct weir_type *type, const char *name)
@@ -433,10 +437,10 @@ static struct weir_array *promote_struct(const struct promote *p, const struct w
 	to->buffers[0] = weir_buffer_ref(&from->buffers[0]);
 	for (uint32_t i = 0; i < type->field_count; i++) {
 		const struct weir_field *field = &type->fields[i];
-		const struct weir_array *child = by_place ? from->children[i] : child_of(from, field->name);
+		int64_t at = by_place ? (int64_t)i : child_of(from, field->name);
 
-		to->children[i] = child ? promote(p, child, field->type)
-					: nulls(p, field->type, from->offset + from->length);
+		to->children[i] = at >= 0 ? promote_field(p, from->children[at], &from->type->fields[at], field)
+					  : nulls(p, field->type, from->offset + from->length);
 		if (!to->children[i]) {
 			weir_array_unref(to);
 			return NULL;
@@ -553,6 +557,23 @@ static struct weir_array *promote(const struct promote *p, const struct weir_arr
 	if (weir_type_is_nested(old) || weir_type_is_nested(type) || type->id == WEIR_DICTIONARY_TYPE)
 		return refuse(p, from, type);
 	return promote_plain(p, from, type);
+}
+
+static struct weir_array *promote_field(const struct promote *p, const struct weir_array *array,
+					const struct weir_field *from, const struct weir_field *to)
+{
+	if (weir_tensor_meets(from, to) && weir_tensor_ragged(to))
+		return weir_tensor_promote(p->account, array, from, to->type, p->err);
+	return promote(p, array, to->type);
+}
+
+struct weir_array *weir_array_promote_field(struct weir_account *account, const struct weir_array *array,
+					    const struct weir_field *from, const struct weir_field *to,
+					    struct weir_error *err)
+{
+	struct promote p = {.account = account, .err = err};
+
+	return promote_field(&p, array, from, to);
 }
 
 struct weir_array *weir_array_promote(struct weir_account *account, const struct weir_array *array,

@@ -174,6 +174,9 @@ const char *weir_metadata_get(const struct weir_metadata *metadata, const char *
  * null, structs by field, dictionaries → their values; NULL with WEIR_E_TYPE naming both otherwise. A new reference. */
 const struct weir_type *weir_type_unify(struct weir_account *account, const struct weir_type *a,
 					const struct weir_type *b, struct weir_error *err);
+/* The same for fields, whose metadata may make them tensors. out->type is a new reference, all else is borrowed. */
+int weir_field_unify(struct weir_account *account, const struct weir_field *a, const struct weir_field *b,
+		     struct weir_field *out, struct weir_error *err);
 /* The same with 64-bit offsets wherever there are 32-bit ones, for arrays that would not fit otherwise; maps and dictionaries
  * stay. A reference, as from unify. */
 const struct weir_type *weir_type_large(struct weir_account *account, const struct weir_type *type, struct weir_error *err);

@@ -8,9 +8,10 @@
  *     integer + float → the float that    lists → the larger kind, of unified items
  *       holds the integer, double at most maps, structs → child by child, structs by name
  *     decimals, integer + decimal → one   dictionary + anything else → its values'
- *       that holds both
+ *       that holds both                   tensors of several shapes → ragged ones
  */
 #include "arrow/arrow_impl.h"
+#include "arrow/tensor.h"
 
 #include <stdio.h>
 
@@ -154,7 +155,7 @@ static int unify_extension(const struct unify *u, const struct weir_field *a, co
 	return WEIR_OK;
 }
 
-/* out->type is a new reference; name and metadata are borrowed from `a`, or from `b` where `a` is null. */
+/* out->type is a new reference; name and metadata are borrowed from `a`, or from `b` where `a` is null, or static. */
 static int unify_field(const struct unify *u, const struct weir_field *a, const struct weir_field *b,
 		       struct weir_field *out)
 {
@@ -162,6 +163,11 @@ static int unify_field(const struct unify *u, const struct weir_field *a, const 
 	out->name = a->name;
 	out->nullable = a->nullable || b->nullable;
 	out->type = NULL;
+	if (weir_tensor_meets(a, b)) {
+		weir_tensor_mark(out);
+		out->type = weir_tensor_unify(u->account, a, b, u->err);
+		return out->type ? WEIR_OK : u->err->code;
+	}
 	if (unify_extension(u, a, b))
 		return u->err->code;
 	out->type = unify(u, a->type, b->type);
@@ -331,6 +337,14 @@ const struct weir_type *weir_type_unify(struct weir_account *account, const stru
 	struct unify u = {.account = account, .err = err};
 
 	return unify(&u, a, b);
+}
+
+int weir_field_unify(struct weir_account *account, const struct weir_field *a, const struct weir_field *b,
+		     struct weir_field *out, struct weir_error *err)
+{
+	struct unify u = {.account = account, .err = err};
+
+	return unify_field(&u, a, b, out);
 }
 
 /* ---- room for more ---- */

@@ -2,6 +2,8 @@
  * of its own, and stays on disk. A block whose schema differs from the node's is made to fit: columns by name, missing
  * ones null, types that unification has widened. */
 #include "ops/blocks.h"
+
+#include "arrow/tensor.h"
 #include "ops/ops_impl.h"
 
 #include <stdio.h>
@@ -300,9 +302,9 @@ static struct weir_array *fit_column(struct blocks_lane *lane, const struct weir
 	for (uint32_t i = 0; i < batch->column_count; i++) {
 		if (strcmp(batch->schema->fields[i].name, to->name))
 			continue;
-		if (weir_type_equal(batch->columns[i]->type, to->type, false))
+		if (weir_field_same(&batch->schema->fields[i], to))
 			return weir_array_ref(batch->columns[i]);
-		return weir_array_promote(&lane->account, batch->columns[i], to->type, err);
+		return weir_array_promote_field(&lane->account, batch->columns[i], &batch->schema->fields[i], to, err);
 	}
 	if (!weir_builder_init(&builder, to->type, &lane->account, err) &&
 	    !weir_builder_null(&builder, batch->row_count, err))

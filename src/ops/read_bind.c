@@ -9,6 +9,7 @@
  *     samples:  0   2   4   6   8           second of them goes and the stride doubles
  */
 #include "base/list.h"
+#include "arrow/tensor.h"
 #include "ops/read_impl.h"
 
 #include <string.h>
@@ -244,7 +245,7 @@ static int unify_some(struct weir_op_env *env, const struct read_config *config,
 		struct weir_schema *both = NULL;
 
 		code = weir_read_open(env->account, config, samples->paths[i], &file, &unreadable, err);
-		if (!code && file && !weir_schema_equal(last ? last : *schema, file->schema, false))
+		if (!code && file && !weir_schema_same(last ? last : *schema, file->schema))
 			both = weir_schema_unify(env->account, *schema, file->schema, err);
 		if (code == WEIR_E_MEMORY || err->code == WEIR_E_MEMORY)
 			break;

@@ -141,6 +141,7 @@ struct read_match {
 		enum read_how how;
 		uint32_t from;                    /* SAME, CAST: number in the scan; PARTITION: number of the key */
 		const struct weir_type *type;     /* borrowed from the plan's schema */
+		const struct weir_field *field;   /* the same */
 		struct weir_program *cast;        /* CAST of plain types: over the scan's columns */
 	} *columns;
 	uint32_t *scan_columns; /* in the file's schema */

@@ -1,6 +1,7 @@
 /* A later file's columns are found by name. The same type passes; one that can be widened without loss is cast; a missing
  * column is null; a column that the dataset does not have is left out, with one warning; anything else is refused with both
  * files' names. */
+#include "arrow/tensor.h"
 #include "ops/read_impl.h"
 
 #include <string.h>
@@ -34,11 +35,13 @@ static int match_column(struct weir_account *account, const struct read_config *
 			struct read_match_column *column, uint32_t *file_column, struct weir_error *err)
 {
 	int64_t partition = partition_number(config, want->name);
-	const struct weir_type *have, *common;
+	const struct weir_field *have;
+	struct weir_field common = {0};
 	uint32_t found = UINT32_MAX, before = 0;
 	char a[96], b[96];
 
 	column->type = want->type;
+	column->field = want;
 	if (partition >= 0) {
 		column->how = READ_PARTITION;
 		column->from = (uint32_t)partition;
@@ -56,24 +59,27 @@ static int match_column(struct weir_account *account, const struct read_config *
 		return WEIR_OK;
 	}
 	*file_column = found;
-	have = file_schema->fields[found].type;
-	if (weir_type_equal(have, want->type, false)) {
+	have = &file_schema->fields[found];
+	if (weir_field_same(have, want)) {
 		column->how = READ_SAME;
 		return WEIR_OK;
 	}
 	/* The wanted type first: fields that both have keep its order. */
-	common = weir_type_unify(account, want->type, have, err);
-	if (common && (weir_type_equal(common, want->type, false) ||
-		       weir_type_equal(weir_type_values(common), weir_type_values(want->type), false))) {
-		weir_type_unref(common);
+	if (weir_tensor_meets(want, have))
+		weir_field_unify(account, want, have, &common, err);
+	else
+		common.type = weir_type_unify(account, want->type, have->type, err);
+	if (common.type && (weir_type_equal(common.type, want->type, false) ||
+			    weir_type_equal(weir_type_values(common.type), weir_type_values(want->type), false))) {
+		weir_type_unref(common.type);
 		weir_error_clear(err);
 		column->how = READ_CAST;
 		return WEIR_OK;
 	}
-	weir_type_unref(common);
+	weir_type_unref(common.type);
 	weir_error_set(err, WEIR_E_TYPE,
 		       "the column is %s here and %s in %s; nothing converts one to the other without loss%s",
-		       weir_type_name(have, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)), config->first_path,
+		       weir_type_name(have->type, a, sizeof(a)), weir_type_name(want->type, b, sizeof(b)), config->first_path,
 		       config->unify ? "" : " (try --unify-schemas)");
 	weir_error_at_source(err, path);
 	weir_error_at_column(err, want->name);

@@ -10,6 +10,7 @@
  * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes.
  */
 #include "base/log.h"
+#include "arrow/tensor.h"
 #include "format/cuts.h"
 #include "ops/read_impl.h"
 
@@ -198,7 +199,7 @@ static int match_for(struct read_source *source, const struct weir_format_file *
 	struct read_match *first = source->first_match;
 	int code;
 
-	if (first && weir_schema_equal(first->file_schema, file->schema, false)) {
+	if (first && weir_schema_same(first->file_schema, file->schema)) {
 		atomic_fetch_add_explicit(&first->refs, 1, memory_order_relaxed);
 		*out = first;
 		return WEIR_OK;
@@ -620,7 +621,8 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 	if (!slice)
 		return err->code;
 	weir_array_unref(lane->promoted[cast->column]);
-	lane->promoted[cast->column] = weir_array_promote(&lane->account, slice, type, err);
+	lane->promoted[cast->column] = weir_array_promote_field(
+		&lane->account, slice, &lane->match->file_schema->fields[lane->match->scan_columns[how->from]], how->field, err);
 	weir_array_unref(slice);
 	if (!lane->promoted[cast->column])
 		return err->code;

@@ -353,7 +353,9 @@ static int promote(struct union_lane *lane, struct weir_vector *vector, uint32_t
 	if (!slice)
 		return err->code;
 	weir_array_unref(lane->promoted[column]);
-	lane->promoted[column] = weir_array_promote(&lane->account, slice, out->type, err);
+	lane->promoted[column] =
+		weir_array_promote_field(&lane->account, slice, &lane->source->sides[lane->side].schema->fields[from],
+					 &lane->source->schema->fields[column], err);
 	weir_array_unref(slice);
 	out->nested = lane->promoted[column];
 	return out->nested ? WEIR_OK : err->code;

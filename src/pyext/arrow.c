@@ -198,7 +198,7 @@ static int move_array(PyObject *pair, struct ArrowSchema *schema, struct ArrowAr
 static bool has_objects(const struct weir_schema *schema)
 {
 	for (uint32_t i = 0; i < schema->field_count; i++)
-		if (field_has_extension(&schema->fields[i], OBJECT_NAME))
+		if (weir_field_has_extension(&schema->fields[i], OBJECT_NAME))
 			return true;
 	return false;
 }
@@ -219,7 +219,7 @@ static struct weir_batch *without_objects(struct pyext_values *v, const struct w
 		return NULL;
 	memcpy(fields, batch->schema->fields, size);
 	for (uint32_t i = 0; i < batch->schema->field_count; i++)
-		if (field_has_extension(&fields[i], OBJECT_NAME))
+		if (weir_field_has_extension(&fields[i], OBJECT_NAME))
 			fields[i].metadata = (struct weir_metadata){0};
 	schema = weir_schema_new(v->account, fields, batch->schema->field_count, &batch->schema->metadata, err);
 	if (schema)
@@ -456,7 +456,7 @@ static int add_chunk(struct pyext_values *v, const struct weir_batch *chunk, str
 		out->schema = weir_schema_ref(chunk->schema);
 		out->metadata = chunk->schema->fields[0].metadata;
 		/* What another library holds is no object of this run. */
-		if (field_has_extension(&chunk->schema->fields[0], OBJECT_NAME))
+		if (weir_field_has_extension(&chunk->schema->fields[0], OBJECT_NAME))
 			out->metadata = (struct weir_metadata){0};
 	}
 	joined = out->array ? weir_array_concat(v->account, pair, 2, err) : weir_array_ref(pair[1]);

@@ -18,9 +18,9 @@ void column_extend(struct column_out *column, const char *extension)
 	uint32_t count = 0;
 
 	if (column->shape[0])
-		column->entries[count++] = (struct weir_metadata_entry){EXTENSION_METADATA, column->shape,
+		column->entries[count++] = (struct weir_metadata_entry){WEIR_EXTENSION_METADATA, column->shape,
 									(uint32_t)strlen(column->shape)};
-	column->entries[count++] = (struct weir_metadata_entry){EXTENSION_NAME, extension, (uint32_t)strlen(extension)};
+	column->entries[count++] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, extension, (uint32_t)strlen(extension)};
 	column->metadata = (struct weir_metadata){count, column->entries};
 }
 

@@ -48,98 +48,6 @@ static struct api_keeper *joint_new(struct pyext_values *v, PyObject *batches)
 	return &joint->keeper;
 }
 
-/* ---- tensors of several shapes ---- */
-
-static struct weir_array *fixed_child(struct weir_account *account, const struct weir_type *type, int64_t count,
-				      const int32_t *sizes, struct weir_error *err)
-{
-	const struct weir_type *number = weir_type_of(WEIR_INT32);
-	struct weir_array *array = weir_array_new(account, type, err), *child = NULL;
-	int32_t dims = type->list_size;
-	uint8_t *data;
-
-	if (array)
-		child = weir_array_new(account, number, err);
-	if (!child || weir_buffer_new(account, (uint64_t)(count * dims) * 4, &child->buffers[1], &data, err)) {
-		weir_array_unref(child);
-		weir_array_unref(array);
-		return NULL;
-	}
-	for (int64_t i = 0; i < count; i++)
-		memcpy(data + i * dims * 4, sizes, (size_t)dims * 4);
-	child->length = count * dims;
-	array->length = count;
-	array->children[0] = child;
-	return array;
-}
-
-static struct weir_array *list_child(struct weir_account *account, const struct weir_type *type,
-				     const struct weir_array *from, struct weir_error *err)
-{
-	struct weir_array *array = weir_array_new(account, type, err);
-	int64_t size = from->type->list_size;
-	bool large = type->id == WEIR_LARGE_LIST;
-	uint8_t *offsets;
-
-	if (!array ||
-	    weir_buffer_new(account, ((uint64_t)from->length + 1) * (large ? 8 : 4), &array->buffers[1], &offsets, err)) {
-		weir_array_unref(array);
-		return NULL;
-	}
-	for (int64_t i = 0; i <= from->length; i++)
-		if (large)
-			((int64_t *)offsets)[i] = (from->offset + i) * size;
-		else
-			((int32_t *)offsets)[i] = (int32_t)((from->offset + i) * size);
-	array->length = from->length;
-	array->children[0] = weir_array_ref(from->children[0]);
-	return array;
-}
-
-/* The rows of a fixed tensor as those of a ragged one, over the same values. */
-static struct weir_array *ragged_from(struct weir_account *account, const struct weir_array *from,
-				      const struct tensor_shape *shape, struct weir_error *err)
-{
-	struct weir_field item = {.name = "item", .type = from->type->fields[0].type, .nullable = true};
-	struct weir_field number = {.name = "item", .type = weir_type_of(WEIR_INT32), .nullable = true};
-	struct weir_field fields[2] = {{.name = "data", .nullable = true}, {.name = "shape", .nullable = true}};
-	const struct weir_type *data, *sizes = NULL, *type = NULL;
-	struct weir_array *result = NULL;
-	bool large = (from->offset + from->length) * from->type->list_size > INT32_MAX; /* pyarrow reads none of these */
-	int32_t wide[TENSOR_DIMS_MAX];
-	uint8_t *bits;
-
-	for (uint32_t i = 0; i < shape->count; i++)
-		wide[i] = (int32_t)shape->sizes[i];
-	fields[0].type = data = weir_type_list(account, large ? WEIR_LARGE_LIST : WEIR_LIST_TYPE, &item, 0, false, err);
-	if (data)
-		fields[1].type = sizes = weir_type_list(account, WEIR_FIXED_LIST, &number, (int32_t)shape->count, false,
-							err);
-	type = sizes ? weir_type_struct(account, fields, 2, err) : NULL;
-	result = type ? weir_array_new(account, type, err) : NULL;
-	if (result) {
-		result->length = from->length;
-		result->children[0] = list_child(account, data, from, err);
-		if (result->children[0])
-			result->children[1] = fixed_child(account, sizes, from->length, wide, err);
-	}
-	if (result && result->children[1] && from->buffers[0].data) {
-		if (weir_buffer_new(account, weir_bits_size(from->length), &result->buffers[0], &bits, err))
-			weir_array_unref(result->children[1]), result->children[1] = NULL;
-		else
-			weir_bits_copy(bits, 0, from->buffers[0].data, from->offset, from->length);
-		result->null_count = -1;
-	}
-	if (result && !result->children[1]) {
-		weir_array_unref(result);
-		result = NULL;
-	}
-	weir_type_unref(data);
-	weir_type_unref(sizes);
-	weir_type_unref(type);
-	return result;
-}
-
 /* ---- one column of all batches ---- */
 
 struct concat {
@@ -168,15 +76,26 @@ static bool same_metadata(const struct weir_field *a, const struct weir_field *b
 	return a_size == b_size && !x == !y && (!x || memcmp(x, y, a_size) == 0);
 }
 
-/* What the batches say of a column: whether its tensors must become ragged, and whose metadata holds for all. */
+/* What the batches say of a column: the ragged tensors that it must become, and whose metadata holds for all. */
 struct column_view {
 	const struct weir_field *model; /* the first that is not of type null; NULL: none */
-	bool to_ragged, bare;
+	struct weir_field ragged;       /* all-zero: not needed; its type is a reference */
+	bool bare;
 };
+
+static int look_at_tensors(struct concat *c, const struct weir_field *field, struct column_view *out)
+{
+	const struct weir_field before = out->ragged.type ? out->ragged : *out->model;
+	int code = weir_field_unify(c->v->account, &before, field, &out->ragged, &c->err);
+
+	if (before.type != out->model->type)
+		weir_type_unref(before.type);
+	return code;
+}
 
 static int look(struct concat *c, const char *name, struct column_view *out)
 {
-	struct tensor_shape shape, other;
+	int code;
 
 	*out = (struct column_view){0};
 	for (uint32_t i = 0; i < c->count; i++) {
@@ -189,18 +108,20 @@ static int look(struct concat *c, const char *name, struct column_view *out)
 			out->model = field;
 			continue;
 		}
-		if (same_metadata(out->model, field, EXTENSION_NAME) &&
-		    same_metadata(out->model, field, EXTENSION_METADATA))
+		if (weir_tensor_meets(out->ragged.type ? &out->ragged : out->model, field)) {
+			code = look_at_tensors(c, field, out);
+			if (code)
+				return code;
+			continue;
+		}
+		if (same_metadata(out->model, field, WEIR_EXTENSION_NAME) &&
+		    same_metadata(out->model, field, WEIR_EXTENSION_METADATA))
 			continue;
 		if (field_is_object(out->model) != field_is_object(field))
 			return weir_error_set(
 				&c->err, WEIR_E_TYPE,
 				"column '%s' holds Python objects in one block and values of a type in another", name);
-		if ((tensor_fixed(out->model, &shape) || tensor_ragged(out->model)) &&
-		    (tensor_fixed(field, &other) || tensor_ragged(field)))
-			out->to_ragged = true;
-		else
-			out->bare = true;
+		out->bare = true;
 	}
 	return WEIR_OK;
 }
@@ -209,15 +130,24 @@ static int look(struct concat *c, const char *name, struct column_view *out)
 static struct weir_array *column_of(struct concat *c, const struct weir_batch *batch, const char *name,
 				    const struct column_view *view)
 {
-	struct tensor_shape shape;
 	uint32_t at;
 	const struct weir_field *field = field_named(batch, name, &at);
+	struct weir_field large = view->ragged;
+	struct weir_array *array;
 
 	if (!field)
 		return NULL;
-	if (view->to_ragged && tensor_fixed(field, &shape) && !shape.permuted)
-		return ragged_from(c->v->account, batch->columns[at], &shape, &c->err);
-	return weir_array_ref(batch->columns[at]);
+	if (!view->ragged.type || field->type->id == WEIR_NULL)
+		return weir_array_ref(batch->columns[at]);
+	array = weir_array_promote_field(c->v->account, batch->columns[at], field, &view->ragged, &c->err);
+	if (array || c->err.code != WEIR_E_OVERFLOW)
+		return array;
+	weir_error_clear(&c->err);
+	large.type = weir_type_large(c->v->account, view->ragged.type, &c->err); /* pyarrow reads none of these */
+	if (large.type)
+		array = weir_array_promote_field(c->v->account, batch->columns[at], field, &large, &c->err);
+	weir_type_unref(large.type);
+	return array;
 }
 
 static struct weir_array *null_rows(struct concat *c, const struct weir_type *type, int64_t count)
@@ -329,11 +259,12 @@ static int concat_column(struct concat *c, const char *name, struct weir_array *
 		out->array = join(c, parts);
 		code = out->array ? WEIR_OK : c->err.code;
 	}
+	weir_type_unref(view.ragged.type);
 	if (code)
 		weir_error_at_column(&c->err, name);
-	else if (view.to_ragged) {
-		memcpy(out->shape, RAGGED_METADATA, sizeof(RAGGED_METADATA));
-		column_extend(out, RAGGED_TENSOR_NAME);
+	else if (view.ragged.type) {
+		memcpy(out->shape, WEIR_RAGGED_METADATA, sizeof(WEIR_RAGGED_METADATA));
+		column_extend(out, WEIR_RAGGED_TENSOR);
 	} else if (view.model && !view.bare)
 		out->metadata = view.model->metadata;
 	for (uint32_t i = 0; i < c->count; i++) {

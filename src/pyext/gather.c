@@ -12,7 +12,7 @@ struct gather {
 	PyObject *const *values;
 	int64_t count;
 	/* What the arrays have in common. */
-	int64_t first_sizes[TENSOR_DIMS_MAX];
+	int64_t first_sizes[WEIR_TENSOR_DIMS_MAX];
 	int64_t dims; /* −1: none seen */
 	int64_t nulls, total;
 	bool same_shape;
@@ -73,7 +73,7 @@ static int look(struct gather *g, PyObject *array)
 	if (!shape)
 		return -1;
 	dims = PyTuple_Size(shape);
-	if (dims > TENSOR_DIMS_MAX || (g->dims >= 0 && dims != g->dims))
+	if (dims > WEIR_TENSOR_DIMS_MAX || (g->dims >= 0 && dims != g->dims))
 		answer = 1;
 	for (Py_ssize_t i = 0; !answer && i < dims; i++) {
 		int64_t part = PyLong_AsLongLong(PyTuple_GetItem(shape, i));
@@ -266,8 +266,8 @@ static int ragged(const struct gather *g, const char *name, struct column_out *o
 	parts[1] = parts[0] ? wrap(v, shape_type, g->count, NULL, &items[1], &err) : NULL;
 	out->array = parts[1] ? wrap(v, type, g->count, NULL, parts, &err) : NULL;
 	if (out->array) {
-		memcpy(out->shape, RAGGED_METADATA, sizeof(RAGGED_METADATA));
-		column_extend(out, RAGGED_TENSOR_NAME);
+		memcpy(out->shape, WEIR_RAGGED_METADATA, sizeof(WEIR_RAGGED_METADATA));
+		column_extend(out, WEIR_RAGGED_TENSOR);
 		failed = add_validity(g, out->array);
 	}
 out:

@@ -262,7 +262,7 @@ static int tensor_wrap(struct pyext_values *v, struct weir_array *items, const i
 		return refuse(v, &err);
 	out->array->length = rows;
 	out->array->children[0] = weir_array_ref(items);
-	column_extend(out, FIXED_TENSOR_NAME);
+	column_extend(out, WEIR_FIXED_TENSOR);
 	return 0;
 }
 
@@ -312,7 +312,7 @@ static int64_t read_sizes(struct pyext_values *v, PyObject *array, int64_t *size
 	PyObject *shape = PyObject_GetAttr(array, v->names.shape);
 	Py_ssize_t dims = shape ? PyTuple_Size(shape) : -1;
 
-	if (dims > TENSOR_DIMS_MAX) {
+	if (dims > WEIR_TENSOR_DIMS_MAX) {
 		PyErr_Format(PyExc_ValueError, "an array of %zd dimensions", dims);
 		dims = -1;
 	}
@@ -326,7 +326,7 @@ static int64_t read_sizes(struct pyext_values *v, PyObject *array, int64_t *size
 static int column_of_any(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
 {
 	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype), *whole = NULL;
-	int64_t sizes[TENSOR_DIMS_MAX + 1], dims;
+	int64_t sizes[WEIR_TENSOR_DIMS_MAX + 1], dims;
 	struct weir_array *items = NULL;
 	bool masked = PyObject_HasAttrString(array, "mask");
 	Py_buffer view;
@@ -381,7 +381,7 @@ static int column_in_order(struct pyext_values *v, PyObject *array, struct colum
 	struct weir_buffer values = {0};
 	struct weir_array *items;
 	enum weir_type_id id;
-	int64_t sizes[TENSOR_DIMS_MAX], count = 1;
+	int64_t sizes[WEIR_TENSOR_DIMS_MAX], count = 1;
 	int dims, failed;
 	Py_buffer view;
 
@@ -391,7 +391,7 @@ static int column_in_order(struct pyext_values *v, PyObject *array, struct colum
 	}
 	id = buffer_id(&view);
 	dims = view.ndim;
-	if (id == WEIR_NULL || id == WEIR_BOOL || dims < 1 || dims > TENSOR_DIMS_MAX || !view.len ||
+	if (id == WEIR_NULL || id == WEIR_BOOL || dims < 1 || dims > WEIR_TENSOR_DIMS_MAX || !view.len ||
 	    (uintptr_t)view.buf % (uintptr_t)view.itemsize) {
 		PyBuffer_Release(&view);
 		return 1;

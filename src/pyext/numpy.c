@@ -492,12 +492,12 @@ static PyObject *unpickled(struct pyext_values *v, const struct weir_array *arra
 PyObject *numpy_column(const struct numpy_request *request, const struct weir_field *field,
 		       const struct weir_array *array, int64_t at, int64_t count)
 {
-	struct tensor_shape shape;
+	struct weir_tensor_shape shape;
 
 	if (field->metadata.count) {
-		if (tensor_fixed(field, &shape))
+		if (weir_tensor_fixed(field, &shape))
 			return tensor_fixed_numpy(request, array, at, count, &shape);
-		if (tensor_ragged(field))
+		if (weir_tensor_ragged(field))
 			return tensor_ragged_numpy(request, array, at, count);
 		if (field_is_object(field))
 			return unpickled(request->v, array, at, count);

@@ -73,9 +73,9 @@ static void name_column(const char *name)
 
 static bool is_extension(const struct weir_field *field)
 {
-	struct tensor_shape shape;
+	struct weir_tensor_shape shape;
 
-	return field->metadata.count && (tensor_fixed(field, &shape) || tensor_ragged(field) || field_is_object(field));
+	return field->metadata.count && (weir_tensor_fixed(field, &shape) || weir_tensor_ragged(field) || field_is_object(field));
 }
 
 /* A piece of a column as objects, which are the caller's. */

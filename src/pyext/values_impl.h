@@ -14,20 +14,12 @@
 #define WEIR_PYEXT_VALUES_IMPL_H
 
 #include "arrow/bitmap.h"
+#include "arrow/tensor.h"
 #include "pyext/values.h"
 
-#define EXTENSION_NAME "ARROW:extension:name"
-#define EXTENSION_METADATA "ARROW:extension:metadata"
 #define OBJECT_NAME "weir.python_object"
-#define FIXED_TENSOR_NAME "arrow.fixed_shape_tensor"
-#define RAGGED_TENSOR_NAME "arrow.variable_shape_tensor"
-#define RAGGED_METADATA "{}" /* an object must be there */
-/* What Ray Data writes into files. */
-#define LIST_TENSOR_NAME "ray.data.arrow_tensor"
-#define LARGE_LIST_TENSOR_NAME "ray.data.arrow_tensor_v2"
-#define LIST_RAGGED_NAME "ray.data.arrow_variable_shaped_tensor"
 
-enum { UNIT_COUNT = 4, TENSOR_DIMS_MAX = 32 };
+enum { UNIT_COUNT = 4 };
 
 /* Filled at the first use of NumPy; no array or NumPy scalar can be there before the program imported it. */
 struct numpy_objects {
@@ -145,18 +137,9 @@ PyObject *numpy_spread(struct pyext_values *v, const struct weir_array *array, i
 		       PyObject *rows);
 
 /* tensor.c */
-struct tensor_shape {
-	uint32_t count;
-	int64_t sizes[TENSOR_DIMS_MAX];
-	bool permuted;
-	uint32_t order[TENSOR_DIMS_MAX];
-};
-bool field_has_extension(const struct weir_field *field, const char *name);
 bool field_is_object(const struct weir_field *field);
-bool tensor_fixed(const struct weir_field *field, struct tensor_shape *out);
-bool tensor_ragged(const struct weir_field *field);
 PyObject *tensor_fixed_numpy(const struct numpy_request *request, const struct weir_array *array, int64_t at,
-			     int64_t count, const struct tensor_shape *shape);
+			     int64_t count, const struct weir_tensor_shape *shape);
 PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct weir_array *array, int64_t at,
 			      int64_t count);
 
