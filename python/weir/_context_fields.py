@@ -174,7 +174,7 @@ def fields() -> list[Field]:
         Field("enable_lineage_reconstruction_resource_accounting", True, reason=CLUSTER,
               env="RAY_DATA_ENABLE_LINEAGE_RECONSTRUCTION_RESOURCE_ACCOUNTING"),
         Field("enforce_schemas", False, reason="blocks may have different schemas; a batch across them is unified or an error", env="RAY_DATA_ENFORCE_SCHEMAS"),
-        Field("pandas_block_ignore_metadata", False, reason="data is Arrow's throughout", env="RAY_DATA_PANDAS_BLOCK_IGNORE_METADATA"),
+        Field("pandas_block_ignore_metadata", False, effect="what pandas noted of an Arrow table's index and dtypes is forgotten", env="RAY_DATA_PANDAS_BLOCK_IGNORE_METADATA"),
         Field("enable_arrow_backed_pandas_conversion", True, effect="DataFrames have pandas' Arrow types; False: NumPy's",
               env="RAY_DATA_ENABLE_ARROW_BACKED_PANDAS_CONVERSION"),
         Field("batch_to_block_arrow_format", True, reason=ALWAYS, env="RAY_DATA_DEFAULT_BATCH_TO_BLOCK_ARROW_FORMAT"),

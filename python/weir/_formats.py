@@ -100,12 +100,14 @@ def _extension_name(field: pyarrow.Field) -> str:
 
 # ---- pandas ----
 
-def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True) -> pandas.DataFrame:
+def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True, renumber: bool = False) -> pandas.DataFrame:
     """The batch as a pandas.DataFrame: pd.ArrowDtype columns, categories for dictionaries, objects for tensors. A batch
-    that came from a frame has that frame's dtypes and index."""
+    that came from a frame has that frame's dtypes, one of a table that pandas made that table's index. `renumber`: rows of
+    several blocks, which have no index together."""
     pd = _need("pandas", 'batch_format="pandas"')
     _need("pyarrow", 'batch_format="pandas"')
-    return table_to_pandas(_engine_table(batch), pd, arrow_backed, zero_copy)
+    table = _engine_table(batch)
+    return table_to_pandas(_without_index(table) if renumber else table, pd, arrow_backed, zero_copy)
 
 
 def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
@@ -116,10 +118,15 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
     from weir import _tensors
 
     table = _tensors.from_users(table)
-    own = _KINDS in (table.schema.pandas_metadata or {})  # pandas' own, which files have, says nothing of how rows are given
+    if table.schema.metadata and _forgets_metadata():
+        table = table.replace_schema_metadata(None)
+    noted = table.schema.pandas_metadata or {}
+    own = _KINDS in noted
+    index = None
     if own:
         table = _without_changed(table)
     elif table.schema.metadata:
+        index, table = _index_of(table, noted, pd, arrow_backed)
         table = table.replace_schema_metadata(None)
     objects = {i: values for i, field in enumerate(table.schema)
                if (values := _object_values(field, table.column(i))) is not None}
@@ -133,6 +140,8 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
                 frame[name] = pd.Series(table[name].to_pylist(), index=frame.index, dtype=object)
         for i, values in objects.items():
             frame.insert(min(i, frame.shape[1]), names[i], pd.Series(values, index=frame.index, dtype=object))
+        if index is not None:
+            frame.index = index
         return frame if zero_copy else frame.copy()
     columns = {}
     for i, field in enumerate(table.schema):
@@ -143,7 +152,36 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
         else:
             columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))
     frame = pd.DataFrame(columns, copy=not zero_copy)
-    return frame if columns else pd.DataFrame(index=range(table.num_rows))
+    if not columns:
+        frame = pd.DataFrame(index=range(table.num_rows))
+    if index is not None:
+        frame.index = index
+    return frame
+
+
+def _without_index(table: pyarrow.Table) -> pyarrow.Table:
+    """Rows of several blocks are numbered anew: without the columns that pandas noted as the index of a user's table."""
+    noted = table.schema.pandas_metadata or {}
+    if not noted or _KINDS in noted or _forgets_metadata():
+        return table
+    names = [name for name in noted.get("index_columns", ()) if isinstance(name, str) and name in table.column_names]
+    return table.drop_columns(names).replace_schema_metadata(None)
+
+
+def _index_of(table: pyarrow.Table, noted: Mapping[str, Any], pd: Any, arrow_backed: bool) -> tuple[Any, pyarrow.Table]:
+    """The index that pandas noted of a user's table, and the table without its columns; None: rows are counted."""
+    described = noted.get("index_columns", ())
+    names = [name for name in described if isinstance(name, str) and name in table.column_names]
+    if not names and not any(isinstance(one, dict) for one in described):
+        return None, table
+    mapper = pd.ArrowDtype if arrow_backed else None
+    return table.select(names).to_pandas(types_mapper=mapper).index, table.drop_columns(names)
+
+
+def _forgets_metadata() -> bool:
+    from weir.context import DataContext
+
+    return bool(DataContext.get_current().pandas_block_ignore_metadata)
 
 
 _KINDS = "weir_kinds"  # in pandas' metadata: what the columns of a given frame were in Arrow

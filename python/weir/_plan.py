@@ -198,7 +198,8 @@ class Read(Source):
 
     def add(self, flow: Flow, build: Build) -> None:
         files, part = self._my_files(build.execution)
-        options = [("format", self.format), *self.options]
+        # What pandas noted in a file says nothing of how its rows are given: Ray Data forgets it, too.
+        options = [("format", self.format), *self.options, ("no-metadata", None)]
         options += _partition_options(self.partitioning)
         if self.include_paths:
             options.append(("path-column", "path"))

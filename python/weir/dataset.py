@@ -480,7 +480,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         batches = self._all_batches("to_pandas", limit)
         if not batches:
             return pd.DataFrame()
-        return _formats.to_pandas(_blocks.joined(batches), bool(self._context.enable_arrow_backed_pandas_conversion))
+        arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
+        return _formats.to_pandas(_blocks.joined(batches), arrow_backed, renumber=len(batches) > 1)
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
         """All rows as one pyarrow.Table; ValueError if there are more than `limit`.

@@ -8,7 +8,8 @@
 
 static const char *const option_names[] = {"unify-schemas", "no-hive", "format=", "columns=", "path-column=",
 					    "include-paths", "missing=", "partition-style=", "partition-base=",
-					    "partition-names=", "partition-integers=", "blocks=", "part=", NULL};
+					    "partition-names=", "partition-integers=", "blocks=", "part=", "no-metadata",
+					    NULL};
 
 static const char *const *format_options(uint32_t n)
 {
@@ -127,6 +128,7 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	config->path_count = words->count;
 	config->unify = weir_words_option(words, "unify-schemas") != NULL;
 	config->hive = weir_words_option(words, "no-hive") == NULL;
+	config->bare = weir_words_option(words, "no-metadata") != NULL;
 	value = weir_words_option(words, "format");
 	if (value && !(config->format_name = weir_arena_strdup(env->arena, value, err)))
 		return err->code;
@@ -164,7 +166,7 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 		code = weir_save_string(save, config->format_name, err);
 	if (!code)
 		code = weir_save_u32(save, (uint32_t)config->unify | (uint32_t)config->hive << 1 |
-					     (uint32_t)config->skip_missing << 2, err);
+					     (uint32_t)config->skip_missing << 2 | (uint32_t)config->bare << 3, err);
 	if (!code)
 		code = weir_save_string(save, config->path_column, err);
 	if (!code)
@@ -288,6 +290,7 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	config->unify = flags & 1;
 	config->hive = flags >> 1 & 1;
 	config->skip_missing = flags >> 2 & 1;
+	config->bare = flags >> 3 & 1;
 	return WEIR_OK;
 }
 
@@ -384,7 +387,7 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 
 const struct weir_op weir_op_read = {
 	.verb = "read",
-	.usage = "read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] "
+	.usage = "read PATH … [--format F] [--columns A,B] [--path-column NAME] [--missing skip] [--unify-schemas] [--no-hive] [--no-metadata] "
 		 "[--partition-style S] [options of the format]",
 	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given; - is\n"
 		"standard input. Folders like year=2024/city=Oslo/ give columns year and city. The names tell the format; text\n"
@@ -396,6 +399,7 @@ const struct weir_op weir_op_read = {
 		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
 		"  --unify-schemas      look at every file first for the common schema; else at some where there are many\n"
 		"  --no-hive            do not make columns of folder names\n"
+		"  --no-metadata        forget what the files' writers noted beside the columns (what pandas notes, for one)\n"
 		"  --blocks N           cut into at least so many pieces, as far as the files allow\n"
 		"  --part I/N           only the part I, from 0, of N parts of each file's rows (Parquet, Arrow)\n"
 		"  --partition-style hive|dir   columns of all folders of the path, as text: key=value, or each folder a value\n"

@@ -387,7 +387,7 @@ static int add_partitions(struct weir_op_env *env, struct read_config *config, c
 			.type = weir_type_of(config->partitions[p].is_integer ? WEIR_INT64 : WEIR_STRING),
 			.nullable = true,
 		};
-	*out = weir_schema_new(env->account, fields, n, &file->metadata, err);
+	*out = weir_schema_new(env->account, fields, n, config->bare ? NULL : &file->metadata, err);
 	return *out ? WEIR_OK : err->code;
 }
 

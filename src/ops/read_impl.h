@@ -33,6 +33,7 @@ struct read_config {
 	const struct weir_setting *settings; /* options of formats, as they were given */
 	uint32_t setting_count;
 	bool unify, hive, skip_missing;
+	bool bare;                           /* --no-metadata: of the files' schemas; that of columns stays */
 	enum read_paths paths_style;         /* --partition-style */
 	const char *paths_base;              /* --partition-base: only what is below counts; NULL: everything */
 	const char *const *paths_names;      /* --partition-names: of a dir style, or what hive must have */

@@ -118,3 +118,50 @@ def test_files_that_pandas_wrote_are_arrows(tmp_path, is_arrow):
     assert list(batch.columns) == list(ds.to_pandas().columns) == ds.columns() == ["s", "i", "b"]
     assert batch["b"].tolist() == [True, False]
     assert str(batch["i"].dtype) == ("int64[pyarrow]" if is_arrow else "float64")
+
+
+@pytest.mark.parametrize("kind", ["named", "bare", "range", "two"])
+def test_the_index_of_a_table_that_pandas_made(kind, tmp_path):
+    """Ray Data 2.60: the same in to_pandas, batches and what keeps the columns; a column as any other in rows and files."""
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    index = {"named": pd.Index(["p", "q", "r"], name="key"), "bare": pd.Index([5, 7, 9]), "range": pd.RangeIndex(10, 13),
+             "two": pd.MultiIndex.from_arrays([["p", "q", "r"], [1, 2, 3]], names=["k", "l"])}[kind]
+    frame = pd.DataFrame({"a": [1, 2, 3], "s": ["x", "y", None]}, index=index)
+    table = pa.Table.from_pandas(frame)
+    ds = weir.from_arrow(table)
+    assert ds.schema().names == table.column_names and list(ds.take(1)[0]) == table.column_names
+    for made in (ds.to_pandas(), next(iter(ds.iter_batches(batch_format="pandas"))), ds.sort("a").to_pandas(),
+                 ds.map_batches(lambda batch: batch, batch_format="pyarrow").to_pandas()):
+        assert list(made.index) == list(index) and made.index.names == list(index.names) and list(made.columns) == ["a", "s"]
+    selected = ds.select_columns(["a"]).to_pandas()
+    assert list(selected.columns) == ["a"]
+    if kind != "range":
+        assert list(ds.filter(expr="a > 1").to_pandas().index) == list(index)[1:]
+        assert list(selected.index) == [0, 1, 2]
+    both = weir.from_arrow([table, table]).to_pandas()
+    assert list(both.index) == list(range(6)) and list(both.columns) == ["a", "s"]
+    frame.to_parquet(tmp_path / "f.parquet")
+    read = weir.read_parquet(str(tmp_path / "f.parquet")).to_pandas()
+    assert list(read.index) == [0, 1, 2] and list(read.columns) == table.column_names
+
+
+def test_metadata_of_tables_may_be_ignored():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    table = pa.Table.from_pandas(pd.DataFrame({"a": [1, 2]}, index=pd.Index([5, 6], name="k")))
+    context = weir.DataContext.get_current()
+    context.pandas_block_ignore_metadata = True
+    try:
+        assert list(weir.from_arrow(table).to_pandas().columns) == ["a", "k"]
+    finally:
+        context.pandas_block_ignore_metadata = False
+
+
+def test_files_written_from_frames_have_arrow_types(tmp_path):
+    """Ray Data 2.60 gives the same."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"b": pd.array([True, None], dtype="boolean"), "i": pd.array([1, None], dtype="Int64"), "c": pd.Categorical(["x", "y"]),
+                          "d": pd.to_datetime(["2020-01-01", None]).astype("datetime64[us]"), "l": [[1], None]})
+    weir.from_pandas(frame).write_parquet(str(tmp_path / "p"))
+    kinds = weir.read_parquet(str(tmp_path / "p")).to_pandas().dtypes.astype(str).to_dict()
+    assert kinds["b"] == "bool[pyarrow]" and kinds["i"] == "int64[pyarrow]" and kinds["d"] == "timestamp[us][pyarrow]"
+    assert kinds["c"] == "category" and kinds["l"].startswith("list<")
