@@ -781,10 +781,15 @@ class Run:
         out: list[Any] = []
         room = self.build.state.native.memory_limit // 8
         for batch in self.collect([part]):
+            if room >= 0 > room - batch.nbytes:  # those before are as much in the way
+                out = [self._one_kept(block) for block in out]
             room -= batch.nbytes
-            pieces = [batch] if room >= 0 else self.keep(batch)
-            out.append(pieces[0] if len(pieces) == 1 else Group(pieces))
+            out.append(batch if room >= 0 else self._one_kept(batch))
         return out
+
+    def _one_kept(self, batch: Batch) -> Any:
+        pieces = self.keep(batch)
+        return pieces[0] if len(pieces) == 1 else Group(pieces)
 
     def blocks_of(self, part: Op, as_cut: bool = True) -> list[Block | Batch]:
         """A part's rows, kept by the engine; as_cut False: for who does not care where blocks end."""

@@ -39,6 +39,7 @@ struct weir_frame_class {
 
 struct weir_frames {
 	int64_t limit; /* 0: none */
+	_Atomic int64_t beside; /* memory that nobody counted, as measured: warm frames leave room for it */
 	/* Bytes that are weir's: frames, in use or warm, and what weir_frames_count was told. Relaxed: figures to be
 	 * compared with a limit, they order nothing. */
 	_Atomic int64_t total, total_peak;
@@ -60,6 +61,8 @@ void weir_frame_give(struct weir_frames *frames, void *frame, size_t size);
 void *weir_frame_resize(struct weir_frames *frames, void *frame, size_t size_old, size_t size_new,
 			struct weir_error *err);
 void weir_frames_trim(struct weir_frames *frames, size_t keep);
+/* What warm frames leave room for, beside what is counted. */
+void weir_frames_beside(struct weir_frames *frames, int64_t bytes);
 /* Memory that came from elsewhere, so that warm frames make room for it. May be negative. */
 void weir_frames_count(struct weir_frames *frames, int64_t bytes);
 

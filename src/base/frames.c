@@ -8,7 +8,8 @@
  *     64K 80K 96K 112K │ 128K 160K 192K 224K │ … │ 4M 4.25M 4.5M … 7.75M │ 8M 8.5M …
  *
  *     total = frames in use + warm frames + what was counted besides       kept at or below the limit, by giving warm
- *             └────────── mapped ─────────┘                                frames back, as long as there are any
+ *             └────────── mapped ─────────┘                                frames back, as long as there are any;
+ *                                                                          what was measured beside it (`beside`) too
  *
  * Where the exact class has no warm frame, a larger one of at most twice the size is cut and its tail unmapped; only
  * then a fresh one is mapped. Growing copies into a warm frame if there is one, else moves the pages with mremap, which
@@ -174,7 +175,7 @@ static void make_room(struct weir_frames *frames, int64_t more)
 {
 	int64_t excess;
 
-	while (frames->limit > 0 && (excess = load(&frames->total) + more - frames->limit) > 0 &&
+	while (frames->limit > 0 && (excess = load(&frames->total) + load(&frames->beside) + more - frames->limit) > 0 &&
 	       load(&frames->warm) > 0) {
 		int64_t gone;
 
@@ -384,6 +385,12 @@ void weir_frames_count(struct weir_frames *frames, int64_t bytes)
 	if (bytes > 0)
 		make_room(frames, bytes);
 	total_add(frames, bytes);
+}
+
+void weir_frames_beside(struct weir_frames *frames, int64_t bytes)
+{
+	atomic_store_explicit(&frames->beside, bytes, memory_order_relaxed);
+	make_room(frames, 0);
 }
 
 void weir_frames_init(struct weir_frames *frames, int64_t limit)

@@ -319,6 +319,12 @@ void weir_mem_trim(struct weir_mem *mem, size_t keep)
 		malloc_trim(0);
 }
 
+void weir_mem_beside(struct weir_mem *mem, int64_t bytes)
+{
+	WEIR_ASSERT(bytes >= 0);
+	weir_frames_beside(&mem->frames, bytes);
+}
+
 /* --- small memory: malloc, counted by the size asked for --- */
 
 static void *small_new(struct weir_mem *mem, size_t size, bool zero)

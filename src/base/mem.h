@@ -54,6 +54,10 @@ void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
 /* Gives warm frames back to the kernel until at most `keep` bytes are warm. */
 void weir_mem_trim(struct weir_mem *mem, size_t keep);
 
+/* What was measured beside all accounts (malloc's loss, other processes of the session): warm frames, and nothing else, leave
+ * room for it below the limit. */
+void weir_mem_beside(struct weir_mem *mem, int64_t bytes);
+
 void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name);
 void weir_account_release(struct weir_account *account); /* asserts used == 0 */
 

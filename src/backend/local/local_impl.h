@@ -35,7 +35,7 @@ struct weir_session {
 	_Atomic uint32_t refs;
 	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
 	 * right within a moment. */
-	_Atomic int64_t lanes_used, chunks_booked;
+	_Atomic int64_t lanes_used, chunks_booked, workers_used;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
 	pthread_mutex_t lock;   /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
@@ -203,7 +203,7 @@ struct weir_local_run {
 	struct local_failure failure; /* that the run ended over */
 	bool has_failure;
 	uint32_t failure_stage;
-	int64_t told_used, told_booked; /* its part of the session's sums */
+	int64_t told_used, told_booked, told_workers; /* its part of the session's sums */
 	int64_t held;                   /* charged to the session before the run, and so not in the budget */
 	int64_t setups;                 /* of its calls; charged to the session while the run lives */
 	int64_t budget;                 /* of a run that has the session for itself */

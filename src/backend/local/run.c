@@ -196,6 +196,30 @@ static void share_first_grants(const struct weir_local_run *run, struct weir_sta
 	}
 }
 
+/* Memory of this process that is in no account, beyond what the reserve is for: a program's own, malloc's loss. */
+static int64_t uncounted(const struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
+{
+	struct weir_mem_stats stats;
+	int64_t bytes;
+
+	weir_mem_stats(session->mem, &stats);
+	bytes = anon - session->rss_start - (stats.used + stats.warm - store->resident - store->warm) - SESSION_RESERVE;
+	return bytes > 0 ? bytes : 0;
+}
+
+static int64_t uncounted_now(struct weir_session *session)
+{
+	struct weir_store_stats store = {0};
+	struct weir_error ignored = {0};
+	int64_t anon, shmem;
+
+	pthread_mutex_lock(&session->lock);
+	if (session->store)
+		weir_store_stats(session->store, &store);
+	pthread_mutex_unlock(&session->lock);
+	return weir_process_rss(&anon, &shmem, &ignored) ? 0 : uncounted(session, anon, &store);
+}
+
 /* A core and lanes for the fragment as it is now; those of an earlier attempt go. */
 static int equip(struct weir_local_run *run, struct weir_error *err)
 {
@@ -215,7 +239,7 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes - setups -
 		    atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
 		    atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
-	run->held = run->held > 0 ? run->held : 0;
+	run->held = (run->held > 0 ? run->held : 0) + uncounted_now(session);
 	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
 		run->held = session->memory_limit / 2 - SESSION_RESERVE;
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held - setups;
@@ -459,12 +483,23 @@ void weir_local_return_free(struct weir_local_run *run)
 }
 
 /* Its part of what the session's runs use. */
-static void tell_session(struct weir_local_run *run, int64_t used, int64_t booked)
+static void tell_session(struct weir_local_run *run, int64_t used, int64_t booked, int64_t workers)
 {
 	atomic_fetch_add_explicit(&run->session->lanes_used, used - run->told_used, memory_order_relaxed);
 	atomic_fetch_add_explicit(&run->session->chunks_booked, booked - run->told_booked, memory_order_relaxed);
+	atomic_fetch_add_explicit(&run->session->workers_used, workers - run->told_workers, memory_order_relaxed);
 	run->told_used = used;
 	run->told_booked = booked;
+	run->told_workers = workers;
+}
+
+/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds. */
+static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
+{
+	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) +
+			 atomic_load_explicit(&session->workers_used, memory_order_relaxed);
+
+	weir_mem_beside(session->mem, beside < session->memory_limit / 2 ? beside : session->memory_limit / 2);
 }
 
 /* What the kernel sees beyond what the lanes' accounts explain, and what the store keeps warm or for later. */
@@ -475,7 +510,7 @@ static void measure(struct weir_local_run *run)
 	struct weir_store_stats store = {0};
 	struct weir_core_stats core = {0};
 	struct weir_error ignored = {0};
-	int64_t anon, shmem, beyond, used = 0;
+	int64_t anon, shmem, beyond, kept, used = 0;
 
 	weir_local_return_free(run);
 	if (weir_process_rss(&anon, &shmem, &ignored))
@@ -485,9 +520,9 @@ static void measure(struct weir_local_run *run)
 		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
 			used += atomic_load_explicit(&run->stages[s].lanes[i].account.used, memory_order_relaxed);
 	weir_core_stats(run->core, &core);
-	tell_session(run, used, run->store ? core.resident + core.granted : 0);
+	tell_session(run, used, run->store ? core.resident + core.granted : 0, core.workers);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
-	beyond = anon - session->rss_start - stats.warm - SESSION_RESERVE - run->held -
+	beyond = anon - session->rss_start - stats.warm - SESSION_RESERVE -
 		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
@@ -495,10 +530,12 @@ static void measure(struct weir_local_run *run)
 		weir_store_trim(run->store, session->memory_limit / 16);
 		weir_store_stats(run->store, &store);
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
-		store.resident -= store.held_by_user +
-				  atomic_load_explicit(&session->chunks_booked, memory_order_relaxed) + run->held;
-		beyond += store.warm + (store.resident > 0 ? store.resident : 0) + store.spilled_memory;
+		kept = store.resident - store.held_by_user - atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+		beyond += kept > 0 ? kept : 0;
 	}
+	leave_room(session, anon, &store);
+	/* What was there before the run is off its budget already, be it in the process or in the store. */
+	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
 }
 
@@ -675,7 +712,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	pthread_mutex_unlock(&run->lock);
 	delist(run);
 	join_threads(run);
-	tell_session(run, 0, 0);
+	tell_session(run, 0, 0, 0);
 	weir_local_chunks_free(run);
 	if (!code && run->end_code) {
 		*err = run->error;

@@ -53,6 +53,7 @@ int weir_session_new(const struct weir_session_options *options, struct weir_ses
 	atomic_init(&session->refs, 1);
 	pthread_mutex_init(&session->lock, NULL);
 	session->mem = mem;
+	weir_mem_beside(mem, SESSION_RESERVE);
 	session->log = options->log;
 	session->memory_limit = limit;
 	session->threads = options->threads ? options->threads : cpu_count();

@@ -363,6 +363,34 @@ static void trimmed_memory_leaves_the_process(void **state)
 	weir_mem_free(mem);
 }
 
+static void warm_frames_leave_room_for_what_nobody_counted(void **state)
+{
+	struct weir_mem *mem = mem_of(8 << 20);
+	struct weir_account *root = weir_mem_root(mem);
+	struct weir_error err;
+	void *a, *b;
+
+	(void)state;
+	a = weir_alloc(root, 2 << 20, &err);
+	b = weir_alloc(root, 4 << 20, &err);
+	weir_free(root, b, 4 << 20);
+	assert_int_equal(stats_of(mem).warm, 4 << 20);
+	weir_mem_beside(mem, 1 << 20);
+	assert_int_equal(stats_of(mem).warm, 4 << 20);
+	weir_mem_beside(mem, 3 << 20);
+	assert_int_equal(stats_of(mem).warm, 0);
+	/* What is asked for is granted all the same: only what is warm gives way. */
+	b = weir_alloc(root, 6 << 20, &err);
+	assert_true(a && b);
+	weir_free(root, b, 6 << 20);
+	/* 2 in use, 3 beside, 6 warm: the next fresh frame sends the warm one away. */
+	b = weir_alloc(root, 1 << 20, &err);
+	assert_true(stats_of(mem).used + stats_of(mem).warm <= 5 << 20);
+	weir_free(root, b, 1 << 20);
+	weir_free(root, a, 2 << 20);
+	weir_mem_free(mem);
+}
+
 static void the_limit_is_met_by_warm_frames_first(void **state)
 {
 	struct weir_mem *mem = mem_of(4 << 20);
@@ -781,6 +809,7 @@ int main(void)
 		cmocka_unit_test(frames_come_back_warm_and_last_in_first_out),
 		cmocka_unit_test(changing_sizes_do_not_pile_up),
 		cmocka_unit_test(trimmed_memory_leaves_the_process),
+		cmocka_unit_test(warm_frames_leave_room_for_what_nobody_counted),
 		cmocka_unit_test(the_limit_is_met_by_warm_frames_first),
 		cmocka_unit_test(a_grant_is_asked_for_before_it_is_passed),
 		cmocka_unit_test(what_a_lane_frees_is_there_for_the_next),
