@@ -1,4 +1,4 @@
-/* blocks: rows that were kept are read again. Each block is a split; a chunk that was spilled is read by the lane into memory
+/* blocks: rows that were kept are read again. Each block is a split, or several small ones are where an exchange follows; a chunk that was spilled is read by the lane into memory
  * of its own, and stays on disk. A block whose schema differs from the node's is made to fit: columns by name, missing
  * ones null, types that unification has widened. */
 #include "ops/blocks.h"
@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 #include <string.h>
+
+enum { SPLITS_JOINED = 64, JOINED_BYTES_MAX = 16 << 20 };
 
 /* ---- blocks ---- */
 
@@ -210,6 +212,8 @@ struct blocks_source {
 	const struct blocks_config *config; /* the plan outlives us */
 	size_t next;
 	int64_t row_next;
+	uint64_t number_next;
+	uint64_t joined_bytes; /* of a split of several blocks, at most; 0: each is one */
 };
 
 struct blocks_lane {
@@ -224,6 +228,8 @@ struct blocks_lane {
 	size_t copy_size;
 	const char *origin;
 	int64_t row, row_first;
+	struct weir_block *const *more; /* of the open split */
+	size_t more_count;
 };
 
 static int split_next(void *state, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
@@ -231,6 +237,7 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 	struct blocks_source *source = state;
 	struct weir_batch_split *split;
 	struct weir_block *block;
+	uint64_t memory = 0;
 
 	*done = source->next == source->config->count;
 	if (*done)
@@ -240,11 +247,21 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 	if (!split)
 		return err->code;
 	*split = (struct weir_batch_split){.block = block, .row_first = source->row_next};
-	*out = (struct weir_split_info){.number = source->next++,
-					.rows_est = block->row_count,
-					.bytes_est = block->bytes,
-					.memory_est = block->chunk ? weir_chunk_footprint(block->chunk) : 0};
-	source->row_next += block->row_count;
+	*out = (struct weir_split_info){.number = source->number_next++};
+	split->more = source->config->blocks + source->next + 1;
+	do {
+		uint64_t footprint;
+
+		block = source->config->blocks[source->next++];
+		footprint = block->chunk ? weir_chunk_footprint(block->chunk) : 0;
+		memory = footprint > memory ? footprint : memory;
+		out->rows_est += block->row_count;
+		out->bytes_est += block->bytes;
+		source->row_next += block->row_count;
+	} while (source->next < source->config->count &&
+		 out->bytes_est + source->config->blocks[source->next]->bytes <= source->joined_bytes);
+	split->more_count = (size_t)(source->config->blocks + source->next - split->more);
+	out->memory_est = memory;
 	*split_out = split;
 	return WEIR_OK;
 }
@@ -382,6 +399,8 @@ static int split_open(void *state, void *split_state, struct weir_error *err)
 	lane->row = 0;
 	lane->row_first = split->row_first;
 	lane->origin = split->origin;
+	lane->more = split->more;
+	lane->more_count = split->more_count;
 	if (split->block)
 		return open_block(lane, split->block, err);
 	lane->batch = weir_batch_ref(split->batch);
@@ -392,9 +411,19 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 {
 	struct blocks_lane *lane = state;
 	int64_t count = lane->batch ? lane->batch->row_count - lane->row : 0;
-	int code;
+	int code = WEIR_OK;
 
 	*out = (struct weir_vector){0};
+	while (count == 0 && lane->more_count && !code) {
+		split_close(lane);
+		lane->row_first += lane->row;
+		lane->row = 0;
+		lane->more_count--;
+		code = open_block(lane, *lane->more++, err);
+		count = code ? 0 : lane->batch->row_count;
+	}
+	if (code)
+		return code;
 	if (count > WEIR_VECTOR_ROWS)
 		count = WEIR_VECTOR_ROWS;
 	if (count == 0) {
@@ -414,6 +443,18 @@ static void split_abort(void *state)
 	split_close(state);
 }
 
+/* How many there are depends on the blocks alone, and so does all that goes by a row's split. */
+static void splits_join(void *state)
+{
+	struct blocks_source *source = state;
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < source->config->count; i++)
+		bytes += source->config->blocks[i]->bytes;
+	bytes /= SPLITS_JOINED;
+	source->joined_bytes = bytes < JOINED_BYTES_MAX ? bytes : JOINED_BYTES_MAX;
+}
+
 static void source_free(void *state)
 {
 	struct blocks_source *source = state;
@@ -431,6 +472,7 @@ static const struct weir_source_ops source_ops = {
 	.next = next,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
+	.splits_join = splits_join,
 	.free = source_free,
 };
 

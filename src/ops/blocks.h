@@ -38,7 +38,8 @@ void weir_block_unref(struct weir_block *block); /* NULL is fine */
 int weir_block_batch(struct weir_account *account, struct weir_block *block, struct weir_batch **out,
 		     struct weir_error *err);
 
-/* On a node of the verb "blocks": the schema of its rows, and the blocks, each a split. None: a backend opens batches of its
+/* On a node of the verb "blocks": the schema of its rows, and the blocks, each a split, or several where an exchange
+ * follows and they are many and small. None: a backend opens batches of its
  * own as splits (weir_batch_split). Blocks whose schema is another are made to fit. */
 int weir_blocks_set(struct weir_op_env *env, struct weir_node *node, const struct weir_schema *schema,
 		    struct weir_block *const *blocks, size_t count, struct weir_error *err);
@@ -49,6 +50,8 @@ struct weir_batch_split {
 	struct weir_batch *batch;
 	const char *origin;
 	int64_t row_first;
+	struct weir_block *const *more; /* that follow in the same split, as many as */
+	size_t more_count;              /* this; none here */
 };
 
 /* On a node of the verb "chunks". */

@@ -51,6 +51,8 @@ int weir_fragment_cut(struct weir_fragment *fragment, const struct weir_schema *
 		source_ops->free(source);
 		return err->code;
 	}
+	if (fragment->source_ops && fragment->source_ops->splits_join)
+		fragment->source_ops->splits_join(fragment->source);
 	*before = *fragment;
 	before->schema = weir_schema_ref(schema);
 	weir_fragment_sink(before, sink_ops, sink);

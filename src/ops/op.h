@@ -86,6 +86,9 @@ struct weir_source_ops {
 	/* What operators in front of it did, where it runs a chain of its own in the lane, in the order of that; returns how many,
 	 * `capacity` at most. NULL: none. (fragment.h) */
 	uint32_t (*counts)(const void *lane, struct weir_op_counts *out, uint32_t capacity);
+	/* Before the first split is cut: what follows keeps something for each split, and few large ones are better than many small
+	 * ones, as far as lanes have enough to share. NULL: they stay as they are. */
+	void (*splits_join)(void *source);
 	/* Rows of the input that were proven not to be wanted without being read, so far. Any thread. NULL: none. */
 	uint64_t (*rows_pruned)(const void *source);
 	void (*free)(void *source);

@@ -86,3 +86,24 @@ def test_a_library_for_which_there_is_no_memory(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", fails)
     with pytest.raises(MemoryError, match="no memory to load pandas"):
         _formats._need("pandas", "to_pandas")
+
+
+@pytest.mark.parametrize("limit", ["64MiB", "1GiB"])
+def test_many_small_blocks_are_few_runs(limit, tmp_path):
+    """Which blocks are put together depends on them alone, and so does the order of a shuffle."""
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit=limit, spill_dir=str(tmp_path))
+    try:
+        blocks = weir.from_items([{"x": (i * 7919) % 20011} for i in range(20011)]).repartition(1000).materialize()
+        assert blocks.num_blocks() == 1000
+        ordered = blocks.sort("x")
+        assert [row["x"] for row in ordered.iter_rows()] == list(range(20011))
+        runs = int(re.search(r"(\d+) sorted runs", ordered.stats()).group(1))
+        assert 64 <= runs <= 140
+        shuffled = [row["x"] for row in blocks.random_shuffle(seed=5).iter_rows()]
+        assert sorted(shuffled) == list(range(20011)) and shuffled[:3] == [7134, 4394, 3328]
+        few = weir.from_items([{"x": i} for i in range(100)]).repartition(10).materialize().sort("x", descending=True)
+        assert [row["x"] for row in few.iter_rows()] == list(range(99, -1, -1))
+        assert "10 sorted runs" in few.stats()
+    finally:
+        weir.shutdown()
