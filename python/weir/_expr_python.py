@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir._expr_literals import type_name
+from weir._expr_tree import COMPARISONS, FRAME, computed_as, frame_rules
 from weir.expressions import (
     AliasExpr,
     BinaryExpr,
@@ -87,7 +88,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _floor_division(x: Any, y: Any, wants_rest: bool) -> Any:
+def _floor_division(x: Any, y: Any, wants_rest: bool, stays_whole: bool = False) -> Any:
     pa = _pyarrow()
     pc = pa.compute
     both_whole = all(pa.types.is_integer(side.type) for side in (x, y))
@@ -98,7 +99,8 @@ def _floor_division(x: Any, y: Any, wants_rest: bool) -> Any:
         is_low = pc.and_kleene(pc.not_equal(rest, 0), pc.not_equal(pc.less(rest, 0), pc.less(y, 0)))
         rest = pc.if_else(is_low, pc.add(rest, y), rest)
         quotient = pc.if_else(is_low, pc.subtract(quotient, 1), quotient)
-        return pc.cast(rest if wants_rest else quotient, pa.float64(), safe=False)
+        found = rest if wants_rest else quotient
+        return found if stays_whole else pc.cast(found, pa.float64(), safe=False)
     whole = pc.floor(quotient)
     return pc.subtract(x, pc.multiply(whole, y)) if wants_rest else whole
 
@@ -118,8 +120,11 @@ def _binary(expr: BinaryExpr, table: pyarrow.Table) -> Any:
         found = pc.is_in(x, pa.array(values, x.type)) if values else pc.and_kleene(pc.is_null(x), False)
         return found if expr.op is Operation.IN else pc.invert(found)
     y = evaluate(expr.right, table)
+    rules = frame_rules.get()
     if expr.op in (Operation.FLOORDIV, Operation.MOD):
-        return _floor_division(x, y, expr.op is Operation.MOD)
+        return _floor_division(x, y, expr.op is Operation.MOD, bool(rules))
+    if rules and expr.op is Operation.DIV and all(pa.types.is_integer(side.type) for side in (x, y)):
+        return pc.divide(pc.cast(x, pa.float64(), safe=False), pc.cast(y, pa.float64(), safe=False))
     if expr.op is Operation.ADD and (_is_text(x) or _is_text(y)):
         return pc.binary_join_element_wise(pc.cast(x, pa.string()), pc.cast(y, pa.string()), "")
     names = {
@@ -127,7 +132,8 @@ def _binary(expr: BinaryExpr, table: pyarrow.Table) -> Any:
         Operation.GT: "greater", Operation.LT: "less", Operation.GE: "greater_equal", Operation.LE: "less_equal",
         Operation.EQ: "equal", Operation.NE: "not_equal", Operation.AND: "and_kleene", Operation.OR: "or_kleene",
     }
-    return getattr(pc, names[expr.op])(x, y)
+    found = getattr(pc, names[expr.op])(x, y)
+    return pc.fill_null(found, expr.op is Operation.NE) if rules == FRAME and expr.op in COMPARISONS else found
 
 
 def _udf(expr: UDFExpr, table: pyarrow.Table) -> Any:
@@ -298,8 +304,8 @@ class Projector:
     {'a': [1], 'b': [2]}
     """
 
-    def __init__(self, columns: Mapping[str, Expr], dropped: tuple[str, ...] = ()) -> None:
-        self.columns, self.dropped = dict(columns), dropped
+    def __init__(self, columns: Mapping[str, Expr], dropped: tuple[str, ...] = (), rules: str = "") -> None:
+        self.columns, self.dropped, self.rules = dict(columns), dropped, rules
         self.__name__ = "Project"
 
     def exprs(self) -> list[Expr]:
@@ -329,7 +335,8 @@ class Projector:
             yield pa.concat_tables(done)
 
     def _project(self, table: pyarrow.Table) -> pyarrow.Table:
-        made = {name: column_of(expr, table) for name, expr in self.columns.items()}
+        with computed_as(self.rules):
+            made = {name: column_of(expr, table) for name, expr in self.columns.items()}
         for name, values in made.items():
             place = table.schema.get_field_index(name)
             table = table.append_column(name, values) if place < 0 else table.set_column(place, name, values)
@@ -345,8 +352,8 @@ class Selector:
     {'a': [2]}
     """
 
-    def __init__(self, expr: Expr, dropped: tuple[str, ...] = ()) -> None:
-        self.expr, self.dropped = expr, dropped
+    def __init__(self, expr: Expr, dropped: tuple[str, ...] = (), rules: str = "") -> None:
+        self.expr, self.dropped, self.rules = expr, dropped, rules
         self.__name__ = f"Filter({expr.describe()})"
 
     def exprs(self) -> list[Expr]:
@@ -359,7 +366,8 @@ class Selector:
         return [self.expr]
 
     def __call__(self, table: pyarrow.Table) -> pyarrow.Table:
-        kept = table.filter(column_of(self.expr, table))
+        with computed_as(self.rules):
+            kept = table.filter(column_of(self.expr, table))
         return kept.drop_columns(list(self.dropped)) if self.dropped else kept
 
 

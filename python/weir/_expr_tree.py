@@ -3,7 +3,9 @@ weir.expressions is their public face."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -62,7 +64,28 @@ _ARITHMETIC = {
     Operation.ADD: "arrow_add", Operation.SUB: "arrow_subtract", Operation.MUL: "arrow_multiply",
     Operation.DIV: "arrow_divide", Operation.MOD: "arrow_mod", Operation.FLOORDIV: "arrow_floor_divide",
 }
+COMPARISONS = (Operation.GT, Operation.LT, Operation.GE, Operation.LE, Operation.EQ, Operation.NE)
 _Str = str  # in Expr, str is a namespace
+
+# Rows of a pandas frame that nothing but the engine has touched compute as pandas does: 7 / 2 is 3.5, 7 // 2 and 7 % 2 are integers;
+# and comparisons of what is missing are false (!= true), unless the frame's dtypes have a missing value of their own.
+FRAME, MASKED = "frame", "masked"
+frame_rules: ContextVar[str] = ContextVar("frame_rules", default="")
+
+
+@contextmanager
+def computed_as(rules: str) -> Iterator[None]:
+    """Expressions that are compiled or evaluated meanwhile follow these rules: FRAME, MASKED, or Arrow's where it is empty.
+
+    >>> with computed_as(FRAME):
+    ...     (col("a") / 2)._compile()
+    '(col("a") / 2)'
+    """
+    token = frame_rules.set(rules)
+    try:
+        yield
+    finally:
+        frame_rules.reset(token)
 
 
 def _wrap(value: Any) -> Expr:
@@ -801,9 +824,13 @@ class BinaryExpr(Expr):
         if self.op in (Operation.AND, Operation.OR):
             return "(" + f" {self.op.value} ".join(part._compile() for part in self._chain()) + ")"
         left, right = self.left._compile(), self.right._compile()
-        if self.op in _ARITHMETIC:
+        rules = frame_rules.get()
+        if self.op in _ARITHMETIC and not (rules and self.op in (Operation.DIV, Operation.FLOORDIV, Operation.MOD)):
             return f"{_ARITHMETIC[self.op]}({left}, {right})"
-        return f"({left} {_SYMBOLS[self.op]} {right})"
+        text = f"({left} {_SYMBOLS[self.op]} {right})"
+        if rules == FRAME and self.op in COMPARISONS:
+            text = f"coalesce({text}, {self.op is Operation.NE})"
+        return text
 
     def _compile_filter(self) -> str:
         if self.op in (Operation.AND, Operation.OR):

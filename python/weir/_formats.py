@@ -11,7 +11,7 @@ pandas, pyarrow and torch are imported only when they are asked for, and named i
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir._errors import WrongReturn
@@ -536,6 +536,19 @@ def from_frame(frame: Any) -> list[Batch]:
         metadata = {**metadata, b"pandas": json.dumps(noted).encode()}
     tables = [table.replace_schema_metadata(metadata) for table in tables]
     return [made for table in tables for made in _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))]
+
+
+def frame_rules(frames: Iterable[Any]) -> str:
+    """By which rules expressions over these frames compute (_expr_tree.computed_as)."""
+    from weir._expr_tree import FRAME, MASKED
+
+    def has_missing(dtype: Any) -> bool:
+        """Of pandas' own dtypes: whether comparisons of what is missing are missing, too."""
+        import pandas as pd
+
+        return getattr(dtype, "na_value", None) is pd.NA
+
+    return MASKED if any(has_missing(dtype) for frame in frames for dtype in frame.dtypes) else FRAME
 
 
 def _frame_batches(frame: Any) -> list[Batch]:

@@ -291,14 +291,15 @@ _kept: weakref.WeakValueDictionary[tuple[str, int], Blocks] = weakref.WeakValueD
 class Blocks(Source):
     """Data that is there: materialised, or made of Python objects."""
 
-    __slots__ = ("_name", "blocks", "session", "fixed", "__weakref__")
+    __slots__ = ("_name", "blocks", "session", "fixed", "rules", "__weakref__")
 
-    def __init__(self, name: str, blocks: Sequence[Block | Batch], session: str, fixed: bool = False) -> None:
+    def __init__(self, name: str, blocks: Sequence[Block | Batch], session: str, fixed: bool = False, rules: str = "") -> None:
         super().__init__()
         self._name = name
         self.blocks = tuple(blocks)
         self.session = session
         self.fixed = fixed  # the user said how many: a call gets one of them
+        self.rules = rules  # by which expressions over them compute: those of pandas for a frame (_expr_tree.computed_as)
         _kept[session, id(self)] = self
 
     @property
@@ -321,17 +322,34 @@ class Blocks(Source):
             from weir.core import blocks
 
             rows = [blocks.packed(_blocks.as_batch(chunk)) for chunk in _blocks.chunks_of(self.blocks)]
-            return _travelled, (self._name, rows, self.fixed)
+            return _travelled, (self._name, rows, self.fixed, self.rules)
         from weir import _elsewhere
 
         return _find_blocks, (self.session, id(self), _elsewhere.address_of(self), self.rows(), self.name)
 
 
-def _travelled(name: str, rows: list[Any], fixed: bool) -> Blocks:
+def _travelled(name: str, rows: list[Any], fixed: bool, rules: str = "") -> Blocks:
     from weir import _session
     from weir.core import blocks
 
-    return Blocks(name, [blocks.unpacked(row) for row in rows], _session.current().id, fixed)
+    return Blocks(name, [blocks.unpacked(row) for row in rows], _session.current().id, fixed, rules)
+
+
+_KEEP_FRAMES = ("with", "select", "rename", "filter", "shuffle")  # verbs after which rows of a frame are still one to expressions
+_KEEP_FRAMES_KINDS = ("Limit", "Repartition", "RandomizeBlocks", "StreamingRepartition", "Zip")
+
+
+def rules_of(op: Op) -> str:
+    """By which rules expressions compute over what an operator gives: those of its Blocks, as long as Ray Data would have frames still,
+    else Arrow's. A sort, drop_columns and every function make Arrow tables of them."""
+    if isinstance(op, Blocks):
+        return op.rules
+    if isinstance(op, Union):
+        found = {rules_of(before) for before in op.inputs}
+        return found.pop() if len(found) == 1 else ""
+    if op.input is not None and (op.kind in _KEEP_FRAMES_KINDS or isinstance(op, Step) and op.verb in _KEEP_FRAMES):
+        return rules_of(op.input)
+    return ""
 
 
 def _find_blocks(session: str, key: int, address: str | None = None, rows: int = 0, name: str = "") -> Op:

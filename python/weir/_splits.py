@@ -48,7 +48,7 @@ class Splits:
 
         op = kept._op
         assert isinstance(op, Blocks)
-        made = MaterializedDataset(Blocks("Split", blocks, op.session, op.fixed), self._context)
+        made = MaterializedDataset(Blocks("Split", blocks, op.session, op.fixed, op.rules), self._context)
         made._last_run, made._made = kept._last_run, kept._made
         made._history = kept._history
         if not any(block.num_rows for block in blocks):

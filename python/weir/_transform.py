@@ -354,8 +354,11 @@ class Transforms:
         return self._filter_by(predicate, compute, wanted)
 
     def _filter_by(self, expr: Expr, compute: Any, resources: Mapping[str, Any]) -> Dataset:
+        from weir._expr_tree import computed_as
+
         if not expr.needs_python():
-            return self._then(Filter(self._op, expr._compile_filter(), expr.describe(), expr))
+            with computed_as(_plan.rules_of(self._op)):
+                return self._then(Filter(self._op, expr._compile_filter(), expr.describe(), expr))
         return self._with_places({}, expr, compute, resources, f"Filter({expr.describe()})")
 
     # ---- transforming: columns ----
@@ -428,6 +431,7 @@ class Transforms:
     def _with(
         self, columns: Mapping[str, Any], compute: Any, arguments: Mapping[str, Any], extra: Mapping[str, Any]
     ) -> Dataset:
+        from weir._expr_tree import computed_as
         from weir.expressions import Expr, UnnestExpr
 
         resources = remote_args("with_column", arguments, extra, warns=True)
@@ -440,7 +444,8 @@ class Transforms:
                 raise TypeError(f"column {name!r} needs an expression, such as weir.col('a') + 1, not {type(expr).__name__}")
         if any(expr.needs_python() for expr in columns.values()):
             return self._with_python(columns, compute, resources)
-        words = [f"{quoted(name)}={expr._compile()}" for name, expr in columns.items()]
+        with computed_as(_plan.rules_of(self._op)):
+            words = [f"{quoted(name)}={expr._compile()}" for name, expr in columns.items()]
         return self._then(Step(self._op, "with", words))
 
     def _with_python(self, columns: Mapping[str, Any], compute: Any, resources: Mapping[str, Any]) -> Dataset:
@@ -458,7 +463,8 @@ class Transforms:
         if drawn:
             ds = ds._then(Step(ds._op, "with", [f"{quoted(key)}={expr._compile()}" for key, expr in drawn.items()]))
         exprs = [*columns.values(), *([] if predicate is None else [predicate])]
-        made = Projector(columns, tuple(drawn)) if predicate is None else Selector(predicate, tuple(drawn))
+        rules = _plan.rules_of(self._op)
+        made = Projector(columns, tuple(drawn), rules) if predicate is None else Selector(predicate, tuple(drawn), rules)
         if any(map(has_class, exprs)):
             return ds._call(  # type: ignore[no-any-return]
                 "map_batches", Actor, compute, None, resources, {}, batch_format="pyarrow", name=name,

@@ -459,7 +459,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """
         run = self._new_run()
         blocks = run.blocks() or _columns_only(self, run)
-        made = MaterializedDataset(Blocks(self._op.name, blocks, run.build.state.id, fixed=_run.keeps_fixed_blocks(self._op)), self._context)
+        kept = Blocks(self._op.name, blocks, run.build.state.id, _run.keeps_fixed_blocks(self._op), _plan.rules_of(self._op))
+        made = MaterializedDataset(kept, self._context)
         made._history, made._old = self._op, self._old
         made._made = made._last_run = self._last_run = run
         return made

@@ -123,7 +123,7 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
         if not isinstance(frame, pd.DataFrame):
             raise TypeError(f"from_pandas takes DataFrames, not {type(frame).__name__}")
     batches = [batch for frame in frames for batch in _formats.from_frame(frame)]
-    made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks))
+    made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks), _formats.frame_rules(frames))
     made._frames = frames
     return made
 
@@ -192,23 +192,24 @@ def from_blocks(blocks: list[Any]) -> MaterializedDataset:
     """
     from weir import _blocks, _formats
 
-    made = []
+    made, frames = [], []
     for block in blocks:
         is_frame = type(block).__name__ == "DataFrame" and type(block).__module__.startswith("pandas")
+        frames += [block] if is_frame else []
         batches = [b for b in (_formats.from_frame(block) if is_frame else _formats.from_result(block, copy=True)) if b.num_rows]
         if batches:
             made.append(_blocks.joined(batches))
-    return _from_batches("FromBlocks", made, None)
+    return _from_batches("FromBlocks", made, None, _formats.frame_rules(frames) if frames and len(frames) == len(blocks) else "")
 
 
-def _from_batches(name: str, batches: list[Any], num_blocks: int | None) -> MaterializedDataset:
+def _from_batches(name: str, batches: list[Any], num_blocks: int | None, rules: str = "") -> MaterializedDataset:
     from weir import _blocks
 
     if num_blocks is not None:
         total = sum(b.num_rows for b in batches)
         batches = _blocks.cut_blocks(batches, min(num_blocks, total)) if total else batches
     state = _session.current()
-    return MaterializedDataset(Blocks(name, batches, state.id, fixed=num_blocks is not None))
+    return MaterializedDataset(Blocks(name, batches, state.id, num_blocks is not None, rules))
 
 
 def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None:

@@ -142,6 +142,8 @@ def test_parts(probe, x, part, ignore_case):
 @given(texts(), st.lists(st.sampled_from(["a", "b", "%", "_", "\\", "A", "ä", ".", "x", "*"]), max_size=5).map("".join),
        st.booleans())
 def test_like(probe, x, pattern, ignore_case):
+    if (len(pattern) - len(pattern.rstrip("\\"))) % 2:
+        pattern += "a"  # pyarrow itself has several answers for a backslash at the end, depending on what is in front of it
     check(probe, f"arrow_like(x, {quoted(pattern)}, {ignore_case})", x,
           lambda: pc.match_like(x, pattern, ignore_case=ignore_case))
 
