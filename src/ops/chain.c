@@ -195,6 +195,25 @@ int weir_chain_next(struct weir_chain *chain, struct weir_vector *out, struct we
 	}
 }
 
+int weir_chain_next_chunk(struct weir_chain *chain, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err)
+{
+	uint64_t clock_ns = weir_clock_ns();
+	int code;
+
+	*chunk = NULL;
+	if (chain->step_count || chain->draining || !chain->source_ops->next_chunk)
+		return WEIR_OK;
+	if (atomic_load_explicit(chain->context->cancelled, memory_order_relaxed))
+		return weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
+	code = chain->source_ops->next_chunk(chain->source_lane, chunk, rows, err);
+	if (code)
+		weir_error_at_operator(err, chain->source_ops->name);
+	else if (*chunk)
+		chain->source_counts.rows_out += (uint64_t)*rows;
+	chain->source_counts.time_ns += weir_clock_ns() - clock_ns;
+	return code;
+}
+
 bool weir_chain_needs_confirm(const struct weir_chain *chain)
 {
 	return chain->source_ops->needs_confirm && chain->source_ops->needs_confirm(chain->source_lane);

@@ -10,6 +10,8 @@
  * a split holds what is left, too. How many rows that makes is taken from the rows before. It may come out differently when a
  * split is redone: then rows that were handed over already are left out, so boundaries need not be the same.
  *
+ * Rows that lie in the store as a block already (a sort of what was in order) are handed over as that block.
+ *
  * A split that somebody asked for as one piece (`is_block`: repartition by keys) is one chunk, unless the next step wants batches.
  *
  * Rows that come in groups (exchange/groups.c) are cut between groups only: the chunk goes on until the group has ended that it
@@ -537,6 +539,34 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	return code;
 }
 
+/* A block of the size that is made here, and rows are cut anywhere. */
+static bool takes_chunks(const void *state)
+{
+	const struct chunks_lane *lane = state;
+	const struct chunks_sink *sink = lane->sink;
+
+	return !sink->keeps_groups && !is_exact(sink) && !lane->is_whole && lane->rows_skip == 0 && chunk_bytes(sink) >= CHUNK_BYTES;
+}
+
+static int push_chunk(void *state, struct weir_chunk *chunk, int64_t rows, struct weir_error *err)
+{
+	struct chunks_lane *lane = state;
+	int64_t footprint = (int64_t)weir_chunk_footprint(chunk);
+	int code = weir_gather_rows(lane->gather) > 0 ? hand_over(lane, err) : WEIR_OK;
+
+	if (!code)
+		code = weir_account_charge(&lane->account, footprint, err);
+	if (code) {
+		weir_chunk_unref(chunk);
+		return code;
+	}
+	lane->rows_done += rows;
+	lane->bytes_done += (uint64_t)footprint;
+	choose_rows(lane);
+	weir_account_discharge(&lane->account, footprint);
+	return lane->context->output(lane->context, chunk, rows, &(struct weir_origin){.row_first = -1, .row_last = -1}, err);
+}
+
 static int split_end(void *state, struct weir_error *err)
 {
 	struct chunks_lane *lane = state;
@@ -566,6 +596,8 @@ static const struct weir_sink_ops sink_ops = {
 	.lane_new = lane_new,
 	.split_begin = split_begin,
 	.push = push,
+	.takes_chunks = takes_chunks,
+	.push_chunk = push_chunk,
 	.split_end = split_end,
 	.split_abort = split_abort,
 	.lane_free = lane_free,

@@ -66,6 +66,8 @@ int weir_chain_new(const struct weir_fragment *fragment, struct weir_lane_contex
 int weir_chain_open(struct weir_chain *chain, const struct weir_split_info *info, void *split, struct weir_error *err);
 /* row_count 0 at the end of the split. Vectors have at least one selected row. */
 int weir_chain_next(struct weir_chain *chain, struct weir_vector *out, struct weir_error *err);
+/* The next rows as a block in the store, where the source has one and no step stands behind it; *chunk NULL: they come by next. */
+int weir_chain_next_chunk(struct weir_chain *chain, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err);
 /* As the source's confirm (op.h); WEIR_OK where it has none. needs_confirm: whether a split may need it at all. */
 int weir_chain_confirm(struct weir_chain *chain, struct weir_error *failure, struct weir_error *err);
 bool weir_chain_needs_confirm(const struct weir_chain *chain);

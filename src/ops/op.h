@@ -68,6 +68,9 @@ struct weir_source_ops {
 	int (*lane_new)(void *source, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_open)(void *lane, void *split, struct weir_error *err);
 	int (*next)(void *lane, struct weir_vector *out, struct weir_error *err); /* row_count 0: the split is at its end */
+	/* Where the next rows are a whole block in the store, of the source's own schema: that, with a reference for the caller, and they
+	 * do not come by `next`. *chunk NULL: they do. NULL: it has none. */
+	int (*next_chunk)(void *lane, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err);
 	/* Called when every earlier split has ended, before anything of this split leaves the lane and once more after its
 	 * last row: WEIR_E_AGAIN when the split was read from a place that turned out wrong (it is then opened again, and
 	 * what was made of it is dropped). `failure`, when not NULL, is the error that ended the split: if the split stands,
@@ -120,6 +123,10 @@ struct weir_sink_ops {
 	int (*lane_new)(void *sink, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_begin)(void *lane, const struct weir_split_info *split, struct weir_error *err);
 	int (*push)(void *lane, struct weir_vector *vector, struct weir_error *err);
+	/* A block in the store is taken as it is, with its reference, on failure too; it holds rows of the sink's schema. Only where
+	 * takes_chunks says that it would do now. NULL, both: rows come as vectors. */
+	bool (*takes_chunks)(const void *lane);
+	int (*push_chunk)(void *lane, struct weir_chunk *chunk, int64_t rows, struct weir_error *err);
 	/* The split's rows are safe with the sink (not yet visible outside). */
 	int (*split_end)(void *lane, struct weir_error *err);
 	void (*split_abort)(void *lane); /* nothing of this split may ever become visible */

@@ -183,3 +183,35 @@ def test_keys_of_every_distribution(name, down):
     assert got["i"].to_pylist() == wanted.tolist(), seed
     assert got["k"].to_pylist() == keys[wanted].tolist(), seed
     assert got["t"].to_pylist() == [f"t{n % 977}" if n % 13 else None for n in wanted.tolist()], seed
+
+
+@pytest.mark.parametrize("way", ["materialize", "iterate", "filter"])
+@pytest.mark.parametrize("name", ["apart", "touching", "one inside another", "overlapping", "one backwards", "blocks backwards", "all alike"])
+def test_large_blocks_that_come_in_order(name, way):
+    """Such blocks go on as they are where nothing comes between; with equal keys those of the first block come first."""
+    np, pa = pytest.importorskip("numpy"), pytest.importorskip("pyarrow")
+    count, blocks = 150_000, 5
+    rising = np.arange(count)
+    keys = {
+        "apart": [rising + b * count for b in range(blocks)],
+        "touching": [(rising + b * (count - 1)) // 7 for b in range(blocks)],
+        "one inside another": [rising * (1000 if b == 1 else 1) + (500_000 if b == 1 else b * count) for b in range(blocks)],
+        "overlapping": [rising + b * (count // 3) for b in range(blocks)],
+        "one backwards": [(rising[::-1] if b == 2 else rising) + b * count for b in range(blocks)],
+        "blocks backwards": [rising - b * count for b in range(blocks)],
+        "all alike": [rising * 0 for _ in range(blocks)],
+    }[name]
+    tables = [pa.table({"k": k, "i": rising + b * count, "t": pa.array([None if n % 13 == 0 else f"t{n % 977}" for n in range(count)]),
+                        "x": rising / 3}) for b, k in enumerate(keys)]
+    ds = weir.from_arrow(tables).sort("k")
+    if way == "filter":
+        ds = ds.filter(expr="i >= 0")
+    elif way == "materialize":
+        ds = ds.materialize()
+        assert ds.num_blocks() <= 4 * blocks
+    got = pa.concat_tables(list(ds.iter_batches(batch_size=None, batch_format="pyarrow")))
+    given = np.concatenate(keys)
+    wanted = np.argsort(given, kind="stable")
+    assert (got["i"].to_numpy() == wanted).all() and (got["k"].to_numpy() == given[wanted]).all()
+    assert got["t"].equals(pa.chunked_array([pa.concat_tables(tables)["t"].combine_chunks().take(pa.array(wanted))]))
+    assert (got["x"].to_numpy() == (wanted % count) / 3).all()

@@ -255,6 +255,24 @@ static int sink_end(struct lane *lane, struct weir_error *err)
 }
 
 /* From the source to the sink; the sink's split is begun if it is not, and stays open. */
+/* Blocks that lie in the store already and come next. */
+static int push_chunks(struct lane *lane, struct weir_error *err)
+{
+	const struct weir_sink_ops *sink = lane->fragment->sink_ops;
+	struct weir_chunk *chunk;
+	int64_t rows;
+	int code = weir_chain_next_chunk(lane->chain, &chunk, &rows, err);
+
+	while (!code && chunk) {
+		code = sink->push_chunk(lane->sink_lane, chunk, rows, err);
+		lane->task_rows_out += (uint64_t)rows;
+		atomic_fetch_add_explicit(&lane->rows_out_live, (uint64_t)rows, memory_order_relaxed);
+		if (!code)
+			code = weir_chain_next_chunk(lane->chain, &chunk, &rows, err);
+	}
+	return code;
+}
+
 static int push_split(struct lane *lane, const struct weir_split_info *info, void *split, struct weir_error *err)
 {
 	const struct weir_sink_ops *sink = lane->fragment->sink_ops;
@@ -266,6 +284,11 @@ static int push_split(struct lane *lane, const struct weir_split_info *info, voi
 		lane->sink_open = !code;
 	}
 	while (!code) {
+		if (sink->takes_chunks && sink->takes_chunks(lane->sink_lane)) {
+			code = push_chunks(lane, err);
+			if (code)
+				break;
+		}
 		code = weir_chain_next(lane->chain, &vector, err);
 		if (code || vector.row_count == 0)
 			break;

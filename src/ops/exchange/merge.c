@@ -63,6 +63,7 @@ struct weir_merge {
 	uint32_t keys_max; /* that are read at once */
 	uint32_t window_at;
 	bool is_exact; /* keys with equal windows are equal */
+	bool has_chunks; /* some run does not lie */
 	uint32_t rows_max;
 	/* The batch, in order, and how many of it were handed out. */
 	struct weir_windowed *items, *spare;
@@ -508,6 +509,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	if (!merge->cursors)
 		return err->code;
 	merge->cursor_count = count;
+	merge->has_chunks = false;
 	set_window(merge, runs, count);
 	memset(merge->has_nulls, 0, (merge->schema->field_count + 1) * sizeof(*merge->has_nulls));
 	for (size_t i = 0; i < count; i++)
@@ -520,6 +522,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 		bool has_row = false;
 
 		cursor->run = runs[i];
+		merge->has_chunks |= !runs[i]->reserved;
 		merge->views[i].keys = &cursor->few;
 		if (runs[i]->reserved) {
 			code = lying_open(merge, cursor, &has_row, err);
@@ -741,6 +744,52 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	out->column_count = column_count;
 	out->source_row = -1;
 	return code;
+}
+
+/* Whether all rows of the cursor's open chunk come before that of another cursor. No row of it has a key beyond that which the next
+ * chunk begins with, or that the run ends with. */
+static bool is_in_front(const struct cursor *cursor, const struct head *first, const struct head *other)
+{
+	const struct weir_sorted_run *run = cursor->run;
+	const struct weir_run_chunk *after = &run->chunks.items[cursor->chunk];
+	bool has_after = cursor->chunk < run->chunks.count;
+	int order = weir_key_compare(has_after ? after->fence : run->last, has_after ? after->fence_size : run->last_size, other->key,
+				     other->key_size);
+
+	return order ? order < 0 : first->number < other->number;
+}
+
+int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int64_t *rows, struct weir_error *err)
+{
+	struct head first, second;
+	struct weir_run_chunk *chunk;
+	struct cursor *cursor;
+	int code;
+
+	*out = NULL;
+	if (!merge->has_chunks || merge->item_at < merge->item_count)
+		return WEIR_OK;
+	code = cursors_ready(merge, err);
+	if (code || !merge->active_count)
+		return code;
+	first = (struct head){.number = merge->active[0]};
+	if (merge->active_count > 1)
+		first_two(merge, &first, &second);
+	cursor = &merge->cursors[first.number];
+	if (cursor->run->reserved || !cursor->pinned)
+		return WEIR_OK;
+	chunk = &cursor->run->chunks.items[cursor->chunk - 1];
+	if (cursor->row || cursor->row_end < chunk->row_count || chunk->is_bare ||
+	    (merge->active_count > 1 && !is_in_front(cursor, &first, &second)))
+		return WEIR_OK;
+	*out = weir_run_give(cursor->run->space, chunk);
+	if (!*out)
+		return WEIR_OK;
+	vector_forget(merge);
+	*rows = chunk->row_count;
+	cursor->row = cursor->row_end;
+	chunk_close(cursor);
+	return WEIR_OK;
 }
 
 int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,

@@ -27,6 +27,9 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 		    const struct weir_bound *from, const struct weir_bound *to, struct weir_error *err);
 /* row_count 0 at the end. What the vector points to stays until the next call. */
 int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct weir_error *err);
+/* Where the next rows are a chunk of a run, all of it, that lies in memory: that, with a reference for the caller, who counts it from
+ * now on; they do not come by next. *out NULL: they do. */
+int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int64_t *rows, struct weir_error *err);
 /* How many rows of the runs are in front of the bound. Only while nothing is open. */
 int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *bound, int64_t *out, struct weir_error *err);

@@ -349,6 +349,12 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* All rows come out, as they came, and may be cut anywhere. */
+static bool is_plain(const struct weir_ordered *state)
+{
+	return state->limit < 0 && !state->is_random && !state->keeps_groups && !state->part_count && !state->part_rows;
+}
+
 static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
@@ -360,13 +366,15 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 
 	if (!code)
 		code = weir_key_order(&lane->keys, &lane->account, rows, err);
-	if (!code && lane->lying && weir_run_stays(batch, rows)) {
+	if (!code && wanted && is_plain(state) && weir_run_is_in_order(rows, count))
+		code = weir_run_keep(&state->space, batch, &lane->keys, &run, err);
+	if (!code && !run && lane->lying && weir_run_stays(batch, rows)) {
 		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, err);
 		if (!code) {
 			run = lane->lying;
 			lane->lying = NULL;
 		}
-	} else if (!code && wanted) {
+	} else if (!code && !run && wanted) {
 		if (lane->lying)
 			weir_run_rise(lane->lying);
 		if (state->limit < 0)
@@ -797,6 +805,19 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 	return code;
 }
 
+static int next_chunk(void *object, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err)
+{
+	struct range_lane *lane = object;
+	int code = WEIR_OK;
+
+	*chunk = NULL;
+	if (is_plain(lane->state))
+		code = weir_merge_next_chunk(lane->merge, chunk, rows, err);
+	if (!code && *chunk)
+		lane->rows += (uint64_t)*rows;
+	return code;
+}
+
 static void range_abort(void *object)
 {
 	weir_merge_close(((struct range_lane *)object)->merge);
@@ -826,6 +847,7 @@ static const struct weir_source_ops source_ops = {
 	.lane_new = range_lane_new,
 	.split_open = split_open,
 	.next = next,
+	.next_chunk = next_chunk,
 	.split_abort = range_abort,
 	.lane_free = range_lane_free,
 	.splits_over = splits_over,

@@ -5,7 +5,15 @@
 #include <string.h>
 
 /* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
-enum { OPEN_BYTES = 10 << 10, PAGE_BYTES = 4 << 10, WIDE_ROW_BYTES = 256, NUMBER_KEY_BYTES = 9, ENDS_BYTES_MIN = 36 << 10 };
+enum {
+	OPEN_BYTES = 10 << 10,
+	PAGE_BYTES = 4 << 10,
+	WIDE_ROW_BYTES = 256,
+	NUMBER_KEY_BYTES = 9,
+	ENDS_BYTES_MIN = 36 << 10,
+	GIVEN_BYTES = 8 << 20,     /* what leaves a lane (ops/chunks.c) */
+	GIVEN_BYTES_MIN = 2 << 20, /* small blocks would stay small */
+};
 
 static int64_t batch_bytes(const struct weir_batch *batch)
 {
@@ -24,9 +32,18 @@ void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
 	weir_chunk_unref(chunk);
 }
 
+static void chunk_drop(struct weir_run_space *space, struct weir_run_chunk *chunk)
+{
+	if (chunk->is_given)
+		weir_chunk_unref(chunk->chunk);
+	else
+		weir_run_space_drop(space, chunk->chunk);
+	chunk->chunk = NULL;
+}
+
 static void chunk_release(struct weir_run_space *space, struct weir_run_chunk *chunk)
 {
-	weir_run_space_drop(space, chunk->chunk);
+	chunk_drop(space, chunk);
 	weir_repeats_release(&chunk->repeats, space->account);
 	weir_free(space->account, (void *)chunk->fence, chunk->fence_size);
 }
@@ -106,7 +123,7 @@ bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows)
 	return jumps <= count / 16;
 }
 
-static bool is_in_order(const uint32_t *rows, int64_t count)
+bool weir_run_is_in_order(const uint32_t *rows, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++)
 		if (rows[i] != (uint32_t)i)
@@ -173,7 +190,7 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 	int code;
 
 	/* In order: what follows is mostly one slice after the other, without a look at their keys. */
-	if (is_in_order(rows, batch->row_count))
+	if (weir_run_is_in_order(rows, batch->row_count))
 		return settle(run, batch, keys, NULL, err);
 	code = weir_key_list_arrange(keys, rows, &run->account, &run->keys, err);
 	if (!code) {
@@ -244,6 +261,12 @@ static void forget_bytes(const struct weir_buffer *buffer, int64_t begin, int64_
 
 void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end)
 {
+	for (size_t i = 0; i < run->chunks.count && !run->reserved && run->chunks.items[i].row_first < end; i++) {
+		struct weir_run_chunk *chunk = &run->chunks.items[i];
+
+		if (chunk->chunk && chunk->row_first + chunk->row_count <= end && weir_chunk_is_resident(chunk->chunk))
+			chunk_drop(run->space, chunk);
+	}
 	/* Where rows are not in their order, those before are anywhere. */
 	if (!run->reserved || run->order)
 		return;
@@ -288,12 +311,12 @@ int weir_batch_take(struct weir_account *account, const struct weir_batch *batch
 	return *out ? WEIR_OK : err->code;
 }
 
-int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+/* The batch as a sealed chunk, in memory, that nobody counts yet. */
+static int write_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
 		       struct weir_error *err)
 {
 	struct weir_block_plan plan;
 	struct weir_chunk *chunk = NULL;
-	int64_t footprint;
 	uint8_t *bytes;
 	int code = weir_block_measure(batch, &plan, err);
 
@@ -307,6 +330,19 @@ int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *ba
 		return code;
 	}
 	weir_chunk_seal(chunk, plan.size);
+	*out = chunk;
+	return WEIR_OK;
+}
+
+int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err)
+{
+	struct weir_chunk *chunk = NULL;
+	int64_t footprint;
+	int code = write_chunk(space, batch, &chunk, err);
+
+	if (code)
+		return code;
 	footprint = (int64_t)weir_chunk_footprint(chunk);
 	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint >
 	    space->resident_max) {
@@ -431,6 +467,106 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 		most = bytes > most ? bytes : most;
 	}
 	return most + OPEN_BYTES;
+}
+
+/* ---- runs that can be given on ---- */
+
+static int slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out, struct weir_error *err)
+{
+	uint32_t n = 0, column_count = batch->column_count;
+	struct weir_array **columns = weir_alloc_zero(batch->account, (column_count + 1) * sizeof(*columns), err);
+
+	if (!columns)
+		return err->code;
+	*out = NULL;
+	for (; n < column_count; n++) {
+		columns[n] = weir_array_slice(batch->columns[n], first, count, err);
+		if (!columns[n])
+			break;
+	}
+	if (n == column_count)
+		*out = weir_batch_new(batch->account, batch->schema, count, columns, err);
+	while (n-- > 0)
+		weir_array_unref(columns[n]);
+	weir_free(batch->account, columns, (column_count + 1) * sizeof(*columns));
+	return *out ? WEIR_OK : err->code;
+}
+
+/* Rows [first, first + count) of the batch as the run's next chunk. */
+static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, const struct weir_key_list *keys, int64_t first,
+		int64_t count, struct weir_error *err)
+{
+	struct weir_run_space *space = run->space;
+	struct weir_run_chunk chunk = {.row_first = first, .row_count = count};
+	const uint8_t *fence = weir_key_at(keys, (size_t)first, &chunk.fence_size);
+	uint8_t *copy = weir_alloc(space->account, chunk.fence_size, err);
+	struct weir_batch *part = NULL;
+	int code;
+
+	if (!copy)
+		return err->code;
+	memcpy(copy, fence, chunk.fence_size);
+	chunk.fence = copy;
+	code = slice(batch, first, count, &part, err);
+	if (!code)
+		code = write_chunk(space, part, &chunk.chunk, err);
+	weir_batch_unref(part);
+	if (!code) {
+		atomic_fetch_add_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk.chunk), memory_order_relaxed);
+		run->bytes += weir_chunk_size(chunk.chunk);
+		code = weir_list_push(&run->chunks, space->account, err, chunk);
+	}
+	if (code)
+		chunk_release(space, &chunk);
+	else
+		run->row_count += count;
+	return code;
+}
+
+int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, const struct weir_key_list *keys,
+		  struct weir_sorted_run **out, struct weir_error *err)
+{
+	int64_t count = batch->row_count, bytes = batch_bytes(batch), claimed, step;
+	struct weir_sorted_run *run;
+	const uint8_t *last;
+	uint32_t size;
+	int code = WEIR_OK;
+
+	*out = NULL;
+	if (!space->lying_bytes || space->bare || bytes < GIVEN_BYTES_MIN || bytes > space->resident_max)
+		return WEIR_OK;
+	/* None of it may have to go to disk: a merge has a chunk of each run that is there open, and these are large. */
+	claimed = bytes + bytes / 8 + PAGE_BYTES;
+	if (atomic_fetch_add_explicit(&space->resident, claimed, memory_order_relaxed) + claimed > space->resident_max) {
+		atomic_fetch_sub_explicit(&space->resident, claimed, memory_order_relaxed);
+		return WEIR_OK;
+	}
+	run = weir_run_new(space, err);
+	if (!run)
+		code = err->code;
+	step = count / (bytes / GIVEN_BYTES + 1) + 1;
+	for (int64_t first = 0; first < count && !code; first += step)
+		code = keep(run, batch, keys, first, count - first < step ? count - first : step, err);
+	if (!code) {
+		last = weir_key_at(keys, (size_t)count - 1, &size);
+		code = weir_run_end(run, last, size, err);
+	}
+	atomic_fetch_sub_explicit(&space->resident, claimed, memory_order_relaxed);
+	if (code)
+		weir_sorted_run_free(space, run);
+	else
+		*out = run;
+	return code;
+}
+
+struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_chunk *chunk)
+{
+	if (weir_chunk_size(chunk->chunk) < GIVEN_BYTES_MIN / 2)
+		return NULL;
+	if (!chunk->is_given)
+		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk), memory_order_relaxed);
+	chunk->is_given = true;
+	return weir_chunk_ref(chunk->chunk);
 }
 
 /* So many rows more or less that a chunk that takes `size` bytes takes whole pages. */

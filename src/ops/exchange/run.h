@@ -10,7 +10,10 @@
  *                   keys in order                            │ chunk 0 │ chunk 1 │ chunk 2 │ …
  *                                                            └─────────┴─────────┴─────────┴──
  *
- * Both are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it.
+ * Rows that are in order as they come are chunks, too, as large as those that leave a lane: where nothing else comes between, they
+ * go to what follows as they are.
+ *
+ * All are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it.
  * All runs of an exchange together may have so much in memory; a chunk that would be beyond it goes to disk at once, by the
  * lane that made it. (Pages of the process cost the kernel two thirds of what the store's shared ones do.)
  */
@@ -27,6 +30,7 @@ struct weir_run_chunk {
 	int64_t row_first, row_count; /* in the run */
 	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it has them */
 	uint32_t fence_size;
+	bool is_given; /* what follows has it, too, and it counts there */
 	bool is_bare; /* its last column was not written: it is made of `repeats`, or of what the run has drawn */
 	struct weir_repeats repeats;
 };
@@ -76,6 +80,13 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 int weir_run_arrange(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 		     const struct weir_key_list *keys, const uint32_t *rows, struct weir_sorted_run **out,
 		     struct weir_error *err);
+/* A run of a batch's rows, which are in order as they are: in chunks that are as large as what leaves a lane, so that they can be
+ * given on; *out NULL: there is no room. */
+int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, const struct weir_key_list *keys,
+		  struct weir_sorted_run **out, struct weir_error *err);
+/* The chunk, with a reference for the caller, who counts it from now on; NULL: it is too small to go on by itself. */
+struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_chunk *chunk);
+bool weir_run_is_in_order(const uint32_t *rows, int64_t count);
 /* Nobody will look at its rows before `end` again; of those before `begin` that was said before. */
 void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end);
 /* It will not lie: its room is others'. What was gathered stays until it is freed. */
