@@ -341,8 +341,8 @@ int build_failed_at(const char *name, int64_t row, PyObject *value)
 	return -1;
 }
 
-static int column_of_objects(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
-			     struct column_out *out)
+int column_of_objects(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
+		      struct column_out *out)
 {
 	struct weir_error err = {0};
 	PyObject **pickled;

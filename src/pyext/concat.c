@@ -1,6 +1,6 @@
 /* Several batches as one. Below each other, under a schema that holds them all: columns by name, missing ones null, types
- * unified (arrow/unify.c); tensors of several shapes become ragged first, pickled objects meet only their like. Or side by
- * side, over the columns that they have. */
+ * unified (arrow/unify.c); tensors of several shapes become ragged first, and values that meet pickled objects are
+ * pickled. Or side by side, over the columns that they have. */
 #include "pyext/values_impl.h"
 
 #include <stdio.h>
@@ -78,8 +78,9 @@ static bool same_metadata(const struct weir_field *a, const struct weir_field *b
 
 /* What the batches say of a column: the ragged tensors that it must become, and whose metadata holds for all. */
 struct column_view {
-	const struct weir_field *model; /* the first that is not of type null; NULL: none */
-	struct weir_field ragged;       /* all-zero: not needed; its type is a reference */
+	const struct weir_field *model;  /* the first that is not of type null; NULL: none */
+	struct weir_field ragged;        /* all-zero: not needed; its type is a reference */
+	const struct weir_field *object; /* one of Python objects, which all other values must become; NULL: none */
 	bool bare;
 };
 
@@ -91,6 +92,19 @@ static int look_at_tensors(struct concat *c, const struct weir_field *field, str
 	if (before.type != out->model->type)
 		weir_type_unref(before.type);
 	return code;
+}
+
+/* Whether a batch has tensors there, or whatever else is more than a value of its type. */
+static bool has_extension(const struct concat *c, const char *name)
+{
+	for (uint32_t i = 0; i < c->count; i++) {
+		uint32_t at, size;
+		const struct weir_field *field = field_named(c->batches[i], name, &at);
+
+		if (field && !field_is_object(field) && weir_metadata_get(&field->metadata, WEIR_EXTENSION_NAME, &size))
+			return true;
+	}
+	return false;
 }
 
 static int look(struct concat *c, const char *name, struct column_view *out)
@@ -117,13 +131,40 @@ static int look(struct concat *c, const char *name, struct column_view *out)
 		if (same_metadata(out->model, field, WEIR_EXTENSION_NAME) &&
 		    same_metadata(out->model, field, WEIR_EXTENSION_METADATA))
 			continue;
-		if (field_is_object(out->model) != field_is_object(field))
-			return weir_error_set(
-				&c->err, WEIR_E_TYPE,
-				"column '%s' holds Python objects in one block and values of a type in another", name);
+		if (field_is_object(out->model) != field_is_object(field)) {
+			out->object = field_is_object(field) ? field : out->model;
+			continue;
+		}
 		out->bare = true;
 	}
+	if (out->object && (out->ragged.type || out->bare || has_extension(c, name)))
+		return weir_error_set(&c->err, WEIR_E_TYPE,
+				      "column '%s' holds Python objects in one block and tensors in another", name);
+	if (out->object)
+		out->model = out->object;
 	return WEIR_OK;
+}
+
+/* Each value pickled by itself, as a value of no type is. */
+static struct weir_array *objects_of(struct concat *c, const struct weir_array *array, const char *name)
+{
+	struct column_out column = {0};
+	int64_t count = array->length;
+	PyObject **values = PyMem_Calloc((size_t)count + 1, sizeof(*values));
+	int failed = !values || values_objects(c->v, array, 0, count, values);
+
+	if (!failed) {
+		failed = column_of_objects(c->v, name, values, count, &column);
+		objects_release(values, count);
+	}
+	PyMem_Free(values);
+	if (failed) {
+		PyErr_Clear();
+		weir_error_set(&c->err, WEIR_E_TYPE,
+			       "column '%s' holds Python objects in one block, which values of another cannot become",
+			       name);
+	}
+	return column.array;
 }
 
 /* The batch's column, as it enters the union: a new reference; NULL without an error where it has none. */
@@ -137,6 +178,8 @@ static struct weir_array *column_of(struct concat *c, const struct weir_batch *b
 
 	if (!field)
 		return NULL;
+	if (view->object && field->type->id != WEIR_NULL && !field_is_object(field))
+		return objects_of(c, batch->columns[at], name);
 	if (!view->ragged.type || field->type->id == WEIR_NULL)
 		return weir_array_ref(batch->columns[at]);
 	array = weir_array_promote_field(c->v->account, batch->columns[at], field, &view->ragged, &c->err);

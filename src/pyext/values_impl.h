@@ -162,6 +162,9 @@ void column_extend(struct column_out *column, const char *extension); /* with `s
 /* build.c: `values` are references that the caller holds (NULL: missing). */
 int column_from_values(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
 		       struct column_out *out);
+/* The same, as a column of Python objects whatever they are. */
+int column_of_objects(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
+		      struct column_out *out);
 
 /* columns.c: one column given as a list, an array of some library … */
 int column_from_object(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);

@@ -246,6 +246,16 @@ def test_add_column(ds):
     assert ds.add_column("x", lambda t: t["a"], batch_format="pyarrow").take(2)[1]["x"] == 1
 
 
+def test_values_beside_python_objects_of_another_block_are_objects_too():
+    """2**100 is of no type, so its block holds Python objects; a batch of it and of numbers, or texts, has them side by side."""
+    def made(batch):
+        return {"id": batch["id"], "x": [[1, 2**100, "text"][batch["id"][0]]]}
+
+    ds = weir.range(3, override_num_blocks=3).map_batches(made, batch_size=None).materialize()
+    assert [row["x"] for row in ds.map_batches(lambda batch: batch, batch_size=3).take_all()] == [1, 2**100, "text"]
+    assert [list(batch["x"]) for batch in ds.iter_batches(batch_size=3)] == [[1, 2**100, "text"]]
+
+
 def test_blocks_may_have_different_schemas():
     def odd(batch):
         if batch["id"][0] < 5:

@@ -469,8 +469,14 @@ def test_concat_of_tensors_and_objects():
     holes = _weir.batch_concat([_weir.batch_from_rows([{"t": None}]), parts[0]])
     assert extension(holes) == FIXED and holes.rows()[0] == {"t": None}
     objects = _weir.batch_from_rows([{"t": object}])
-    with pytest.raises(TypeError, match="Python objects in one block"):
-        _weir.batch_concat([objects, _weir.batch_from_rows([{"t": "x"}])])
+    with pytest.raises(TypeError, match="Python objects in one block and tensors in another"):
+        _weir.batch_concat([objects, parts[0]])
+    for value in (1, "x", [1, None], {"a": 2.5}, b"z", True, None):  # each a Python object then
+        others = _weir.batch_from_rows([{"t": value}, {"t": None}])
+        whole = _weir.batch_concat([others, objects, others.slice(1)])
+        assert whole.rows() == [{"t": value}, {"t": None}, {"t": object}, {"t": None}] and extension(whole) == extension(objects)
+    several = _weir.batch_concat([_weir.batch_from_rows([{"t": 1}]), _weir.batch_from_rows([{"t": "x"}]), objects])
+    assert [row["t"] for row in several.rows()] == [1, "x", object]
     assert _weir.batch_concat([objects, objects]).rows() == [{"t": object}] * 2
     with pytest.raises(TypeError):
         _weir.batch_concat([_weir.batch_from_rows([{"t": 1}]), _weir.batch_from_rows([{"t": "x"}])])
