@@ -287,8 +287,7 @@ def _read(
     if partition_filter is not None and not callable(partition_filter):
         raise ValueError(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
     ignore_missing = bool(get("ignore_missing_paths", False))
-    skip = get("skip_paths")
-    skipped = tuple(os.path.abspath(plain_path(path)) for path in ([skip] if isinstance(skip, (str, os.PathLike)) else skip or ()))
+    skipped = _skipped(get("skip_paths"))
     listing = Listing(
         paths=check_paths(paths, ignore_missing, skipped),
         extensions=tuple(extensions) if extensions is not None else None,
@@ -325,6 +324,10 @@ def _local(method: str, arguments: Mapping[str, Any]) -> Any:
     except ValueError:
         refuse(method, "filesystem", "files are read from and written to this machine")
         raise
+
+
+def _skipped(skip: Any) -> tuple[str, ...]:
+    return tuple(os.path.abspath(plain_path(path)) for path in ([skip] if isinstance(skip, (str, os.PathLike)) else skip or ()))
 
 
 def _shuffle(shuffle: Any) -> FileShuffleConfig | None:
@@ -408,18 +411,17 @@ def read_parquet(
                         "fragment_readahead", "memory_pool", "cache_metadata"):
             refuse("read_parquet", name, "the engine reads Parquet itself; columns, filter and schema are obeyed")
     if include_row_hash:
-        if schema is not None:
-            refuse("read_parquet", "schema", "with include_row_hash")
-        ds = _read_in_workers(arguments)
+        ds = _read_in_workers({**arguments, "columns": columns if schema is None else None})
     else:
         ds = _read(
             "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"],
             columns=columns if schema is None else None
         )
     if schema is not None:
-        ds = _with_schema(ds, schema, partitioning, include_paths)
-        if columns is not None:
-            ds = ds.select_columns([*columns, *(["path"] if include_paths and "path" not in columns else [])])
+        ds = _with_schema(ds, schema, partitioning, include_paths, include_row_hash)
+    if columns is not None and (schema is not None or include_row_hash):
+        more = [name for name, there in (("path", include_paths), ("row_hash", include_row_hash)) if there and name not in columns]
+        ds = ds.select_columns([*columns, *more])
     if predicate is not None:
         ds = ds.filter(expr=predicate)
     if tensor_column_schema:
@@ -429,7 +431,7 @@ def read_parquet(
     return ds if block_udf is None else ds.map_batches(block_udf, batch_format="pyarrow")
 
 
-def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, include_paths: bool) -> Dataset:
+def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, include_paths: bool, include_row_hash: bool) -> Dataset:
     """These columns with these types, then those of folders and paths, as pyarrow's datasets have them."""
     from weir.expressions import col, lit
 
@@ -442,6 +444,8 @@ def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, in
     names = [*schema.names, *(n for n in folders if n not in schema.names)]
     if include_paths and "path" not in names:
         names.append("path")
+    if include_row_hash and "row_hash" not in names:
+        names.append("row_hash")
     casts: dict[str, Any] = {}
     for name, kind in zip(schema.names, schema.types):
         if name not in have:
@@ -509,9 +513,7 @@ def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
     options["open_stream_args"] = arguments.get("arrow_open_stream_args")
     source: Any
     if is_parquet:
-        if arguments["skip_paths"]:
-            refuse("read_parquet", "skip_paths", "with include_row_hash")
-        source = HashedParquetDatasource(paths, arguments["columns"], **options)
+        source = HashedParquetDatasource(paths, arguments["columns"], _skipped(arguments["skip_paths"]), **options)
     elif is_csv:
         source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
     else:

@@ -302,6 +302,16 @@ def test_hashes_of_rows(tmp_path):
     narrow = weir.read_parquet(str(tmp_path), include_row_hash=True, columns=["a"])
     assert {row["row_hash"] for row in narrow.take_all()} == {row["row_hash"] for row in rows}
     assert weir.read_parquet(str(tmp_path), include_row_hash=True, filter="a >= 98").count() == 4
+    # Columns as Ray 2.60 has them.
+    assert list(rows[0]) == ["a", "year", "path", "row_hash"] and list(narrow.take(1)[0]) == ["a", "row_hash"]
+    assert list(weir.read_parquet(str(tmp_path), include_row_hash=True, columns=["row_hash"]).take(1)[0]) == ["row_hash"]
+    cast = weir.read_parquet(str(tmp_path), include_row_hash=True, schema=pa.schema([("a", pa.float64())]))
+    assert cast.schema().names == ["a", "year", "row_hash"] and isinstance(cast.take(1)[0]["a"], float)
+    one = str(tmp_path / "year=2020" / "x.parquet")
+    left = weir.read_parquet(str(tmp_path), include_row_hash=True, skip_paths=[one])
+    assert {row["year"] for row in left.take_all()} == {"2021"} and left.count() == 100
+    with pytest.raises(ValueError, match="No files found"):
+        weir.read_parquet(one, include_row_hash=True, skip_paths=one)
 
 
 def test_a_partition_that_is_a_column_too(tmp_path):

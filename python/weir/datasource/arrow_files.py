@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,9 +50,15 @@ class HashedParquetDatasource(FileBasedDatasource):
 
     _FILE_EXTENSIONS = ["parquet"]
 
-    def __init__(self, paths: str | list[str], columns: list[str] | None = None, **kwargs: Any) -> None:
-        super().__init__(paths, **kwargs)
+    def __init__(self, paths: str | list[str], columns: list[str] | None = None, skip: tuple[str, ...] = (), **kwargs: Any) -> None:
+        listed = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
+        wanted = [path for path in listed if os.path.abspath(path) not in skip]
+        super().__init__(wanted or listed, **kwargs)
         self.columns = columns
+        kept = [(path, size) for path, size in zip(self._files, self._sizes) if os.path.abspath(path) not in skip]
+        if not kept:
+            raise ValueError(f"No files found under {paths}: skip_paths leaves none of them.")
+        self._files, self._sizes = [path for path, _ in kept], [size for _, size in kept]
 
     def get_name(self) -> str:
         return "Parquet"
@@ -75,6 +82,10 @@ class HashedParquetDatasource(FileBasedDatasource):
                     table = table.drop_columns(["row_hash"])
                 yield table.append_column("row_hash", pa.array(row_hashes(path, first, batch.num_rows)))
                 first += batch.num_rows
+
+    def _read_file(self, path: str) -> Iterator[Any]:
+        for table in super()._read_file(path):
+            yield table.select([*(name for name in table.column_names if name != "row_hash"), "row_hash"])
 
 
 def row_hashes(path: str, first: int, count: int) -> Any:
