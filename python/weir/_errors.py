@@ -298,6 +298,18 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     return error
 
 
+def tell_left_out(operator: str, origin: str, payload: bytes, remaining: int | None) -> None:
+    """Logs a failure that a run went on without. `remaining`: how many more it may; None: any number."""
+    import logging
+
+    error = from_failure(payload, operator, origin) if payload else None
+    name = getattr(error, "operator", "") or operator
+    logging.getLogger("weir").error(
+        'An exception was raised from a task of operator "%s". Ignoring this exception with remaining max_errored_blocks=%s.',
+        name, "unlimited" if remaining is None else remaining, exc_info=error
+    )
+
+
 def _rebuilt(data: bytes | None) -> BaseException | None:
     if data is None:
         return None

@@ -621,6 +621,7 @@ class Run:
         self.build = Build(context)
         next_execution(context)
         self.stats: list[dict[str, Any]] = []
+        self.left_out = 0  # tasks that failed, and that max_errored_blocks let go
         self._task: Task | None = None  # the one that gives batches now
         self._finished = False
         self.observer = _watch.observer(self)
@@ -700,6 +701,7 @@ class Run:
             while True:
                 with translated(self.context, self):
                     batch = task.next() if watch is None else _watched(task.next, watch)
+                self._tell_left_out(task)
                 if batch is None:
                     break
                 count = batch.num_rows
@@ -745,7 +747,19 @@ class Run:
         try:
             task.close()
         finally:
+            self._tell_left_out(task)
             self.stats.append(task.stats())
+
+    def _tell_left_out(self, task: Task) -> None:
+        """Logs the tasks that failed and that max_errored_blocks let go."""
+        if not self.context.max_errored_blocks:
+            return
+        for operator, origin, payload in task.left_out():
+            from weir._errors import tell_left_out
+
+            self.left_out += 1
+            most = self.context.max_errored_blocks
+            tell_left_out(operator, origin, payload, most - self.left_out if most > 0 else None)
 
     def wait(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None = None) -> Task:
         """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow."""
@@ -764,9 +778,11 @@ class Run:
                 else:
                     _watched(task.wait, watch)
         except BaseException:
+            self._tell_left_out(task)
             self.stats.append(task.stats())
             del task, watch
             raise
+        self._tell_left_out(task)
         self.stats.append(task.stats())
         return task
 

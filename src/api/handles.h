@@ -89,6 +89,7 @@ struct api_keeper *api_task_keeper(struct weir_task *task);
 struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count);
 /* After a task has failed: what user code has to say about it. False: it was not user code. */
 bool api_task_failure(struct weir_task *task, struct weir_failure *out);
+bool api_task_left_out(struct weir_task *task, struct weir_failure *out); /* one that the task went on without; false: no more */
 /* Hands out what user code has printed since the last call. The doorbell rings for it too, until it was called. */
 void api_task_prints(struct weir_task *task, void (*each)(void *state, const struct weir_run_print *line), void *state);
 /* Of a stage of the run, from 0; its name, or NULL when there is none. */

@@ -666,6 +666,12 @@ bool api_task_failure(struct weir_task *task, struct weir_failure *out)
 	return weir_local_run_failure(task->job.run, out);
 }
 
+bool api_task_left_out(struct weir_task *task, struct weir_failure *out)
+{
+	*out = (struct weir_failure){0};
+	return task->job.run && weir_local_run_left_out(task->job.run, out);
+}
+
 void api_task_prints(struct weir_task *task, void (*each)(void *state, const struct weir_run_print *line), void *state)
 {
 	eventfd_t ignored;

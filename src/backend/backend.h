@@ -159,6 +159,8 @@ const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stag
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number);
 /* After a wait that failed; false: no user code did. */
 bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out);
+/* A task that failed and that the run went on without, the oldest first, each once; false: no more. Any thread. */
+bool weir_local_run_left_out(struct weir_local_run *run, struct weir_failure *out);
 /* Rung when workers have printed something: an eventfd, borrowed until the run is freed. */
 void weir_local_run_bell(struct weir_local_run *run, int eventfd);
 /* Hands out what workers have printed since the last call; any one thread. */

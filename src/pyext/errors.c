@@ -307,6 +307,22 @@ PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, st
 	return NULL;
 }
 
+PyObject *pyext_failure_new(PyObject *module, struct weir_failure *failure)
+{
+	PyObject *name = text_of(failure->operator_name, "backslashreplace"), *origin = origin_text(failure);
+	PyObject *payload = payload_of(module, failure), *made = NULL;
+
+	if (name && origin && payload)
+		made = PyTuple_Pack(3, name, origin, payload);
+	Py_XDECREF(name);
+	Py_XDECREF(origin);
+	Py_XDECREF(payload);
+	if (failure->payload)
+		weir_chunk_unref(failure->payload);
+	failure->payload = NULL;
+	return made;
+}
+
 PyObject *pyext_raise_free(PyObject *module, struct weir_error *err)
 {
 	pyext_raise(module, err);

@@ -72,6 +72,8 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err);
 PyObject *pyext_raise_free(PyObject *module, struct weir_error *err);
 
 /* The same for user code that failed in a worker: CallFailed, with payload, operator and origin. Releases the failure. */
+/* As (operator, origin, payload); releases the failure. */
+PyObject *pyext_failure_new(PyObject *module, struct weir_failure *failure);
 PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, struct weir_failure *failure);
 
 /* ---- processes ---- */

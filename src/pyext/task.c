@@ -345,6 +345,26 @@ static PyObject *task_prints(PyObject *object, PyObject *Py_UNUSED(unused))
 	return prints ? prints : PyList_New(0);
 }
 
+static PyObject *task_left_out(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	struct weir_failure failure;
+	PyObject *list, *one;
+	int failed = 0;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	list = PyList_New(0);
+	while (list && !failed && self->task && api_task_left_out(self->task, &failure)) {
+		one = pyext_failure_new(pyext_module_of(object), &failure);
+		failed = !one || PyList_Append(list, one);
+		Py_XDECREF(one);
+	}
+	if (failed)
+		Py_CLEAR(list);
+	return list;
+}
+
 static PyObject *task_show(PyObject *object, PyObject *show)
 {
 	struct task_object *self = (struct task_object *)object;
@@ -527,6 +547,8 @@ static PyMethodDef task_methods[] = {
 	 "cancel($self)\n--\n\nAsks the run to stop; who waits for it gets CancelledError."},
 	{"close", task_close, METH_NOARGS,
 	 "close($self)\n--\n\nStops the run and waits for that; frees what nobody took."},
+	{"left_out", task_left_out, METH_NOARGS,
+	 "left_out($self)\n--\n\nTasks that failed and were left out since the last call: (operator, origin, payload) each."},
 	{"prints", task_prints, METH_NOARGS,
 	 "prints($self)\n--\n\nWhat user code printed since the last call: (label, 'stdout' or 'stderr', line) each."},
 	{"show", task_show, METH_O,

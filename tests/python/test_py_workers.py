@@ -960,3 +960,25 @@ def test_an_interpreter_that_ends_at_once_is_an_error(tmp_path, pause):
     """
     for _ in range(4):
         assert "Error" in output(tmp_path, text, broken)
+
+
+def test_tasks_that_are_left_out_are_logged(caplog):
+    """Ray Data 2.60 says the same, with the exception."""
+    ds = weir.range(10, override_num_blocks=10).map(lambda row: {"q": 1 // (row["id"] % 4)})
+    ds.context.max_errored_blocks = 3
+    with caplog.at_level("ERROR", "weir"):
+        assert len(ds.take_all()) == 7
+    said = [record for record in caplog.records if "Ignoring this exception" in record.getMessage()]
+    assert [record.getMessage().partition("Ignoring")[2] for record in said] == [
+        f" this exception with remaining max_errored_blocks={left}." for left in (2, 1, 0)]
+    for record in said:
+        assert 'operator "Map(' in record.getMessage() and isinstance(record.exc_info[1], ZeroDivisionError)
+    caplog.clear()
+    ds.context.max_errored_blocks = -1
+    assert ds.materialize().count() == 7
+    assert sum("max_errored_blocks=unlimited" in record.getMessage() for record in caplog.records) == 3
+    caplog.clear()
+    ds.context.max_errored_blocks = 1
+    with pytest.raises(ZeroDivisionError):
+        ds.materialize()
+    assert sum("max_errored_blocks=0" in record.getMessage() for record in caplog.records) == 1

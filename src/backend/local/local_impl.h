@@ -22,6 +22,7 @@
 
 #define RUN_STAGES_MAX 32
 #define RUN_PLACE_MAX (8 * (RUN_STAGES_MAX + 1))
+#define RUN_LEFT_OUT_MAX 1000 /* of tasks that were left out, until somebody asks */
 #define RUN_FAILURES_MAX 8 /* of tasks that may be tried again; the one that ends the run is among the last */
 
 struct weir_session {
@@ -200,6 +201,7 @@ struct weir_local_run {
 	uint32_t disk_count;
 	struct weir_prints prints;
 	struct WEIR_LIST(struct local_failure) failures;
+	struct WEIR_LIST(struct local_failure) left_out; /* that the run went on without; told to whoever asks */
 	struct local_failure failure; /* that the run ended over */
 	bool has_failure;
 	uint32_t failure_stage;

@@ -434,6 +434,7 @@ void weir_local_run_free(struct weir_local_run *run)
 	weir_list_release(&run->parts, run->account);
 	weir_list_release(&run->disk_queue, run->account);
 	weir_list_release(&run->failures, run->account);
+	weir_list_release(&run->left_out, run->account);
 	weir_prints_release(&run->prints);
 	weir_core_free(run->core);
 	stages_free(run);

@@ -37,6 +37,9 @@ void weir_local_failures_free(struct weir_local_run *run)
 	for (size_t i = 0; i < run->failures.count; i++)
 		failure_release(&run->failures.items[i]);
 	run->failures.count = 0;
+	for (size_t i = 0; i < run->left_out.count; i++)
+		failure_release(&run->left_out.items[i]);
+	run->left_out.count = 0;
 	failure_release(&run->failure);
 	run->has_failure = false;
 }
@@ -99,19 +102,66 @@ void weir_local_failure_choose(struct weir_local_run *run, const struct weir_act
 	}
 }
 
+static void describe(const struct weir_local_run *run, const struct local_failure *failure, uint32_t stage,
+		     struct weir_failure *out)
+{
+	out->payload = failure->payload ? weir_chunk_ref(failure->payload) : NULL;
+	out->payload_size = out->payload ? weir_chunk_size(out->payload) : 0;
+	snprintf(out->operator_name, sizeof(out->operator_name), "%s", run->stages[stage].name);
+	out->origin = failure->origin;
+	out->has_origin = failure->has_origin;
+}
+
 bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out)
 {
 	*out = (struct weir_failure){0};
 	pthread_mutex_lock(&run->lock);
-	if (run->has_failure) {
-		out->payload = run->failure.payload ? weir_chunk_ref(run->failure.payload) : NULL;
-		out->payload_size = out->payload ? weir_chunk_size(out->payload) : 0;
-		snprintf(out->operator_name, sizeof(out->operator_name), "%s", run->stages[run->failure_stage].name);
-		out->origin = run->failure.origin;
-		out->has_origin = run->failure.has_origin;
-	}
+	if (run->has_failure)
+		describe(run, &run->failure, run->failure_stage, out);
 	pthread_mutex_unlock(&run->lock);
 	return run->has_failure;
+}
+
+bool weir_local_run_left_out(struct weir_local_run *run, struct weir_failure *out)
+{
+	bool some;
+
+	*out = (struct weir_failure){0};
+	pthread_mutex_lock(&run->lock);
+	some = run->left_out.count > 0;
+	if (some) {
+		describe(run, &run->left_out.items[0], run->left_out.items[0].run.stage, out);
+		failure_release(&run->left_out.items[0]);
+		memmove(run->left_out.items, run->left_out.items + 1, --run->left_out.count * sizeof(*run->left_out.items));
+	}
+	pthread_mutex_unlock(&run->lock);
+	return some;
+}
+
+static uint64_t left_out_count(const struct stage *stage)
+{
+	struct weir_stage_stats stats;
+
+	weir_core_stage_stats(stage->run->core, (uint32_t)(stage - stage->run->stages), &stats);
+	return stats.tasks_errored;
+}
+
+/* The executor went on without the task whose failure was remembered last. */
+static void note_left_out(struct weir_local_run *run, const struct weir_run *task)
+{
+	struct weir_error ignored = {0};
+
+	for (size_t i = run->failures.count; i-- > 0;) {
+		struct local_failure *failure = &run->failures.items[i];
+
+		if (failure->run.stage != task->stage || failure->run.task != task->task || failure->run.attempt != task->attempt)
+			continue;
+		if (run->left_out.count < RUN_LEFT_OUT_MAX && !weir_list_push(&run->left_out, run->account, &ignored, *failure))
+			*failure = (struct local_failure){0};
+		failure_release(failure);
+		memmove(failure, failure + 1, (--run->failures.count - i) * sizeof(*failure));
+		return;
+	}
 }
 
 /* ---- memory ---- */
@@ -360,6 +410,7 @@ static bool waits(struct stage *stage, const struct weir_pool_event *said)
 static void hear(struct stage *stage, struct weir_pool_event *said)
 {
 	struct weir_local_run *run = stage->run;
+	uint64_t errored;
 
 	switch (said->event.kind) {
 	case WEIR_EV_OUTPUT:
@@ -370,8 +421,12 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		note_over(&stage->workers[said->event.slot], &said->event.run);
 		if (waits(stage, said))
 			return;
+		errored = left_out_count(stage);
 		remember(run, said);
-		break;
+		weir_local_post(run, said->event);
+		if (left_out_count(stage) != errored)
+			note_left_out(run, &said->event.run);
+		return;
 	case WEIR_EV_CANCEL:
 		remember(run, said);
 		break;
