@@ -1,7 +1,8 @@
 """Groups: what groupby and the aggregations of whole Datasets run.
 
     aggregations of weir      Group: `group KEYS ITEMS` in the engine
-    one of them is a user's   Groups ─▶ Call(GroupAggregates): all in workers, group by group
+    one of them is a user's   Groups ─▶ Call(GroupAggregates): all in workers, group by group; where a group may be large, parts of
+                              groups first: Groups(may_cut) ─▶ Call(PartAggregates) ─▶ Groups ─▶ Call(JoinAggregates)
     of a whole Dataset        Whole: partial results of the engine (_aggregate.py) or, of a user's, of workers, put together here
     map_groups                Groups ─▶ Call with a mark
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from weir.aggregate import AggregateFn
 
 MARK = "__weir_group__"  # the column that numbers groups, which no function sees
+PARTIAL = "__weir_partial__"  # the column with what is known of a part of a group
+WHOLE_BYTES = 4 << 20  # of so little no group is cut
 
 
 class _Keyed(Exchange):
@@ -98,16 +101,22 @@ class Distinct(_Keyed):
 class Groups(_Keyed):
     """All rows, those of a group one after another, with the group's number behind them."""
 
-    __slots__ = ("partitions",)
+    __slots__ = ("partitions", "may_cut")
 
     def __init__(
-        self, input: Op, keys: Sequence[str], columns: Sequence[str] | None = None, partitions: int | None = None
+        self,
+        input: Op,
+        keys: Sequence[str],
+        columns: Sequence[str] | None = None,
+        partitions: int | None = None,
+        may_cut: bool = False,
     ) -> None:
         super().__init__(input, "groups", keys, [], "GroupBy", columns)
         self.partitions = partitions
+        self.may_cut = may_cut  # workers may get a part of a group
 
     def add(self, flow: Flow, build: Build) -> None:
-        flow.step(self.verb, self.words, [("mark", MARK)])
+        flow.step(self.verb, self.words, [("mark", MARK), *([("cut", None)] if self.may_cut else [])])
 
 
 # ---- in workers ----
@@ -195,13 +204,21 @@ def _combined(aggregate: AggregateFn, accumulators: list[Any]) -> Any:
     return found
 
 
-class GroupAggregates:
+class _OfGroups:
     """Makes a row of each group of a batch. `group`: the one that it is at, for errors."""
 
     group = ""
 
     def __init__(self, keys: Sequence[str], aggregates: Sequence[AggregateFn], names: Sequence[str]) -> None:
         self.keys, self.aggregates, self.names = list(keys), list(aggregates), list(names)
+
+    def row(self, key: Any, part: Batch) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def accumulators(self, key: Any, part: Batch) -> list[Any]:
+        """What each aggregation has of these rows."""
+        block = _block(part)
+        return [aggregate.accumulate_block(aggregate.init(key), block) for aggregate in self.aggregates]
 
     def __call__(self, batch: Batch) -> Any:
         from weir._weir import batch_from_rows
@@ -213,13 +230,7 @@ class GroupAggregates:
             part = rows.slice(begin, end)
             first = part.select(self.keys).rows(0, 1)[0]
             self.group = key_text(self.keys, part, 0)
-            key = next(iter(first.values())) if len(first) == 1 else tuple(first.values())
-            block = _block(part)
-            row = {}
-            for name, aggregate in zip(self.names, self.aggregates):
-                found = aggregate.accumulate_block(aggregate.init(key), block)
-                row[name] = _plain(aggregate.finalize(_combined(aggregate, [found])))
-            made.append(row)
+            made.append(self.row(next(iter(first.values())) if len(first) == 1 else tuple(first.values()), part))
             firsts.append(first)
         self.group = ""
         try:
@@ -232,6 +243,36 @@ class GroupAggregates:
         results = pa.table(batch_from_rows(made))
         columns += zip(results.schema, results.columns)
         return pa.table([column for _, column in columns], schema=pa.schema([field for field, _ in columns]))
+
+
+class GroupAggregates(_OfGroups):
+    """The results of each group."""
+
+    def row(self, key: Any, part: Batch) -> dict[str, Any]:
+        found = zip(self.names, self.aggregates, self.accumulators(key, part))
+        return {name: _plain(aggregate.finalize(_combined(aggregate, [one]))) for name, aggregate, one in found}
+
+
+class PartAggregates(_OfGroups):
+    """What the aggregations have of each group, or of a part of one, as bytes."""
+
+    def row(self, key: Any, part: Batch) -> dict[str, Any]:
+        import cloudpickle
+
+        return {PARTIAL: cloudpickle.dumps(self.accumulators(key, part), protocol=5)}
+
+
+class JoinAggregates(_OfGroups):
+    """The results of each group, of which each row has what the aggregations have of a part of it."""
+
+    def row(self, key: Any, part: Batch) -> dict[str, Any]:
+        import pickle
+
+        parts = [pickle.loads(row[PARTIAL]) for row in part.select([PARTIAL]).rows()]
+        return {
+            name: _plain(aggregate.finalize(_combined(aggregate, [found[i] for found in parts])))
+            for i, (name, aggregate) in enumerate(zip(self.names, self.aggregates))
+        }
 
 
 class Accumulates:
@@ -255,7 +296,7 @@ def in_workers(input: Op, fn: Any, name: str = "Aggregate") -> Call:
     from weir import _call, _fuse
 
     spec = _call.CallSpec("map_batches", fn, batch_format=_fuse.BATCH, name=name)
-    spec.takes_groups = isinstance(input, Groups)
+    spec.takes_groups = isinstance(input, Groups) and not input.may_cut
     return Call(input, spec)
 
 
@@ -297,7 +338,17 @@ def grouped(input: Op, keys: Sequence[str], aggregates: Sequence[AggregateFn], p
         return Whole(input, aggregates)
     if words is not None:
         return Group(input, keys, zip(names, words), needed(aggregates), partitions)
-    return in_workers(Groups(input, keys, partitions=partitions), GroupAggregates(keys, aggregates, names))
+    if _is_little(input):
+        return in_workers(Groups(input, keys, partitions=partitions), GroupAggregates(keys, aggregates, names))
+    parts = in_workers(Groups(input, keys, may_cut=True), PartAggregates(keys, aggregates, names))
+    return in_workers(Groups(parts, keys, partitions=partitions), JoinAggregates(keys, aggregates, names))
+
+
+def _is_little(op: Op) -> bool:
+    """Rows that are in memory already, and few."""
+    while op.input is not None:
+        op = op.input
+    return isinstance(op, Blocks) and sum(int(block.nbytes) for block in op.blocks) <= WHOLE_BYTES
 
 
 class Whole(Op):

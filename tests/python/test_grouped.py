@@ -6,6 +6,7 @@ import signal
 from collections import defaultdict
 from functools import partial
 
+import numpy as np
 import pytest
 
 import weir
@@ -617,3 +618,45 @@ def test_long_functions_on_few_groups_are_shared(tmp_path):
     ds = weir.from_items([{"k": i % 5} for i in range(10)])
     found = ds.groupby("k").map_groups(meet, batch_format="numpy", concurrency=2).take_all()
     assert len(found) == 5 and len({row["pid"] for row in found}) == 2
+
+
+class Places(AggregateFnV2):
+    """How many rows, their sum, and whether what was put together came in input order."""
+
+    def __init__(self):
+        super().__init__("places", zero_factory=lambda: None, on="id", ignore_nulls=True)
+
+    def aggregate_block(self, block):
+        ids = np.asarray(block["id"] if hasattr(block["id"], "__array__") else block["id"].to_pylist())
+        return [len(ids), int(ids.sum()), int(ids[0]), int(ids[-1]), bool((ids[1:] > ids[:-1]).all())]
+
+    def combine(self, current, new):
+        if current is None:
+            return new
+        return [current[0] + new[0], current[1] + new[1], current[2], new[3], current[4] and new[4] and current[3] < new[2]]
+
+    def finalize(self, accumulator):
+        return [int(value) for value in accumulator]
+
+
+def test_a_users_aggregation_of_groups_that_do_not_fit(tmp_path):
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit="320MiB", spill_dir=str(tmp_path))
+    try:
+        # Two groups of 330 MB each, and one of a row.
+        ds = weir.range_tensor(20_001, shape=(64, 64)).map_batches(
+            lambda b: {"t": b["data"], "id": b["data"][:, 0, 0], "g": np.where(b["data"][:, 0, 0] == 20_000, 2, b["data"][:, 0, 0] % 2)})
+        rows = ds.groupby("g").aggregate(Places()).take_all()
+        assert [row["g"] for row in rows] == [0, 1, 2]
+        assert rows[0]["places"] == [10_000, sum(range(0, 20_000, 2)), 0, 19_998, 1]
+        assert rows[1]["places"] == [10_000, sum(range(1, 20_000, 2)), 1, 19_999, 1]
+        assert rows[2]["places"] == [1, 20_000, 20_000, 20_000, 1]
+    finally:
+        weir.shutdown()
+
+
+def test_a_users_aggregation_of_many_groups_in_parts():
+    rows = weir.range(600_000).with_column("k", weir.col("id") % 7).groupby("k").aggregate(Places()).take_all()
+    for k, row in enumerate(rows):
+        ids = range(k, 600_000, 7)
+        assert row == {"k": k, "places": [len(ids), sum(ids), ids[0], ids[-1], 1]}

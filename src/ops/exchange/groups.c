@@ -20,9 +20,10 @@ struct groups_config {
 	uint32_t count;
 	const char **names;
 	const char *mark;
+	bool may_cut; /* whoever takes the rows gets along with a part of a group */
 };
 
-static const char *const option_names[] = {"mark=", NULL};
+static const char *const option_names[] = {"mark=", "cut", NULL};
 
 /* ---- plan ---- */
 
@@ -61,6 +62,7 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		config->names[config->count] = name;
 	}
 	config->mark = mark ? mark : "group";
+	config->may_cut = weir_words_option(words, "cut") != NULL;
 	node->config = config;
 	return WEIR_OK;
 }
@@ -114,6 +116,8 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	int code = weir_save_string(save, config->mark, err);
 
 	if (!code)
+		code = weir_save_u32(save, config->may_cut, err);
+	if (!code)
 		code = weir_save_u32(save, config->count, err);
 	for (uint32_t i = 0; i < config->count && !code; i++)
 		code = weir_save_string(save, config->names[i], err);
@@ -124,9 +128,11 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 {
 	struct groups_config *config;
 	const char *mark = NULL;
-	uint32_t count = 0;
+	uint32_t count = 0, may_cut = 0;
 	int code = weir_load_string(load, &mark, err);
 
+	if (!code)
+		code = weir_load_u32(load, &may_cut, err);
 	if (!code)
 		code = weir_load_count(load, 4, &count, err);
 	if (code)
@@ -142,6 +148,7 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	if (!code && (!mark || config->count < count))
 		code = weir_error_set(err, WEIR_E_DATA, "the saved plan groups by a column without a name");
 	config->mark = mark;
+	config->may_cut = may_cut != 0;
 	node->config = config;
 	return code;
 }
@@ -291,7 +298,7 @@ int weir_groups_keys(const struct weir_node *node, struct weir_account *account,
 
 bool weir_node_is_groups(const struct weir_node *node)
 {
-	return node->op == &weir_op_groups;
+	return node->op == &weir_op_groups && !((const struct groups_config *)node->config)->may_cut;
 }
 
 static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
@@ -326,10 +333,11 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 
 const struct weir_op weir_op_groups = {
 	.verb = "groups",
-	.usage = "groups COLUMN, … [--mark NAME]",
+	.usage = "groups COLUMN, … [--mark NAME] [--cut]",
 	.help = "All rows, those that are equal in some columns one after another, in the order of these columns and otherwise in\n"
 		"input order. A last column, 'group' or as --mark says, holds a number that is another one for each group. What\n"
-		"follows as a function gets whole groups. What does not fit into memory goes to disk.\n"
+		"follows as a function gets whole groups, or with --cut parts of them, too. What does not fit into memory goes\n"
+		"to disk.\n"
 		"\n"
 		"  weir read orders/ then groups 'customer, year' then write by_customer/\n",
 	.options = option_names,
