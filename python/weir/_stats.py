@@ -188,22 +188,29 @@ def told(ds: Dataset) -> Run | None:
 
 def _of_given(ds: Dataset, run: Run) -> str:
     """Of rows that were given (from_items, from_pandas …), which nothing ran for."""
+    lines: list[str] = []
+    for number, (name, stage) in enumerate(given_stages(run)):
+        lines += [*_operator(number, name, stage, 0.0), ""]
+    return "\n".join([*lines, *_iteration(ds)]).rstrip("\n") + "\n" if lines else ""
+
+
+def given_stages(run: Run) -> list[tuple[str, dict[str, Any]]]:
+    """Operators and their figures, where there is nothing but rows that were given, and a limit."""
     ops = _plan.operators(run.op)
     source = ops[0]
     if not isinstance(source, Blocks) or not source.name.startswith("From") or not all(isinstance(op, Limit) for op in ops[1:]):
-        return ""
+        return []
     sizes = [(int(block.num_rows), int(block.nbytes)) for block in source.blocks]
-    lines: list[str] = []
+    out: list[tuple[str, dict[str, Any]]] = []
     rows_in = 0
-    for number, op in enumerate(ops):
-        rows = sum(rows for rows, _ in sizes)
+    for op in ops:
         if isinstance(op, Limit):
-            sizes = _first_of(sizes, min(op.count, rows))
+            sizes = _first_of(sizes, op.count)
         rows = sum(rows for rows, _ in sizes)
-        stage = {"tasks": 1, "blocks": len(sizes), "rows": rows, "bytes": sum(b for _, b in sizes), "rows_in": rows_in, "waits": {}}
-        lines += [*_operator(number, op.name, stage, 0.0), ""]
+        size = sum(size for _, size in sizes)
+        out.append((op.name, {"tasks": 1, "blocks": len(sizes), "rows": rows, "bytes": size, "rows_in": rows_in, "waits": {}}))
         rows_in = rows
-    return "\n".join([*lines, *_iteration(ds)]).rstrip("\n") + "\n"
+    return out
 
 
 def _first_of(sizes: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:

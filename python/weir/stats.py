@@ -66,6 +66,7 @@ class OperatorStatsSummary:
     latest_end_time: float | None = None
     wall_time: StatsSummary | None = None
     cpu_time: StatsSummary | None = None
+    block_transform_time: StatsSummary | None = None
     total_input_num_rows: int | None = None
     output_num_rows: StatsSummary | None = None
     output_size_bytes: StatsSummary | None = None
@@ -132,6 +133,23 @@ class DatasetStatsSummary:
         """Seconds from the run's beginning to its end."""
         return self.time_total_s
 
+    def get_total_time_all_blocks(self) -> float:
+        """Seconds that tasks took, together."""
+        return sum(op.wall_time.sum for op in self.operators_stats if op.wall_time is not None)
+
+    def get_total_cpu_time(self) -> float:
+        """Seconds that tasks kept a CPU busy, together."""
+        return sum(op.cpu_time.sum for op in self.operators_stats if op.cpu_time is not None)
+
+
+def _timed(stage: Mapping[str, Any], key: str, tasks: int) -> StatsSummary:
+    """As workers measured it, task by task; else the operator's time, as if its tasks were alike."""
+    times = stage.get("times") or {}
+    if key not in times:
+        return _spread(stage.get("ns", 0) / 1e9, tasks)
+    low, high, total = (ns / 1e9 for ns in times[key])
+    return StatsSummary(low, high, total / times["tasks"], total, times["tasks"])
+
 
 def _spread(total: float, count: int) -> StatsSummary:
     mean = total / max(1, count)
@@ -147,33 +165,37 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
     if times is not None:
         out.iter_stats = IterStatsSummary(times.total, times.blocked, times.first, times.user, times.batches)
     run = _stats.told(ds)
-    if run is None or not run.stats:
+    if run is None:
         return out
-    groups = _stats.groups(getattr(ds, "_history", None) or run.op, ds.context)
-    seconds = out.time_total_s = sum(part.get("elapsed_ns", 0) for part in run.stats) / 1e9
-    spilled, out.global_bytes_restored = _stats.spilled_bytes(run.stats)
-    out.dataset_bytes_spilled = out.global_bytes_spilled = spilled
-    for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
-        name = "->".join(op.name for op in group)
-        tasks, blocks = stage.get("tasks", 0), stage.get("blocks", 0)
-        spent = stage.get("ns", 0) / 1e9
-        out.operators_stats.append(
-            OperatorStatsSummary(
-                name,
-                seconds,
-                f"{tasks} tasks executed, {blocks} blocks produced in {round(seconds, 2)}s",
-                wall_time=_spread(spent, tasks),
-                cpu_time=_spread(spent, tasks),
-                total_input_num_rows=stage.get("rows_in", 0),
-                output_num_rows=_spread(stage.get("rows", 0), blocks),
-                output_size_bytes=_spread(stage.get("bytes", 0), blocks),
-                task_rows=_spread(stage.get("rows", 0), tasks),
-                node_count=StatsSummary(tasks, tasks, tasks, tasks, 1),
-            )
-        )
+    if not run.stats:
+        out.operators_stats = [_operator(name, stage, 0.0) for name, stage in _stats.given_stages(run)]
+    else:
+        groups = _stats.groups(getattr(ds, "_history", None) or run.op, ds.context)
+        seconds = out.time_total_s = sum(part.get("elapsed_ns", 0) for part in run.stats) / 1e9
+        spilled, out.global_bytes_restored = _stats.spilled_bytes(run.stats)
+        out.dataset_bytes_spilled = out.global_bytes_spilled = spilled
+        for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
+            out.operators_stats.append(_operator("->".join(op.name for op in group), stage, seconds))
     out.number = len(out.operators_stats)
     out.base_name = out.operators_stats[-1].operator_name if out.operators_stats else ""
     return out
+
+
+def _operator(name: str, stage: Mapping[str, Any], seconds: float) -> OperatorStatsSummary:
+    tasks, blocks = stage.get("tasks", 0), stage.get("blocks", 0)
+    return OperatorStatsSummary(
+        name,
+        seconds,
+        f"{tasks} tasks executed, {blocks} blocks produced in {round(seconds, 2)}s",
+        wall_time=_timed(stage, "wall_ns", tasks),
+        cpu_time=_timed(stage, "cpu_ns", tasks),
+        block_transform_time=_timed(stage, "wall_ns", tasks),
+        total_input_num_rows=stage.get("rows_in", 0),
+        output_num_rows=_spread(stage.get("rows", 0), blocks),
+        output_size_bytes=_spread(stage.get("bytes", 0), blocks),
+        task_rows=_spread(stage.get("rows", 0), tasks),
+        node_count=StatsSummary(tasks, tasks, tasks, tasks, 1),
+    )
 
 
 SUMMARIES_MAX = 10_000  # of a session's runs

@@ -369,6 +369,8 @@ def test_stats_of_rows_that_were_given():
     assert text.startswith("Operator 0 FromItems: 1 tasks executed, 2 blocks produced in 0.0s\n")
     assert "\nOperator 1 limit=2: 1 tasks executed, " in text and "Total input num rows: 3 rows\n\t* Total output num rows: 2 rows" in text
     assert "Operator 0 FromItems" in weir.from_items([1]).materialize().stats()
+    summary = ds.get_stats_summary()
+    assert [(op.operator_name, op.output_num_rows.sum) for op in summary.operators_stats] == [("FromItems", 3), ("limit=2", 2)]
 
 
 def test_stats_of_kept_rows_after_they_were_used():
@@ -379,6 +381,9 @@ def test_stats_of_kept_rows_after_they_were_used():
     kept.take(2)
     kept.count()
     assert kept.stats() == made and kept.split(2)[0].stats() == made
+    (operator,) = kept.get_stats_summary().operators_stats
+    assert operator.operator_name == "ReadRange->Map(<lambda>)" and 0 < operator.wall_time.min <= operator.wall_time.max
+    assert kept.get_stats_summary().get_total_time_all_blocks() == operator.wall_time.sum == operator.block_transform_time.sum
 
 
 def test_stats_and_explain(capsys):
