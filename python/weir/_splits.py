@@ -336,8 +336,11 @@ class Splits:
         >>> weir.range(3).zip(weir.range(3), weir.from_items(["a", "b", "c"])).take_all()[1]
         {'id': 1, 'id_1': 1, 'item': 'b'}
         """
+        from weir import _outdated
         from weir._zip import Zip
+        from weir.util import RayDeprecationWarning
 
+        _outdated.warn("`Dataset.zip` is deprecated since Ray 2.60, and may go from Ray Data; weir keeps it", RayDeprecationWarning)
         for ds in other:
             if not isinstance(ds, Splits):
                 raise TypeError(f"zip takes Datasets, not {type(ds).__name__}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from weir import _plan
+from weir import _outdated, _plan
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 from weir.schema import NO_COLUMN
@@ -61,6 +62,8 @@ def remote_args(
             out["group"] = value.placement_group
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
             out[name] = value
+        elif name == "label_selector":
+            _check_labels(method, value)
         elif name not in _WITHOUT_MEANING:
             from weir._errors import nearest
 
@@ -78,23 +81,26 @@ def remote_args(
 
 def _warn_outdated(text: str) -> None:
     """A RayDeprecationWarning at the line of the program that called."""
-    import os
-    import sys
-
     from weir.util import RayDeprecationWarning
 
-    home = os.path.dirname(os.path.abspath(__file__)) + os.sep
-    level = 1
-    while (frame := _frame(sys, level)) is not None and os.path.abspath(frame.f_code.co_filename).startswith(home):
-        level += 1
-    warnings.warn(text, RayDeprecationWarning, stacklevel=level + 1)
+    _outdated.at_caller(text, RayDeprecationWarning)
 
 
-def _frame(sys: Any, level: int) -> Any:
-    try:
-        return sys._getframe(level + 1)
-    except ValueError:
-        return None
+# An optional ! and a value, or a list of values: "a", "!a", "in(a,b)", "!in(a,b)".
+_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
+_LABEL_CONDITION = re.compile(rf"!?(?:in\({_LABEL}(?:,\s*{_LABEL})*\)|{_LABEL})?")
+
+
+def _check_labels(method: str, value: Any) -> None:
+    """One machine has no labels, so that none is chosen by them; but what cannot be a label_selector is none."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{method}: label_selector is a dict of texts, not {type(value).__name__}")
+    for key, condition in value.items():
+        if not isinstance(key, str) or not isinstance(condition, str):
+            raise TypeError(f"{method}: label_selector has texts as keys and values, not {key!r}: {condition!r}")
+        if not _LABEL_CONDITION.fullmatch(condition):
+            raise ValueError(f"{method}: Invalid label selector value {condition!r} for {key!r}: a value of at most 63 letters, digits, '.', '_' and "
+                             "'-' that begins and ends with a letter or digit, in(value, …), or either with ! in front")
 
 
 def _asked(method: str, fn: Any) -> dict[str, Any]:
@@ -155,7 +161,14 @@ class Transforms:
         if inference is not None and issubclass(fn if isinstance(fn, type) else type(fn), inference.TorchInference):
             fn = inference.checked(fn, more.get("fn_args"), more.get("fn_kwargs"))
         resources = remote_args(kind, arguments, ray_remote_args, warns=True)
+        if concurrency is not None:
+            _outdated.log("The argument `concurrency` is outdated since Ray 2.51: `compute` has the same numbers, TaskPoolStrategy(n) or "
+                          "ActorPoolStrategy(…)")
         strategy: Any = choose(fn, compute, concurrency)
+        if not is_callable_class(fn):
+            for name in ("max_restarts", "max_task_retries"):
+                if ray_remote_args.get(name) is not None:
+                    raise ValueError(f"{kind}: Invalid option keyword {name} for remote functions: it is one of actors, which classes run in")
         if isinstance(strategy, ActorPoolStrategy) and not is_callable_class(fn):
             # A function in actors is a function in so many workers.
             strategy = TaskPoolStrategy(None if strategy.max_size == float("inf") else int(strategy.max_size))
@@ -340,6 +353,7 @@ class Transforms:
         if fn is not None and _is_expression(fn):
             expr, fn = fn, None
         if expr is None:
+            _outdated.warn("Use 'expr' instead of 'fn' where it can say the same: it runs without Python", UserWarning)
             return self._call(
                 "filter", fn, compute, concurrency, _resources(locals()), ray_remote_args, **_fn_arguments(locals())
             )
@@ -347,6 +361,8 @@ class Transforms:
             raise ValueError(
                 "when 'expr' is used, 'fn_args/fn_kwargs' or 'fn_constructor_args/fn_constructor_kwargs' cannot be used."
             )
+        if isinstance(expr, str):
+            _outdated.warn(f"String expressions are deprecated in Ray Data: from ray.data.expressions import col, and col('column') > 5 instead of {expr!r}")
         predicate = as_expression(expr)
         if isinstance(compute, ActorPoolStrategy) and not (predicate.needs_python() and _has_class(predicate)):
             raise ValueError("filter by an expression has no object to keep in actors: leave compute out, or give a TaskPoolStrategy")

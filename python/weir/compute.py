@@ -76,9 +76,9 @@ class ActorPoolStrategy(ComputeStrategy):
         self.max_size: float = max_size or math.inf
         self.initial_size: int = initial_size or self.min_size
         if self.initial_size < self.min_size:
-            raise ValueError("initial_size must be >= min_size", self.initial_size, self.min_size)
+            raise ValueError(f"initial_size ({self.initial_size}) must be >= min_size ({self.min_size})")
         if self.initial_size > self.max_size:
-            raise ValueError("initial_size must be <= max_size", self.initial_size, self.max_size)
+            raise ValueError(f"initial_size ({self.initial_size}) must be <= max_size ({self.max_size})")
         self.max_tasks_in_flight_per_actor = max_tasks_in_flight_per_actor
         self.max_concurrent_calls_per_actor = max_concurrent_calls_per_actor
         self.enable_true_multi_threading = bool(enable_true_multi_threading)

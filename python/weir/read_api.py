@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir import _session
+from weir import _outdated, _session
 from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
 from weir.dataset import Dataset, MaterializedDataset
@@ -37,6 +37,7 @@ _JSON_EXTENSIONS = [
 ]
 _HIVE = Partitioning("hive")
 TENSOR_BYTES = 8 << 20
+MANY_BLOCKS = 5000
 
 
 # ---- numbers and objects ----
@@ -222,12 +223,27 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
             return None
         if override_num_blocks < 1:
             raise ValueError(f"override_num_blocks must be at least 1, or -1, not {override_num_blocks}")
+        if override_num_blocks >= MANY_BLOCKS:
+            _warn_many(int(override_num_blocks))
         return int(override_num_blocks)
     if parallelism == -1:
         return None
+    _outdated.log("The argument `parallelism` is outdated since Ray 2.10: the same number is `override_num_blocks`")
     if parallelism < 1:
         raise ValueError(f"parallelism must be -1 or at least 1, not {parallelism}")
     return int(parallelism)
+
+
+def _warn_many(blocks: int) -> None:
+    """Blocks that are many more than CPUs cost more than they bring."""
+    import logging
+
+    cpus = _session.current().num_cpus
+    if blocks >= 4 * cpus:
+        logging.getLogger("weir").warning(
+            "The requested number of read blocks of %d is more than 4x the number of CPUs, %g: each costs some time of its own. Fewer are enough, "
+            "and without override_num_blocks their number follows from the data.", blocks, cpus
+        )
 
 
 def _check_concurrency(concurrency: Any) -> None:
@@ -404,6 +420,10 @@ def read_parquet(
     if catalog is not None:
         refuse("read_parquet", "catalog", "Parquet files are read as they are")
     predicate = arrow_parquet_args.pop("filter", None)
+    if predicate is not None:
+        _outdated.warn("The argument `filter` of read_parquet is deprecated in Ray Data: `Dataset.filter(expr=…)` behind it prunes as much")
+    if columns is not None:
+        _outdated.warn("The argument `columns` of read_parquet is deprecated in Ray Data: `select_columns` behind it reads as little")
     block_udf = arrow_parquet_args.pop("_block_udf", None)
     schema = arrow_parquet_args.pop("schema", None)
     for name in arrow_parquet_args:
