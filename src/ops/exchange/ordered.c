@@ -28,6 +28,8 @@ enum {
 	RANGE_BYTES_MAX = 128 << 20,
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 1 << 20,
+	LYING_ROWS = 1 << 18,
+	LYING_SHARE = 64, /* of all rows so far, what a run may have at least */
 	WHOLE_BYTES_MAX = 256 << 20,
 	MERGE_BYTES_MIN = 4 << 20,
 };
@@ -333,9 +335,17 @@ static int64_t row_width(const struct weir_schema *schema)
 	return width;
 }
 
+/* A run in memory has so many rows at most: their columns are in the cache, one at a time, when they are put in order, which decides
+ * what that costs. Of very many rows it has more, so that a merge does not have too many runs. */
+static int64_t lying_rows(const struct weir_ordered *state)
+{
+	return between((int64_t)(atomic_load_explicit(&state->kept_rows, memory_order_relaxed) / LYING_SHARE), LYING_ROWS, INT32_MAX);
+}
+
 static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
+	int64_t most = between(state->space.lying_bytes / row_width(state->schema), 0, lying_rows(state) + (int64_t)WEIR_VECTOR_ROWS);
 	int code = WEIR_OK;
 
 	/* Of the first rows of all, a run keeps few. */
@@ -345,7 +355,7 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 		code = weir_gather_new(lane->lying ? &lane->lying->account : &lane->account, state->schema, &lane->gather, err);
 	/* Growing costs pages that are new each time; where there is room, it is taken at once. */
 	if (!code && lane->lying && lane->rows_est > 0)
-		weir_gather_expect(lane->gather, between(lane->rows_est, 0, state->space.lying_bytes / row_width(state->schema)));
+		weir_gather_expect(lane->gather, between(lane->rows_est, 0, most));
 	return code;
 }
 
@@ -465,7 +475,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		return code;
 	bytes = (int64_t)(lane->keys.size + 4 * lane->keys.count);
 	if (lane->lying)
-		is_full = bytes + weir_account_used(&lane->lying->account) >= state->space.lying_bytes;
+		is_full = bytes + weir_account_used(&lane->lying->account) >= state->space.lying_bytes ||
+			  (int64_t)lane->keys.count >= lying_rows(state);
 	else
 		is_full = bytes + (int64_t)(weir_gather_bytes(lane->gather) + weir_key_order_bytes(lane->keys.count)) >=
 			  state->run_bytes;
