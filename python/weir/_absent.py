@@ -49,7 +49,6 @@ WRITERS = {
     "write_clickhouse": _SINK,
     "write_delta": _SINK,
     "write_iceberg": _SINK,
-    "write_images": _SINK,
     "write_kafka": _SINK,
     "write_lance": _SINK,
     "write_mongo": _SINK,

@@ -86,6 +86,44 @@ class Conversions:
         )
         self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
 
+    def write_images(
+        self,
+        path: str,
+        column: str,
+        file_format: str = "png",
+        *,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: FilenameProvider | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        mode: Any = "append",
+    ) -> None:
+        """Writes a column of images, arrays of pixels, as files: one for each row. Pillow encodes them.
+
+        >>> import tempfile, numpy as np, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.from_numpy(np.full((2, 4, 4, 3), 7, np.uint8)).write_images(folder, "data")
+        >>> {int(row["image"].max()) for row in weir.read_images(folder).take_all()}
+        {7}
+        """
+        from weir import _write
+        from weir.datasource.images import ImageDatasink
+
+        sink = ImageDatasink(
+            path,
+            column,
+            file_format,
+            filesystem=filesystem,
+            try_create_dir=try_create_dir,
+            open_stream_args=arrow_open_stream_args,
+            filename_provider=filename_provider,
+            dataset_uuid=self._uuid[:22],
+            mode=_write._mode("write_images", mode),
+        )
+        self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
+
     def write_sql(
         self,
         sql: str,

@@ -17,7 +17,7 @@ class Decode:
 
         import numpy as np
 
-        Image: Any = _pillow()
+        Image: Any = pillow("read_images", "decode")
         try:
             image = Image.open(io.BytesIO(row.pop("bytes")))
             image.load()
@@ -32,17 +32,18 @@ class Decode:
         return {"image": np.array(image), **row, **({"path": path} if path is not None else {})}
 
 
-def _pillow() -> Any:
+def pillow(method: str, does: str) -> Any:
+    """PIL.Image; an error that names the package where it is absent."""
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError("read_images needs Pillow to decode images: pip install pillow") from None
+        raise ImportError(f"{method} needs Pillow to {does} images: pip install pillow") from None
     return Image
 
 
 def check(size: Any, mode: Any) -> None:
     """What can be wrong before any file is read."""
-    _pillow()
+    pillow("read_images", "decode")
     if size is not None:
         if not isinstance(size, (tuple, list)) or len(size) != 2:
             raise ValueError(f"Expected `size` to contain two integers for height and width, but got {size!r} instead.")

@@ -300,6 +300,29 @@ def test_arrays(tmp_path):
         weir.range(3).write_numpy(str(tmp_path), column="nothing")
 
 
+def test_images(tmp_path):
+    """A file for each row, of which the pixels come back; gray ones with and without a channel."""
+    pytest.importorskip("PIL")
+    rng = np.random.default_rng(7)
+    for name, shape, back in (("rgb", (8, 6, 3), (8, 6, 3)), ("rgba", (8, 6, 4), (8, 6, 4)), ("gray", (8, 6), (8, 6)), ("one", (8, 6, 1), (8, 6))):
+        pixels = rng.integers(0, 256, (5, *shape), dtype=np.uint8)
+        weir.from_numpy(pixels).write_images(str(tmp_path / name), "data")
+        names = sorted(os.listdir(tmp_path / name))
+        assert len(names) == 5 and all(one.endswith(".png") for one in names)
+        found = [row["image"] for row in weir.read_images(str(tmp_path / name)).take_all()]
+        assert {one.tobytes() for one in found} == {one.tobytes() for one in pixels} and {one.shape for one in found} == {back}
+    weir.from_numpy(pixels).write_images(str(tmp_path / "jpg"), "data", "jpg")
+    assert len(weir.read_images(str(tmp_path / "jpg")).take_all()) == 5 and os.listdir(tmp_path / "jpg")[0].endswith(".jpg")
+
+
+def test_what_is_no_image(tmp_path):
+    pytest.importorskip("PIL")
+    with pytest.raises(ValueError, match="column 'data': Pillow makes no png image of float64 of shape \\(2, 2, 3\\)"):
+        weir.from_numpy(np.zeros((1, 2, 2, 3))).write_images(str(tmp_path / "a"), "data")
+    with pytest.raises(KeyError, match="no column 'image' among"):
+        weir.from_numpy(np.zeros((1, 2, 2, 3), np.uint8)).write_images(str(tmp_path / "a"), "image")
+
+
 def test_sql(tmp_path):
     path = str(tmp_path / "a.db")
     sqlite3.connect(path).execute("CREATE TABLE t (id, name)").connection.commit()
@@ -310,7 +333,7 @@ def test_sql(tmp_path):
         weir.range(3).write_sql("INSERT INTO missing VALUES (?)", lambda: sqlite3.connect(path), concurrency=1)
 
 
-@pytest.mark.parametrize("name", ["write_images", "write_tfrecords", "write_mongo", "to_dask"])
+@pytest.mark.parametrize("name", ["write_webdataset", "write_tfrecords", "write_mongo", "to_dask"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=name):
         getattr(weir.range(1), name)("x")
