@@ -68,7 +68,7 @@ int weir_job_prepare(struct weir_job *job, struct weir_error *err)
 					 &job->run, err);
 }
 
-/* ---- values that do not fit ---- */
+/* ---- once more ---- */
 
 static bool is_repeatable(const struct weir_node *node)
 {
@@ -101,6 +101,40 @@ static void tell(const struct weir_error *misfit, const char *wider)
 			 misfit->column, misfit->source, line, wider);
 }
 
+/* Nothing of the run has been seen, and what it read is still there. */
+static bool may_repeat(const struct weir_job *job)
+{
+	return !job->stages && is_repeatable(weir_plan_root(job->plan)) &&
+	       (job->fragment.held || weir_local_run_failed_before(job->run));
+}
+
+static int rebuild(struct weir_job *job, struct weir_error *err)
+{
+	int code;
+
+	weir_local_run_clear(job->run);
+	weir_fragment_release(&job->fragment);
+	code = build(job, err);
+	return code ? code : weir_local_run_again(job->run, err);
+}
+
+/* Rows came back changed from disk. What they were made of is read again, once: a disk that does it twice is broken. */
+static int begin_over(struct weir_job *job, bool *again, struct weir_error *err)
+{
+	struct weir_error why = {0};
+
+	if (job->begun_over || !may_repeat(job))
+		return err->code;
+	job->begun_over = true;
+	if (rebuild(job, &why)) {
+		*err = why;
+		return err->code;
+	}
+	weir_log(WEIR_LOG_WARN, "%s: %s; all is read again", err->source, err->message);
+	*again = true;
+	return err->code;
+}
+
 /* The run has failed for a misfit. *again when it is ready to be waited for once more; if it cannot be, the misfit stays the
  * error: it says what can be done. */
 static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
@@ -109,18 +143,12 @@ static int begin_anew(struct weir_job *job, bool *again, struct weir_error *err)
 	struct weir_error why = {0};
 	int code;
 
-	if (job->stages || !is_repeatable(weir_plan_root(job->plan)))
-		return err->code;
-	if (!job->fragment.held && !weir_local_run_failed_before(job->run))
+	if (!may_repeat(job))
 		return err->code;
 	weir_text_init(&wider, weir_session_account(job->session));
 	code = print_misfits(weir_plan_root(job->plan), &wider, &why);
 	if (!code && wider.size) {
-		weir_local_run_clear(job->run);
-		weir_fragment_release(&job->fragment);
-		code = build(job, &why);
-		if (!code)
-			code = weir_local_run_again(job->run, &why);
+		code = rebuild(job, &why);
 		*again = !code;
 		if (!code)
 			tell(err, wider.data);
@@ -137,12 +165,14 @@ int weir_job_run(struct weir_job *job, struct weir_error *err)
 	bool again;
 	int code;
 
-	do { /* ends: every read is widened once at most */
+	do { /* ends: every read is widened once at most, and all is read anew once */
 		weir_error_clear(err);
 		again = false;
 		code = weir_local_run_wait(job->run, err);
 		if (code == WEIR_E_MISFIT)
 			code = begin_anew(job, &again, err);
+		else if (code == WEIR_E_SPILL_CORRUPT)
+			code = begin_over(job, &again, err);
 	} while (again);
 	/* Whoever holds a batch of the result holds the job, but not what exchanges have in memory and on disk. */
 	if (weir_local_run_retire(job->run))

@@ -15,6 +15,7 @@ struct weir_job {
 	struct api_stages *stages;  /* behind the plan's; NULL: none */
 	struct weir_local_run *run; /* stays the same when the job is begun anew */
 	_Atomic bool cancelled;
+	bool begun_over; /* since rows came back changed from disk */
 };
 
 /* An empty plan whose operators may keep rows in the session's store. */

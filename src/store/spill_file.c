@@ -40,6 +40,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define SPILL_HINT "; if it happens again, let spill_dir be on another disk"
+
 enum { DROPPED_BYTES = 32 << 20, HOLE_BYTES = 256 << 10, PUNCH_BYTES = 64 << 20, RESERVE_BYTES = 16 << 20 };
 
 int weir_spill_file_open(struct weir_spill_file *file, struct weir_error *err)
@@ -232,14 +234,15 @@ int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t siz
 			weir_error_set_errno(err, errno, "cannot read back %llu spilled bytes",
 					     (unsigned long long)size);
 		else if (n == 0)
-			weir_error_set(err, WEIR_E_SPILL_CORRUPT, "the spill file ends inside a chunk");
+			weir_error_set(err, WEIR_E_SPILL_CORRUPT, "the spill file ends inside a chunk of %llu bytes: something has truncated it" SPILL_HINT,
+				       (unsigned long long)size);
 		if (n <= 0)
 			goto fail;
 		done += (uint64_t)n;
 	}
 	if (weir_crc32c(0, bytes, size) == extent.crc)
 		return WEIR_OK;
-	weir_error_set(err, WEIR_E_SPILL_CORRUPT, "a spilled chunk of %llu bytes came back changed",
+	weir_error_set(err, WEIR_E_SPILL_CORRUPT, "a spilled chunk of %llu bytes came back changed" SPILL_HINT,
 		       (unsigned long long)size);
 fail:
 	weir_error_at_source(err, file->directory);

@@ -3,6 +3,7 @@ that are left, functions that fail. The result is the same or the error a clear 
 on."""
 import gc
 import hashlib
+import json
 import os
 import random
 import signal
@@ -368,3 +369,95 @@ def test_a_function_behind_that_fails(name, session, tmp_path):
     assert isinstance(raised.value, RayTaskError)
     wait_for(lambda: spilled_bytes(tmp_path) == 0 and not workers(), 10, "the end of the run")
     assert weir.range(10).map(lambda row: row).sort("id").count() == 10
+
+
+SPOILED = """
+    import json, os, sys, threading, time
+    import weir
+
+    folder, job, mode, times, target = *sys.argv[1:4], int(sys.argv[4]), sys.argv[5]
+    weir.init(num_cpus=2, memory_limit=64 << 20, spill_dir=folder)
+    ds = weir.range(3_000_000, override_num_blocks=24).with_column("k", weir.col("id") * 2654435761 % 4294967291)
+    for i in range(5):
+        ds = ds.with_column(f"c{i}", weir.col("k") * (i + 3))
+    JOBS = {
+        "sort": lambda: ds.sort("k"),
+        "group": lambda: ds.groupby("k").max("id"),
+        "join": lambda: ds.join(ds.select_columns(["k"]).with_column("d", weir.col("k") + 1), "inner", 4, on=("k",)),
+    }
+
+    def spill_files():
+        found = []
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                if folder in os.readlink(f"/proc/self/fd/{fd}"):
+                    found.append(int(fd))
+            except OSError:
+                pass
+        return found
+
+    def spoil():
+        "When much has been written: everything so far, so that what is spoiled is needed yet."
+        seen = 0
+        while seen < times and not over.is_set():
+            for fd in spill_files():
+                if os.fstat(fd).st_blocks * 512 > (24 << 20) and os.fstat(fd).st_size > (24 << 20):
+                    at = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+                    if mode == "truncate":
+                        os.ftruncate(at, 1 << 20)
+                    else:
+                        for place in range(0, os.fstat(fd).st_size, 4096):
+                            os.pwrite(at, bytes(64), place + 512)
+                    os.close(at)
+                    seen += 1
+                    if seen < times:
+                        break
+            time.sleep(0.002 if seen < times else 0)
+
+    over = threading.Event()
+    spoiler = threading.Thread(target=spoil, daemon=True)
+    spoiler.start()
+    made, text = JOBS[job](), ""
+    try:
+        made.write_parquet(target)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        del error
+    over.set()
+    spoiler.join()
+    del made
+    end = time.monotonic() + (20 if times == 1 else 0)
+    while (blocks := sum(os.fstat(fd).st_blocks for fd in spill_files())) * 512 > 1 << 20 and time.monotonic() < end:
+        time.sleep(0.01)  # a thread gives the space back
+    print(json.dumps({"error": text, "blocks": blocks, "there": os.path.exists(target) and len(os.listdir(target))}))
+"""
+
+
+@pytest.mark.parametrize("mode", ["change", "truncate"])
+@pytest.mark.parametrize("job", ["sort", "group", "join"])
+def test_what_came_back_changed_from_disk_is_made_again(job, mode, tmp_path):
+    """Once: nothing was seen of the output yet, and all is read again."""
+    (tmp_path / "spill").mkdir()
+    program = Program(tmp_path, SPOILED, tmp_path / "spill", job, mode, 1, tmp_path / "out", env={"WEIR_LOG": "warn"})
+    out, err, code = program.wait(120)
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["error"] == "" and found["there"], found
+    assert err.count("all is read again") == 1 and str(tmp_path / "spill") in err, err
+    assert found["blocks"] * 512 <= 1 << 20
+    rows = weir.read_parquet(str(tmp_path / "out"))
+    keys = np.concatenate([batch["k"] for batch in rows.select_columns(["k"]).iter_batches(batch_size=None)])
+    expected = np.sort(np.arange(3_000_000, dtype=np.int64) * 2654435761 % 4294967291)
+    assert np.array_equal(keys if job == "sort" else np.sort(keys), expected)
+
+
+def test_a_disk_that_changes_what_is_written(tmp_path):
+    """Again and again: an error that says so, and no output."""
+    (tmp_path / "spill").mkdir()
+    program = Program(tmp_path, SPOILED, tmp_path / "spill", "sort", "change", 1000, tmp_path / "out", env={"WEIR_LOG": "warn"})
+    out, err, code = program.wait(120)
+    assert code == 0, err
+    found = json.loads(out)
+    assert "SpillError" in found["error"] and "came back changed" in found["error"] and "spill_dir" in found["error"], found
+    assert not found["there"]  # how much of the disk is taken is what the program itself has written over holes
+    assert list((tmp_path / "spill").iterdir()) == []
