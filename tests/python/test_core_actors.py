@@ -135,3 +135,25 @@ def test_a_generator_that_is_got_is_itself():
     generator = items.remote()
     assert weir.get(generator) is generator
     assert [weir.get(ref) for ref in generator] == [1, 2]
+
+
+def test_a_method_with_the_name_of_an_attribute():
+    """What the class has under the name is called, as the handle says."""
+    @weir.remote
+    class Switch:
+        def __init__(self):
+            self.is_on = False
+
+        def flip(self):
+            self.is_on = not self.is_on
+
+        def is_on(self):
+            return self.is_on
+
+        @staticmethod
+        def kind():
+            return "switch"
+
+    switch = Switch.remote()
+    weir.get(switch.flip.remote())
+    assert weir.get(switch.is_on.remote()) is True and weir.get(switch.kind.remote()) == "switch"

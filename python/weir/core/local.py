@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from weir.core import errors, objects, runtime
+from weir.core import errors, objects, runtime, signatures
 from weir.core.actors import ALIVE, DEAD
 from weir.core.context import Current
 from weir.core.node import Node
@@ -119,7 +119,7 @@ class LocalNode(Node):
             return None
         if task.method == "__ray_call__":
             return args[0](instance, *args[1:], **kwargs)
-        return getattr(instance, task.method)(*args, **kwargs)
+        return signatures.bound(instance, task.method)(*args, **kwargs)
 
     def _map(self, task: Task) -> Any:
         from weir.core.payload import open_map

@@ -50,3 +50,22 @@ def check(signature: Signature | None, args: Sequence[Any], kwargs: Mapping[str,
         whole.bind(*args, **kwargs)
     except TypeError as error:
         raise TypeError(f"{name}: {error}") from None
+
+
+def bound(instance: Any, name: str) -> Any:
+    """An actor's method, also where the object has something else under that name: the class is what handles know.
+
+    >>> class Counter:
+    ...     def __init__(self):
+    ...         self.total = 3
+    ...     def total(self):
+    ...         return self.total
+    >>> bound(Counter(), "total")()
+    3
+    """
+    cls = type(instance)
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            found = base.__dict__[name]
+            return found.__get__(instance, cls) if hasattr(found, "__get__") else found
+    return getattr(instance, name)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
-from weir.core import errors, ids, objects, runtime
+from weir.core import errors, ids, objects, runtime, signatures
 from weir.core import messages as m
 from weir.core.client import Client, Slot
 from weir.core.channel import Connection, more_descriptors
@@ -202,7 +202,7 @@ class Worker:
             return lambda: True
         if call.method == "__ray_call__":
             return lambda function, *args, **kwargs: function(self.instance, *args, **kwargs)
-        found: Callable[..., Any] = getattr(self.instance, call.method)
+        found: Callable[..., Any] = signatures.bound(self.instance, call.method)
         return found
 
     def _construct(self, call: Call) -> Callable[..., Any]:
