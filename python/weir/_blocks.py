@@ -65,6 +65,36 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
     return out
 
 
+def as_made(blocks: list[Any], most: int | None, most_joined: int, by_chunk: bool) -> list[Any]:
+    """What functions made of one block, batch by batch, is one, up to `most` bytes. `by_chunk`: that block was not a split of the
+    run, but a chunk of one."""
+    is_small = sum(b.nbytes for b in blocks) <= most_joined
+    out: list[Any] = []
+    held: list[Any] = []
+    for block in [*blocks, None]:
+        if held and (
+            block is None
+            or block.place[: 1 + by_chunk] != held[0].place[: 1 + by_chunk]
+            or (most and sum(b.nbytes for b in held) >= most)
+        ):
+            out += _as_one(held, is_small)
+            held = []
+        if block is not None:
+            held.append(block)
+    return out
+
+
+def _as_one(held: list[Any], is_small: bool) -> list[Any]:
+    if len(held) == 1:
+        return held
+    if not is_small:
+        return [Group(held)] if is_uniform(held) else held
+    try:
+        return [joined([as_batch(block) for block in held])]
+    except (TypeError, ValueError, NotImplementedError):  # there is no type for all values of a column
+        return held
+
+
 def split_large(blocks: Iterable[Any], most: int | None) -> Iterator[Any]:
     """Blocks of at most 1.5 × `most`, but at least a row: larger ones are cut into pieces of about that size."""
     for block in blocks:

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, columns_of, cut_at, cut_blocks, grouped, is_uniform, parted, rebatched, resized, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uniform, parted, rebatched, resized, split_large
 from weir._plan import (
     Blocks,
     Call,
@@ -529,11 +529,13 @@ def _has_exact_blocks(part: Op) -> bool:
     """Whether blocks end where a step said, at a row: no exchange has come after it."""
     from weir._exchange import Exchange
 
+    made = False
     for step in reversed(chain(part)):
         if isinstance(step, Exchange):
             return False
-        if isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks):
+        if isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks and not made):
             return True
+        made = made or isinstance(step, Call)  # what functions make of a block is put together by where it came from
     return False
 
 
@@ -841,7 +843,9 @@ class Run:
             return cut_blocks(blocks, min(count, rows), most_joined, self.keep)
         if _has_fixed_blocks(part):
             sizes = _sizes_kept(part)
-            return blocks if sum(sizes) != rows or len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
+            if sum(sizes) == rows:
+                return blocks if len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
+            return as_made(blocks, most, most_joined, isinstance(chain(part)[0], ReadTasks))
         least = self.context.target_min_block_size
         return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 

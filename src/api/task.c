@@ -32,6 +32,7 @@ struct queued {
 	struct weir_batch *batch;
 	struct weir_chunk *chunk;
 	uint64_t number;
+	struct weir_place place;
 };
 
 struct weir_task {
@@ -172,12 +173,11 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 }
 
 /* Under the run's lock: the executor delivers no more than fit. */
-static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows)
+static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number, struct weir_place place)
 {
 	struct weir_task *task = state;
 	bool unwanted;
 
-	(void)rows;
 	pthread_mutex_lock(&task->lock);
 	unwanted = task->abandoned || is_cancelled(task);
 	if (unwanted) {
@@ -185,7 +185,7 @@ static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number
 	} else {
 		WEIR_ASSERT(task->count < QUEUE_BATCHES);
 		task->queue[(task->head + task->count++) % QUEUE_BATCHES] =
-			(struct queued){.chunk = chunk, .number = number};
+			(struct queued){.chunk = chunk, .number = number, .place = place};
 	}
 	ring(task);
 	pthread_mutex_unlock(&task->lock);
@@ -193,11 +193,11 @@ static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number
 }
 
 /* Rows that are only counted; the run does. */
-static bool drop_chunk(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows)
+static bool drop_chunk(void *state, struct weir_chunk *chunk, uint64_t number, struct weir_place place)
 {
 	(void)state;
 	(void)number;
-	(void)rows;
+	(void)place;
 	weir_chunk_unref(chunk);
 	return true;
 }
@@ -315,6 +315,8 @@ static void *keeping_main(void *argument)
 			break;
 		if (!code) {
 			code = api_block_from_chunk(session, taken.chunk, &block, &err);
+			if (!code)
+				block->split = taken.place.split, block->split_chunk = taken.place.chunk;
 			if (!code && (code = weir_list_push(&task->blocks, weir_session_account(session), &err, block)))
 				weir_block_unref(block);
 			if (!code)

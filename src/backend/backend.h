@@ -83,10 +83,15 @@ struct weir_run_stage {
 	struct weir_template template; /* LANES */
 };
 
+/* Of which split of the first stage rows were made, and of which of the split's chunks (0 if that is the last stage). */
+struct weir_place {
+	uint32_t split, chunk;
+};
+
 /* Takes the last stage's chunks, in order. Called under the run's lock: it must neither wait nor call the run; what was
  * delivered and not taken is two chunks at most. Takes the reference over. True: it is taken already. */
 struct weir_run_consumer {
-	bool (*deliver)(void *state, struct weir_chunk *chunk, uint64_t number, int64_t rows);
+	bool (*deliver)(void *state, struct weir_chunk *chunk, uint64_t number, struct weir_place place);
 	void *state;
 };
 

@@ -6,7 +6,7 @@
  * A chunk that is accepted opens a bundle; bundles that meet in the list (order.c) are joined while the first has too few
  * rows. The first chunk stands for all: it is listed, queued, run, tried again; its parts hang on it. A bundle is sealed,
  * that is queued, and never changes again, when
- *   - it has its rows, or the next chunk would make it too large;
+ *   - it has its rows, or the next chunk would make it too large, or is of another split where those stay apart (by_split);
  *   - nothing can be joined to it any more: what follows runs, is sealed, or belongs to a later stage, or there is no more;
  *   - it is the front, and nothing moves that could bring more (FRONT_STARTS): lanes wait for memory or for a place, the
  *     window is full. So waiting for rows never stalls a run.
@@ -86,6 +86,7 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 			return;
 		}
 		next = item_at(core, item->after);
+		full |= stage->spec.by_split && next->path[0] != item->path[0] && !MUTANT(47);
 		if (!full && next->stage < item->stage)
 			return;
 		if (full || next->stage > item->stage || next->state != ITEM_OPEN || MUTANT(31) ||

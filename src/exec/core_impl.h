@@ -281,6 +281,8 @@ void weir_exec_help_front(struct weir_core *core);
 void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event); /* by a worker, for outputs */
 void weir_exec_room_answered(struct weir_core *core, struct slot *slot);           /* or not wanted any more */
 void weir_exec_relieve(struct weir_core *core);
+/* Has everything go that can, for a batch that is to have all memory. False: some of it is still on its way. */
+bool weir_exec_clear_for(struct weir_core *core, uint32_t front);
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event);

@@ -199,6 +199,21 @@ static enum room make_room(struct weir_core *core, uint32_t front, int64_t bytes
 	return more_is_coming(core) ? ROOM_COMING : ROOM_EXHAUSTED;
 }
 
+bool weir_exec_clear_for(struct weir_core *core, uint32_t front)
+{
+	uint32_t index;
+
+	if (!core->trimmed) {
+		core->trimmed = true;
+		emit(core, (struct weir_action){.kind = WEIR_DO_TRIM, .bytes = core->limit});
+	}
+	while (core->budget < INT64_MAX && (index = weir_exec_spill_candidate(core, front)) != NO_ITEM)
+		spill(core, index);
+	while (weir_exec_pool_shrink(core))
+		;
+	return core->freeing == 0 && core->workers_dying == 0;
+}
+
 static void grant(struct weir_core *core, uint32_t index, int64_t room)
 {
 	struct item *item = item_at(core, index);

@@ -229,7 +229,7 @@ static bool memory_is_taken(const struct weir_core *core)
 	return core->exclusive_runs || (front != NO_ITEM && item_at(core, front)->exclusive);
 }
 
-/* Such a batch waits until it is the front and no worker is busy; meanwhile none is given work. */
+/* Such a batch waits until it is the front, no worker is busy, and what is cleared for it is gone; meanwhile none is given work. */
 static bool may_be_busy(struct weir_core *core, uint32_t index)
 {
 	if (!item_at(core, index)->exclusive || MUTANT(34))
@@ -239,9 +239,7 @@ static bool may_be_busy(struct weir_core *core, uint32_t index)
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		if (!is_lanes(&core->stages[s]) && core->stages[s].busy > 0)
 			return false;
-	while (weir_exec_pool_shrink(core))
-		;
-	return true;
+	return weir_exec_clear_for(core, index) || MUTANT(46);
 }
 
 /* Whether a worker is about to come up for each that waits. Then none is given ahead to one that is busy: nobody knows how long it

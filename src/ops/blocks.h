@@ -21,6 +21,7 @@ struct weir_block {
 	struct weir_batch *batch;
 	int64_t row_count;
 	uint64_t bytes;
+	uint32_t split, split_chunk; /* of the run that made it: the split that its rows come of, and which of its chunks */
 	/* Who is told that it goes: before its chunk is let go, and after everything is freed. NULL: nobody. */
 	void (*forget)(void *holder, struct weir_chunk *chunk);
 	void (*release)(void *holder);

@@ -188,6 +188,13 @@ static PyObject *block_get_nbytes(PyObject *self, void *Py_UNUSED(closure))
 	return PyLong_FromUnsignedLongLong(((struct block_object *)self)->block->bytes);
 }
 
+static PyObject *block_get_place(PyObject *self, void *Py_UNUSED(closure))
+{
+	const struct weir_block *block = ((struct block_object *)self)->block;
+
+	return Py_BuildValue("(II)", (unsigned)block->split, (unsigned)block->split_chunk);
+}
+
 static PyMethodDef block_methods[] = {
 	{"batch", block_batch, METH_NOARGS,
 	 "batch($self)\n--\n\nIts rows; they stay in memory as long as the Batch lives."},
@@ -198,6 +205,7 @@ static PyMethodDef block_methods[] = {
 static PyGetSetDef block_properties[] = {
 	{"num_rows", block_get_num_rows, NULL, "Rows.", NULL},
 	{"nbytes", block_get_nbytes, NULL, "Bytes, in memory or on disk.", NULL},
+	{"place", block_get_place, NULL, "Of which split of the run its rows were made, and of which of the split's chunks.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 

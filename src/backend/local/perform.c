@@ -237,7 +237,8 @@ static void deliver(struct weir_local_run *run, uint64_t number)
 
 	WEIR_ASSERT(chunk && run->tail && run->tail->consumer.deliver);
 	run->rows_delivered += (uint64_t)chunk->rows;
-	if (run->tail->consumer.deliver(run->tail->consumer.state, weir_chunk_ref(chunk->chunk), number, chunk->rows))
+	if (run->tail->consumer.deliver(run->tail->consumer.state, weir_chunk_ref(chunk->chunk), number,
+					(struct weir_place){.split = chunk->path[0], .chunk = chunk->path[1]}))
 		answer(run, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = number});
 }
 

@@ -219,7 +219,8 @@ static void count_flight(struct stage *stage, uint32_t slot, int change)
 	run->workers_busy += (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy;
 	if (run->workers_busy > run->workers_busy_peak)
 		run->workers_busy_peak = run->workers_busy;
-	if (run->workers_busy > run->bounds_for)
+	/* What a dead one had is the others': a batch that waited for it may want it at once. */
+	if (run->workers_busy > run->bounds_for || change == 0)
 		weir_local_bound_workers(run);
 }
 

@@ -134,6 +134,8 @@ static bool nothing_can_follow(struct world *world, const struct alive *all, uin
 {
 	if (at + 1 == count)
 		return world->cut_end || world->enough_seen;
+	if (world->config.stages[all[at].stage].by_split && all[at + 1].at.at[0] != all[at].at.at[0])
+		return true;
 	return all[at + 1].stage > all[at].stage || (all[at + 1].stage == all[at].stage && !all[at + 1].fresh);
 }
 
@@ -186,7 +188,7 @@ static void check_short(struct world *world, struct chunk *head, struct chunk *l
 	if (at == count || nothing_can_follow(world, all, count, at) || last->may_be_short || head->may_be_short)
 		return;
 	for (at++; at < count && all[at].fresh && all[at].stage + 1 == head->place.length; at++) {
-		if (all[at].fresh->may_be_short)
+		if (all[at].fresh->may_be_short || (spec->by_split && all[at].fresh->place.at[0] != head->place.at[0]))
 			return;
 		rows += all[at].fresh->rows;
 		bytes += all[at].fresh->bytes;
@@ -241,6 +243,7 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			return;
 		}
 		PROMISE(world, !chunk->bundle, "a chunk in two bundles");
+		PROMISE(world, !spec->by_split || chunk->place.at[0] == head->place.at[0], "a bundle of several splits");
 		check_neighbours(world, last, chunk);
 		rows += chunk->rows;
 		bytes += chunk->bytes;

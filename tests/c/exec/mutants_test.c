@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 45, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 47, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -72,6 +72,8 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"room for outputs is given past the limit",
 	"what waits for room is passed by younger ones",
 	"batches are given ahead though workers are about to come up",
+	"a batch that is to have all memory does not wait for it",
+	"rows of several splits go together where they should not",
 };
 
 static int find(struct weir_account *account)
