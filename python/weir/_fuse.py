@@ -47,10 +47,16 @@ def fuses(chain: Sequence[CallSpec], spec: CallSpec, context: Any) -> bool:
     return before.kind in ("map", "map_batches") and before.keys is None
 
 
-def fused(specs: Sequence[CallSpec]) -> CallSpec:
-    """One call that does the work of several."""
+def takes_blocks(spec: CallSpec) -> bool:
+    """Whether its batches are the blocks, as they are."""
+    return spec.kind == "map_batches" and spec.batch_size is None and not spec.takes_groups
+
+
+def fused(specs: Sequence[CallSpec], block_bytes: int) -> CallSpec:
+    """One call that does the work of several. `block_bytes`: results of one are put together for the next up to that, where it takes
+    blocks."""
     made = copy.copy(specs[0])
-    made.kind, made.fn, made.batch_format, made.batch_size = "map_batches", Chain(specs), BATCH, None
+    made.kind, made.fn, made.batch_format, made.batch_size = "map_batches", Chain(specs, block_bytes), BATCH, None
     made.fn_args = made.fn_kwargs = made.keys = None  # of groups only the first is, and it knows
     made.name = "->".join(spec.name for spec in specs)
     return made
@@ -91,14 +97,15 @@ class Chain:
     place: tuple[str, tuple[int, int]] | None = None
     group = ""
 
-    def __init__(self, specs: Sequence[CallSpec]) -> None:
+    def __init__(self, specs: Sequence[CallSpec], block_bytes: int) -> None:
         from weir import _call
 
+        self.block_bytes = block_bytes
         self.parts = [(_call.function_head(spec), _call.function_objects(spec)) for spec in specs]
         self.functions: list[Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"parts": self.parts, "functions": None}
+        return {"parts": self.parts, "functions": None, "block_bytes": self.block_bytes}
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
         from weir import _worker
@@ -121,6 +128,8 @@ class Chain:
             from weir._blocks import rebatched
 
             stream = rebatched(iter(stream), function.batch_size, False)
+        elif function.kind == "map_batches" and not function.keys:
+            stream = _worker.merged(stream, self.block_bytes)
         first = 0
         for batch in stream:
             try:

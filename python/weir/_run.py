@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
     from weir.context import DataContext
 
+WORKER_START = 16 << 20  # what a worker has before it works
 FINE_ROWS = 16  # of a block's first task: nobody knows how long a function of rows takes
 
 End = Literal["collect", "count", "sink", "blocks"]
@@ -101,6 +102,8 @@ class Build:
         self.read_blocks: int | None = None  # how many pieces a read is cut into
         self.first_rows = FINE_ROWS  # a function of rows gets so many of the first block at first
         self.is_counting = False
+        self.fixed_bytes: int | None = None  # where the user said what the blocks are: of the largest, as far as is known
+        self.block_most = 0  # a function that takes blocks gets larger ones in pieces
         self.calls: list[str] = []
         self.gpus = 0.0  # that the calls so far have
 
@@ -133,7 +136,9 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
-        self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
+        self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // 8)
+        self.first_rows = 1 if self.fixed_bytes is None else FINE_ROWS
+        self.has_call = False
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
@@ -156,7 +161,7 @@ class Build:
         for spec in specs:
             spec.context = self.context
         try:
-            self.add_call(flow, _fuse.fused(specs), _fuse.shape(specs))
+            self.add_call(flow, _fuse.fused(specs, self.block_most), _fuse.shape(specs), any(map(_fuse.takes_blocks, specs)))
         except (TypeError, ValueError):
             from weir import _call
 
@@ -164,7 +169,7 @@ class Build:
                 os.close(_call.prepare(spec, self.state)["setup"][0])
             raise
 
-    def add_call(self, flow: Flow, spec: Any, shape: dict[str, int] | None = None) -> None:
+    def add_call(self, flow: Flow, spec: Any, shape: dict[str, int] | None = None, takes_blocks: bool = False) -> None:
         from weir import _call
 
         spec = copy.copy(spec)
@@ -172,6 +177,11 @@ class Build:
         most = _slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
+        if self.fixed_bytes is not None:
+            prepared["keeps_splits"] = 1
+            if takes_blocks or (shape is None and _fuse.takes_blocks(spec)):
+                self._give_blocks(prepared)
+        self.has_call = True
         prepared["fine_first"] = prepared["fine"] * self.first_rows
         prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
@@ -185,6 +195,15 @@ class Build:
         finally:
             os.close(fd)
         self.calls.append(spec.name)
+
+
+    def _give_blocks(self, prepared: dict[str, Any]) -> None:
+        """Tasks are blocks, whole, since the user said what these are: a function may count on it."""
+        prepared["memory"] = prepared["memory"] or 4 * max(prepared["chunk_bytes"], self.fixed_bytes or 0) + WORKER_START
+        prepared["chunk_bytes"] = max(prepared["chunk_bytes"], self.block_most)
+        prepared["fine"] = 0
+        if self.has_call and not prepared["batch_rows"]:
+            prepared["whole_splits"] = 1
 
 
 def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> int:
@@ -523,6 +542,16 @@ def _has_fixed_blocks(part: Op) -> bool:
     if isinstance(source, ReadTasks):
         return True
     return any(isinstance(step, ReadBlocks) for step in steps)
+
+
+def _fixed_blocks(part: Op, context: DataContext, most: int) -> tuple[int | None, int]:
+    """Where blocks are fixed, how large the largest is, 0 if that is not known, else None; and the most that is one: blocks that are
+    there already may be any size, a read makes none that are larger than the context says."""
+    source = chain(part)[0]
+    largest = max((block.nbytes for block in source.blocks), default=0) if isinstance(source, Blocks) else 0
+    if not isinstance(source, Blocks) and context.target_max_block_size:
+        most = min(most, context.target_max_block_size)
+    return (largest if _has_fixed_blocks(part) else None), most
 
 
 def _has_exact_blocks(part: Op) -> bool:

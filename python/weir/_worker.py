@@ -155,7 +155,7 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
         results = _apply_read(function, batch)
     else:
         results = _apply_batches(function, batch) if function.kind == "map_batches" else _apply_rows(function, batch)
-    yield from _merged(results)
+    yield from merged(results)
 
 
 def _apply_read(function: Function, batch: Batch) -> Iterator[Batch]:
@@ -179,8 +179,8 @@ def _timed(function: Function, items: Iterable[Any]) -> Iterator[Any]:
         del item
 
 
-def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
-    """Small results of a task are one: columns that some lack are null there, types are those that hold all."""
+def merged(results: Iterable[Batch], least: int = MERGED_MIN) -> Iterator[Batch]:
+    """Results of less than `least` bytes are one: columns that some lack are null there, types are those that hold all."""
     kept: list[Batch] = []
     size = 0
     empty: Batch | None = None
@@ -191,15 +191,15 @@ def _merged(results: Iterable[Batch]) -> Iterator[Batch]:
             continue
         written = True
         bytes_ = result.nbytes
-        if kept and bytes_ >= MERGED_MIN:
+        if kept and bytes_ >= least:
             yield from _joined(kept)
             kept, size = [], 0
-        if bytes_ >= MERGED_MIN:
+        if bytes_ >= least:
             yield result
             continue
         kept.append(result)
         size += bytes_
-        if size >= MERGED_MIN:
+        if size >= least:
             yield from _joined(kept)
             kept, size = [], 0
     if kept:

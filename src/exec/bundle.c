@@ -41,6 +41,16 @@ static void seal(struct weir_core *core, uint32_t index)
 	item->state = ITEM_QUEUED;
 	core->opens--;
 	weir_exec_heap_push(core, &core->stages[item->stage].queue, index);
+	weir_exec_bundle_look(core, item->after); /* which may have waited to be joined to it */
+}
+
+/* The last of a split may be ready before those that come before it. */
+static bool may_be_joined(const struct weir_core *core, const struct item *item)
+{
+	const struct item *before = item->before == NO_ITEM ? NULL : item_at(core, item->before);
+
+	return before && core->stages[item->stage].spec.by_split && before->path[0] == item->path[0] && !MUTANT(48) &&
+	       (before->stage < item->stage || (before->stage == item->stage && before->state == ITEM_OPEN));
 }
 
 static void join(struct weir_core *core, uint32_t to, uint32_t index)
@@ -79,6 +89,8 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 		struct stage *stage = &core->stages[item->stage];
 		bool full = item->task_rows >= stage->spec.rows_min;
 
+		if (!full && may_be_joined(core, item))
+			return;
 		if (item->after == NO_ITEM) {
 			if (!full && !core->cut_all)
 				return;

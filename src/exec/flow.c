@@ -50,6 +50,7 @@ void weir_exec_accept(struct weir_core *core, uint32_t index)
 		core, item->stage == core->stage_count ? &core->deliveries : &core->stages[item->stage].queue, index);
 	/* Who stands before it and waits for rows learns that none will come from here. */
 	weir_exec_bundle_look(core, item->before);
+	weir_exec_bundle_look(core, item->after);
 }
 
 static bool serve_turns(struct weir_core *core)

@@ -50,6 +50,7 @@ void weir_exec_unlist(struct weir_core *core, uint32_t index)
 		return;
 	weir_exec_unlink(core, index);
 	weir_exec_bundle_look(core, item_at(core, index)->before);
+	weir_exec_bundle_look(core, item_at(core, index)->after);
 }
 
 uint32_t weir_exec_oldest(const struct weir_core *core, uint32_t stage_last)

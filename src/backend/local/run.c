@@ -129,7 +129,9 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.name = call->name,
 		.slots_first = (uint32_t)or_default(call->slots_first, 1),
 		.slots_min = (uint32_t)or_default(call->slots_min, 1),
-		.rows_min = call->batch_rows,
+		.rows_min = call->whole_splits ? INT64_MAX : call->batch_rows,
+		.by_split = call->whole_splits,
+		.rows_max_bytes = call->whole_splits ? chunk : 0,
 		.milli_cpus = call->milli_cpus,
 		.milli_gpus = call->milli_gpus,
 		.errored_max = call->errored_max,
@@ -165,7 +167,8 @@ static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs
 		specs[s] = (struct weir_stage_spec){.kind = WEIR_STAGE_LANES,
 						    .slots = threads,
 						    .name = stage->template.is_sink ? "write" : "native",
-						    .rows_min = stage->template.rows_min};
+						    .rows_min = stage->template.rows_min,
+						    .by_split = s > 1 && tail->stages[s - 2].call.keeps_splits};
 		if (stage->template.lanes_max && stage->template.lanes_max < threads)
 			specs[s].slots = stage->template.lanes_max;
 	}
@@ -190,9 +193,11 @@ static void share_first_grants(const struct weir_local_run *run, struct weir_sta
 		if (specs[s].kind == WEIR_STAGE_LANES)
 			specs[s].slot_memory = run->tail ? left / 3 / lanes : left / 4 * 3 / lanes;
 		/* A bundle lies in memory as a whole. */
-		if (s > 0 && specs[s].rows_min == INT64_MAX)
-			specs[s].rows_max_bytes = left / 8 / specs[s].slots < BUNDLE_BYTES ? left / 8 / specs[s].slots
-											   : BUNDLE_BYTES;
+		if (s > 0 && specs[s].rows_min == INT64_MAX) {
+			int64_t most = or_default(specs[s].rows_max_bytes, BUNDLE_BYTES);
+
+			specs[s].rows_max_bytes = left / 8 / specs[s].slots < most ? left / 8 / specs[s].slots : most;
+		}
 	}
 }
 

@@ -196,6 +196,29 @@ static void check_short(struct world *world, struct chunk *head, struct chunk *l
 	PROMISE(world, rows >= spec->rows_min || bytes > max, "a task with too few rows, though more can come");
 }
 
+/* Where splits stay apart, the last of one starts when nothing of it is to come before. */
+static void check_first(struct world *world, const struct chunk *head)
+{
+	struct alive all[LOOKED_AT_MAX];
+	uint32_t count = alive(world, all), at = 0;
+	bool apart = false; /* one in between was started, or what comes of the other will be elsewhere, since it is a part */
+
+	while (count <= LOOKED_AT_MAX && at < count && all[at].fresh != head)
+		at++;
+	if (count > LOOKED_AT_MAX || at == 0 || at == count)
+		return;
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		const struct chunk *other = &world->chunks.items[i];
+
+		apart |= other->place.length == head->place.length && sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
+			 sim_place_compare(&other->place, &head->place) < 0;
+		apart |= other->part > 0 && sim_place_compare(&other->place, &all[at - 1].at) <= 0 &&
+			 other->place.length == all[at - 1].stage + 1 && other->running;
+	}
+	PROMISE(world, apart || all[at - 1].at.at[0] != head->place.at[0] || all[at - 1].stage >= all[at].stage,
+		"a part of a split though more of it is to come before");
+}
+
 static void check_neighbours(struct world *world, const struct chunk *a, const struct chunk *b)
 {
 	PROMISE(world, sim_place_compare(&a->place, &b->place) < 0, "a bundle out of order");
@@ -256,6 +279,8 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			PROMISE(world, bytes <= spec->rows_max_bytes, "a bundle that is too large");
 		if (rows < spec->rows_min)
 			check_short(world, head, last, bytes);
+		if (spec->by_split && rows < spec->rows_min)
+			check_first(world, head);
 	}
 	head->bundle = ++world->bundles;
 	for (uint32_t i = 0; i < world->parts.count; i++) {
