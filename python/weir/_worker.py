@@ -73,6 +73,7 @@ class Function:
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
         self.loop: Any = None
         self.rows = (0, 0)
+        self.at: Callable[[int, int], None] | None = None  # tells the driver, where there are several batches
         self.task = 0  # the number of the task, which a write is told
         self.call_ns = 0  # of the current task's time, what the user's function took
         self.call_numbered = fn
@@ -257,6 +258,8 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         return
     for a, b in ranges:
         function.rows = (a, b - 1)
+        if function.at is not None and b - a < count:
+            function.at(a, b - a)
         part = batch if b - a == count else batch.slice(a, b)
         value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed,
                                    _inside is not None)
@@ -588,6 +591,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     count = batch.num_rows
     columns = batch.names
     function.rows = (0, max(0, count - 1))
+    function.at = worker.at
     try:
         for result in apply(function, batch):
             worker.output(result)

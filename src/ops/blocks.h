@@ -61,6 +61,7 @@ struct weir_chunks_options {
 	int64_t batch_rows;  /* chunks end on multiples of it, counted from the split's first row; 0: anywhere */
 	int64_t chunk_bytes; /* about so large, but one batch always fits; 0: 8 MiB */
 	uint32_t fine;       /* > 0: one batch a chunk; without batch_rows, so many rows in a split's first chunks, then more */
+	bool paced;          /* with batch_rows: several batches where they take little time */
 	uint32_t fine_first; /* the same of the run's first split, of which the last chunks are small, too; 0: as any other's */
 };
 void weir_chunks_set(struct weir_node *node, const struct weir_chunks_options *options);

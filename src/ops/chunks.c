@@ -168,13 +168,17 @@ static int64_t fine_rows(const struct chunks_lane *lane)
 	return rows > least ? rows : least;
 }
 
-/* One batch, and with the last whole one what is left of the split, if there is room for it: by itself that would be bundled with
- * rows of the next split (exec/bundle.c), or not, as they come. */
-static int64_t batch_and_rest(const struct chunks_lane *lane, int64_t rows_max)
+/* One batch, or as many as make a task that is worth its messages, and with the last whole one what is left of the split, if there
+ * is room for it: by itself that would be bundled with rows of the next split (exec/bundle.c), or not, as they come. */
+static int64_t batches_and_rest(const struct chunks_lane *lane, int64_t rows_max)
 {
 	int64_t batch = lane->sink->options.batch_rows, ahead = lane->rows_left >= 0 ? rows_ahead(lane) : 0;
+	const _Atomic int64_t *pace = lane->sink->options.paced ? lane->context->pace_rows : NULL;
+	int64_t rows = pace ? atomic_load_explicit(pace, memory_order_relaxed) : 0;
 
-	return ahead > batch && ahead - batch < batch && ahead <= rows_max ? ahead : batch;
+	rows = rows < rows_max ? rows : rows_max;
+	rows = rows < 2 * batch ? batch : rows - rows % batch;
+	return ahead > rows && ahead - rows < batch && ahead <= rows_max ? ahead : rows;
 }
 
 /* How many rows the next chunk is to have: whole batches, about chunk_bytes. */
@@ -187,7 +191,7 @@ static void choose_rows(struct chunks_lane *lane)
 
 	rows = rows < 1 ? 1 : rows > ROWS_MAX || lane->is_whole ? ROWS_MAX : rows;
 	if (sink->options.fine && batch) {
-		rows = batch_and_rest(lane, rows);
+		rows = batches_and_rest(lane, rows);
 	} else if (batch) {
 		rows = rows < batch ? batch : rows - rows % batch;
 	} else if (sink->options.fine) {
@@ -420,6 +424,21 @@ static void note_origin(struct chunks_lane *lane, const struct weir_vector *vect
 	origin->row_last = row_of(vector, last);
 }
 
+/* With another source a chunk of several batches ends, so that messages can say whose rows they are about. */
+static int end_with_source(struct chunks_lane *lane, const struct weir_vector *vector, struct weir_error *err)
+{
+	int64_t batch = lane->sink->options.paced ? lane->sink->options.batch_rows : 0;
+	int64_t rows = weir_gather_rows(lane->gather), wanted;
+
+	if (!batch || !rows ||
+	    !strncmp(lane->origin.source, vector->source ? vector->source : "", sizeof(lane->origin.source) - 1))
+		return WEIR_OK;
+	wanted = (rows + batch - 1) / batch * batch;
+	if (wanted < lane->rows_wanted)
+		lane->rows_wanted = wanted;
+	return rows >= lane->rows_wanted ? hand_over(lane, err) : WEIR_OK;
+}
+
 /* Selected rows [begin, begin + count) of the vector. */
 static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t begin, uint32_t count,
 		  struct weir_error *err)
@@ -522,6 +541,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	}
 	if (lane->sink->keeps_groups)
 		return push_groups(lane, vector, at, err);
+	if (at < count)
+		code = end_with_source(lane, vector, err);
 	while (!code && at < count) {
 		int64_t room;
 		uint32_t some = count - at;

@@ -41,6 +41,9 @@ struct weir_lane_context {
 		      const struct weir_origin *origin, struct weir_error *err);
 	/* When a split is redone: how many rows of what it puts out were handed over before. Once, at its beginning. */
 	int (*rows_done)(struct weir_lane_context *context, int64_t *out, struct weir_error *err);
+	/* About how many of the rows the next stage handles in the time that a task should take at least, as measured so far; 0: not
+	 * known yet. NULL: nobody measures. */
+	const _Atomic int64_t *pace_rows;
 	void *backend; /* for those functions; copied along when an operator hands a context of its own to its inputs */
 };
 

@@ -415,7 +415,19 @@ static PyObject *worker_get_generation(PyObject *self, void *Py_UNUSED(closure))
 	return PyLong_FromUnsignedLong(((struct worker_object *)self)->link->side.generation);
 }
 
+static PyObject *worker_at(PyObject *self, PyObject *arguments)
+{
+	unsigned long long first, count;
+
+	if (!PyArg_ParseTuple(arguments, "KK", &first, &count))
+		return NULL;
+	weir_worker_side_at(&((struct worker_object *)self)->link->side, first, count);
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef worker_methods[] = {
+	{"at", worker_at, METH_VARARGS,
+	 "at($self, first, count, /)\n--\n\nSays which rows of its task it is at, for who has to tell of its death."},
 	{"next", (PyCFunction)(void (*)(void))worker_next, METH_VARARGS | METH_KEYWORDS,
 	 "next($self, idle_ms=-1)\n--\n\nWaits for a WorkerTask. 'idle': none came for so long. None: there will be none."},
 	{"output", worker_output, METH_O,

@@ -72,11 +72,6 @@ def on_a_busy_machine(test):
     return _tried_again(test, 3, TooSlow, "time")
 
 
-def wavers(seen):
-    """The test again, twice at most: beside many others it was `seen` to fail now and then, and why is not known yet."""
-    return lambda test: _tried_again(test, 2, Exception, seen)
-
-
 def rest_of(process, seconds):
     """What a process still prints, and its errors, after its end. Not communicate(), which leaves out what readline() has read ahead."""
     with ThreadPoolExecutor(2) as readers:

@@ -1,5 +1,6 @@
 """Functions that follow each other run in one worker, and nothing shows of it but the processes that are not there."""
 import os
+import re
 
 import pytest
 
@@ -131,3 +132,77 @@ def test_batches_end_with_their_block(blocks, rows, batch_size):
         seen = input.map_batches(lambda batch: {"first": batch["id"][:1], "rows": [len(batch["id"])]}, batch_size=batch_size).take_all()
         expected = [(block * rows + first, min(batch_size, rows - first)) for block in range(blocks) for first in range(0, rows, batch_size)]
         assert [(row["first"], row["rows"]) for row in seen] == expected
+
+
+# ---- blocks behind functions, where the user said what the blocks are (as Ray Data 2.60 has them) ----
+
+
+def rows_of(ds):
+    return [bundle.num_rows() for bundle in ds.materialize().iter_internal_ref_bundles()]
+
+
+@pytest.mark.parametrize("batch_size, expected", [(None, [25] * 4), (5, [25] * 4), (7, [25] * 4), (25, [25] * 4), (40, [50] * 2), (50, [50] * 2)])
+def test_what_functions_make_of_a_block_is_a_block(batch_size, expected):
+    ds = weir.range(100, override_num_blocks=4)
+    for input in (ds, ds.materialize(), weir.range(100).repartition(4)):
+        assert rows_of(input.map_batches(lambda batch: batch, batch_size=batch_size)) == expected
+        assert rows_of(input.map_batches(lambda batch: {"id": np.repeat(batch["id"], 2)}, batch_size=batch_size)) == [2 * n for n in expected]
+
+
+def test_rows_that_are_made_of_a_block_are_a_block():
+    ds = weir.range(1000, override_num_blocks=3)
+    assert rows_of(ds.map(lambda row: row)) == [333, 333, 334]
+    assert rows_of(ds.flat_map(lambda row: [row, row])) == [666, 666, 668]
+    assert rows_of(ds.filter(lambda row: row["id"] % 2 == 0)) == [167, 166, 167]
+    assert rows_of(ds.filter(lambda row: row["id"] >= 400)) == [266, 334]
+
+
+class Count:
+    def __call__(self, batch):
+        return {"n": [len(batch["id"])]}
+
+
+def test_a_function_without_batch_size_gets_whole_blocks():
+    """However large they are, and whatever made them: a function may need all rows of one."""
+    million, count = 1_000_000, Count()
+    ds = weir.range(million, override_num_blocks=2)
+    halves = [{"n": million // 2}] * 2
+    assert weir.range(million).repartition(1).map_batches(count.__call__).take_all() == [{"n": million}]
+    for input in (ds, ds.materialize()):
+        assert input.map_batches(count.__call__, batch_size=None).take_all() == halves
+        assert input.map_batches(lambda batch: batch, batch_size=3000).map_batches(count.__call__).take_all() == halves
+        assert input.map_batches(lambda batch: batch, batch_size=3000).map_batches(Count, concurrency=1).take_all() == halves
+        assert input.map_batches(lambda batch: batch).filter(expr="id >= 0").map_batches(Count, concurrency=2).take_all() == halves
+    rows = weir.range(20_000, override_num_blocks=2)
+    assert rows.map(lambda row: row).map_batches(Count, concurrency=2).take_all() == [{"n": 10_000}] * 2
+
+
+def test_blocks_behind_functions_are_files(tmp_path):
+    ds = weir.range(1000, override_num_blocks=4)
+    cases = {
+        "batches": ds.map_batches(lambda batch: batch, batch_size=30), "rows": ds.map(lambda row: row), "blocks": ds.map_batches(lambda batch: batch),
+        "repartition": weir.range(1000).repartition(4).map(lambda row: row), "steps": ds.map(lambda row: row).filter(expr="id >= 0"),
+    }
+    for name, made in cases.items():
+        made.write_csv(str(tmp_path / name))
+        files = sorted((tmp_path / name).glob("*.csv"))
+        assert [file.read_text().split()[1] for file in files] == ["0", "250", "500", "750"], name
+
+
+def test_small_batches_share_tasks():
+    """A task costs more than a batch of a function that does little."""
+    ds = weir.range(200_000, override_num_blocks=1).map_batches(lambda batch: {"n": [len(batch["id"])]}, batch_size=100)
+    assert ds.count() == 2000
+    kept = ds.materialize()
+    tasks = int(re.search(r"MapBatches\(.*\): (\d+) tasks", kept.stats()).group(1))
+    assert tasks < 1000
+    assert kept.take_all() == [{"n": 100}] * 2000
+
+
+def test_results_of_one_block_that_differ_are_one_block():
+    def different(batch):
+        return {"a": batch["id"]} if batch["id"][0] % 2 == 0 else {"a": batch["id"], "b": batch["id"] * 0.5}
+
+    kept = weir.range(10, override_num_blocks=1).map_batches(different, batch_size=5).materialize()
+    assert kept.num_blocks() == 1
+    assert kept.take_all()[4:6] == [{"a": 4, "b": None}, {"a": 5, "b": 2.5}]

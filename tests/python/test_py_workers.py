@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import weir
-from driver_scripts import Program, all_gone, is_alive, not_sanitized, on_a_busy_machine, output, tree_of, wait_for, wavers, within
+from driver_scripts import Program, all_gone, is_alive, not_sanitized, on_a_busy_machine, output, tree_of, wait_for, within
 from weir.exceptions import ActorDiedError, ArrowConversionError, RayTaskError, UserCodeException, WorkerCrashedError
 
 
@@ -224,7 +224,6 @@ INFLATED = """
 
 @not_sanitized
 @pytest.mark.parametrize("megabytes, said", [(130, "100000"), (250, "MemoryError True")])
-@wavers("a batch that should have had room did not get it")
 def test_workers_that_have_more_than_the_budget(tmp_path, megabytes, said):
     """Two workers of 160 MB at a limit of 400 MB leave less than the budget: each batch that outgrows its room must have it at
     once, since nobody will give memory back. More than the limit is an error, and soon."""

@@ -524,6 +524,7 @@ void *weir_lane_main(void *argument)
 {
 	struct lane *lane = argument;
 	struct weir_local_run *run = lane->run;
+	uint32_t next = lane->stage->index + 1;
 
 	weir_log_use(weir_session_log(run->session));
 	weir_account_init(&lane->account, run->account, "lane");
@@ -542,6 +543,9 @@ void *weir_lane_main(void *argument)
 		.enough = enough,
 		.output = output,
 		.rows_done = rows_done,
+		.pace_rows = next < run->stage_count && run->stages[next].kind == WEIR_STAGE_WORKERS
+				     ? &run->stages[next].pace_rows
+				     : NULL,
 		.backend = lane,
 	};
 	pthread_mutex_lock(&run->lock);

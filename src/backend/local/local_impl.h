@@ -116,6 +116,7 @@ struct local_failure {
 struct local_given {
 	struct weir_run run;
 	struct weir_origin origin;
+	uint64_t rows;
 	bool in_flight;
 };
 
@@ -146,6 +147,7 @@ struct stage {
 	/* WORKERS */
 	const struct weir_call *call;
 	uint32_t slots;
+	_Atomic int64_t pace_rows; /* rows that take TASK_NS; written under run->lock, read by lanes. 0: none were timed */
 	int64_t slot_memory; /* what a worker is taken to need before it is measured */
 	struct local_worker *workers;
 	struct local_errors WEIR_LIST(struct local_error) errors; /* not told yet; workers.c */

@@ -284,6 +284,7 @@ static void report(struct weir_pool *pool, uint32_t slot, struct weir_worker_eve
 							       : -1 - WEXITSTATUS(said->status);
 		event.status = said->status;
 		event.memory_peak = weir_worker_memory_peak(pool->slots[slot].worker);
+		event.at = weir_worker_at(pool->slots[slot].worker);
 		break;
 	default:
 		break;

@@ -36,6 +36,7 @@ struct weir_pool_event {
 	int64_t pid;              /* of the worker that it is about; 0: unknown */
 	int status;               /* SLOT_DIED: a wait status, or WEIR_STATUS_… */
 	int64_t memory_peak;      /* SLOT_DIED: the most that was measured */
+	struct weir_worker_rows at; /* SLOT_DIED: of the task that it was at */
 	char text[WEIR_WORKER_TEXT]; /* TASK_FAILED, CANCEL: in short */
 };
 struct weir_pool_events WEIR_LIST(struct weir_pool_event);

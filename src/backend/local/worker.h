@@ -96,6 +96,11 @@ void weir_worker_read_prints(struct weir_worker *worker,
 
 /* RssAnon and the inputs that it holds on to; 0: it is not up. Remembers the largest. */
 int64_t weir_worker_measure(struct weir_worker *worker);
+/* Which rows of its task it was at when it died; count 0: not known. */
+struct weir_worker_rows {
+	uint64_t first, count;
+};
+struct weir_worker_rows weir_worker_at(const struct weir_worker *worker);
 int64_t weir_worker_memory_peak(const struct weir_worker *worker);
 /* RLIMIT_DATA such that its private memory may grow to `bytes`, whatever it has mapped besides. 0: no bound. */
 void weir_worker_bound(struct weir_worker *worker, int64_t bytes);

@@ -8,7 +8,9 @@
  *     │written │taken   │waiting │cpu     │message 0 │message 1 │ …      to the worker
  *     ├────────┼────────┼────────┼────────┼──────────┼──────────┼───
  *     │written │taken   │waiting │cpu     │message 0 │message 1 │ …      to the driver
- *     └────────┴────────┴────────┴────────┴──────────┴──────────┴───
+ *     ├────────┼────────┼────────┴────────┴──────────┴──────────┴───
+ *     │at_first│at_count│     rows of its task that the worker is at, for the message when it dies; a count of 0: not known
+ *     └────────┴────────┘
  *
  *     message, 128 bytes:
  *     0    4      8          12      16   24   32     36   40     48   56        64        72          80        88    92
@@ -49,7 +51,7 @@
 #include <sys/mman.h>
 
 #define WORKER_MAGIC 0x72696577u /* "weir" */
-#define WORKER_VERSION 3u
+#define WORKER_VERSION 4u
 #define WORKER_SOCKET 3   /* descriptors a worker is started with */
 #define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
 #define WORKER_RING_SIZE 64u
@@ -113,6 +115,7 @@ static_assert(offsetof(struct worker_ring, messages) == 256 && sizeof(struct wor
 
 struct worker_rings {
 	struct worker_ring to_worker, to_driver;
+	_Atomic uint64_t at_first, at_count; /* relaxed: nobody looks at them but who buries it */
 };
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "atomics that work between processes");
 

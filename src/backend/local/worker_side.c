@@ -622,6 +622,12 @@ static int take_one(struct weir_worker_side *side, struct weir_side_task *waiter
 	return weir_error_set(err, WEIR_E_WORKER, "message %u is not expected", message->kind);
 }
 
+void weir_worker_side_at(struct weir_worker_side *side, uint64_t first, uint64_t count)
+{
+	atomic_store_explicit(&side->rings->at_first, first, memory_order_relaxed);
+	atomic_store_explicit(&side->rings->at_count, count, memory_order_relaxed);
+}
+
 int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, struct weir_side_task **out, bool *quit,
 			  struct weir_error *err)
 {
@@ -630,6 +636,7 @@ int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, str
 
 	*out = NULL;
 	*quit = side->is_quitting;
+	weir_worker_side_at(side, 0, 0);
 	if (*quit)
 		return WEIR_OK;
 	if (side->waiting.count) {

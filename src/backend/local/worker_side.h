@@ -83,6 +83,8 @@ void weir_worker_side_ready(struct weir_worker_side *side);
 void weir_worker_side_broken(struct weir_worker_side *side, int code, const char *text, const void *payload,
 			     uint64_t size);
 /* Waits for a task, at most timeout_ns (−1: for ever); NULL: none came. *quit: there will be none. */
+/* Which rows of its task it is at. */
+void weir_worker_side_at(struct weir_worker_side *side, uint64_t first, uint64_t count);
 int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, struct weir_side_task **out, bool *quit,
 			  struct weir_error *err);
 /* Where the next output goes, `size` ≥ 1 bytes on a page of its own: what is left of the task's room, or more of it.

@@ -276,6 +276,16 @@ int64_t weir_worker_measure(struct weir_worker *worker)
 	return anon;
 }
 
+struct weir_worker_rows weir_worker_at(const struct weir_worker *worker)
+{
+	if (!worker->rings)
+		return (struct weir_worker_rows){0};
+	return (struct weir_worker_rows){
+		.first = atomic_load_explicit(&worker->rings->at_first, memory_order_relaxed),
+		.count = atomic_load_explicit(&worker->rings->at_count, memory_order_relaxed),
+	};
+}
+
 int64_t weir_worker_memory_peak(const struct weir_worker *worker)
 {
 	return worker->memory_peak;

@@ -20,6 +20,8 @@
 #include <unistd.h>
 
 #define MEASURE_NS 25000000
+#define TASK_NS 2000000.0 /* batches that take less go several at a time: a task costs some 40 µs by itself */
+#define PACE_MAX ((double)(1 << 30))
 #define ERROR_WAITS_NS ((uint64_t)1000000000)
 #define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
 
@@ -242,6 +244,9 @@ static void note_given(struct weir_local_run *run, struct local_worker *worker, 
 	given->run = start->run;
 	given->in_flight = true;
 	given->origin = weir_local_chunk(run, start->chunk)->origin;
+	given->rows = (uint64_t)weir_local_chunk(run, start->chunk)->rows;
+	for (size_t i = 0; i < run->parts.count; i++)
+		given->rows += (uint64_t)weir_local_chunk(run, run->parts.items[i])->rows;
 	for (size_t i = 0; i < run->parts.count; i++) {
 		const struct weir_origin *part = &weir_local_chunk(run, run->parts.items[i])->origin;
 
@@ -341,6 +346,48 @@ static int death_code(int status)
 	return WIFSIGNALED(status) ? WTERMSIG(status) : WIFEXITED(status) ? -1 - WEXITSTATUS(status) : 0;
 }
 
+/* It died at these rows of the oldest of its tasks. They may be anything, since they are the worker's. */
+static void note_at(struct local_worker *worker, const struct weir_worker_rows *at)
+{
+	struct local_given *oldest = NULL;
+	int64_t source_rows;
+
+	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX && !oldest; i++) {
+		struct local_given *given = &worker->given[(worker->given_next + i) % WEIR_WORKER_FLIGHT_MAX];
+
+		oldest = given->in_flight ? given : NULL;
+	}
+	if (!oldest || at->count == 0 || at->first >= oldest->rows || at->count > oldest->rows - at->first ||
+	    oldest->origin.row_first < 0)
+		return;
+	/* Fewer: the last of them are of another source. More: some were left out, and nobody knows which. */
+	source_rows = oldest->origin.row_last - oldest->origin.row_first + 1;
+	if (source_rows > (int64_t)oldest->rows || (int64_t)at->first >= source_rows)
+		return;
+	oldest->origin.row_first += (int64_t)at->first;
+	if ((int64_t)(at->first + at->count) < source_rows)
+		oldest->origin.row_last = oldest->origin.row_first + (int64_t)at->count - 1;
+}
+
+/* How many rows make a task of TASK_NS: half what it was before, half what this one says. */
+static void note_pace(struct stage *stage, const struct weir_event *done)
+{
+	const struct local_worker *worker = &stage->workers[done->slot];
+	int64_t before = atomic_load_explicit(&stage->pace_rows, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX && done->times.wall_ns; i++) {
+		const struct local_given *given = &worker->given[i];
+		double rows = (double)given->rows * TASK_NS / (double)done->times.wall_ns;
+
+		if (!is_same(&given->run, &done->run))
+			continue;
+		rows = rows < PACE_MAX ? rows : PACE_MAX;
+		atomic_store_explicit(&stage->pace_rows, before ? (before + (int64_t)rows) / 2 : (int64_t)rows,
+				      memory_order_relaxed);
+		return;
+	}
+}
+
 /* `run` is over in this worker; NULL: everything is. */
 static void note_over(struct local_worker *worker, const struct weir_run *run)
 {
@@ -436,10 +483,12 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		break;
 	case WEIR_EV_TASK_DONE:
 		count_flight(stage, said->event.slot, -1);
+		note_pace(stage, &said->event);
 		note_over(&stage->workers[said->event.slot], &said->event.run);
 		stage->rows_out += (uint64_t)said->event.rows;
 		break;
 	case WEIR_EV_SLOT_DIED:
+		note_at(&stage->workers[said->event.slot], &said->at);
 		count_flight(stage, said->event.slot, 0);
 		note_over(&stage->workers[said->event.slot], NULL);
 		tell_errors_of(stage, said->event.slot);
