@@ -42,6 +42,9 @@ def failure_of(spec, batch, original=False, origin=""):
         payload = None
         memory = None
 
+        def at(self, first, count):
+            pass
+
         def output(self, result):
             pass
 
