@@ -41,15 +41,15 @@ static void seal(struct weir_core *core, uint32_t index)
 	item->state = ITEM_QUEUED;
 	core->opens--;
 	weir_exec_heap_push(core, &core->stages[item->stage].queue, index);
-	weir_exec_bundle_look(core, item->after); /* which may have waited to be joined to it */
 }
 
-/* The last of a split may be ready before those that come before it. */
+/* Where bundles must not depend on who is ready first: what comes before it may still have it join. */
 static bool may_be_joined(const struct weir_core *core, const struct item *item)
 {
+	const struct weir_stage_spec *spec = &core->stages[item->stage].spec;
 	const struct item *before = item->before == NO_ITEM ? NULL : item_at(core, item->before);
 
-	return before && core->stages[item->stage].spec.by_split && before->path[0] == item->path[0] && !MUTANT(48) &&
+	return before && (spec->by_split ? before->path[0] == item->path[0] : spec->from_first) && !MUTANT(48) &&
 	       (before->stage < item->stage || (before->stage == item->stage && before->state == ITEM_OPEN));
 }
 
@@ -82,9 +82,9 @@ static int64_t bytes_max(const struct weir_core *core, const struct stage *stage
 
 void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 {
-	if (index == NO_ITEM || core->quiet || core->ending)
+	if (core->quiet || core->ending)
 		return;
-	while (item_at(core, index)->state == ITEM_OPEN) {
+	while (index != NO_ITEM && item_at(core, index)->state == ITEM_OPEN) {
 		struct item *item = item_at(core, index), *next;
 		struct stage *stage = &core->stages[item->stage];
 		bool full = item->task_rows >= stage->spec.rows_min;
@@ -92,9 +92,8 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 		if (!full && may_be_joined(core, item))
 			return;
 		if (item->after == NO_ITEM) {
-			if (!full && !core->cut_all)
-				return;
-			seal(core, index);
+			if (full || core->cut_all)
+				seal(core, index);
 			return;
 		}
 		next = item_at(core, item->after);
@@ -102,10 +101,12 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 		if (!full && next->stage < item->stage)
 			return;
 		if (full || next->stage > item->stage || next->state != ITEM_OPEN || MUTANT(31) ||
-		    next->task_bytes > bytes_max(core, stage) - item->task_bytes)
+		    next->task_bytes > bytes_max(core, stage) - item->task_bytes) {
 			seal(core, index);
-		else
+			index = item->after; /* which may have waited for that */
+		} else {
 			join(core, index, item->after);
+		}
 	}
 }
 
@@ -149,5 +150,6 @@ bool weir_exec_bundle_force(struct weir_core *core)
 	    upstream_moves(core, item_at(core, front)->stage))
 		return false;
 	seal(core, front);
+	weir_exec_bundle_look(core, item_at(core, front)->after);
 	return true;
 }

@@ -69,7 +69,8 @@ struct weir_stage_spec {
 	                             * that is short may take them all the same, but for one */
 	int64_t rows_min;           /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
 	                             * chunks, between which nothing can come any more, are bundled (TASK_PART) */
-	bool by_split;              /* with rows_min: a bundle holds chunks of one split only */
+	bool by_split;              /* with rows_min: a bundle holds chunks of one split only, */
+	bool from_first;            /* or it begins where the one before it ends, whichever of its chunks is there first */
 	int64_t rows_max_bytes;     /* a bundle is not larger, but one chunk always goes; 0: half the budget */
 	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
 	int64_t errored_max;        /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */

@@ -131,6 +131,7 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.slots_min = (uint32_t)or_default(call->slots_min, 1),
 		.rows_min = call->whole_splits ? INT64_MAX : call->batch_rows,
 		.by_split = call->whole_splits,
+		.from_first = call->keeps_splits,
 		.rows_max_bytes = call->whole_splits ? chunk : 0,
 		.milli_cpus = call->milli_cpus,
 		.milli_gpus = call->milli_gpus,

@@ -196,8 +196,9 @@ static void check_short(struct world *world, struct chunk *head, struct chunk *l
 	PROMISE(world, rows >= spec->rows_min || bytes > max, "a task with too few rows, though more can come");
 }
 
-/* Where splits stay apart, the last of one starts when nothing of it is to come before. */
-static void check_first(struct world *world, const struct chunk *head)
+/* Where bundles do not depend on who is ready first, one starts when nothing is to come before that could have it join; where
+ * splits stay apart, nothing of its own. */
+static void check_first(struct world *world, const struct weir_stage_spec *spec, const struct chunk *head)
 {
 	struct alive all[LOOKED_AT_MAX];
 	uint32_t count = alive(world, all), at = 0;
@@ -205,18 +206,21 @@ static void check_first(struct world *world, const struct chunk *head)
 
 	while (count <= LOOKED_AT_MAX && at < count && all[at].fresh != head)
 		at++;
-	if (count > LOOKED_AT_MAX || at == 0 || at == count)
+	/* What was made before it may have gone by itself meanwhile, and kept them apart. */
+	if (count > LOOKED_AT_MAX || at == 0 || at == count || head->place.at[head->place.length - 1] > 0 ||
+	    all[at - 1].at.at[0] + 1 < head->place.at[0])
 		return;
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		const struct chunk *other = &world->chunks.items[i];
 
-		apart |= other->place.length == head->place.length && sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
+		apart |= other->place.length >= head->place.length && sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
 			 sim_place_compare(&other->place, &head->place) < 0;
 		apart |= other->part > 0 && sim_place_compare(&other->place, &all[at - 1].at) <= 0 &&
 			 other->place.length == all[at - 1].stage + 1 && other->running;
 	}
-	PROMISE(world, apart || all[at - 1].at.at[0] != head->place.at[0] || all[at - 1].stage >= all[at].stage,
-		"a part of a split though more of it is to come before");
+	PROMISE(world,
+		apart || (spec->by_split && all[at - 1].at.at[0] != head->place.at[0]) || all[at - 1].stage >= all[at].stage,
+		"a bundle that something to come before may have joined");
 }
 
 static void check_neighbours(struct world *world, const struct chunk *a, const struct chunk *b)
@@ -279,8 +283,9 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			PROMISE(world, bytes <= spec->rows_max_bytes, "a bundle that is too large");
 		if (rows < spec->rows_min)
 			check_short(world, head, last, bytes);
-		if (spec->by_split && rows < spec->rows_min)
-			check_first(world, head);
+		if ((spec->by_split || spec->from_first) && (rows < spec->rows_min || world->parts.count > 0) &&
+		    head->rows < spec->rows_min)
+			check_first(world, spec, head);
 	}
 	head->bundle = ++world->bundles;
 	for (uint32_t i = 0; i < world->parts.count; i++) {
