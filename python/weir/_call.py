@@ -59,6 +59,7 @@ class CallSpec:
         self.max_concurrency = max_concurrency
         self.resources = resources  # of the user's own naming, of which weir.init(resources=…) says how much there is
         self.group = group  # the placement group of the tasks and actors that it starts
+        self.frames = False  # its rows are those of a pandas frame still (_plan.rules_of)
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
@@ -254,7 +255,7 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
         "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
-        "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
+        "frames": spec.frames, "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
         "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
     }
 

@@ -551,6 +551,26 @@ def frame_rules(frames: Iterable[Any]) -> str:
     return MASKED if any(has_missing(dtype) for frame in frames for dtype in frame.dtypes) else FRAME
 
 
+def make_frame_rows(batch: Batch, rows: list[dict[str, Any]]) -> None:
+    """Rows of a pandas frame as functions get them: floats that are missing are NaN, times are pandas' own."""
+    for name, kind, _, metadata in batch.schema():
+        if metadata:
+            continue
+        if kind in ("double", "float", "halffloat"):
+            for row in rows:
+                if row[name] is None:
+                    row[name] = _NAN
+        elif kind.startswith(("timestamp[", "duration[")):
+            import pandas as pd
+
+            make = pd.Timestamp if kind.startswith("timestamp") else pd.Timedelta
+            for row in rows:
+                row[name] = pd.NaT if row[name] is None else make(row[name])
+
+
+_NAN = float("nan")
+
+
 def _frame_batches(frame: Any) -> list[Batch]:
     """The texts of pandas 3 are `string`, as those of pandas 2 are: pyarrow itself would make large_string of them."""
     import pandas as pd

@@ -176,6 +176,7 @@ class Transforms:
             strategy = copy.copy(strategy)
             strategy.max_tasks_in_flight_per_actor = self._context.max_tasks_in_flight_per_actor
         spec = _call.CallSpec(kind=kind, fn=fn, compute=strategy, context=self._context, **resources, **more)
+        spec.frames = _plan.rules_of(self._op) == "frame"
         if spec.kind == "map_batches" and spec.num_gpus and spec.batch_size is None:
             spec.batch_size = "auto"
         if spec.num_gpus and spec.num_cpus:

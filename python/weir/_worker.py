@@ -66,6 +66,7 @@ class Function:
         self.batch_format: str | None = head["batch_format"]
         self.zero_copy: bool = head["zero_copy"]
         self.arrow_backed: bool = head["arrow_backed"]
+        self.frames: bool = head.get("frames", False)
         self.retried: Mapping[str, Any] | None = head["retried"]
         self.keys: list[str] | None = head["keys"]  # it is called for groups
         self.is_async = is_async(fn)
@@ -314,6 +315,8 @@ def _row_results(function: Function, batch: Batch) -> Iterator[list[Any]]:
     call = function.call
     for first in range(0, batch.num_rows, ROWS_AT_ONCE):
         rows = batch.rows(first, min(first + ROWS_AT_ONCE, batch.num_rows))
+        if function.frames:
+            _formats.make_frame_rows(batch, rows)
         results: list[Any] = []
         begun = perf_counter_ns()
         if function.is_async:

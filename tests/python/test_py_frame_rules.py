@@ -101,3 +101,20 @@ def test_expressions_with_functions_compute_alike(frame):
 def test_blocks_that_are_frames(frame):
     assert computed(weir.from_blocks([frame, frame]), col("a") / 2) == [3.5, -3.5, 4.0] * 2
     assert computed(weir.from_blocks([pa.table({"a": [7]}), frame[["a"]]]), col("a") / 2) == [3, 3, -3, 4]
+
+
+def test_rows_in_functions_are_those_of_the_frame():
+    """What is missing among floats is NaN, with which functions can compute; times are pandas' own. Texts that are missing are None."""
+    frame = pd.DataFrame({"f": [1.5, None], "t": pd.to_datetime(["2020-01-01", None]), "d": pd.to_timedelta([1, None], unit="s"), "s": ["x", None]})
+    ds = weir.from_pandas(frame)
+
+    def seen(row):
+        return {"x": f"{row['f'] * 2} {row['t'].__class__.__name__} {row['d'].__class__.__name__} {row['s']}"}
+
+    expected = ["3.0 Timestamp Timedelta x", "nan NaTType NaTType None"]
+    assert [row["x"] for row in ds.map(seen).take_all()] == expected
+    assert [row["x"] for row in ds.flat_map(lambda row: [seen(row)]).take_all()] == expected
+    assert ds.filter(lambda row: row["f"] != row["f"]).take_all() == [{"f": None, "t": None, "d": None, "s": None}]
+    assert [row["x"] for row in ds.limit(2).with_column("f", col("f") + 0).map(seen).take_all()] == expected
+    assert [row["f"] is None for row in ds.sort("f").map_batches(lambda batch: batch, batch_format="pyarrow").take_all()] == [False, True]
+    assert [row["x"] for row in ds.drop_columns(["d"]).map(lambda row: {"x": str(row["f"])}).take_all()] == ["1.5", "None"]
