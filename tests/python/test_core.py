@@ -58,3 +58,24 @@ def test_every_case_has_an_answer():
 @pytest.mark.parametrize("name", list(behaviours.CASES))
 def test_as_ray(session, name):
     assert behaviours.run(session, name) == DIFFERENT.get(name, ANSWERS[name])
+
+
+def test_a_generator_with_one_return():
+    """num_returns=1 for a generator is the one value that it gives, and an error where it gives none."""
+    @weir.remote(max_retries=0)
+    def numbers(count):
+        for number in range(count):
+            yield [number]
+
+    @weir.remote
+    class Numbers:
+        def numbers(self, count):
+            for number in range(count):
+                yield [number]
+
+    actor = Numbers.remote()
+    for remote in (numbers, actor.numbers):
+        one = remote.options(num_returns=1)
+        assert weir.get(one.remote(1)) == weir.get(one.remote(3)) == [0]
+        with pytest.raises(ValueError, match="returned 0 objects, but num_returns=1"):
+            weir.get(one.remote(0))

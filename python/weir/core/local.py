@@ -128,7 +128,7 @@ class LocalNode(Node):
         return open_map(task.args_fd, task.args.size) if task.args.size else None
 
     def _values(self, task: Task, result: Any, values: list[Dumped]) -> None:
-        if task.returns == 1:
+        if task.returns == 1 and not inspect.isgenerator(result):
             values.append(dump(result, f"what {task.name} returns"))
         elif task.returns == DYNAMIC:
             refs = [objects.own(self.put(dump(item, f"what {task.name} yields"))) for item in result]

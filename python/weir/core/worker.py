@@ -292,7 +292,9 @@ class Worker:
     def _values(self, call: Call, result: Any, values: list[Dumped]) -> None:
         """What it returned. Of a generator that fails half-way, what it gave before is in `values` all the same."""
         name = call.name if call.kind != METHOD else f"{call.name}.{call.method}"
-        if call.returns == 1 or call.kind == CREATE:
+        if call.returns == 1 and inspect.isgenerator(result):  # the one value that it gives
+            take(result, 1, name, values)
+        elif call.returns == 1 or call.kind == CREATE:
             values.append(dump(result, f"what {name} returns"))
         elif call.returns == DYNAMIC:
             refs = [objects.own(self.client.put(dump(item, f"what {name} yields"))) for item in result]
