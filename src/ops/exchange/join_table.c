@@ -93,6 +93,8 @@ static int grow(struct weir_join_table *table, struct weir_error *err)
 			return err->code;
 		}
 	}
+	/* Places are read before they are written (table.c). */
+	weir_foresee(entries, capacity * sizeof(*entries));
 	for (uint64_t i = 0; i < table->capacity; i++) {
 		uint64_t at = hash_of(table, table->entries[i].tag) & (capacity - 1);
 

@@ -71,6 +71,9 @@ int weir_table_reserve(struct weir_table *table, size_t more, struct weir_error 
 	entries = weir_alloc_zero(table->account, capacity * sizeof(*entries), err);
 	if (!entries)
 		return err->code;
+	/* Each place is read before it is written: a page that is not there yet would be met twice, and the second time all processors
+	 * are told. */
+	weir_foresee(entries, capacity * sizeof(*entries));
 	for (size_t i = 0; i < table->capacity; i++) {
 		uint64_t entry = table->entries[i];
 		size_t place;
