@@ -368,6 +368,23 @@ def test_cancel_stops_children():
     until(lambda: weir.available_resources()["CPU"] == 2)
 
 
+def test_a_task_that_is_interrupted_knows_that_it_was_cancelled(tmp_path):
+    @weir.remote
+    def waits():
+        before = weir.get_runtime_context().is_canceled()
+        (tmp_path / "begun").touch()
+        try:
+            while True:
+                time.sleep(0.01)
+        except KeyboardInterrupt:
+            return before, weir.get_runtime_context().is_canceled()
+
+    ref = waits.remote()
+    until((tmp_path / "begun").exists)
+    weir.cancel(ref)
+    assert weir.get(ref) == (False, True)
+
+
 def test_cancel_at_any_moment():
     for i in range(60):
         ref = sleep.remote(1000)

@@ -222,7 +222,10 @@ class RuntimeContext:
     def is_canceled(self) -> bool:
         """Whether the task that this is was cancelled."""
         worker, current = runtime.worker, self._current()
-        return worker is not None and current is not None and current.task in worker.cancelled
+        if worker is None or current is None:
+            return False
+        # An interrupted one has not read yet which was meant.
+        return current.task in worker.cancelled or (worker.is_interrupted and worker.running == current.task)
 
 
 _context = RuntimeContext()
