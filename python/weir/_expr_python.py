@@ -35,7 +35,7 @@ def _pyarrow() -> Any:
     try:
         import pyarrow.compute
     except ImportError as error:
-        raise ImportError("this expression runs with pyarrow, which is not installed: pip install pyarrow") from error
+        raise ModuleNotFoundError("this expression runs with pyarrow, which is not installed: pip install pyarrow") from error
     return pyarrow
 
 

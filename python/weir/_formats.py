@@ -50,8 +50,8 @@ def _need(module: str, purpose: str) -> Any:
     except ImportError as error:
         if "failed to map segment" in str(error) or "annot allocate memory" in str(error):
             raise MemoryError(f"no memory to load {module} ({error})") from None
-        raise ImportError(f"{purpose} needs {module.partition('.')[0]}, which is not installed "
-                          f"({error})", name=module) from None
+        raise ModuleNotFoundError(f"{purpose} needs {module.partition('.')[0]}, which is not installed "
+                                  f"({error})", name=module) from None
 
 
 def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_backed: bool = True,

@@ -37,7 +37,7 @@ def pillow(method: str, does: str) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ImportError(f"{method} needs Pillow to {does} images: pip install pillow") from None
+        raise ModuleNotFoundError(f"{method} needs Pillow to {does} images: pip install pillow") from None
     return Image
 
 

@@ -172,7 +172,7 @@ def test_absent_libraries_are_named(monkeypatch):
     for module, name in (("pandas", "pandas"), ("pyarrow", "pyarrow"), ("torch", "torch")):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
-            with pytest.raises(ImportError, match=f"needs {module}, which is not installed"):
+            with pytest.raises(ModuleNotFoundError, match=f"needs {module}, which is not installed"):
                 _formats.to_format(batch, name)
 
 
