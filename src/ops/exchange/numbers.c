@@ -33,38 +33,89 @@ uint64_t weir_draw_number(struct weir_draw *draw)
 	return number_of(draw->salt, bucket, draw->counts[bucket]++);
 }
 
-void weir_drawn_init(struct weir_drawn *drawn, const struct weir_draw *draw)
+static size_t drawn_size(bool is_wide)
 {
-	drawn->salt = draw->salt;
-	drawn->firsts[0] = 0;
+	return sizeof(struct weir_drawn) + 2 * (size_t)WEIR_DRAW_BUCKETS * (is_wide ? sizeof(uint32_t) : sizeof(uint16_t));
+}
+
+static uint32_t cell_at(const struct weir_drawn *drawn, uint32_t index)
+{
+	return drawn->is_wide ? drawn->cells[index] : ((const uint16_t *)drawn->cells)[index];
+}
+
+static void cell_set(struct weir_drawn *drawn, uint32_t index, uint32_t value)
+{
+	if (drawn->is_wide)
+		drawn->cells[index] = value;
+	else
+		((uint16_t *)drawn->cells)[index] = (uint16_t)value;
+}
+
+static uint32_t rows_of(const struct weir_drawn *drawn, uint32_t bucket)
+{
+	return cell_at(drawn, bucket);
+}
+
+static uint32_t rank_of(const struct weir_drawn *drawn, uint32_t bucket)
+{
+	return drawn->rank_least + cell_at(drawn, WEIR_DRAW_BUCKETS + bucket);
+}
+
+int weir_drawn_new(struct weir_account *account, const struct weir_draw *draw, struct weir_drawn **out, struct weir_error *err)
+{
+	uint32_t least = UINT32_MAX, greatest = 0, rows_max = 0;
+	struct weir_drawn *drawn;
+	bool is_wide;
+
 	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++) {
-		drawn->ranks[i] = draw->before[i];
-		drawn->firsts[i + 1] = drawn->firsts[i] + (draw->counts[i] - draw->before[i]);
+		uint32_t rows = draw->counts[i] - draw->before[i];
+
+		least = draw->before[i] < least ? draw->before[i] : least;
+		greatest = draw->before[i] > greatest ? draw->before[i] : greatest;
+		rows_max = rows > rows_max ? rows : rows_max;
 	}
+	is_wide = rows_max > UINT16_MAX || greatest - least > UINT16_MAX;
+	drawn = weir_alloc(account, drawn_size(is_wide), err);
+	if (!drawn)
+		return err->code;
+	drawn->salt = draw->salt;
+	drawn->rank_least = least;
+	drawn->is_wide = is_wide;
+	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++) {
+		cell_set(drawn, i, draw->counts[i] - draw->before[i]);
+		cell_set(drawn, WEIR_DRAW_BUCKETS + i, draw->before[i] - least);
+	}
+	*out = drawn;
+	return WEIR_OK;
+}
+
+void weir_drawn_free(struct weir_account *account, struct weir_drawn *drawn)
+{
+	if (drawn)
+		weir_free(account, drawn, drawn_size(drawn->is_wide));
 }
 
 int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t count, struct weir_account *account, uint64_t *out,
 		       struct weir_error *err)
 {
-	int64_t end = first + count;
-	uint32_t most = 0, from = 0;
+	int64_t end = first + count, begin = 0;
+	uint32_t most = 0, bucket = 0;
 	struct weir_windowed *items;
 
-	while (drawn->firsts[from + 1] <= first && from + 1 < WEIR_DRAW_BUCKETS)
-		from++;
-	for (uint32_t i = from; i < WEIR_DRAW_BUCKETS && drawn->firsts[i] < end; i++)
-		most = drawn->firsts[i + 1] - drawn->firsts[i] > most ? drawn->firsts[i + 1] - drawn->firsts[i] : most;
+	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++)
+		most = rows_of(drawn, i) > most ? rows_of(drawn, i) : most;
 	items = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*items), err);
 	if (!items)
 		return err->code;
-	for (uint32_t i = from; i < WEIR_DRAW_BUCKETS && drawn->firsts[i] < end; i++) {
-		int64_t begin = drawn->firsts[i], rows = drawn->firsts[i + 1] - begin;
-		int64_t low = first > begin ? first - begin : 0, high = end - begin < rows ? end - begin : rows;
+	for (; bucket < WEIR_DRAW_BUCKETS && begin + rows_of(drawn, bucket) <= first; bucket++)
+		begin += rows_of(drawn, bucket);
+	for (int64_t rows; bucket < WEIR_DRAW_BUCKETS && begin < end; begin += rows, bucket++) {
+		int64_t low = first > begin ? first - begin : 0, high;
 
-		if (!rows)
-			continue;
+		rows = rows_of(drawn, bucket);
+		high = end - begin < rows ? end - begin : rows;
 		for (int64_t r = 0; r < rows; r++)
-			items[r] = (struct weir_windowed){.window = number_of(drawn->salt, i, drawn->ranks[i] + (uint32_t)r)};
+			items[r] = (struct weir_windowed){.window = number_of(drawn->salt, bucket, rank_of(drawn, bucket) + (uint32_t)r)};
 		weir_windows_order(items, items + most + 1, (size_t)rows);
 		for (int64_t r = low; r < high; r++)
 			out[begin + r - first] = items[r].window;

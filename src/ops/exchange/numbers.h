@@ -32,14 +32,17 @@ void weir_draw_begin(struct weir_draw *draw, uint64_t seed, uint64_t split);
 void weir_draw_begin_run(struct weir_draw *draw);
 uint64_t weir_draw_number(struct weir_draw *draw);
 
-/* The numbers of a run: all rows that were drawn between two beginnings. */
+/* The numbers of a run: all rows that were drawn between two beginnings. There may be thousands of runs, so it is kept small. */
 struct weir_drawn {
 	uint64_t salt;
-	uint32_t ranks[WEIR_DRAW_BUCKETS]; /* of the bucket's first row here, in its split */
-	uint32_t firsts[WEIR_DRAW_BUCKETS + 1]; /* the run's row with which a bucket begins, all in order */
+	uint32_t rank_least;
+	bool is_wide; /* else cells are uint16_t */
+	/* How many rows a bucket has here, of all buckets; then the rank of its first one in its split, less the least. */
+	uint32_t cells[];
 };
 
-void weir_drawn_init(struct weir_drawn *drawn, const struct weir_draw *draw);
+int weir_drawn_new(struct weir_account *account, const struct weir_draw *draw, struct weir_drawn **out, struct weir_error *err);
+void weir_drawn_free(struct weir_account *account, struct weir_drawn *drawn); /* NULL is fine */
 /* Of rows first … first + count − 1 in the run's order. Memory that is needed meanwhile comes from `account`. */
 int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t count, struct weir_account *account, uint64_t *out,
 		       struct weir_error *err);

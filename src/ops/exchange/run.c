@@ -56,7 +56,7 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
 	weir_free(space->account, run->last, run->last_size);
-	weir_free(space->account, run->drawn, run->drawn ? sizeof(*run->drawn) : 0);
+	weir_drawn_free(space->account, run->drawn);
 	if (run->reserved) {
 		weir_free(&run->account, run->order, run->order ? (size_t)run->row_count * sizeof(*run->order) : 0);
 		weir_key_list_release(&run->keys);
@@ -637,13 +637,8 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 	numbers = weir_alloc(account, (size_t)most * sizeof(*numbers), err);
 	if (!numbers)
 		code = err->code;
-	if (!code && draw && space->bare) {
-		run->drawn = weir_alloc(space->account, sizeof(*run->drawn), err);
-		if (run->drawn)
-			weir_drawn_init(run->drawn, draw);
-		else
-			code = err->code;
-	}
+	if (!code && draw && space->bare)
+		code = weir_drawn_new(space->account, draw, &run->drawn, err);
 	for (int64_t first = 0, here; first < count && !code; first += here) {
 		const uint8_t *fence;
 		uint32_t fence_size;

@@ -18,28 +18,30 @@ static int compare_numbers(const void *a, const void *b)
 
 static uint64_t drawn_numbers[ROWS], made_again[ROWS];
 
-/* A split of several runs; `cut` rows are drawn for each. */
-static void check_runs(struct weir_account *account, int cut)
+/* A split of several runs; `cut` rows are drawn for each. `before`: as if one bucket had so many already. */
+static void check_runs(struct weir_account *account, int cut, uint32_t before)
 {
 	struct weir_draw draw;
 	struct weir_error err = {0};
 
 	weir_draw_begin(&draw, 42, 3);
+	draw.counts[7] = draw.before[7] = before;
 	for (int begin = 0; begin < ROWS; begin += cut) {
-		struct weir_drawn drawn;
+		struct weir_drawn *drawn = NULL;
 		int rows = ROWS - begin < cut ? ROWS - begin : cut;
 
 		for (int i = 0; i < rows; i++)
 			drawn_numbers[i] = weir_draw_number(&draw);
 		qsort(drawn_numbers, (size_t)rows, sizeof(*drawn_numbers), compare_numbers);
-		weir_drawn_init(&drawn, &draw);
+		assert_ok(weir_drawn_new(account, &draw, &drawn, &err));
 		weir_draw_begin_run(&draw);
 		/* By chunks that end anywhere in a bucket. */
 		for (int first = 0, count = 1; first < rows; first += count, count = count * 3 + 1) {
 			count = count < rows - first ? count : rows - first;
-			assert_ok(weir_drawn_numbers(&drawn, first, count, account, made_again + first, &err));
+			assert_ok(weir_drawn_numbers(drawn, first, count, account, made_again + first, &err));
 		}
 		assert_memory_equal(drawn_numbers, made_again, (size_t)rows * sizeof(*made_again));
+		weir_drawn_free(account, drawn);
 	}
 }
 
@@ -47,9 +49,11 @@ static void test_drawn(void **state)
 {
 	struct weir_account *account = ((struct fixture *)*state)->account;
 
-	check_runs(account, ROWS);
-	check_runs(account, 6007);
-	check_runs(account, 13);
+	check_runs(account, ROWS, 0);
+	check_runs(account, 6007, 0);
+	check_runs(account, 13, 0);
+	check_runs(account, 6007, UINT16_MAX - 10);
+	check_runs(account, 6007, 200000);
 }
 
 /* Which number a row has does not depend on runs, and is fixed for all time. */
