@@ -455,6 +455,9 @@ struct group_lane {
 	struct pass passes[DEPTH_MAX + 1];
 	uint32_t pass_count; /* to be done */
 	uint32_t depth_least; /* of passes that may fit, as far as those that did not have shown */
+	/* Of the split before: parts are alike, so what did not fit there is not tried again here. */
+	uint32_t depth_before;
+	uint64_t rows_before;
 	uint64_t rows_read;   /* in this pass, of others too */
 	bool is_read;        /* the groups of a pass are in the heap */
 	size_t page;         /* of the heap: what comes out next */
@@ -567,13 +570,18 @@ static int group_lane_new(void *object, struct weir_lane_context *context, void 
 static int split_open(void *object, void *split, struct weir_error *err)
 {
 	struct group_lane *lane = object;
+	uint64_t rows = 0;
 
 	(void)err;
 	group_forget(lane);
 	lane->split = *(const struct group_split *)split;
 	lane->passes[0] = (struct pass){0};
 	lane->pass_count = 1;
-	lane->depth_least = 0;
+	for (uint32_t p = lane->split.first; p < lane->split.end; p++)
+		rows += part_rows(lane->state, p);
+	lane->depth_least = rows >= lane->rows_before - lane->rows_before / 8 ? lane->depth_before : 0;
+	lane->depth_before = lane->depth_least;
+	lane->rows_before = rows;
 	return WEIR_OK;
 }
 
@@ -651,7 +659,7 @@ static int read_pass(struct group_lane *lane, struct weir_error *err)
 		if (!is_full || pass->depth == DEPTH_MAX)
 			break;
 		if (pass->depth >= lane->depth_least)
-			lane->depth_least = depth_wanted(lane, pass);
+			lane->depth_least = lane->depth_before = depth_wanted(lane, pass);
 		/* The other half is done later. */
 		group_forget(lane);
 		code = weir_regroup_shrink(&lane->regroup, err);
