@@ -186,11 +186,3 @@ def test_a_materialised_dataset_pickles_within_its_session():
     weir.shutdown()
     with pytest.raises(RuntimeError, match="session"):
         pickle.loads(data).take()
-
-
-def test_numbers_may_be_null_in_arrow():
-    """As Ray Data's: tables of numbers have the schema that programs write down for them."""
-    pa = pytest.importorskip("pyarrow")
-    schema = pa.schema([("id", pa.int64())])
-    assert weir.range(3).take_batch(batch_format="pyarrow").schema == schema
-    assert weir.range(3).to_arrow().schema == schema and weir.get(weir.range(3).to_arrow_refs()[0]).schema == schema
