@@ -2,6 +2,8 @@
  * against pyarrow in tests/python/test_arrow_cdata.py. */
 #include "support.h"
 
+#include "arrow/tensor.h"
+
 #define N INT64_MIN
 
 static void assert_rows(const struct weir_array *array, const int64_t *expected, int64_t count)
@@ -243,9 +245,63 @@ static void test_unify_of_schemas(void **state)
 	weir_type_unref(b_type);
 }
 
+static struct weir_field tensor(const struct weir_type *type, const char *metadata, struct weir_metadata_entry entries[2])
+{
+	entries[0] = (struct weir_metadata_entry){WEIR_EXTENSION_METADATA, metadata, (uint32_t)strlen(metadata)};
+	entries[1] = (struct weir_metadata_entry){WEIR_EXTENSION_NAME, WEIR_FIXED_TENSOR, sizeof(WEIR_FIXED_TENSOR) - 1};
+	return (struct weir_field){
+		.name = "x", .type = type, .nullable = true, .metadata = {.count = 2, .entries = entries}};
+}
+
+/* Rows of a fixed tensor over these values, the second of them null. */
+static struct weir_array *tensor_rows(struct fixture *f, const struct weir_type *type, const int64_t *values, int64_t count)
+{
+	struct weir_array *rows = weir_array_new(f->account, type, &f->err);
+	uint8_t *bits;
+
+	assert_non_null(rows);
+	assert_int_equal(weir_buffer_new(f->account, 8, &rows->buffers[0], &bits, &f->err), 0);
+	memset(bits, 0, 8);
+	bits[0] = 0xfd;
+	rows->length = count;
+	rows->null_count = 1;
+	rows->children[0] = int64s(f, values, count * type->list_size);
+	return rows;
+}
+
+static void test_tensors_of_several_shapes(void **state)
+{
+	struct fixture *f = *state;
+	const struct weir_type *four = parse(f, "fixed_size_list<item: int64>[4]");
+	struct weir_metadata_entry entries[3][2];
+	struct weir_field square = tensor(four, "{\"shape\":[2,2]}", entries[0]), flat = tensor(four, "{\"shape\":[4]}", entries[1]),
+			  wrong = tensor(four, "{\"shape\":[5]}", entries[2]), both;
+	struct weir_array *rows = tensor_rows(f, four, (int64_t[]){1, 2, 3, 4, 0, 0, 0, 0, 5, 6, 7, 8}, 3), *slice, *ragged;
+	const int32_t *sizes;
+
+	assert_true(weir_tensor_meets(&square, &flat) && !weir_tensor_meets(&square, &square) && !weir_tensor_meets(&square, &wrong));
+	assert_false(weir_field_same(&square, &flat));
+	assert_int_equal(weir_field_unify(f->account, &square, &flat, &both, &f->err), 0);
+	assert_true(weir_tensor_ragged(&both));
+	slice = weir_array_slice(rows, 1, 2, &f->err);
+	ragged = weir_array_promote_field(f->account, slice, &flat, &both, &f->err);
+	assert_non_null(ragged);
+	assert_int_equal(weir_array_validate(ragged, true, &f->err), 0);
+	assert_int_equal(ragged->length, 2);
+	assert_int_equal(weir_array_null_count(ragged), 1);
+	sizes = (const int32_t *)(const void *)ragged->children[1]->children[0]->buffers[1].data;
+	assert_true(sizes[0] == 0 && sizes[2] == 1 && sizes[3] == 4); /* ones in front */
+	weir_array_unref(ragged);
+	weir_array_unref(slice);
+	weir_array_unref(rows);
+	weir_type_unref(both.type);
+	weir_type_unref(four);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		memory_test(test_tensors_of_several_shapes),
 		memory_test(test_slices_share_and_stay_inside),
 		memory_test(test_concat_of_slices),
 		memory_test(test_take_and_its_edges),
