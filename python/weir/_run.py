@@ -182,6 +182,8 @@ class Build:
             if takes_blocks or (shape is None and _fuse.takes_blocks(spec)):
                 self._give_blocks(prepared)
         self.has_call = True
+        # Where tasks that fail are left out, they are one batch each, and so is what reads or writes.
+        prepared["paced"] = int(spec.kind == "map_batches" and not prepared["errored_max"])
         prepared["fine_first"] = prepared["fine"] * self.first_rows
         prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
@@ -874,7 +876,7 @@ class Run:
             sizes = _sizes_kept(part)
             if sum(sizes) == rows:
                 return blocks if len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
-            return as_made(blocks, most, most_joined, isinstance(chain(part)[0], ReadTasks))
+            return as_made(blocks, most, most_joined, any(isinstance(step, Call) and step.spec.kind == "read" for step in chain(part)))
         least = self.context.target_min_block_size
         return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 

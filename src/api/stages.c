@@ -197,8 +197,7 @@ static struct weir_chunks_options chunks_for(const struct api_stages *stages, co
 					    .chunk_bytes = call ? call->chunk_bytes : 0,
 					    .fine = call ? call->fine : 0,
 					    .fine_first = call ? call->fine_first : 0,
-					    /* Tasks that fail are left out by themselves, so they are what they were told to be. */
-					    .paced = call && !call->errored_max};
+					    .paced = call && call->paced};
 }
 
 static struct weir_run_stage *stage_new(struct api_stages *stages, struct weir_error *err)

@@ -58,6 +58,7 @@ struct weir_call {
 	int64_t chunk_bytes;   /* about how large chunks in front of it are: 8 MiB */
 	uint32_t fine;         /* > 0: a task holds one batch; without batch_rows, so many rows of a split at first, then more */
 	uint32_t fine_first;   /* the same of the first split, which may be the only one; 0: as fine */
+	uint32_t paced;        /* 1: with fine and batch_rows, several batches where they take little time */
 	uint32_t keeps_splits; /* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make
 				* a task of batch_rows does not depend on who is ready first */
 	uint32_t whole_splits; /* 1: a task holds what there is of one split, up to chunk_bytes; batch_rows is 0 */

@@ -17,9 +17,10 @@ struct call_number {
 #field, offsetof(struct weir_call, field), sizeof(((struct weir_call *)0)->field) == 8                 \
 	}
 static const struct call_number numbers[] = {
-	NUMBER(slots_min),   NUMBER(slots_max),  NUMBER(slots_first), NUMBER(in_flight),    NUMBER(batch_rows),
-	NUMBER(chunk_bytes), NUMBER(fine),       NUMBER(fine_first),  NUMBER(keeps_splits), NUMBER(whole_splits),
-	NUMBER(milli_cpus),  NUMBER(milli_gpus), NUMBER(memory),      NUMBER(errored_max),  NUMBER(user_retries),
+	NUMBER(slots_min),  NUMBER(slots_max),    NUMBER(slots_first),  NUMBER(in_flight),
+	NUMBER(batch_rows), NUMBER(chunk_bytes),  NUMBER(fine),         NUMBER(fine_first),
+	NUMBER(paced),      NUMBER(keeps_splits), NUMBER(whole_splits), NUMBER(milli_cpus),
+	NUMBER(milli_gpus), NUMBER(memory),       NUMBER(errored_max),  NUMBER(user_retries),
 };
 #undef NUMBER
 
