@@ -233,7 +233,7 @@ static void forget_null_floats(struct concat *c, struct weir_array **parts)
 	for (uint32_t i = 0; i < c->count; i++)
 		integers |= parts[i] && parts[i]->length && weir_type_is_integer(parts[i]->type);
 	for (uint32_t i = 0; integers && i < c->count; i++)
-		if (parts[i] && weir_type_is_float(parts[i]->type) &&
+		if (parts[i] && parts[i]->length && weir_type_is_float(parts[i]->type) &&
 		    weir_array_null_count(parts[i]) == parts[i]->length) {
 			weir_array_unref(parts[i]);
 			parts[i] = NULL;
