@@ -137,8 +137,9 @@ class Build:
         steps = chain(op)
         self.block_rows = None
         self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // 8)
-        self.first_rows = 1 if self.fixed_bytes is None else FINE_ROWS
+        self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
         self.has_call = False
+        self.reads_tasks = any(isinstance(step, Call) and step.spec.kind == "read" for step in steps)
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
         for first, *others in _fuse.runs(steps, self.context):
             step = first
@@ -183,7 +184,7 @@ class Build:
                 self._give_blocks(prepared)
         self.has_call = True
         # Where tasks that fail are left out, they are one batch each, and so is what reads or writes.
-        prepared["paced"] = int(spec.kind == "map_batches" and not prepared["errored_max"])
+        prepared["paced"] = int(spec.kind == "map_batches" and not prepared["errored_max"] and not self.reads_tasks)
         prepared["fine_first"] = prepared["fine"] * self.first_rows
         prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
@@ -549,7 +550,10 @@ def _has_fixed_blocks(part: Op) -> bool:
 def _fixed_blocks(part: Op, context: DataContext, most: int) -> tuple[int | None, int]:
     """Where blocks are fixed, how large the largest is, 0 if that is not known, else None; and the most that is one: blocks that are
     there already may be any size, a read makes none that are larger than the context says."""
-    source = chain(part)[0]
+    ops = chain(part)
+    source = ops[0]
+    if len(ops) > 1 and isinstance(ops[1], Call) and ops[1].spec.kind == "read":
+        return None, most  # its rows are tasks, each of which makes blocks of its own
     largest = max((block.nbytes for block in source.blocks), default=0) if isinstance(source, Blocks) else 0
     if not isinstance(source, Blocks) and context.target_max_block_size:
         most = min(most, context.target_max_block_size)

@@ -269,6 +269,23 @@ def test_twenty_files(twenty, kind, blocks):
     assert ds.materialize().num_blocks() == min(blocks or max(1, int(2 * weir.cluster_resources()["CPU"])), 20)
 
 
+def test_the_blocks_of_a_task_are_its_own():
+    """However short reads are: what one task has read is not put together with what another has."""
+    class Fives(Datasource):
+        def get_read_tasks(self, parallelism, **_):
+            def read(number):
+                return lambda: iter([pa.table({"a": [number] * 5})])
+            return [ReadTask(read(i), BlockMetadata(num_rows=5, size_bytes=40, input_files=None, exec_stats=None)) for i in range(20)]
+
+        def estimate_inmemory_data_size(self):
+            return 800
+
+    ds = weir.read_datasource(Fives(), override_num_blocks=20)
+    assert ds.materialize().num_blocks() == 20
+    assert ds.map_batches(lambda batch: {"n": [len(batch["a"])]}).take_all() == [{"n": 5}] * 20
+    assert [batch["a"].tolist() for batch in ds.iter_batches(batch_size=None)] == [[i] * 5 for i in range(20)]
+
+
 def test_partitions_and_paths(twenty):
     ds = weir.read_datasource(Words(str(twenty), file_extensions=["words"], include_paths=True,
                                     partitioning=Partitioning("hive", field_types={"year": int})))
