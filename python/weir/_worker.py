@@ -523,8 +523,10 @@ def is_governors(error: BaseException) -> bool:
 
     if isinstance(error, MemoryError) and isinstance(error, _weir.Error):
         return True  # no room for the result
-    text = str(error) if isinstance(error, RuntimeError) else ""
-    if not isinstance(error, MemoryError) and "DefaultCPUAllocator: can't allocate memory" not in text:
+    text = str(error) if isinstance(error, (RuntimeError, SystemError)) else ""
+    # The interpreter itself forgets to say so now and then, where it has no memory for what it makes (modules, mostly).
+    said = ("DefaultCPUAllocator: can't allocate memory", "without setting an exception", "error return without exception set")
+    if not isinstance(error, MemoryError) and not any(words in text for words in said):
         return False
     return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
 

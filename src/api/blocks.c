@@ -44,7 +44,7 @@ int api_block_from_chunk(struct weir_session *session, struct weir_chunk *chunk,
 	/* It may come from a worker: it is looked at once, and then believed. */
 	code = weir_block_open(account, &cache, bytes, weir_chunk_size(chunk), NULL, true, &batch, err);
 	if (!code)
-		code = weir_block_of_chunk(account, chunk, batch->schema, batch->row_count, out, err);
+		code = weir_block_of_chunk(account, chunk, batch, out, err);
 	weir_batch_unref(batch);
 	weir_block_cache_release(&cache);
 	weir_chunk_unpin(chunk);

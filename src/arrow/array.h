@@ -113,6 +113,7 @@ struct weir_batch *weir_batch_new(struct weir_account *account, const struct wei
 				  struct weir_array *const *columns, struct weir_error *err);
 struct weir_batch *weir_batch_ref(const struct weir_batch *batch);
 void weir_batch_unref(const struct weir_batch *batch);
+int64_t weir_batch_bytes(const struct weir_batch *batch); /* that its rows take, as if they were written by themselves */
 
 /* builder (builder.c): grows one array; strings, lists and structs through their children. finish empties it. */
 struct weir_builder {

@@ -27,32 +27,29 @@ static int block_new(struct weir_account *account, const struct weir_schema *sch
 	return WEIR_OK;
 }
 
-int weir_block_of_chunk(struct weir_account *account, struct weir_chunk *chunk, const struct weir_schema *schema,
-			int64_t row_count, struct weir_block **out, struct weir_error *err)
+int weir_block_of_chunk(struct weir_account *account, struct weir_chunk *chunk, const struct weir_batch *batch,
+			struct weir_block **out, struct weir_error *err)
 {
-	int code = block_new(account, schema, out, err);
+	int code = block_new(account, batch->schema, out, err);
 
 	if (code)
 		return code;
 	(*out)->chunk = weir_chunk_ref(chunk);
-	(*out)->row_count = row_count;
-	(*out)->bytes = weir_chunk_size(chunk);
+	(*out)->row_count = batch->row_count;
+	(*out)->bytes = (uint64_t)weir_batch_bytes(batch);
 	return WEIR_OK;
 }
 
 int weir_block_of_batch(struct weir_account *account, const struct weir_batch *batch, struct weir_block **out,
 			struct weir_error *err)
 {
-	struct weir_block_plan plan;
-	int code = weir_block_measure(batch, &plan, err);
+	int code = block_new(account, batch->schema, out, err);
 
-	if (!code)
-		code = block_new(account, batch->schema, out, err);
 	if (code)
 		return code;
 	(*out)->batch = weir_batch_ref(batch);
 	(*out)->row_count = batch->row_count;
-	(*out)->bytes = plan.batch_size + plan.dictionaries_size;
+	(*out)->bytes = (uint64_t)weir_batch_bytes(batch);
 	return WEIR_OK;
 }
 

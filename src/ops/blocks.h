@@ -20,7 +20,7 @@ struct weir_block {
 	struct weir_chunk *chunk; /* or */
 	struct weir_batch *batch;
 	int64_t row_count;
-	uint64_t bytes;
+	uint64_t bytes; /* that its rows take by themselves */
 	uint32_t split, split_chunk; /* of the run that made it: the split that its rows come of, and which of its chunks */
 	/* Who is told that it goes: before its chunk is let go, and after everything is freed. NULL: nobody. */
 	void (*forget)(void *holder, struct weir_chunk *chunk);
@@ -28,9 +28,9 @@ struct weir_block {
 	void *holder;
 };
 
-/* Of a chunk: `schema` and `row_count` are what it holds. Each takes references of its own. */
-int weir_block_of_chunk(struct weir_account *account, struct weir_chunk *chunk, const struct weir_schema *schema,
-			int64_t row_count, struct weir_block **out, struct weir_error *err);
+/* Of a chunk: `batch` is what it holds. Each takes references of its own. */
+int weir_block_of_chunk(struct weir_account *account, struct weir_chunk *chunk, const struct weir_batch *batch,
+			struct weir_block **out, struct weir_error *err);
 int weir_block_of_batch(struct weir_account *account, const struct weir_batch *batch, struct weir_block **out,
 			struct weir_error *err);
 struct weir_block *weir_block_ref(struct weir_block *block);

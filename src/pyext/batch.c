@@ -84,61 +84,10 @@ static PyObject *get_names(PyObject *self, void *unused)
 	return names;
 }
 
-static int64_t offset_at(const struct weir_array *array, int64_t row, bool wide)
-{
-	const uint8_t *data = array->buffers[1].data;
-
-	return wide ? ((const int64_t *)data)[row] : ((const int32_t *)data)[row];
-}
-
-/* Bytes that rows [at, at + count) take, as if they were written by themselves. */
-static int64_t array_bytes(const struct weir_array *array, int64_t at, int64_t count)
-{
-	const struct weir_type *type = array->type;
-	int64_t first = array->offset + at, from, to, sum = 0;
-	bool wide = type->id == WEIR_LARGE_BINARY || type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_LIST;
-
-	if (array->buffers[0].data)
-		sum += (int64_t)weir_bits_size(count);
-	switch (type->id) {
-	case WEIR_NULL:
-		return 0;
-	case WEIR_BOOL:
-		return sum + (int64_t)weir_bits_size(count);
-	case WEIR_BINARY:
-	case WEIR_STRING:
-	case WEIR_LARGE_BINARY:
-	case WEIR_LARGE_STRING:
-	case WEIR_LIST_TYPE:
-	case WEIR_LARGE_LIST:
-	case WEIR_MAP:
-		from = offset_at(array, first, wide);
-		to = offset_at(array, first + count, wide);
-		sum += (count + 1) * (wide ? 8 : 4);
-		return sum + (array->child_count ? array_bytes(array->children[0], from, to - from) : to - from);
-	case WEIR_FIXED_LIST:
-		return sum + array_bytes(array->children[0], first * type->list_size, count * type->list_size);
-	case WEIR_STRUCT:
-		for (uint32_t i = 0; i < array->child_count; i++)
-			sum += array_bytes(array->children[i], first, count);
-		return sum;
-	case WEIR_DICTIONARY_TYPE:
-		return sum + count * type->dictionary_index->byte_width +
-		       array_bytes(array->dictionary, 0, array->dictionary->length);
-	default:
-		return sum + count * type->byte_width;
-	}
-}
-
 static PyObject *get_nbytes(PyObject *self, void *unused)
 {
-	const struct weir_batch *batch = ((struct batch_object *)self)->batch;
-	int64_t sum = 0;
-
 	(void)unused;
-	for (uint32_t i = 0; i < batch->column_count; i++)
-		sum += array_bytes(batch->columns[i], 0, batch->row_count);
-	return PyLong_FromLongLong(sum);
+	return PyLong_FromLongLong(weir_batch_bytes(((struct batch_object *)self)->batch));
 }
 
 static PyObject *metadata_dict(const struct weir_metadata *metadata)

@@ -51,6 +51,8 @@ def test_all_programs_have_an_answer() -> None:
 def test_as_ray(name: str, answers: dict[str, Any]) -> None:
     if name == "random_access" and not hasattr(weir, "put"):
         pytest.skip("needs weir.put")
+    if "torch" in name:
+        pytest.importorskip("torch")
     expected, found = ANSWERS[name], answers[name]
     if name in OTHER_TEXTS:
         assert found[:2] == expected[:2] and found[0] == "error" and found[2]
