@@ -190,24 +190,29 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	}
 }
 
-/* A batch that wants to be alone waits for a worker that has run nothing yet, and has one ended if there is none. */
-static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index)
+/* A batch that wants to be alone waits for a worker that has run nothing yet, and has one ended if there is none. One that is to
+ * have all memory has those ended first that have run something: what they keep is in its way. */
+static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index, bool has_all)
 {
 	struct stage *stage = &core->stages[stage_index];
-	uint32_t idle = WEIR_NO_SLOT, dead = WEIR_NO_SLOT;
+	uint32_t idle = WEIR_NO_SLOT, dead = WEIR_NO_SLOT, fresh = WEIR_NO_SLOT;
 
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		const struct slot *slot = &stage->slots[w];
 
 		if (slot->state == SLOT_UP && slot->flight_count == 0 && slot->given == 0)
-			return w;
+			fresh = fresh == WEIR_NO_SLOT ? w : fresh;
+		else if (slot->state == SLOT_UP && slot->flight_count == 0 && idle == WEIR_NO_SLOT)
+			idle = w;
 		if (slot->state == SLOT_STARTING || slot->state == SLOT_DYING)
 			return WEIR_NO_SLOT;
 		if (slot->state == SLOT_DEAD && dead == WEIR_NO_SLOT)
 			dead = w;
-		if (slot->state == SLOT_UP && slot->flight_count == 0 && idle == WEIR_NO_SLOT)
-			idle = w;
 	}
+	if (has_all && idle != WEIR_NO_SLOT && !MUTANT(49))
+		dead = fresh = WEIR_NO_SLOT;
+	if (fresh != WEIR_NO_SLOT)
+		return fresh;
 	if (dead != WEIR_NO_SLOT) {
 		weir_exec_worker_start(core, stage_index, dead);
 	} else if (idle != WEIR_NO_SLOT) {
@@ -262,7 +267,7 @@ uint32_t weir_exec_worker_for(struct weir_core *core, uint32_t stage_index, uint
 	if (!may_be_busy(core, index))
 		return WEIR_NO_SLOT;
 	if (item_at(core, index)->alone)
-		return wake ? fresh_worker(core, stage_index) : WEIR_NO_SLOT;
+		return wake ? fresh_worker(core, stage_index, item_at(core, index)->exclusive) : WEIR_NO_SLOT;
 	for (uint32_t w = 0; w < stage->spec.slots; w++) {
 		const struct slot *slot = &stage->slots[w];
 

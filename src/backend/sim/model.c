@@ -399,6 +399,8 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 
 			PROMISE(world, other->count == 0 || !chunk->exclusive,
 				"a batch that is to have all memory shares it");
+			PROMISE(world, !chunk->exclusive || s != action->stage || w == action->slot || other->state != WORKER_UP || other->given == 0,
+				"a batch that is to have all memory beside a worker that keeps some");
 			PROMISE(world, !other->killed || other->state == WORKER_DEAD || !chunk->exclusive,
 				"a batch that is to have all memory does not wait for a worker's");
 			PROMISE(world, !runs || !runs->exclusive || other->over,
