@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from driver_scripts import Program, tree_of
+from driver_scripts import Program, not_sanitized, tree_of
 
 pytestmark = pytest.mark.same_without
 MIB = 1 << 20
@@ -149,6 +149,7 @@ JOBS = {
 }
 
 
+@not_sanitized
 @pytest.mark.parametrize("job", ["sort", "shuffle", "group", "join", "join-skewed", "repartition", "zip"])
 def test_three_times_the_memory(job, tmp_path):
     check(tmp_path, job, 3_000_000, 64 * MIB)

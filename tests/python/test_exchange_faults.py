@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import weir
-from driver_scripts import Program, all_gone, tree_of, wait_for
+from driver_scripts import Program, all_gone, not_sanitized, tree_of, wait_for
 
 pytestmark = pytest.mark.same_without
 SEED = int(os.environ.get("WEIR_SEED", "7"))
@@ -297,6 +297,7 @@ def used_of(folder):
 
 # ---- interrupts, loops that are left, functions that fail ----
 
+@not_sanitized
 @pytest.mark.parametrize("name", LARGE)
 def test_a_loop_that_is_left(name, session, tmp_path):
     """What was spilled goes when the iterator does."""
@@ -355,6 +356,7 @@ def test_an_interrupt(name, tmp_path):
     assert min(took) < 30, took  # others may use the machine
 
 
+@not_sanitized
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_function_behind_that_fails(name, session, tmp_path):
     from weir.exceptions import RayTaskError

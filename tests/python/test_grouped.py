@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import weir
+from driver_scripts import not_sanitized
 from weir.aggregate import (
     AbsMax, AggregateFn, AggregateFnV2, ApproximateQuantile, ApproximateTopK, AsList, Count, CountDistinct, Max, Mean, Min,
     MissingValuePercentage, Quantile, Std, Sum, Unique, ValueCounter, VectorizedAggregateFnV2, ZeroPercentage,
@@ -639,6 +640,7 @@ class Places(AggregateFnV2):
         return [int(value) for value in accumulator]
 
 
+@not_sanitized
 def test_a_users_aggregation_of_groups_that_do_not_fit(tmp_path):
     weir.shutdown()
     weir.init(num_cpus=2, memory_limit="320MiB", spill_dir=str(tmp_path))

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from driver_scripts import on_a_busy_machine, rest_of, within
+from driver_scripts import not_sanitized, on_a_busy_machine, rest_of, within
 from weir import _weir
 
 LIMIT = 256 << 20
@@ -80,6 +80,7 @@ def test_blocks_of_different_columns_are_unified():
     assert [row for batch in flow.start() for row in batch.rows()] == [{"a": 1.0, "b": None}, {"a": 2.5, "b": "x"}]
 
 
+@not_sanitized
 def test_more_blocks_than_memory_are_spilled(tmp_path):
     session = _weir.Session(memory_limit=128 << 20, spill_dir=tmp_path)
     blocks = kept(flow_of(("range", "40000000"), session=session))

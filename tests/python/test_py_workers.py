@@ -279,6 +279,7 @@ def test_what_ignores_the_flag_changes_nothing():
 
 # ---- closures ----
 
+@not_sanitized
 def test_a_large_closure_lies_in_shared_memory_once():
     table = np.arange(16 << 20, dtype=np.float64)  # 128 MiB
 
