@@ -642,6 +642,7 @@ class Places(AggregateFnV2):
 
 @not_sanitized
 def test_a_users_aggregation_of_groups_that_do_not_fit(tmp_path):
+    pytest.importorskip("pyarrow")
     weir.shutdown()
     weir.init(num_cpus=2, memory_limit="320MiB", spill_dir=str(tmp_path))
     try:
@@ -658,6 +659,7 @@ def test_a_users_aggregation_of_groups_that_do_not_fit(tmp_path):
 
 
 def test_a_users_aggregation_of_many_groups_in_parts():
+    pytest.importorskip("pyarrow")
     rows = weir.range(600_000).with_column("k", weir.col("id") % 7).groupby("k").aggregate(Places()).take_all()
     for k, row in enumerate(rows):
         ids = range(k, 600_000, 7)

@@ -348,6 +348,31 @@ def test_lines_that_are_dropped_are_counted(tmp_path):
     assert output(tmp_path, text) == "1 50000 True\n"
 
 
+def test_the_last_lines_arrive(tmp_path):
+    """What is printed just before the end, and by an object that goes with its worker."""
+    text = """
+        import io, sys, weir
+        def f(batch):
+            for i in range(3000):
+                print("a line", i)
+            return batch
+        class Leaves:
+            def __call__(self, batch):
+                return batch
+            def __del__(self):
+                print("bye")
+        out, seen = sys.stdout, []
+        for _ in range(10):
+            sys.stdout = io.StringIO()
+            weir.range(1).map_batches(f).count()
+            seen.append(sys.stdout.getvalue().count("a line"))
+        sys.stdout = io.StringIO()
+        weir.range(1).map_batches(Leaves, concurrency=1).count()
+        print(set(seen), sys.stdout.getvalue().count("bye"), file=out, flush=True)
+    """
+    assert output(tmp_path, text) == "{3000} 1\n"
+
+
 def test_weir_is_silent_and_leaves_logging_alone(tmp_path):
     text = """
         import logging, weir

@@ -90,6 +90,24 @@ static void free_dead(struct weir_pool *pool)
 	}
 }
 
+struct print_out {
+	struct weir_pool *pool;
+	uint32_t slot;
+	int64_t pid;
+};
+
+static void print_line(void *self, bool is_stderr, const char *text, size_t size)
+{
+	const struct print_out *out = self;
+
+	weir_prints_put(out->pool->options.prints, &(struct weir_print){.stage = out->pool->options.stage,
+									.slot = out->slot,
+									.pid = out->pid,
+									.is_stderr = is_stderr,
+									.text = (char *)text,
+									.size = size});
+}
+
 void weir_pool_free(struct weir_pool *pool)
 {
 	struct weir_account *account;
@@ -107,8 +125,13 @@ void weir_pool_free(struct weir_pool *pool)
 			else if (worker)
 				weir_worker_kill(worker);
 		}
-		for (uint32_t i = 0; i < pool->options.slots; i++)
-			weir_worker_free(pool->slots[i].worker);
+		for (uint32_t i = 0; i < pool->options.slots; i++) {
+			struct weir_worker *worker = pool->slots[i].worker;
+
+			if (worker && worker->is_stopping && pool->options.prints)
+				weir_worker_read_rest(worker, print_line, &(struct print_out){pool, i, worker->pid});
+			weir_worker_free(worker);
+		}
 		free_dead(pool);
 		weir_list_release(&pool->graveyard, account);
 		pthread_mutex_destroy(&pool->lock);
@@ -290,24 +313,6 @@ static void report(struct weir_pool *pool, uint32_t slot, struct weir_worker_eve
 		break;
 	}
 	out->items[out->count++] = event;
-}
-
-struct print_out {
-	struct weir_pool *pool;
-	uint32_t slot;
-	int64_t pid;
-};
-
-static void print_line(void *self, bool is_stderr, const char *text, size_t size)
-{
-	const struct print_out *out = self;
-
-	weir_prints_put(out->pool->options.prints, &(struct weir_print){.stage = out->pool->options.stage,
-									.slot = out->slot,
-									.pid = out->pid,
-									.is_stderr = is_stderr,
-									.text = (char *)text,
-									.size = size});
 }
 
 /* What the system has said of them; without the lock, since an end may have to be waited for. */

@@ -24,7 +24,6 @@
 
 #define REGION_SIZE ((uint64_t)1 << 30)
 #define REGION_ALIGN ((uint64_t)4096)
-#define STOP_MS 500  /* for a worker that was asked to exit */
 #define KILL_MS 5000 /* for the kernel to end one */
 
 /* --- spawning --- */
@@ -315,8 +314,8 @@ void weir_worker_free(struct weir_worker *worker)
 		return;
 	if (!worker->has_ended && worker->has_ticket) {
 		struct pollfd gone = {.fd = worker->pidfd, .events = POLLIN};
-		uint64_t since = worker->is_stopping ? (weir_clock_ns() - worker->stopping_ns) / 1000000 : STOP_MS;
-		int left = since < STOP_MS ? (int)(STOP_MS - since) : 0;
+		uint64_t since = worker->is_stopping ? (weir_clock_ns() - worker->stopping_ns) / 1000000 : WORKER_STOP_MS;
+		int left = since < WORKER_STOP_MS ? (int)(WORKER_STOP_MS - since) : 0;
 
 		if (worker->pidfd < 0 || poll(&gone, 1, left) <= 0) {
 			weir_worker_kill(worker);

@@ -102,6 +102,9 @@ struct weir_worker_rows {
 };
 struct weir_worker_rows weir_worker_at(const struct weir_worker *worker);
 int64_t weir_worker_memory_peak(const struct weir_worker *worker);
+/* What one that was asked to exit still prints, until its end, or as long as it has for that. */
+void weir_worker_read_rest(struct weir_worker *worker,
+			   void (*line)(void *self, bool is_stderr, const char *text, size_t size), void *self);
 /* RLIMIT_DATA such that its private memory may grow to `bytes`, whatever it has mapped besides. 0: no bound. */
 void weir_worker_bound(struct weir_worker *worker, int64_t bytes);
 

@@ -42,6 +42,8 @@ struct known { /* a region that it was sent */
 	uint64_t size;
 };
 
+#define WORKER_STOP_MS 500 /* for a worker that was asked to exit */
+
 struct pipe_end {   /* W */
 	int fd;     /* −1: closed */
 	char *line; /* the beginning of a line, WEIR_PRINT_LINE_MAX bytes */

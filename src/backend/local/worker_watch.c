@@ -228,6 +228,29 @@ void weir_worker_read_prints(struct weir_worker *worker,
 	}
 }
 
+void weir_worker_read_rest(struct weir_worker *worker,
+			   void (*line)(void *self, bool is_stderr, const char *text, size_t size), void *self)
+{
+	struct line_out out = {line, self};
+	bool gone = worker->pidfd < 0;
+
+	while (!gone) {
+		struct pollfd polls[WATCHED_FDS] = {{.fd = worker->pidfd, .events = POLLIN},
+						    {.fd = worker->prints[0].fd, .events = POLLIN},
+						    {.fd = worker->prints[1].fd, .events = POLLIN}};
+		uint64_t since_ms = (weir_clock_ns() - worker->stopping_ns) / 1000000;
+
+		if (since_ms >= WORKER_STOP_MS || (poll(polls, WATCHED_FDS, (int)(WORKER_STOP_MS - since_ms)) < 0 && errno != EINTR))
+			break;
+		gone = polls[0].revents != 0;
+		for (int i = 0; i < 2; i++)
+			read_pipe(worker, i, out);
+	}
+	for (int i = 0; i < 2; i++)
+		if (worker->prints[i].size)
+			line_end(&worker->prints[i], i == 1, out);
+}
+
 /* --- memory --- */
 
 /* As long as its pidfd says nothing its number is its own. */
