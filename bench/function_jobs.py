@@ -96,6 +96,10 @@ def dataset_job(data_module, job, folder, actors):
     if job == "tiny-blocks":
         ds = data_module.range(100_000, override_num_blocks=5000).map_batches(lambda b: {"id": b["id"] + 1})
         return {"sum": int(sum(b["id"].sum() for b in ds.materialize().iter_batches(batch_size=None)))}
+    if job == "identity-batches":
+        rows, size = 10_000_000, 1024
+        count = data_module.range(rows).map_batches(lambda batch: batch, batch_size=size).count()
+        return {"rows": count, "batches": -(-rows // size)}
     if job == "first-row-native":
         return {"columns": len(data_module.read_parquet(f"{folder}/rows").take(1)[0])}
     if job == "first-row-function":

@@ -38,6 +38,7 @@ JOBS = {
     "rows-map": {"ray": 6, "polars": 1.2, "compat": 0},
     "vectors-torch": {"ray": 15, "dataloader": 5, "compat": 0},
     "tiny-blocks": {"ray": 50, "compat": 0},
+    "identity-batches": {"ray": 0, "compat": 0},  # what a batch costs by itself
     "first-row-native": {"ray": 0, "polars": 0, "daft": 0, "compat": 0},
     "first-row-function": {"ray": 0, "compat": 0},
     "bounded": {},
@@ -198,6 +199,10 @@ def print_report(results):
         for system, entry in r["systems"].items():
             if "error" in entry:
                 print(f"- {r['job']}: {system}: {entry['error']}")
+        if r["job"] == "identity-batches" and "runs" in r["systems"].get("weir", {}):
+            runs = r["systems"]["weir"]["runs"]
+            cost = statistics.median(run["seconds"] / run["answer"]["batches"] for run in runs) * 1e6
+            print(f"identity-batches: {cost:.1f} µs a batch, with the start of the run and of its workers (≤ 20 µs)")
     for r in results:
         if r["job"] == "bounded":
             said = r["sample"].get("error") or f"{r['sample']['seconds']:.2f} s"
