@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
     from weir.context import DataContext
 
+BLOCK_SHARE = 16  # of the memory limit: blocks up to this part of it go to functions whole, which may need some ten times as much
 WORKER_START = 16 << 20  # what a worker has before it works
 FINE_ROWS = 16  # of a block's first task: nobody knows how long a function of rows takes
 
@@ -136,7 +137,7 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
-        self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // 8)
+        self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // BLOCK_SHARE)
         self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
         self.has_call = False
         self.reads_tasks = any(isinstance(step, Call) and step.spec.kind == "read" for step in steps)
@@ -202,7 +203,7 @@ class Build:
 
     def _give_blocks(self, prepared: dict[str, Any]) -> None:
         """Tasks are blocks, whole, since the user said what these are: a function may count on it."""
-        prepared["memory"] = prepared["memory"] or 4 * max(prepared["chunk_bytes"], self.fixed_bytes or 0) + WORKER_START
+        prepared["memory"] = prepared["memory"] or 4 * max(prepared["chunk_bytes"], min(self.fixed_bytes or 0, self.block_most)) + WORKER_START
         prepared["chunk_bytes"] = max(prepared["chunk_bytes"], self.block_most)
         prepared["fine"] = 0
         if self.has_call and not prepared["batch_rows"]:

@@ -10,7 +10,6 @@ KNOWN = [
     (r"create/range_in_blocks\[10|iterate/iter_batches_sizes\[None\]|consume/(num_blocks|get_internal_block_refs)$",
      "as many blocks as asked for, of sizes that differ by one; Ray makes one more of what is left"),
     (r"transform/union$", "rows of a union come in the order of its sides, also with preserve_order, with which Ray takes turns"),
-    (r"consume/size_bytes", "the bytes that blocks take, with what memory is rounded up to"),
     (r"consume/materialize$", "a MaterializedDataset is materialised: materialize() gives itself"),
     (r"create/from_pandas\[empty\]", "later: frames without rows lose their columns"),
     # ---- values ----
