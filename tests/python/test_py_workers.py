@@ -1,4 +1,5 @@
 """Functions in worker processes, end to end: the world they see, what they hold on to, errors, prints, ends."""
+import gc
 import os
 import re
 import signal
@@ -725,6 +726,8 @@ def test_an_unfinished_iterator_at_exit(tmp_path, ending, code):
 
 
 def test_leaving_a_loop_ends_the_workers(tmp_path):
+    weir.shutdown()  # with what tests before have left: actors, idle workers of weir.core
+    gc.collect()
     wait_for(lambda: not workers_of(os.getpid()), 10, "the end of the workers of tests before")
     for row in weir.range(100_000).map_batches(lambda b: (time.sleep(0.01), b)[1], batch_size=10).iter_rows():
         assert workers_of(os.getpid())
