@@ -23,8 +23,8 @@
  *   - while the run has not ended there is an event to wait for: it never stalls;
  *   - a task is tried at most ATTEMPTS_MAX times for deaths of its own making, KILLS_MAX for kills from outside (counted
  *     anew when the others of its stage are killed as often: that is a storm, not this task); from the third on it has a
- *     fresh worker to itself; one that was short of memory is tried once more, when it is the front and no other worker is
- *     busy;
+ *     fresh worker to itself; one that was short of memory is tried once more, when it is the front, no other worker is
+ *     busy, and idle ones and chunks that were let go for it are gone;
  *   - a task is one chunk, or a bundle of neighbours in the input's order; a bundle is the same in every attempt;
  *   - after END no slot runs, nothing is pinned, granted or queued.
  *

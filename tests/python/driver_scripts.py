@@ -55,21 +55,17 @@ def within(seconds, limit):
         raise TooSlow(f"{seconds:.2f} s, and {limit} s are allowed")
 
 
-def _tried_again(test, times, wrong, seen):
-    @functools.wraps(test)
-    def tried(*arguments, **fixtures):
-        for _ in range(times):
-            try:
-                return test(*arguments, **fixtures)
-            except wrong as error:  # told among the run's warnings, so that a test that wavers is not forgotten
-                warnings.warn(f"{test.__name__}, tried again: {seen}: {' '.join(str(error).split())}", stacklevel=2)
-        return test(*arguments, **fixtures)
-    return tried
-
-
 def on_a_busy_machine(test):
     """The test again, thrice at most, when all that was wrong was time."""
-    return _tried_again(test, 3, TooSlow, "time")
+    @functools.wraps(test)
+    def tried(*arguments, **fixtures):
+        for _ in range(3):
+            try:
+                return test(*arguments, **fixtures)
+            except TooSlow as error:  # told among the run's warnings, so that it is not forgotten
+                warnings.warn(f"{test.__name__}, tried again: {' '.join(str(error).split())}", stacklevel=2)
+        return test(*arguments, **fixtures)
+    return tried
 
 
 def rest_of(process, seconds):

@@ -246,9 +246,11 @@ void weir_worker_read_rest(struct weir_worker *worker,
 		for (int i = 0; i < 2; i++)
 			read_pipe(worker, i, out);
 	}
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) { /* also of one whose time was over before its turn came */
+		read_pipe(worker, i, out);
 		if (worker->prints[i].size)
 			line_end(&worker->prints[i], i == 1, out);
+	}
 }
 
 /* --- memory --- */
