@@ -87,6 +87,7 @@ def _warn_outdated(text: str) -> None:
 
 
 # An optional ! and a value, or a list of values: "a", "!a", "in(a,b)", "!in(a,b)".
+_SHUFFLED_SEED = 0  # of repartition(shuffle=True)
 _LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
 _LABEL_CONDITION = re.compile(rf"!?(?:in\({_LABEL}(?:,\s*{_LABEL})*\)|{_LABEL})?")
 
@@ -734,7 +735,7 @@ class Transforms:
             num_blocks: so many blocks, whose sizes differ by one row at most.
             target_num_rows_per_block: blocks of so many rows, the last one aside; rows stream through.
             strict: for target_num_rows_per_block, whose blocks are exact in any case.
-            shuffle: rows are in a random order first.
+            shuffle: rows are in a random order first, which is the same each time.
             keys: rows that are equal in these columns, or in this one, come into one block, by a hash that is the same everywhere. Blocks that
                 get no row are not there.
             sort: with `keys`: each block is in the order of these columns.
@@ -782,7 +783,7 @@ class Transforms:
                     raise TypeError(f"keys is a list of columns, not {keys!r}")
                 check_columns(self, keys)  # type: ignore[arg-type]
                 return self._then(RepartitionKeys(self._op, int(count), keys, sort))
-            return self._then(Repartition(Shuffle(self._op, None) if shuffle else self._op, int(count)))
+            return self._then(Repartition(Shuffle(self._op, _SHUFFLED_SEED) if shuffle else self._op, int(count)))
         return self._then(RepartitionRows(self._op, int(count), strict))
 
 

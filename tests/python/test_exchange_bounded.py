@@ -133,7 +133,7 @@ JOBS = {
     "sort": (1, 1.1),
     "sort-heavy": (1, 1.1 * 72 / 64),  # a ninth column
     "shuffle": (1, 1.1),
-    "shuffle-narrow": (8, 2.2),
+    "shuffle-narrow": (8, 1.1),
     "group": (4, 1.2 * 4 * 24 / 64),  # a key and a sum
     "group-heavy": (0.5, 0.6),  # rows that are no groups yet among them
     "group-one": (0, 0),

@@ -211,17 +211,6 @@ def said_bytes(text, before):
     return float(number) * {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 
 
-def test_more_runs_than_can_be_open(weir_command, large, tmp_path):
-    """Twelve times the limit on twelve lanes, whose runs are small: neighbours are merged first, and equal keys stay in order."""
-    done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "12", "--stats", "read", *[str(large)] * 4, "then",
-                           "sort", "few", "then", "write", str(tmp_path / "out")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert "depth 2" in done.stderr, done.stderr
-    few = np.concatenate([pq.read_table(large, columns=["few"])["few"].to_numpy()] * 4)
-    rows = np.tile(np.arange(4_000_000), 4)
-    assert (rows_of(tmp_path / "out") == rows[np.argsort(few, kind="stable")]).all()
-
-
 @pytest.mark.parametrize("verb", [["sort", "k"], ["shuffle"]], ids=lambda verb: verb[0])
 def test_each_byte_is_written_once(weir_command, large, tmp_path, verb):
     done = subprocess.run([weir_command, "--memory-limit", "64M", "--threads", "2", "--stats", "read", *[str(large)] * 2, "then",

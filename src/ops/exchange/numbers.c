@@ -5,7 +5,10 @@
 
 #include <string.h>
 
-enum { REPEATS_MIN = 8 }; /* rows, on average, that a number has where it pays to write it once */
+enum {
+	REPEATS_MIN = 8, /* rows, on average, that a number has where it pays to write it once */
+	NUMBER_KEY_BYTES = 9,
+};
 
 /* ---- drawn ---- */
 
@@ -31,6 +34,48 @@ uint64_t weir_draw_number(struct weir_draw *draw)
 	uint32_t bucket = (uint32_t)(weir_hash_u64(draw->salt + draw->position++) >> (64 - WEIR_DRAW_BITS));
 
 	return number_of(draw->salt, bucket, draw->counts[bucket]++);
+}
+
+/* Of a key: its class, and eight bytes that order like the number. */
+static uint64_t number_at(const struct weir_key_list *keys, size_t row)
+{
+	uint64_t number;
+
+	memcpy(&number, keys->bytes + row * NUMBER_KEY_BYTES + 1, sizeof(number));
+	return __builtin_bswap64(number);
+}
+
+int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
+		    struct weir_error *err)
+{
+	uint32_t ends[WEIR_DRAW_BUCKETS], sum = 0, most = 0;
+	struct weir_windowed *items;
+
+	WEIR_ASSERT(keys->width == NUMBER_KEY_BYTES);
+	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++) {
+		uint32_t here = draw->counts[i] - draw->before[i];
+
+		ends[i] = sum;
+		sum += here;
+		most = here > most ? here : most;
+	}
+	WEIR_ASSERT(sum == keys->count);
+	items = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*items), err);
+	if (!items)
+		return err->code;
+	for (uint32_t i = 0; i < sum; i++)
+		rows[ends[number_at(keys, i) >> (64 - WEIR_DRAW_BITS)]++] = i;
+	for (uint32_t i = 0, first = 0; i < WEIR_DRAW_BUCKETS; first = ends[i++]) {
+		uint32_t here = ends[i] - first;
+
+		for (uint32_t r = 0; r < here; r++)
+			items[r] = (struct weir_windowed){.window = number_at(keys, rows[first + r]), .row = rows[first + r]};
+		weir_windows_order(items, items + most + 1, here);
+		for (uint32_t r = 0; r < here; r++)
+			rows[first + r] = items[r].row;
+	}
+	weir_free(account, items, 2 * ((size_t)most + 1) * sizeof(*items));
+	return WEIR_OK;
 }
 
 static size_t drawn_size(bool is_wide)
@@ -195,4 +240,29 @@ int weir_numbers_append(struct weir_account *account, const struct weir_batch *b
 	}
 	weir_free(account, columns, columns ? (count + 1) * sizeof(*columns) : 0);
 	return *out ? WEIR_OK : err->code;
+}
+
+int weir_numbers_complete(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows,
+			  const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err)
+{
+	struct weir_buffer numbers = {0};
+	struct weir_batch *whole = NULL;
+	int64_t count = (*batch)->row_count;
+	uint8_t *values;
+	int code;
+
+	if ((*batch)->column_count == schema->field_count)
+		return WEIR_OK;
+	WEIR_ASSERT(keys->width == NUMBER_KEY_BYTES);
+	code = weir_buffer_new(account, (uint64_t)count * sizeof(uint64_t), &numbers, &values, err);
+	if (code)
+		return code;
+	for (int64_t i = 0; i < count; i++)
+		((uint64_t *)values)[i] = number_at(keys, rows ? rows[i] : (size_t)i);
+	code = weir_numbers_append(account, *batch, schema, numbers, &whole, err);
+	if (code)
+		return code;
+	weir_batch_unref(*batch);
+	*batch = whole;
+	return WEIR_OK;
 }

@@ -18,6 +18,7 @@
 #define WEIR_OPS_EXCHANGE_NUMBERS_H
 
 #include "arrow/array.h"
+#include "ops/exchange/keys.h"
 
 enum { WEIR_DRAW_BITS = 10, WEIR_DRAW_BUCKETS = 1 << WEIR_DRAW_BITS };
 
@@ -31,6 +32,10 @@ void weir_draw_begin(struct weir_draw *draw, uint64_t seed, uint64_t split);
 /* From here on rows are of another run. */
 void weir_draw_begin_run(struct weir_draw *draw);
 uint64_t weir_draw_number(struct weir_draw *draw);
+/* As weir_key_order (order.h) of all keys since the run began, which are the numbers that were drawn; with less memory, since it is
+ * known how many each bucket has. */
+int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
+		    struct weir_error *err);
 
 /* The numbers of a run: all rows that were drawn between two beginnings. There may be thousands of runs, so it is kept small. */
 struct weir_drawn {
@@ -68,5 +73,9 @@ int weir_numbers_strip(struct weir_account *account, const struct weir_batch *ba
 /* `numbers` is a buffer of uint64, which is taken over, on failure too. */
 int weir_numbers_append(struct weir_account *account, const struct weir_batch *batch, const struct weir_schema *schema,
 			struct weir_buffer numbers, struct weir_batch **out, struct weir_error *err);
+
+/* A batch that lacks the last column of the schema gets it: row i is key rows[i], or key i where that is NULL. *batch is replaced. */
+int weir_numbers_complete(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows,
+			  const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err);
 
 #endif

@@ -10,7 +10,8 @@
  * dropped as they come.
  *
  * A random order is an order by a number that depends on the seed, the row's split and its place among the rows that came
- * here from that split (numbers.h). It travels with the row, as a column behind the others that nobody else sees, but not to disk.
+ * here from that split (numbers.h). While a run is made it is the row's key and nothing else; in a run that lies in memory it is a
+ * column behind the others that nobody else sees; on disk it is not.
  */
 #include "ops/exchange/ordered.h"
 
@@ -22,6 +23,7 @@
 
 enum {
 	RUN_BYTES_MIN = 1 << 20,
+	RUN_BYTES_GOOD = 6 << 20, /* smaller ones are no more chunks than this, but more of them are open in a merge */
 	CHUNK_BYTES_MIN = 28 << 10,
 	CHUNK_BYTES_MAX = 1 << 20,
 	RANGE_BYTES_MIN = 4 << 20,
@@ -135,7 +137,8 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->part_count = ordering->part_count;
 	state->part_rows = ordering->part_rows;
 	state->is_asked = ordering->ordered != NULL;
-	state->threads = keeping->threads ? keeping->threads : 1;
+	/* Rather few lanes and large runs than many small ones, which would have to be merged in steps, each row written twice. */
+	state->threads = (uint32_t)between(keeping->threads, 1, between(keeping->memory_limit / 4 / RUN_BYTES_GOOD, 1, UINT32_MAX));
 	code = schema_of_runs(state, schema, ordering, err);
 	if (!code)
 		code = keys_of_runs(state, ordering, err);
@@ -163,6 +166,12 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 		state->space.lying_bytes = state->run_bytes / 2;
 	*out = state;
 	return WEIR_OK;
+}
+
+/* Numbers were drawn, and are in the keys: columns have them only where rows stay in memory. */
+static bool is_bare(const struct weir_ordered *state)
+{
+	return state->is_random && state->space.bare && state->space.bare->field_count;
 }
 
 /* ---- before: runs ---- */
@@ -352,7 +361,8 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	if (state->limit < 0)
 		code = weir_run_lie(&state->space, &lane->lying, err);
 	if (!code)
-		code = weir_gather_new(lane->lying ? &lane->lying->account : &lane->account, state->schema, &lane->gather, err);
+		code = weir_gather_new(lane->lying ? &lane->lying->account : &lane->account,
+				       is_bare(state) ? state->space.bare : state->schema, &lane->gather, err);
 	/* Growing costs pages that are new each time; where there is room, it is taken at once. */
 	if (!code && lane->lying && lane->rows_est > 0)
 		weir_gather_expect(lane->gather, between(lane->rows_est, 0, most));
@@ -375,11 +385,12 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 	int code = rows ? weir_list_push(&lane->runs, state->account, err, (struct weir_sorted_run *)NULL) : err->code;
 
 	if (!code)
-		code = weir_key_order(&lane->keys, &lane->account, rows, err);
+		code = is_bare(state) ? weir_draw_order(&lane->draw, &lane->keys, &lane->account, rows, err)
+				      : weir_key_order(&lane->keys, &lane->account, rows, err);
 	if (!code && wanted && is_plain(state) && weir_run_is_in_order(rows, count))
 		code = weir_run_keep(&state->space, batch, &lane->keys, &run, err);
 	if (!code && !run && lane->lying && weir_run_stays(batch, rows)) {
-		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, err);
+		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, state->schema, err);
 		if (!code) {
 			run = lane->lying;
 			lane->lying = NULL;
@@ -388,10 +399,10 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 		if (lane->lying)
 			weir_run_rise(lane->lying);
 		if (state->limit < 0)
-			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, &run, err);
+			code = weir_run_arrange(&state->space, &lane->account, batch, &lane->keys, rows, state->schema, &run, err);
 		if (!code && !run)
 			code = weir_sorted_run_new(&state->space, &lane->account, batch, &lane->keys, rows, wanted,
-						   state->is_random ? &lane->draw : NULL, &run, err);
+						   is_bare(state) ? &lane->draw : NULL, &run, err);
 	}
 	if (!code && run) {
 		run->split = lane->split;
@@ -450,7 +461,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	struct runs_lane *lane = object;
 	struct weir_ordered *state = lane->state;
 	size_t first = lane->keys.count;
-	struct weir_vector numbered = *vector;
+	struct weir_vector numbered = *vector, *keyed = vector;
 	int64_t bytes;
 	bool is_full;
 	int code = WEIR_OK;
@@ -459,14 +470,15 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		return WEIR_OK;
 	if (state->is_random) {
 		add_numbers(lane, &numbered);
-		vector = &numbered;
+		keyed = &numbered;
+		vector = is_bare(state) ? vector : keyed;
 	}
 	if (!lane->gather)
 		code = gather_begin(lane, err);
 	if (!code && state->limit > 0)
 		code = cutoff_look(lane, err);
 	if (!code)
-		code = weir_key_list_push(&lane->keys, &state->columns, vector, err);
+		code = weir_key_list_push(&lane->keys, &state->columns, keyed, err);
 	if (!code && lane->cutoff)
 		drop_beyond(lane, vector, first);
 	if (!code && vector->selection.count)
@@ -478,7 +490,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		is_full = bytes + weir_account_used(&lane->lying->account) >= state->space.lying_bytes ||
 			  (int64_t)lane->keys.count >= lying_rows(state);
 	else
-		is_full = bytes + (int64_t)(weir_gather_bytes(lane->gather) + weir_key_order_bytes(lane->keys.count)) >=
+		is_full = bytes + (int64_t)(weir_gather_bytes(lane->gather) +
+					    (is_bare(state) ? 0 : weir_key_order_bytes(lane->keys.count))) >=
 			  state->run_bytes;
 	return is_full || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
 }
@@ -875,6 +888,8 @@ int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, co
 	if (code)
 		return code;
 	fragment->outside_bytes += state->space.resident_max;
+	if (!fragment->lanes_max || state->threads < fragment->lanes_max)
+		fragment->lanes_max = state->threads;
 	source = weir_alloc_zero(env->account, sizeof(*source), err);
 	if (source) {
 		source->state = weir_ordered_ref(state);

@@ -183,8 +183,8 @@ static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const s
 	return code;
 }
 
-int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
-		    const uint32_t *rows, struct weir_error *err)
+static int settle_in_order(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
+			   const uint32_t *rows, struct weir_error *err)
 {
 	size_t size = (size_t)batch->row_count * sizeof(*rows);
 	int code;
@@ -203,6 +203,18 @@ int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const
 	return code ? code : settle(run, batch, &run->keys, NULL, err);
 }
 
+int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
+		    const uint32_t *rows, const struct weir_schema *schema, struct weir_error *err)
+{
+	struct weir_batch *whole = weir_batch_ref(batch);
+	int code = weir_numbers_complete(&run->account, keys, NULL, schema, &whole, err);
+
+	if (!code)
+		code = settle_in_order(run, whole, keys, rows, err);
+	weir_batch_unref(whole);
+	return code;
+}
+
 /* Whose values taken rows would go on to share. */
 static bool has_dictionary(const struct weir_array *array)
 {
@@ -214,10 +226,11 @@ static bool has_dictionary(const struct weir_array *array)
 }
 
 int weir_run_arrange(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-		     const struct weir_key_list *keys, const uint32_t *rows, struct weir_sorted_run **out,
-		     struct weir_error *err)
+		     const struct weir_key_list *keys, const uint32_t *rows, const struct weir_schema *schema,
+		     struct weir_sorted_run **out, struct weir_error *err)
 {
-	int64_t count = batch->row_count, bytes = batch_bytes(batch), *numbers = NULL;
+	int64_t count = batch->row_count, *numbers = NULL;
+	int64_t bytes = batch_bytes(batch) + (schema->field_count > batch->column_count ? count * (int64_t)sizeof(uint64_t) : 0);
 	struct weir_sorted_run *run = NULL;
 	struct weir_batch *taken = NULL;
 	int code;
@@ -240,6 +253,8 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 		numbers[i] = rows[i];
 	if (!code)
 		code = weir_batch_take(&run->account, batch, numbers, count, &taken, err);
+	if (!code)
+		code = weir_numbers_complete(&run->account, keys, rows, schema, &taken, err);
 	if (!code)
 		code = settle(run, taken, keys, rows, err);
 	weir_batch_unref(taken);
@@ -375,11 +390,11 @@ static int bare_of(const struct weir_sorted_run *run, const struct weir_batch *b
 	int code = WEIR_OK;
 
 	*out = weir_batch_ref(batch);
-	if (!space->bare || !space->bare->field_count)
+	chunk->is_bare = run->drawn;
+	if (run->drawn || !space->repeats || !space->bare->field_count)
 		return WEIR_OK;
-	if (space->repeats)
-		code = weir_repeats_init(&chunk->repeats, space->account, batch->columns[batch->column_count - 1], err);
-	chunk->is_bare = run->drawn || chunk->repeats.count;
+	code = weir_repeats_init(&chunk->repeats, space->account, batch->columns[batch->column_count - 1], err);
+	chunk->is_bare = chunk->repeats.count;
 	if (code || !chunk->is_bare)
 		return code;
 	weir_batch_unref(*out);
@@ -572,10 +587,11 @@ struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_c
 /* So many rows more or less that a chunk that takes `size` bytes takes whole pages. */
 static int64_t rows_to_page(const struct weir_batch *batch, uint64_t size)
 {
-	int64_t row_bytes = batch_bytes(batch) / batch->row_count + 1, pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
+	int64_t row_bytes = batch_bytes(batch) / batch->row_count, pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
 	int64_t left = pages * PAGE_BYTES - (int64_t)size - 64 * (int64_t)batch->column_count; /* columns are filled up to 64 bytes */
 
-	return left < 0 ? -((row_bytes - 1 - left) / row_bytes) : left / row_bytes;
+	/* A row is somewhat more than that: so too many go, or too few come, rather than the other way round. */
+	return left < 0 && row_bytes ? -((row_bytes - 1 - left) / row_bytes) : left / (row_bytes + 1);
 }
 
 /* How many of rows first … count − 1, in order, are in the piece that the first one is in. */
@@ -631,13 +647,15 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 
 	if (!run)
 		return err->code;
-	step = weir_run_chunk_rows(space, (uint64_t)batch_bytes(batch), batch->row_count);
+	/* A merge has the numbers as well while a chunk is open. */
+	step = weir_run_chunk_rows(space, (uint64_t)(batch_bytes(batch) + (draw ? batch->row_count * (int64_t)sizeof(uint64_t) : 0)),
+				   batch->row_count);
 	step = step > count ? count : step;
 	most = step + step / 2;
 	numbers = weir_alloc(account, (size_t)most * sizeof(*numbers), err);
 	if (!numbers)
 		code = err->code;
-	if (!code && draw && space->bare)
+	if (!code && draw)
 		code = weir_drawn_new(space->account, draw, &run->drawn, err);
 	for (int64_t first = 0, here; first < count && !code; first += here) {
 		const uint8_t *fence;

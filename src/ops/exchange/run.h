@@ -72,14 +72,15 @@ int64_t weir_run_chunk_rows(const struct weir_run_space *space, uint64_t bytes, 
 
 /* A run with room to lie, whose rows are to be gathered in memory of run->account; *out NULL: there is no room. */
 int weir_run_lie(struct weir_run_space *space, struct weir_sorted_run **out, struct weir_error *err);
-/* Its rows are those of the batch in the order of `rows`, which are as many. The batch is of run->account's memory. */
+/* Its rows are those of the batch in the order of `rows`, which are as many. The batch is of run->account's memory. Where it lacks
+ * the last column of `schema`, that is made of the keys. */
 int weir_run_settle(struct weir_sorted_run *run, struct weir_batch *batch, const struct weir_key_list *keys,
-		    const uint32_t *rows, struct weir_error *err);
+		    const uint32_t *rows, const struct weir_schema *schema, struct weir_error *err);
 /* A run of the batch's rows in the order of `rows`, which are as many: moved, in memory of its own; *out NULL: there is no room.
- * Memory that is needed meanwhile comes from `account`. */
+ * `schema` as above. Memory that is needed meanwhile comes from `account`. */
 int weir_run_arrange(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-		     const struct weir_key_list *keys, const uint32_t *rows, struct weir_sorted_run **out,
-		     struct weir_error *err);
+		     const struct weir_key_list *keys, const uint32_t *rows, const struct weir_schema *schema,
+		     struct weir_sorted_run **out, struct weir_error *err);
 /* A run of a batch's rows, which are in order as they are: in chunks that are as large as what leaves a lane, so that they can be
  * given on; *out NULL: there is no room. */
 int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, const struct weir_key_list *keys,
@@ -112,7 +113,8 @@ int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size,
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed meanwhile comes
- * from `account`. `draw`: the numbers of all of them are those that were drawn last; NULL: they were not drawn. */
+ * from `account`. `draw`: the numbers of all of them are those that were drawn last, and no column of the batch; NULL: they were
+ * not drawn. */
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
 			struct weir_sorted_run **out, struct weir_error *err);

@@ -3,6 +3,7 @@
 
 #include "arrow/random_batch.h"
 #include "ops/exchange/numbers.h"
+#include "ops/exchange/order.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,38 @@ static void test_drawn(void **state)
 	check_runs(account, 13, 0);
 	check_runs(account, 6007, UINT16_MAX - 10);
 	check_runs(account, 6007, 200000);
+}
+
+/* The order of a run's keys is that of the numbers, for runs that end anywhere. */
+static void test_order(void **state)
+{
+	struct weir_account *account = ((struct fixture *)*state)->account;
+	const struct weir_key key = {.type = weir_type_of(WEIR_UINT64)};
+	const struct weir_key_columns columns = {.count = 1, .keys = &key, .width = weir_key_columns_width(&key, 1)};
+	struct weir_key_list keys;
+	struct weir_draw draw;
+	struct weir_error err = {0};
+	static uint32_t drawn_order[ROWS], key_order[ROWS];
+
+	weir_key_list_init(&keys, account, columns.width);
+	weir_draw_begin(&draw, 42, 3);
+	for (int rows = 1; rows < ROWS; rows = rows * 5 + 3) {
+		for (int begin = 0; begin < rows; begin += (int)WEIR_VECTOR_ROWS) {
+			uint32_t left = (uint32_t)(rows - begin), count = left < WEIR_VECTOR_ROWS ? left : WEIR_VECTOR_ROWS;
+			struct weir_column column = {.type = key.type, .values = drawn_numbers + begin};
+			struct weir_vector vector = {.row_count = count, .column_count = 1, .columns = &column, .selection = {.count = count}};
+
+			for (uint32_t i = 0; i < count; i++)
+				drawn_numbers[begin + (int)i] = weir_draw_number(&draw);
+			assert_ok(weir_key_list_push(&keys, &columns, &vector, &err));
+		}
+		assert_ok(weir_draw_order(&draw, &keys, account, drawn_order, &err));
+		assert_ok(weir_key_order(&keys, account, key_order, &err));
+		assert_memory_equal(drawn_order, key_order, (size_t)rows * sizeof(*key_order));
+		weir_draw_begin_run(&draw);
+		weir_key_list_clear(&keys);
+	}
+	weir_key_list_release(&keys);
 }
 
 /* Which number a row has does not depend on runs, and is fixed for all time. */
@@ -113,6 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		memory_test(test_drawn),
+		memory_test(test_order),
 		memory_test(test_fixed),
 		memory_test(test_repeats),
 	};
