@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from weir._arrange import MixStoppingCondition, RandomSeedConfig
     from weir._session import available_resources, cluster_resources, init, is_initialized, shutdown
     from weir.compute import ActorPoolStrategy, ComputeStrategy, TaskPoolStrategy
-    from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources, configure_for
+    from weir.context import DataContext, DatasetContext, ExecutionOptions, ExecutionResources, configure_for, set_progress_bars
     from weir.core.api import cancel, get, kill, put, wait
     from weir.core.context import get_gpu_ids, get_runtime_context
     from weir.core.functions import remote
@@ -202,6 +202,7 @@ _WHERE = {
     "read_webdataset": "_absent",
     "read_zarr": "_absent",
     "remote": "core",
+    "set_progress_bars": "context",
     "shutdown": "_session",
     "wait": "core",
 }
@@ -286,6 +287,7 @@ __all__ = [
     "read_sql",
     "read_text",
     "remote",
+    "set_progress_bars",
     "shutdown",
     "wait",
 ]

@@ -14,7 +14,8 @@ MIB = 1 << 20
 CLUSTER = "weir runs on one machine"
 SHUFFLE = "it is about Ray's ways to shuffle"
 SCHEDULER = "weir's scheduler balances by what it measures"
-SHOWN = "weir shows no progress in Python and writes no log files"
+LOGS = "weir writes no log files"
+DRAWN = "progress is drawn in one way"
 ALWAYS = "it is always so"
 READER = "it is about Ray's readers"
 CONNECTOR = "it is about a source or sink that weir does not have"
@@ -129,11 +130,11 @@ def fields() -> list[Field]:
         Field("per_stage_map_timing", False, reason="stats() has times for each operator"),
         Field("trace_allocations", False, reason="memory is accounted for by the engine", env="RAY_DATA_TRACE_ALLOCATIONS"),
         Field("execution_options", Made(c.ExecutionOptions), effect="see below"),
-        Field("use_ray_tqdm", True, reason=SHOWN, env="RAY_TQDM"),
-        Field("enable_progress_bars", True, reason=SHOWN, env="RAY_DATA_DISABLE_PROGRESS_BARS"),
-        Field("enable_operator_progress_bars", True, reason=SHOWN),
-        Field("enable_progress_bar_name_truncation", True, reason=SHOWN, env="RAY_DATA_ENABLE_PROGRESS_BAR_NAME_TRUNCATION"),
-        Field("enable_rich_progress_bars", False, reason=SHOWN, env="RAY_DATA_ENABLE_RICH_PROGRESS_BARS"),
+        Field("use_ray_tqdm", True, reason=DRAWN, env="RAY_TQDM"),
+        Field("enable_progress_bars", True, effect="a run that takes longer than half a second shows on a terminal, or in a notebook, what it does", env="RAY_DATA_DISABLE_PROGRESS_BARS"),
+        Field("enable_operator_progress_bars", True, effect="a line for each operator is shown there, not just one for all"),
+        Field("enable_progress_bar_name_truncation", True, effect="long names of operators are cut there", env="RAY_DATA_ENABLE_PROGRESS_BAR_NAME_TRUNCATION"),
+        Field("enable_rich_progress_bars", False, reason=DRAWN, env="RAY_DATA_ENABLE_RICH_PROGRESS_BARS"),
         Field("enable_get_object_locations_for_metrics", False, reason=CLUSTER),
         Field("write_file_retry_on_errors", AWS_ERRORS, reason="see retried_io_errors"),
         Field("warn_on_driver_memory_usage_bytes", 2048 * MIB, reason="no data goes through the program's own memory"),
@@ -166,7 +167,7 @@ def fields() -> list[Field]:
         Field("enable_stats_summary_collection", False, effect="list_stats_summaries() has the figures of each run that has ended", env="RAY_DATA_ENABLE_STATS_SUMMARY_COLLECTION"),
         Field("override_object_store_memory_limit_fraction", None, reason="the limit is weir.init(memory_limit=…)"),
         Field("memory_usage_poll_interval_s", 1, reason=SCHEDULER),
-        Field("dataset_logger_id", None, reason=SHOWN),
+        Field("dataset_logger_id", None, reason=LOGS),
         Field("issue_detectors_config", Made(c.IssueDetectorsConfiguration), reason=SCHEDULER),
         Field("isolate_read_workers", False, reason="files are read by the engine, in no worker", env="RAY_DATA_ISOLATE_READ_WORKERS"),
         Field("downstream_capacity_backpressure_ratio", 2.0, reason=SCHEDULER, env="RAY_DATA_DOWNSTREAM_CAPACITY_BACKPRESSURE_RATIO"),

@@ -32,6 +32,17 @@ class Looked(Generic[T]):
         return next(self._own)
 
 
+class Waiting:
+    """What a loop tells of itself, where nobody listens: when it asks for its next batch, and when it works; and what ends its wait."""
+
+    def __init__(self, cancel: Callable[[], None]) -> None:
+        self.cancel = cancel
+
+    def asks(self) -> None: ...
+
+    def works(self) -> None: ...
+
+
 def check_iteration(
     batch_size: int | None,
     batch_format: str | None,

@@ -25,7 +25,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from weir import _fuse, _session, _watch
+from weir import _fuse, _progress, _session, _watch
 from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uniform, parted, rebatched, resized, split_large
 from weir._plan import (
     Blocks,
@@ -666,6 +666,8 @@ class Run:
         self.inner: list[Run] = []  # whose rows this one takes
         self.broken: BaseException | None = None  # what went wrong in them
         self.is_inner = False
+        self.asking: _progress.Asking | None = None  # where the program works between its batches
+        self.began_ns = time.monotonic_ns()
         self.empty: Batch | None = None  # columns of results without rows
 
     @property
@@ -765,7 +767,21 @@ class Run:
             together = batch_rows * max(1, ROWS_TOGETHER // batch_rows) if batch_rows else 0
             task = self._task = flow.start(end=end, batch_rows=together)
             task.show(_show)
+            _progress.begin(task, self)
             return task
+
+    def asks(self) -> None:
+        """The program waits for its next batch from now on."""
+        if self.asking is not None:
+            self.asking.since_ns = time.monotonic_ns()
+
+    def works(self) -> None:
+        """The program has it, and may print: what was drawn is taken off."""
+        if self.asking is not None:
+            self.asking.since_ns = 0
+            task = self._task
+            if task is not None:
+                task.hide()
 
     def cancel(self) -> None:
         """From any thread: whoever waits for the run's next batch stops waiting."""
@@ -808,6 +824,7 @@ class Run:
                 flow_end(flow)
             task = flow.start(end=end)
             task.show(_show)
+            _progress.begin(task, self)
         watch = _watch.watch(task, self.context, bool(self.build.calls))
         try:
             with translated(self.context, self):

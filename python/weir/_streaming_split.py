@@ -35,7 +35,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir import _run
+from weir import _progress, _run
+from weir._loop import Waiting
 from weir.iterator import DataIterator
 
 if TYPE_CHECKING:
@@ -173,6 +174,7 @@ class Coordinator:
         error: BaseException | None = None
         try:
             run = self.dataset._new_run()
+            run.asking = _progress.Asking()  # the program may print at any time
             with self._changed:
                 if self._epoch != epoch or self._is_over:
                     return
@@ -569,13 +571,13 @@ class SplitIterator(DataIterator):
             self._receiver = Receiver(self._coordinator.address, {"split": self._output_split_idx})
         return self._receiver
 
-    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Callable[[], None]]:
+    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Waiting]:
         local = self._local()
         if local is None:
             receiver = self._remote()
-            return receiver.batches(), receiver.close
+            return receiver.batches(), Waiting(receiver.close)
         asked = Asked()
-        return local.batches(self._output_split_idx, asked), lambda: local.forget(asked, self._output_split_idx)
+        return local.batches(self._output_split_idx, asked), Waiting(lambda: local.forget(asked, self._output_split_idx))
 
     def _are_private(self) -> bool:
         # Elsewhere the pages are mapped privately; here pieces of one batch are in several hands.

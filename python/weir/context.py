@@ -799,6 +799,20 @@ def configure_for(workload: str) -> DataContext:
     return context
 
 
+def set_progress_bars(enabled: bool) -> bool:
+    """Whether runs show what they do, in the current context; returns whether they did.
+
+    >>> import weir
+    >>> before = weir.set_progress_bars(False)
+    >>> weir.set_progress_bars(before)
+    False
+    """
+    context = DataContext.get_current()
+    before = bool(context.enable_progress_bars)
+    context.enable_progress_bars = bool(enabled)
+    return before
+
+
 def __getattr__(name: str) -> Any:
     """DEFAULT_X is the default of the field x."""
     from weir import _context_fields

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any
 
-from weir import _run
+from weir import _progress, _run
 from weir._legacy import block_count
 from weir._plan import Blocks, Call, Op, Range
 from weir._windows import Kept, Make, Shared, Windows, added, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled
@@ -444,6 +444,7 @@ class DatasetPipeline:
     def _batches(self) -> Iterator[Batch]:
         for ds in self._datasets():
             run = ds._new_run()
+            run.asking = _progress.Asking()  # the program may print at any time
             if not isinstance(ds._op, Blocks):  # else what made them is more worth telling
                 ds._last_run = run
             yield from run

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from weir import _blocks, _session
-from weir._loop import IterationTimes, Looked, Prefetched, check_iteration, mapped, shuffled
+from weir import _blocks, _progress, _session
+from weir._loop import IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, shuffled
 from weir._plan import Blocks, walk
 
 if TYPE_CHECKING:
+    from weir._run import Run
     from weir._weir import Batch
     from weir.collate_fn import CollateFn
     from weir.context import DataContext
@@ -35,11 +36,13 @@ class DataIterator:
 
     # ---- what others are made of ----
 
-    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Callable[[], None]]:
-        """The engine's batches from the first on, and what ends a wait for the next."""
+    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Waiting | Run]:
+        """The engine's batches from the first on, and who is told of waiting for them."""
         dataset = self._dataset
         run = dataset._last_run = dataset._new_run()
-        return run.collect(run.parts(), batch_rows), run.cancel
+        run.asking = _progress.Asking()
+        run.asks()
+        return run.collect(run.parts(), batch_rows), run
 
     def _are_private(self) -> bool:
         """Whether nobody else reads the memory of the batches: what is kept and read again must not change when a tensor is
@@ -56,33 +59,35 @@ class DataIterator:
         drop_last: bool = False,
         local_shuffle_buffer_size: int | None = None,
         local_shuffle_seed: int | None = None,
-    ) -> tuple[Iterator[Batch], Callable[[], None]]:
+    ) -> tuple[Iterator[Batch], Waiting | Run]:
         """The same, cut to size."""
         if batch_size is None:
             return self._open(0)
-        batches, cancel = self._open(0 if local_shuffle_buffer_size else batch_size)
+        batches, waiting = self._open(0 if local_shuffle_buffer_size else batch_size)
         if local_shuffle_buffer_size is not None:
-            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last), cancel
-        return _blocks.rebatched(batches, batch_size, drop_last), cancel
+            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last), waiting
+        return _blocks.rebatched(batches, batch_size, drop_last), waiting
 
     def _looped(
-        self, make: Callable[[], tuple[Iterator[Batch], Callable[[], None]]], finish: Callable[[Batch], T], ahead: int
+        self, make: Callable[[], tuple[Iterator[Batch], Waiting | Run]], finish: Callable[[Batch], T], ahead: int
     ) -> Looked[T]:
         timing = self._note_times()
 
         def loop() -> Iterator[T]:
             begun = time.perf_counter()
             forks = _session.forks
-            batches, cancel = make()
+            batches, waiting = make()
             source = mapped(batches, finish)
-            items: Iterator[T] = iter(Prefetched(source, ahead, cancel)) if ahead > 0 else source
+            items: Iterator[T] = iter(Prefetched(source, ahead, waiting.cancel)) if ahead > 0 else source
             try:
                 while True:
                     asked = time.perf_counter()
+                    waiting.asks()
                     try:
                         item = next(items)
                     except StopIteration:
                         break
+                    waiting.works()
                     now = time.perf_counter()
                     timing.note(asked, now, begun)
                     yield item
@@ -148,12 +153,15 @@ class DataIterator:
 
         def loop() -> Iterator[dict[str, Any]]:
             forks = _session.forks
-            for batch in self._batches(None)[0]:
+            batches, waiting = self._batches(None)
+            for batch in batches:
+                waiting.works()
                 for at in range(0, batch.num_rows, 1024):
                     for row in batch.rows(at, min(at + 1024, batch.num_rows)):
                         yield row
                         if forks != _session.forks:
                             _session.check_process(forks)
+                waiting.asks()
 
         return Looked(loop)
 

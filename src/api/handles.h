@@ -11,6 +11,8 @@
 #include "ops/blocks.h"
 #include "api/job.h"
 
+struct weir_progress_view;
+
 /* ---- export.c ---- */
 
 /* Whoever owns the memory that arrays in the program's hands point into: handles and arrays count, the last one frees. */
@@ -89,11 +91,14 @@ struct api_keeper *api_task_keeper(struct weir_task *task);
 struct weir_block *const *api_task_blocks(struct weir_task *task, size_t *count);
 /* After a task has failed: what user code has to say about it. False: it was not user code. */
 bool api_task_failure(struct weir_task *task, struct weir_failure *out);
-bool api_task_left_out(struct weir_task *task, struct weir_failure *out); /* one that the task went on without; false: no more */
+bool api_task_left_out(struct weir_task *task,
+		       struct weir_failure *out); /* one that the task went on without; false: no more */
 /* Hands out what user code has printed since the last call. The doorbell rings for it too, until it was called. */
 void api_task_prints(struct weir_task *task, void (*each)(void *state, const struct weir_run_print *line), void *state);
 /* Of a stage of the run, from 0; its name, or NULL when there is none. */
 const char *api_task_stage_stats(struct weir_task *task, uint32_t stage, struct weir_stage_stats *out);
+/* Makes a view (observe/progress.h) one of the task, which outlives it. */
+void api_task_view(struct weir_task *task, struct weir_progress_view *view);
 /* Stops the run, joins its threads and drops what nobody took; the task is over then. Once; a second one waits for the
  * first. */
 void api_task_stop(struct weir_task *task);

@@ -64,8 +64,8 @@ int weir_job_prepare(struct weir_job *job, struct weir_error *err)
 	code = build(job, err);
 	if (code)
 		return code;
-	return weir_local_run_new_staged(job->session, &job->fragment, job->stages ? api_stages_tail(job->stages) : NULL,
-					 &job->run, err);
+	return weir_local_run_new_staged(job->session, &job->fragment,
+					 job->stages ? api_stages_tail(job->stages) : NULL, &job->run, err);
 }
 
 /* ---- once more ---- */
@@ -178,6 +178,27 @@ int weir_job_run(struct weir_job *job, struct weir_error *err)
 	if (weir_local_run_retire(job->run))
 		weir_fragment_end(&job->fragment);
 	return code;
+}
+
+static int64_t source_bytes(const struct weir_node *node)
+{
+	int64_t sum = 0;
+
+	if (!node->inputs[0])
+		return node->bytes_est;
+	for (uint32_t i = 0; i < 2 && node->inputs[i]; i++) {
+		int64_t one = source_bytes(node->inputs[i]);
+
+		if (one < 0)
+			return -1;
+		sum += one;
+	}
+	return sum;
+}
+
+int64_t weir_job_source_bytes(const struct weir_job *job)
+{
+	return source_bytes(weir_plan_root(job->plan));
 }
 
 void weir_job_cancel(struct weir_job *job)

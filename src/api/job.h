@@ -30,6 +30,8 @@ int weir_job_prepare(struct weir_job *job, struct weir_error *err);
 /* When an inferred type turns out too narrow, and nothing has been seen of the result and all input can be read again, the
  * job is begun anew, once for each read, with a wider one, and a line in the log says so. */
 int weir_job_run(struct weir_job *job, struct weir_error *err);
+/* About how much is read, all together, once it is prepared; < 0: unknown. */
+int64_t weir_job_source_bytes(const struct weir_job *job);
 /* From any thread or a signal handler, once the job stands where it is prepared. */
 void weir_job_cancel(struct weir_job *job);
 void weir_job_release(struct weir_job *job);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "ops/collect.h"
+#include "observe/progress.h"
 #include "api/api_impl.h"
 #include "api/stages.h"
 
@@ -44,7 +45,7 @@ struct weir_task {
 	struct weir_start_options options;
 	pthread_t thread, progress_thread, keeping_thread;
 	bool thread_started, progress_started, keeping_started; /* changed by whoever starts or stops, one at a time */
-	pthread_mutex_t lock;                  /* guards what follows; rank: stream, nothing is taken inside it */
+	pthread_mutex_t lock; /* guards what follows; rank: stream, nothing is taken inside it */
 	pthread_cond_t changed;
 	struct queued queue[QUEUE_BATCHES];
 	uint32_t head, count;
@@ -184,8 +185,8 @@ static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number
 		weir_chunk_unref(chunk);
 	} else {
 		WEIR_ASSERT(task->count < QUEUE_BATCHES);
-		task->queue[(task->head + task->count++) % QUEUE_BATCHES] =
-			(struct queued){.chunk = chunk, .number = number, .place = place};
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){
+			.chunk = chunk, .number = number, .place = place};
 	}
 	ring(task);
 	pthread_mutex_unlock(&task->lock);
@@ -389,7 +390,8 @@ static int add_end(struct weir_plan *plan, enum api_end end, struct weir_task *t
 			"nothing becomes of the rows: end the flow with weir_flow_write, or take them with "
 			"weir_flow_rows, weir_flow_stream or weir_flow_count");
 	/* A sink may have a result, which is handed out as rows are. */
-	if ((end == API_END_COLLECT || end == API_END_EITHER) && ends && weir_result_set(weir_plan_root(plan), &consumer)) {
+	if ((end == API_END_COLLECT || end == API_END_EITHER) && ends &&
+	    weir_result_set(weir_plan_root(plan), &consumer)) {
 		task->gives_rows = true;
 		return WEIR_OK;
 	}
@@ -586,8 +588,9 @@ int api_task_claim(struct weir_task *task, struct weir_error *err)
 				      weir_plan_root(task->job.plan)->op->verb);
 	/* A stream has one schema, and says it first. */
 	if (task->job.stages)
-		return weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "the columns of a flow with functions in worker processes are known batch by batch only");
+		return weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"the columns of a flow with functions in worker processes are known batch by batch only");
 	if (atomic_exchange_explicit(&task->claimed, true, memory_order_relaxed))
 		return weir_error_set(err, WEIR_E_INVALID, "the rows of the task are taken already");
 	api_keeper_ref(&task->keeper);
@@ -684,6 +687,12 @@ void api_task_prints(struct weir_task *task, void (*each)(void *state, const str
 		(void)!eventfd_read(task->doorbell, &ignored);
 	pthread_mutex_unlock(&task->lock);
 	weir_local_run_prints(task->job.run, each, state);
+}
+
+void api_task_view(struct weir_task *task, struct weir_progress_view *view)
+{
+	view->run = task->job.run;
+	view->bytes_total_est = weir_job_source_bytes(&task->job);
 }
 
 const char *api_task_stage_stats(struct weir_task *task, uint32_t stage, struct weir_stage_stats *out)

@@ -36,23 +36,6 @@ static void catch_signals(bool on)
 	signal(SIGPIPE, on ? SIG_IGN : SIG_DFL);
 }
 
-/* Of what is read, all together. */
-static int64_t source_bytes(const struct weir_node *node)
-{
-	int64_t sum = 0;
-
-	if (!node->inputs[0])
-		return node->bytes_est;
-	for (uint32_t i = 0; i < 2 && node->inputs[i]; i++) {
-		int64_t one = source_bytes(node->inputs[i]);
-
-		if (one < 0)
-			return -1;
-		sum += one;
-	}
-	return sum;
-}
-
 static void print_stats(struct weir_job *job)
 {
 	struct weir_run_stats stats;
@@ -96,7 +79,7 @@ int cli_run(const struct cli *cli, struct weir_job *job, struct weir_error *err)
 	if (atomic_load(&job->cancelled)) /* perhaps before there was a run */
 		weir_job_cancel(job);
 	if (shows)
-		line = weir_progress_start(job->run, source_bytes(weir_plan_root(job->plan)));
+		line = weir_progress_start(job->run, weir_job_source_bytes(job));
 	code = weir_job_run(job, err);
 	weir_progress_stop(line);
 	catch_signals(false);

@@ -1,4 +1,7 @@
-/* Two ways to draw: on a terminal one line, over and over; elsewhere, when somebody insists, a line a second. */
+/* Views, and the command's own: on a terminal the same lines over and over; elsewhere, when somebody insists, a line a second.
+ *
+ * Whoever draws asks the run for its numbers first, and takes the lock for the writing alone: who holds a run's lock may wait for
+ * somebody who wants to print. */
 #include "observe/progress.h"
 
 #include "base/clock.h"
@@ -13,216 +16,200 @@
 
 enum { DRAW_MS = 100, FIRST_MS = 200, LOG_MS = 1000, COLUMNS_DEFAULT = 120 };
 enum { COLUMNS_FREE = 3 }; /* so that ^C does not wrap */
+enum { TEXT_SIZE = 8192 };
 
-struct weir_progress_line {
-	struct weir_local_run *run;
-	int64_t bytes_total_est;
-	pthread_t thread;
-	pthread_mutex_t lock; /* guards stop and drawn; rank: alone, nothing is taken inside it */
-	pthread_cond_t wake;
-	bool stop;
-	uint32_t drawn; /* columns of the line that stands there, 0: none */
-	bool terminal;  /* of stderr; else lines are added */
-};
+/* ---- the terminal ---- */
 
-const char *weir_format_count(uint64_t count, char *buffer, size_t size)
+/* Guards who has the terminal, and what that view has drawn; rank: alone, nothing is taken inside it. */
+static pthread_mutex_t terminal_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct weir_progress_view *terminal_of; /* NULL: free */
+static pthread_once_t forks_seen = PTHREAD_ONCE_INIT;
+
+/* Nothing that was drawn is the child's. */
+static void in_child(void)
 {
-	static const char units[] = "\0kMGTP";
-	double value = (double)count;
-	size_t unit = 0;
-
-	while (value >= 999.5 && unit < 5) {
-		value /= 1000;
-		unit++;
-	}
-	if (unit == 0)
-		snprintf(buffer, size, "%llu", (unsigned long long)count);
-	else
-		snprintf(buffer, size, "%.*f%c", value < 9.995 ? 2 : value < 99.95 ? 1 : 0, value, units[unit]);
-	return buffer;
+	pthread_mutex_init(&terminal_lock, NULL);
+	terminal_of = NULL;
 }
 
-const char *weir_format_duration(uint64_t ns, char *buffer, size_t size)
+static void see_forks(void)
 {
-	uint64_t seconds = (ns + 500000000) / 1000000000;
-
-	if (ns < 10000000000u)
-		snprintf(buffer, size, "%.2f s", (double)ns / 1e9);
-	else if (seconds < 3600)
-		snprintf(buffer, size, "%llu:%02llu", (unsigned long long)seconds / 60,
-			 (unsigned long long)seconds % 60);
-	else
-		snprintf(buffer, size, "%llu:%02llu:%02llu", (unsigned long long)seconds / 3600,
-			 (unsigned long long)seconds / 60 % 60, (unsigned long long)seconds % 60);
-	return buffer;
+	pthread_atfork(NULL, NULL, in_child);
 }
 
-/* The line grows by pieces, the most wanted first. One that would not fit is left out whole, and so are those after it. */
-struct pieces {
-	char *text;
-	size_t size, at;
-	uint32_t columns, used;
-	bool full;
-};
-
-/* Characters, each taken for one column: nothing here is wider. */
-static uint32_t width_of(const char *text)
+/* All zero: unknown. */
+static struct winsize window_of(int fd)
 {
-	uint32_t n = 0;
+	struct winsize window = {0};
 
-	for (; *text; text++)
-		n += ((unsigned char)*text & 0xc0) != 0x80;
-	return n;
+	if (ioctl(fd, TIOCGWINSZ, &window))
+		window = (struct winsize){0};
+	return window;
 }
 
-static bool add(struct pieces *line, const char *piece)
+static uint32_t columns_in(const struct winsize *window)
 {
-	uint32_t gap = line->at ? 2 : 0, width = width_of(piece) + gap;
-
-	if (line->full || line->used + width > line->columns || line->at + strlen(piece) + gap >= line->size) {
-		line->full = true;
-		return false;
-	}
-	line->at += (size_t)snprintf(line->text + line->at, line->size - line->at, "%*s%s", (int)gap, "", piece);
-	line->used += width;
-	return true;
+	return window->ws_col > COLUMNS_FREE ? (uint32_t)window->ws_col - COLUMNS_FREE : COLUMNS_DEFAULT;
 }
 
-/* Rows past each operator; the middle of a long chain is left out when `brief`. */
-static void format_ops(const struct weir_run_stats *stats, bool brief, char *buffer, size_t size)
+/* What scrolls out of the window cannot be taken off any more. */
+static uint32_t lines_in(const struct winsize *window)
 {
-	size_t at = 0;
-	char count[32];
+	uint32_t lines = window->ws_row > 1 ? (uint32_t)window->ws_row - 1 : 1;
 
-	buffer[0] = 0;
-	for (uint32_t i = 0; i < stats->op_count && at < size; i++) {
-		if (brief && i == 1 && stats->op_count > 2) {
-			at += (size_t)snprintf(buffer + at, size - at, " › …");
-			i = stats->op_count - 1;
-		}
-		if (at < size)
-			at += (size_t)snprintf(buffer + at, size - at, "%s%s %s", i ? " › " : "", stats->ops[i].name,
-					       weir_format_count(stats->ops[i].rows_out, count, sizeof(count)));
-	}
+	return lines < WEIR_PROGRESS_LINES ? lines : WEIR_PROGRESS_LINES;
 }
 
-static const char *format_clock(uint64_t ns, char *buffer, size_t size)
+/* A terminal that has become narrower than a line has broken it: the cursor stands in the last part of the last. */
+size_t weir_progress_erase(const uint32_t *widths, uint32_t line_count, uint32_t width, char *buffer, size_t size)
 {
-	uint64_t seconds = ns / 1000000000;
+	uint32_t above = line_count ? line_count - 1 : 0;
 
-	if (seconds < 3600)
-		snprintf(buffer, size, "%llu:%02llu", (unsigned long long)seconds / 60,
-			 (unsigned long long)seconds % 60);
-	else
-		weir_format_duration(ns, buffer, size);
-	return buffer;
-}
-
-const char *weir_progress_format(const struct weir_run_stats *stats, int64_t bytes_total_est, uint64_t now_ns,
-				 uint32_t columns, char *buffer, size_t size)
-{
-	struct pieces line = {.text = buffer, .size = size, .columns = columns};
-	char a[32], b[32], piece[512];
-	uint64_t elapsed = now_ns > stats->started_ns ? now_ns - stats->started_ns : 1;
-	double share = bytes_total_est > 0 ? (double)stats->bytes_est_done / (double)bytes_total_est : -1;
-
-	buffer[0] = 0;
-	if (stats->splits_all_known && stats->bytes_est_known)
-		share = (double)stats->bytes_est_done / (double)stats->bytes_est_known;
-	if (share >= 0) {
-		snprintf(piece, sizeof(piece), "%3.0f%%", 100 * (share > 1 ? 1 : share));
-		add(&line, piece);
-	}
-	if (share > 0.02 && share < 1)
-		snprintf(piece, sizeof(piece), "%s, %s left", format_clock(elapsed, a, sizeof(a)),
-			 format_clock((uint64_t)((double)elapsed * (1 - share) / share), b, sizeof(b)));
-	else
-		format_clock(elapsed, piece, sizeof(piece));
-	add(&line, piece);
-	format_ops(stats, false, piece, sizeof(piece));
-	if (line.used + 2 + width_of(piece) > columns)
-		format_ops(stats, true, piece, sizeof(piece));
-	if (piece[0])
-		add(&line, piece);
-	snprintf(piece, sizeof(piece), "%s/s",
-		 weir_format_bytes((int64_t)((double)stats->bytes_est_done * 1e9 / (double)elapsed), b, sizeof(b)));
-	add(&line, piece);
-	snprintf(piece, sizeof(piece), "memory %s of %s", weir_format_bytes(stats->memory_used, a, sizeof(a)),
-		 weir_format_bytes(stats->memory_limit, b, sizeof(b)));
-	add(&line, piece);
-	snprintf(piece, sizeof(piece), "%s read", weir_format_bytes((int64_t)stats->bytes_est_done, a, sizeof(a)));
-	add(&line, piece);
-	return buffer;
-}
-
-/* 0: unknown. */
-static uint32_t terminal_width(void)
-{
-	struct winsize window;
-
-	return ioctl(STDERR_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
-}
-
-static uint32_t terminal_columns(void)
-{
-	uint32_t width = terminal_width();
-
-	return width > COLUMNS_FREE ? width - COLUMNS_FREE : COLUMNS_DEFAULT;
-}
-
-/* A terminal that has become narrower than the line has broken it: the cursor stands in its last part. */
-size_t weir_progress_erase(uint32_t drawn, uint32_t width, char *buffer, size_t size)
-{
-	uint32_t above = drawn && width ? (drawn - 1) / width : 0;
-
+	for (uint32_t i = 0; i < line_count && width; i++)
+		above += widths[i] ? (widths[i] - 1) / width : 0;
 	return (size_t)(above ? snprintf(buffer, size, "\r\033[%uA\033[J", above) : snprintf(buffer, size, "\r\033[K"));
 }
 
-static void write_all(const char *text, size_t size)
+static void write_all(int fd, const char *text, size_t size)
 {
-	/* Not worth an error: the line is drawn again soon. */
-	ssize_t n = write(STDERR_FILENO, text, size);
+	/* Not worth an error: it is drawn again soon. */
+	ssize_t n = write(fd, text, size);
 	(void)n;
 }
 
-static void erase(struct weir_progress_line *line)
+/* Inside the lock. */
+static void take_off(struct weir_progress_view *view)
 {
 	char text[32];
 
-	if (line->drawn && line->terminal)
-		write_all(text, weir_progress_erase(line->drawn, terminal_width(), text, sizeof(text)));
-	line->drawn = 0;
+	if (view->line_count)
+		write_all(view->fd, text,
+			  weir_progress_erase(view->widths, view->line_count, window_of(view->fd).ws_col, text,
+					      sizeof(text)));
+	view->line_count = 0;
 }
 
+/* ---- views ---- */
+
+void weir_progress_look(struct weir_progress_view *view, struct weir_progress_now *out)
+{
+	uint64_t since = view->looked_ns;
+
+	out->bytes_total_est = view->bytes_total_est;
+	weir_local_run_stats(view->run, &out->run);
+	out->ns = view->looked_ns = weir_clock_ns();
+	out->stage_count = 0;
+	for (uint32_t i = 0; i < out->run.stage_count && out->run.stage_count > 1 && i < WEIR_PROGRESS_STAGES; i++) {
+		struct weir_progress_stage *stage = &out->stages[i];
+
+		*stage = (struct weir_progress_stage){0};
+		stage->name = weir_local_run_stage_stats(view->run, i, &stage->stats);
+		if (!stage->name)
+			break;
+		for (int wait = 0; wait < WEIR_WAIT_COUNT; wait++) {
+			uint64_t waited = stage->stats.wait_ns[wait], before = view->waited_ns[i][wait];
+
+			/* That all slots are busy is no wait, they work. */
+			if (since && wait != WEIR_WAIT_SLOT && waited > before &&
+			    waited - before > (out->ns - since) / 2)
+				stage->held_by = weir_wait_name((enum weir_wait)wait);
+			view->waited_ns[i][wait] = waited;
+		}
+		out->stage_count++;
+	}
+}
+
+void weir_progress_show(struct weir_progress_view *view)
+{
+	struct winsize window = window_of(view->fd);
+	struct weir_progress_now now;
+	char text[TEXT_SIZE], drawn[TEXT_SIZE + 64 + WEIR_PROGRESS_LINES];
+	uint32_t count = 1, columns = columns_in(&window);
+	size_t at = 0;
+
+	pthread_once(&forks_seen, see_forks);
+	weir_progress_look(view, &now);
+	if (view->operators && lines_in(&window) > 1)
+		count = weir_progress_lines(&now, view->whole_names, columns, lines_in(&window), text, sizeof(text));
+	else
+		weir_progress_format(&now, columns, text, sizeof(text));
+	pthread_mutex_lock(&terminal_lock);
+	if (!terminal_of)
+		terminal_of = view;
+	if (terminal_of == view) {
+		const char *line = text;
+
+		at = weir_progress_erase(view->widths, view->line_count, window.ws_col, drawn, sizeof(drawn));
+		view->line_count = count;
+		for (uint32_t i = 0; i < count; i++) {
+			size_t size = strcspn(line, "\n");
+
+			view->widths[i] = weir_progress_width(line, size);
+			memcpy(drawn + at, line, size);
+			at += size;
+			if (i + 1 < count) {
+				memcpy(drawn + at, "\r\n", 2);
+				at += 2;
+			}
+			line += size + (line[size] != 0);
+		}
+		write_all(view->fd, drawn, at);
+	}
+	pthread_mutex_unlock(&terminal_lock);
+}
+
+void weir_progress_hide(struct weir_progress_view *view)
+{
+	pthread_mutex_lock(&terminal_lock);
+	if (terminal_of == view) {
+		take_off(view);
+		terminal_of = NULL;
+	}
+	pthread_mutex_unlock(&terminal_lock);
+}
+
+void weir_progress_aside(void)
+{
+	pthread_mutex_lock(&terminal_lock);
+	if (terminal_of)
+		take_off(terminal_of);
+	pthread_mutex_unlock(&terminal_lock);
+}
+
+/* ---- in a thread ---- */
+
+struct weir_progress_line {
+	struct weir_progress_view view;
+	pthread_t thread;
+	pthread_mutex_t lock; /* guards stop; rank: before the terminal's */
+	pthread_cond_t wake;
+	bool stop;
+	bool terminal; /* stderr is one; else lines are added */
+};
+
+/* Inside the lock, so that nothing is drawn after the end. */
 static void draw(struct weir_progress_line *line)
 {
-	struct weir_run_stats stats;
+	struct weir_progress_now now;
 	char text[1024];
-	size_t before, size;
+	size_t size;
 
-	weir_local_run_stats(line->run, &stats);
-	pthread_mutex_lock(&line->lock);
-	before = line->terminal ? weir_progress_erase(line->drawn, terminal_width(), text, sizeof(text)) : 0;
-	weir_progress_format(&stats, line->bytes_total_est, weir_clock_ns(), terminal_columns(), text + before,
-			     sizeof(text) - before - 1);
-	size = before + strlen(text + before);
-	if (!line->terminal)
-		text[size++] = '\n';
-	if (!line->stop) {
-		line->drawn = width_of(text + before);
-		write_all(text, size);
+	if (line->terminal) {
+		weir_progress_show(&line->view);
+		return;
 	}
-	pthread_mutex_unlock(&line->lock);
+	weir_progress_look(&line->view, &now);
+	weir_progress_format(&now, COLUMNS_DEFAULT, text, sizeof(text) - 1);
+	size = strlen(text);
+	text[size++] = '\n';
+	write_all(line->view.fd, text, size);
 }
 
 /* A log line comes: step aside. */
 static void before_log(void *context)
 {
-	struct weir_progress_line *line = context;
-
-	pthread_mutex_lock(&line->lock);
-	erase(line);
-	pthread_mutex_unlock(&line->lock);
+	(void)context;
+	weir_progress_aside();
 }
 
 static void *progress_main(void *argument)
@@ -237,10 +224,8 @@ static void *progress_main(void *argument)
 
 		if (pthread_cond_timedwait(&line->wake, &line->lock, &until) == 0 || line->stop)
 			continue;
-		pthread_mutex_unlock(&line->lock);
 		draw(line);
 		next_ns = weir_clock_ns() + (line->terminal ? DRAW_MS : LOG_MS) * 1000000ull;
-		pthread_mutex_lock(&line->lock);
 	}
 	pthread_mutex_unlock(&line->lock);
 	return NULL;
@@ -253,8 +238,9 @@ struct weir_progress_line *weir_progress_start(struct weir_local_run *run, int64
 
 	if (!line)
 		return NULL;
-	line->run = run;
-	line->bytes_total_est = bytes_total_est;
+	line->view.run = run;
+	line->view.bytes_total_est = bytes_total_est;
+	line->view.fd = STDERR_FILENO;
 	line->terminal = isatty(STDERR_FILENO) != 0;
 	pthread_mutex_init(&line->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -276,7 +262,7 @@ void weir_progress_stop(struct weir_progress_line *line)
 	weir_log_hook(NULL, NULL, NULL);
 	pthread_mutex_lock(&line->lock);
 	line->stop = true;
-	erase(line);
+	weir_progress_hide(&line->view);
 	pthread_cond_signal(&line->wake);
 	pthread_mutex_unlock(&line->lock);
 	pthread_join(line->thread, NULL);

@@ -74,6 +74,16 @@ static bool take(struct pyext_log *log, struct log_line *out)
 	return taken;
 }
 
+bool pyext_log_waits(struct pyext_log *log)
+{
+	bool waits;
+
+	pthread_mutex_lock(&log->lock);
+	waits = log->count || log->lost;
+	pthread_mutex_unlock(&log->lock);
+	return waits;
+}
+
 int pyext_log_drain(struct pyext_log *log)
 {
 	/* ERROR, WARN, INFO, DEBUG, TRACE in the numbers of logging. */

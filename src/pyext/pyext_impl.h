@@ -5,7 +5,7 @@
  *                                                                      prints.c   what user code printed
  *     session.c  Session      flow.c  Flow      task.c  Task           texts.c    words for the engine
  *     block.c    Block: rows that are kept                             call.c     Flow.call: Python functions
- *     share.c    Shared: rows for another process
+ *     share.c    Shared: rows for another process                      display.c  what a Task shows while one waits
  *     zygote.c   Zygote: where workers come from                       worker.c   Worker: the other end, in their process
  *
  * Rules of the folder:
@@ -90,6 +90,7 @@ struct pyext_log *pyext_log_new(void);
 void pyext_log_free(struct pyext_log *log);
 struct pyext_log *pyext_log_here(PyObject *module); /* this process's; NULL with an exception */
 void pyext_log_write(void *log, enum weir_log_level level, const char *line); /* a weir_log_sink's */
+bool pyext_log_waits(struct pyext_log *log);                                  /* there are some */
 int pyext_log_drain(struct pyext_log *log); /* 0 or −1: a handler of the program may raise */
 
 /* ---- session.c, flow.c, task.c ---- */
@@ -157,6 +158,24 @@ int pyext_texts_of(struct pyext_texts *out, PyObject *sequence, const char *what
 
 /* For "O&": None or a path (str, bytes, os.PathLike) as a bytes object or NULL; a reference of the caller's. */
 int pyext_path_converter(PyObject *object, void *out);
+
+/* ---- display.c ---- */
+
+struct pyext_display_options {
+	int fd;           /* of a terminal, */
+	PyObject *write;  /* or a function that is called with text */
+	uint64_t from_ns; /* nothing is shown before this */
+	bool operators, whole_names;
+	PyObject *
+		asking; /* of a loop: its since_ns is when the program began to wait, 0 while it works; NULL: it always waits */
+};
+struct pyext_display;
+struct pyext_display *pyext_display_new(struct weir_task *task, const struct pyext_display_options *options);
+void pyext_display_free(struct pyext_display *display);
+int pyext_display_tick(struct pyext_display *display); /* draws, if it is time to; −1: a function of Python raised */
+void pyext_display_hide(struct pyext_display *display);
+/* Something else is about to be printed; NULL: by a task without a display. */
+void pyext_display_aside(struct pyext_display *display);
 
 /* ---- prints.c ---- */
 

@@ -19,10 +19,17 @@ struct task_object {
 	struct weir_task *task;
 	int64_t pid;
 	bool gives_rows;
-	PyObject *prints; /* a list: what was printed and not asked for yet */
-	PyObject *show;   /* called with such lists by whoever waits; NULL: they are kept for prints() */
+	PyObject *prints;              /* a list: what was printed and not asked for yet */
+	struct pyext_display *display; /* NULL: it shows nothing */
+	PyObject *show;                /* called with such lists by whoever waits; NULL: they are kept for prints() */
 	struct task_object *next, **link; /* of the module's list; link NULL: not in it */
 };
+
+static void hide(struct task_object *self)
+{
+	if (self->display)
+		pyext_display_hide(self->display);
+}
 
 /* ---- the list of tasks that may run ---- */
 
@@ -49,6 +56,7 @@ PyObject *pyext_stop_tasks(PyObject *module, PyObject *Py_UNUSED(unused))
 		if (!pyext_here(self->pid))
 			continue;
 		Py_INCREF((PyObject *)self);
+		hide(self);
 		Py_BEGIN_ALLOW_THREADS;
 		api_task_stop(self->task);
 		Py_END_ALLOW_THREADS;
@@ -107,6 +115,7 @@ PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *
 	self->gives_rows = gives_rows;
 	self->prints = NULL;
 	self->show = NULL;
+	self->display = NULL;
 	self->next = NULL;
 	self->link = NULL;
 	if (link_task(module, self)) {
@@ -122,8 +131,11 @@ static void task_dealloc(PyObject *object)
 	PyTypeObject *type = Py_TYPE(object);
 
 	unlink_task(self);
-	if (pyext_here(self->pid))
+	if (pyext_here(self->pid)) {
+		hide(self);
 		stop_and_unref(self->task);
+	}
+	pyext_display_free(self->display);
 	Py_XDECREF(self->prints);
 	Py_XDECREF(self->show);
 	Py_XDECREF(self->session);
@@ -178,16 +190,19 @@ static int show_lines(PyObject *show, PyObject *lines)
 /* Log lines and what user code printed, as far as they have come. */
 static int hand_out(struct task_object *self)
 {
-	PyObject *lines = pyext_prints_take(self->task);
+	struct pyext_log *log = pyext_log_here(pyext_module_of((PyObject *)self));
+	PyObject *lines = log ? pyext_prints_take(self->task) : NULL;
 	int failed = 0;
 
 	if (!lines)
 		return -1;
+	if ((self->show && PyList_Size(lines)) || pyext_log_waits(log))
+		pyext_display_aside(self->display);
 	if (PyList_Size(lines) == 0)
 		Py_DECREF(lines);
 	else
 		failed = self->show ? show_lines(self->show, lines) : keep_lines(self, lines);
-	return failed ? -1 : pyext_log_drain(pyext_log_here(pyext_module_of((PyObject *)self)));
+	return failed ? -1 : pyext_log_drain(log);
 }
 
 /* What ended the task: user code's own error, or the engine's. */
@@ -223,6 +238,8 @@ static int wait_a_while(struct task_object *self)
 		poll(NULL, 0, -1);
 		Py_END_ALLOW_THREADS;
 	}
+	if (self->display && pyext_display_tick(self->display))
+		return -1;
 	return count == 1 ? 0 : PyErr_CheckSignals();
 }
 
@@ -254,6 +271,19 @@ static PyObject *take(struct task_object *self)
 	}
 }
 
+/* The same, with what is shown meanwhile. */
+static PyObject *take_shown(struct task_object *self)
+{
+	PyObject *batch;
+
+	if (self->display && pyext_display_tick(self->display))
+		return NULL;
+	batch = take(self);
+	if (!batch)
+		hide(self);
+	return batch;
+}
+
 static PyObject *task_iternext(PyObject *object)
 {
 	struct task_object *self = (struct task_object *)object;
@@ -264,7 +294,7 @@ static PyObject *task_iternext(PyObject *object)
 		PyErr_SetString(PyExc_ValueError, "the Task gives no rows: wait for it");
 		return NULL;
 	}
-	return take(self);
+	return take_shown(self);
 }
 
 static PyObject *task_next(PyObject *object, PyObject *Py_UNUSED(unused))
@@ -288,9 +318,12 @@ static PyObject *task_wait(PyObject *object, PyObject *Py_UNUSED(unused))
 		return NULL;
 	}
 	while (!api_task_ended(self->task, &err)) {
-		if (wait_a_while(self) || hand_out(self))
+		if (wait_a_while(self) || hand_out(self)) {
+			hide(self);
 			return NULL;
+		}
 	}
+	hide(self);
 	if (hand_out(self))
 		return NULL;
 	if (err.code)
@@ -315,6 +348,7 @@ static PyObject *task_close(PyObject *object, PyObject *Py_UNUSED(unused))
 	if (!pyext_here(self->pid))
 		Py_RETURN_NONE;
 	unlink_task(self);
+	hide(self);
 	Py_BEGIN_ALLOW_THREADS;
 	api_task_stop(self->task);
 	Py_END_ALLOW_THREADS;
@@ -372,6 +406,45 @@ static PyObject *task_show(PyObject *object, PyObject *show)
 
 	self->show = show == Py_None ? NULL : Py_NewRef(show);
 	Py_XDECREF(before);
+	Py_RETURN_NONE;
+}
+
+static PyObject *task_display(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+	static char *names[] = {"target", "from_ns", "operators", "whole_names", "asking", NULL};
+	struct task_object *self = (struct task_object *)object;
+	struct pyext_display_options options = {.fd = -1};
+	PyObject *target, *asking = Py_None;
+	long long from_ns = 0;
+	int operators = 1, whole_names = 0;
+
+	if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|LppO:display", names, &target, &from_ns, &operators,
+					 &whole_names, &asking) ||
+	    pyext_need_here(self->pid, "Task"))
+		return NULL;
+	if (self->display) {
+		PyErr_SetString(PyExc_ValueError, "the Task has a display already");
+		return NULL;
+	}
+	if (PyLong_Check(target))
+		options.fd = (int)PyLong_AsLong(target);
+	else
+		options.write = target;
+	if (PyErr_Occurred())
+		return NULL;
+	options.from_ns = from_ns > 0 ? (uint64_t)from_ns : 0;
+	options.operators = operators;
+	options.whole_names = whole_names;
+	options.asking = asking == Py_None ? NULL : asking;
+	self->display = pyext_display_new(self->task, &options);
+	if (!self->display)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
+static PyObject *task_hide(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	hide((struct task_object *)object);
 	Py_RETURN_NONE;
 }
 
@@ -456,8 +529,9 @@ static PyObject *exchanges_of(struct weir_task *task)
 			break;
 		one = Py_BuildValue("{s:s}", "name", stats.name);
 #define NUMBER(field) put(one, #field, PyLong_FromUnsignedLongLong((unsigned long long)stats.field))
-		if (!one || NUMBER(rows) || NUMBER(bytes) || NUMBER(bytes_spilled) || NUMBER(bytes_read) || NUMBER(runs) ||
-		    NUMBER(partitions) || NUMBER(partition_rows_max) || NUMBER(depth) || PyList_Append(list, one))
+		if (!one || NUMBER(rows) || NUMBER(bytes) || NUMBER(bytes_spilled) || NUMBER(bytes_read) ||
+		    NUMBER(runs) || NUMBER(partitions) || NUMBER(partition_rows_max) || NUMBER(depth) ||
+		    PyList_Append(list, one))
 			Py_CLEAR(list);
 #undef NUMBER
 		Py_XDECREF(one);
@@ -553,6 +627,11 @@ static PyMethodDef task_methods[] = {
 	 "prints($self)\n--\n\nWhat user code printed since the last call: (label, 'stdout' or 'stderr', line) each."},
 	{"show", task_show, METH_O,
 	 "show($self, function, /)\n--\n\nWhoever waits for the task calls this with lists of what prints() would give, as it comes."},
+	{"display", (PyCFunction)(void (*)(void))task_display, METH_VARARGS | METH_KEYWORDS,
+	 "display($self, target, from_ns=0, operators=True, whole_names=False, asking=None)\n--\n\nWhoever waits for the task draws "
+	 "its progress: on a terminal's descriptor, or by calling a\nfunction with text. from_ns: of time.monotonic_ns(), when it begins; "
+	 "asking: of a loop, its\nsince_ns is when the program began to wait, 0 while it works."},
+	{"hide", task_hide, METH_NOARGS, "hide($self)\n--\n\nTakes the display off, until it is drawn again."},
 	{"blocks", task_blocks, METH_NOARGS,
 	 "blocks($self)\n--\n\nThe Blocks of a Task that keeps its rows and has ended."},
 	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},

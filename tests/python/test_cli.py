@@ -1,6 +1,5 @@
 """The weir command as a user meets it: chains, commands, errors, exit codes, pipes, interruption."""
 import csv
-import fcntl
 import io
 import json
 import os
@@ -11,10 +10,8 @@ import resource
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
 from pathlib import Path
 
@@ -22,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+
+from terminals import Terminal
 
 SEED = 20261115
 
@@ -425,37 +424,6 @@ def test_output_can_be_asked_for(weir, folder, table):
     assert pa.ipc.open_stream(stream).read_all().equals(table.slice(0, 7))
     assert b"ends in count" in weir("read", folder, "then", "count", "-o", "csv", code=2).stderr
     assert b"table, csv, jsonl or arrow" in weir("head", folder, "-o", "xml", code=2).stderr
-
-
-class Terminal:
-    """A command on a terminal of its own, `columns` wide, controlled by it: what it draws, and keys for it."""
-
-    def __init__(self, command, columns, **options):
-        self.master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        self.run = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-                                    preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0), **options)
-        os.close(slave)
-        self.text = ""
-
-    def read(self):
-        try:
-            part = os.read(self.master, 65536)
-        except OSError:  # the other end is closed
-            part = b""
-        self.text += part.decode(errors="replace")
-        return bool(part)
-
-    def read_until(self, wanted, seconds=30):
-        deadline = time.monotonic() + seconds
-        while not re.search(wanted, self.text):
-            assert time.monotonic() < deadline and self.read(), self.text
-
-    def end(self):
-        while self.read():
-            pass
-        os.close(self.master)
-        return self.run.wait(30)
 
 
 @pytest.mark.parametrize("columns, wanted", [(200, r"memory .* of .* read"), (80, r"range .* › filter"), (24, r"\d:\d\d"), (10, r"%")])

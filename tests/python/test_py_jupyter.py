@@ -23,7 +23,8 @@ class Notebook:
         pytest.importorskip("ipykernel")
         (folder / "cells").mkdir(exist_ok=True)
         self.manager = jupyter.KernelManager(kernel_name="python3")
-        env = {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
+        env = {**os.environ, "IPYTHONDIR": str(folder / "ipython"), "JUPYTER_RUNTIME_DIR": str(folder / "runtime"),
+               "RAY_DATA_DISABLE_PROGRESS_BARS": "1"}  # cells are compared with what they print
         self.manager.start_kernel(cwd=str(folder / "cells"), env=env)
         self.connect()
 
@@ -150,10 +151,24 @@ def test_prints_arrive_while_the_cell_runs(notebook, tmp_path):
     assert "{'id': 0}" in notebook.text(cell)
 
 
-def test_progress_in_a_cell(notebook):
-    """A notebook is no terminal: no bars are drawn into it, unless they were asked for; stats() prints there."""
-    notebook.run("import weir")
+def test_progress_in_a_cell(notebook, tmp_path):
+    """A line of text, written over and over, and nothing of it is left."""
+    notebook.run("import time\nfrom pathlib import Path\nimport weir")
     assert notebook.run("weir.range(1000).map(lambda row: row).count()") == "1000"
+    notebook.run("weir.set_progress_bars(True)")
+    cell = notebook.begin(f"""
+        def waits(batch):
+            while not Path({str(tmp_path)!r}, "go").exists():
+                time.sleep(0.005)
+            return batch
+        weir.range(1000).map_batches(waits).count()
+    """)
+    first = notebook.text(cell, kinds=("stderr",), until=r"MapBatches\(waits\) 0")
+    assert first.startswith("\r") and "memory" in first and "\x1b" not in first
+    (tmp_path / "go").touch()
+    rest = list(notebook.outputs(cell))
+    assert "".join(text for kind, text in rest if kind == "stderr").endswith(" \r")
+    assert [text for kind, text in rest if kind == "result"] == ["1000"]
     assert "Map" in notebook.run("print(weir.range(1000).map(lambda row: row).materialize().stats())")
 
 
