@@ -72,6 +72,11 @@ def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_back
     raise AssertionError(name)
 
 
+def import_numpy() -> None:
+    """Now, while there is something to wait for: it takes as long as hundreds of batches."""
+    import numpy  # noqa: F401
+
+
 # ---- pyarrow ----
 
 def to_arrow(batch: Batch) -> pyarrow.Table:

@@ -669,6 +669,7 @@ class Run:
         self.asking: _progress.Asking | None = None  # where the program works between its batches
         self.began_ns = time.monotonic_ns()
         self.empty: Batch | None = None  # columns of results without rows
+        self.meanwhile: Callable[[], None] | None = None  # what this process does while workers are being started
 
     @property
     def finished(self) -> bool:
@@ -724,6 +725,8 @@ class Run:
         if limit == 0:
             return
         batches = self._taken([self._start(part, "collect", batch_rows)], limit)
+        if self.meanwhile is not None and self.build.calls:
+            self.meanwhile()
         rows = self.build.block_rows
         if isinstance(rows, list):
             batches = resized(batches, rows)

@@ -25,6 +25,7 @@ FORK, FORKED, ENDED = 1, 2, 3
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_NAME = 15
 F_SETSIG = 10
+IDLE_MS = 100  # without a request for so long after its start, it loads what only some workers need
 
 
 def _message(*numbers: int) -> bytes:
@@ -57,7 +58,6 @@ def _load(preload: list[str]) -> None:
 
     import weir._weir
     import weir._worker  # noqa: F401
-    import weir.core.worker  # noqa: F401
     import numpy  # noqa: F401
     import cloudpickle  # noqa: F401
 
@@ -66,6 +66,15 @@ def _load(preload: list[str]) -> None:
             importlib.import_module(name)
         except Exception as error:
             print(f"weir: preload of {name!r} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def _load_more() -> None:
+    """What runs tasks and actors: workers of a Dataset's steps, who are waited for, do without."""
+    import gc
+
+    import weir.core.worker  # noqa: F401
+
+    gc.freeze()
 
 
 class Zygote:
@@ -91,8 +100,13 @@ class Zygote:
         """True: this is a worker, freshly forked. False: the driver is gone."""
         signal.signal(signal.SIGCHLD, _ignore)
         signal.set_wakeup_fd(self.woken, warn_on_full_buffer=False)
+        idle_ms: int | None = IDLE_MS
         while True:
-            for fd, _ in self.poll.poll():
+            ready = self.poll.poll(idle_ms)
+            if not ready:
+                _load_more()
+                idle_ms = None
+            for fd, _ in ready:
                 if fd == self.wake:
                     os.read(self.wake, 4096)
                     self.reap()
@@ -291,11 +305,12 @@ def _begin_worker() -> None:
 
 def main() -> int:
     """Until the driver is gone; in a fork, until the worker's work is done."""
-    _begin(sys.argv[1:])
     import gc
 
-    gc.collect()
+    gc.disable()  # all that is loaded stays
+    _begin(sys.argv[1:])
     gc.freeze()
+    gc.enable()
     zygote = Zygote()
     if not zygote.run():
         zygote.end()
@@ -305,12 +320,13 @@ def main() -> int:
 
 
 def _work() -> int:
-    import weir._worker
-    import weir.core.worker
-
     try:
         _begin_worker()
-        (weir.core.worker if _is_stream(CONTROL) else weir._worker).main()
+        if _is_stream(CONTROL):
+            from weir.core import worker
+        else:
+            from weir import _worker as worker
+        worker.main()
     except BaseException:
         import traceback
         traceback.print_exc()

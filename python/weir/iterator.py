@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from weir import _blocks, _progress, _session
+from weir import _blocks, _formats, _progress, _session
 from weir._loop import IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, shuffled
 from weir._plan import Blocks, walk
 
@@ -40,6 +40,7 @@ class DataIterator:
         """The engine's batches from the first on, and who is told of waiting for them."""
         dataset = self._dataset
         run = dataset._last_run = dataset._new_run()
+        run.meanwhile = _formats.import_numpy  # which batches are made of
         run.asking = _progress.Asking()
         run.asks()
         return run.collect(run.parts(), batch_rows), run
@@ -131,8 +132,6 @@ class DataIterator:
         arrow_backed = bool(self.get_context().enable_arrow_backed_pandas_conversion)
 
         def finish(batch: Batch) -> Any:
-            from weir import _formats
-
             made = _formats.to_format(batch, batch_format, True, arrow_backed)
             return _collate_fn(made) if _collate_fn is not None else made
 
@@ -438,8 +437,6 @@ def _unpickled(dataset: bytes) -> DataIterator:
 
 def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callable[[Batch], Any]:
     def finish(batch: Batch) -> Any:
-        from weir import _formats
-
         if not pin_memory:
             return _formats.to_torch(batch, dtypes, device, owned)
         pinned = {name: tensor.pin_memory() for name, tensor in _formats.to_torch(batch, dtypes, None, True).items()}
@@ -463,7 +460,7 @@ def _collated(collate_fn: Callable[[Any], Any], device: Any, pin_memory: bool) -
     batch_format = collated_format(collate_fn)
 
     def finish(batch: Batch) -> Any:
-        from weir import _formats, torch_utils
+        from weir import torch_utils
         from weir.collate_fn import is_tensor_batch_type
 
         made = collate_fn(_formats.to_format(batch, batch_format, zero_copy=False))

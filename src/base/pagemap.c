@@ -1,10 +1,18 @@
 #include "base/pagemap.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define PAGEMAP_FILE ((uint64_t)1 << 61)
 #define PAGEMAP_THERE ((uint64_t)3 << 62) /* in memory or swapped out */
+
+int64_t weir_fault_count(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
+}
 
 int weir_pagemap_open(void)
 {

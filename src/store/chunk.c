@@ -451,15 +451,18 @@ static void owner_release(struct weir_owner *owner)
 	struct chunk_owner *own = (struct chunk_owner *)owner;
 	struct weir_chunk *chunk = own->chunk;
 	struct weir_store *store = chunk->store;
+	int64_t faults;
 	bool last;
 
 	pthread_mutex_lock(&store->lock);
+	faults = chunk->faults;
 	last = --chunk->owners == 0;
 	if (last)
 		store->held_by_user -= footprint(chunk);
 	pthread_mutex_unlock(&store->lock);
 	/* Pages that somebody wrote to are his copies; the next chunk in this place must not be hidden by them. */
-	if (last && weir_pagemap_has_copies(store->pagemap, own->view, footprint(chunk)))
+	if (last && (faults < 0 || faults != weir_fault_count()) &&
+	    weir_pagemap_has_copies(store->pagemap, own->view, footprint(chunk)))
 		madvise(own->view, (size_t)footprint(chunk), MADV_DONTNEED);
 	weir_free(&store->heap, own, sizeof(*own));
 	weir_chunk_unpin(chunk);
@@ -469,6 +472,7 @@ static void owner_release(struct weir_owner *owner)
 int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const uint8_t **bytes, struct weir_error *err)
 {
 	struct weir_store *store = chunk->store;
+	int64_t faults = weir_fault_count();
 	struct chunk_owner *own;
 	uint8_t *view;
 
@@ -486,8 +490,10 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 	own->chunk = weir_chunk_ref(chunk);
 	own->view = view + chunk->range->offset;
 	pthread_mutex_lock(&store->lock);
-	if (chunk->owners++ == 0)
+	if (chunk->owners++ == 0) {
 		store->held_by_user += footprint(chunk);
+		chunk->faults = faults;
+	}
 	pthread_mutex_unlock(&store->lock);
 	*out = &own->owner;
 	*bytes = own->view;

@@ -162,6 +162,7 @@ struct weir_chunk {
 	/* Under the store's lock. */
 	enum chunk_state state;
 	uint32_t pins, owners;
+	int64_t faults; /* the process's page faults when it got its first owner */
 	struct weir_range *range;  /* but when SPILLED or RESTORING */
 	struct weir_extent extent; /* when SPILLED or RESTORING */
 	struct weir_range *spare;  /* when RESERVED: its writer's, for what sealing leaves over */

@@ -33,6 +33,7 @@ struct weir_pool {
 	struct weir_account *account;
 	struct weir_pool_options options;
 	int doorbell;
+	bool spins; /* of the thread that waits: whether its last wait was short */
 	bool has_lock;
 	pthread_mutex_t lock; /* guards slots, what is in workers and not the waiting thread's, and the graveyard */
 	struct slot *slots;
@@ -453,7 +454,7 @@ int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_
 		return WEIR_OK;
 	if (waits && (timeout_ns < 0 || timeout_ns > ROOM_LOOK_NS))
 		timeout_ns = ROOM_LOOK_NS;
-	weir_workers_wait(pool->watched, pool->options.slots, pool->doorbell, timeout_ns);
+	weir_workers_wait(pool->watched, pool->options.slots, pool->doorbell, timeout_ns, &pool->spins);
 	attend(pool);
 	return collect(pool, out, err);
 }

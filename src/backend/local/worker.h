@@ -109,7 +109,8 @@ void weir_worker_read_rest(struct weir_worker *worker,
 void weir_worker_bound(struct weir_worker *worker, int64_t bytes);
 
 /* Waits until one of them has something, the doorbell rings for another reason, or the time is over. Spins first, when
- * there are batches in flight. Without the lock: none of them may be freed meanwhile. */
-void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns);
+ * there are batches in flight and the wait before was a short one (`spins`). Without the lock: none of them may be freed
+ * meanwhile. */
+void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns, bool *spins);
 
 #endif

@@ -32,8 +32,8 @@
  * A task of one part names it in the message. More lie in a list of struct worker_part in the driver's store, which the
  * message names instead; the i-th part's number is `part` + i.
  *
- * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, then says
- * `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring it. An eventfd and not a futex, because
+ * `written` and `taken` count messages and never go back. A reader that finds nothing spins for a while, if its last wait
+ * was not a long one, then says `waiting` and sleeps on its doorbell, an eventfd; only then does the writer ring it. An eventfd and not a futex, because
  * the sleeper must also wake when the other process dies, and poll() waits for both. A writer says on which `cpu` it was
  * last seen: a reader on the same one does not spin, since it would only keep the writer from running.
  *

@@ -289,7 +289,7 @@ static bool wait_for_message(struct weir_worker_side *side, int64_t timeout_ns)
 
 		if (worker_ring_count(ring, side->taken) || (timeout_ns >= 0 && left <= 0))
 			return true;
-		while (worker_ring_is_elsewhere(ring) && weir_clock_ns() - spun < WORKER_SPIN_NS) {
+		while (side->spins && worker_ring_is_elsewhere(ring) && weir_clock_ns() - spun < WORKER_SPIN_NS) {
 			if (worker_ring_count(ring, side->taken))
 				return true;
 			for (int i = 0; i < 16; i++)
@@ -304,6 +304,7 @@ static bool wait_for_message(struct weir_worker_side *side, int64_t timeout_ns)
 				(void)!read(side->bell, &drained, sizeof(drained));
 		}
 		worker_ring_say_waiting(ring, false);
+		side->spins = weir_clock_ns() - begun < 2 * WORKER_SPIN_NS;
 		if (worker_ring_count(ring, side->taken))
 			return true;
 		if (polls[1].revents)
@@ -392,14 +393,6 @@ static void forget_region(struct weir_worker_side *side, uint32_t region)
 
 /* --- parts --- */
 
-static int64_t count_faults(struct weir_worker_side *side)
-{
-	struct rusage usage;
-
-	side->faults = getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_minflt;
-	return side->faults;
-}
-
 /* Under the lock: another part of the same chunk may still show what was written there. */
 static void drop_copies(struct weir_worker_side *side, const struct weir_side_part *part)
 {
@@ -408,7 +401,8 @@ static void drop_copies(struct weir_worker_side *side, const struct weir_side_pa
 	for (struct weir_side_part *other = side->parts; other; other = other->next)
 		if (other != part && !other->is_released && other->bytes == part->bytes)
 			return;
-	if (part->faults == count_faults(side) && part->faults >= 0)
+	side->faults = weir_fault_count();
+	if (part->faults == side->faults && part->faults >= 0)
 		return;
 	if (weir_pagemap_has_copies(side->pagemap, part->bytes, part->size))
 		madvise((void *)part->bytes, pages * PAGE, MADV_DONTNEED);
@@ -509,8 +503,12 @@ static int add_part(struct weir_worker_side *side, struct weir_side_task *task, 
 					.row_first = from->row_first,
 					.row_count = from->row_count};
 	pthread_mutex_lock(&side->lock);
-	/* An older count will do: what came since then only makes it look twice. */
+	/* An older count will do: what came since then only makes it look twice. So it has to be that of a part that shows the
+	 * same bytes, who may have been written to. */
 	part->faults = side->faults;
+	for (const struct weir_side_part *other = side->parts; other; other = other->next)
+		if (other->bytes == part->bytes && other->faults < part->faults)
+			part->faults = other->faults;
 	part->next = side->parts;
 	if (part->next)
 		part->next->before = part;

@@ -33,6 +33,7 @@ struct weir_side_part {
 	uint64_t size;
 	uint64_t row_first, row_count; /* the rows of the chunk that the task is about */
 	/* Inside. */
+	bool spins;                /* whether its last wait was short */
 	int64_t faults;            /* side->faults when it was given */
 	bool is_released, is_held; /* the latter: its task is over */
 	struct weir_side_part *before, *next;
@@ -59,6 +60,7 @@ struct weir_worker_side {
 	int bell, bell_driver;     /* valid while is_open */
 	int pagemap;               /* valid while is_open; −1: there is none */
 	const volatile char *here; /* not zero; a forked child has zero there */
+	bool spins;                /* whether its last wait was short */
 	int64_t faults;            /* page faults of the process when they were last counted; −1: unknown */
 	struct worker_rings *rings;
 	uint32_t taken;

@@ -102,7 +102,8 @@ void weir_workers_look(struct weir_worker *const *workers, uint32_t count)
 		note_seen(workers, count, polls);
 }
 
-void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns)
+void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int doorbell, int64_t timeout_ns,
+		       bool *spins)
 {
 	struct pollfd polls[1 + WATCHED_FDS * WATCHED_MAX];
 	uint64_t begun = weir_clock_ns(), drained;
@@ -111,7 +112,7 @@ void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int d
 	if (any_message(workers, count))
 		return;
 	/* Not for long: whoever it waits for may not be running after all. */
-	while (timeout_ns != 0 && any_runs(workers, count) && weir_clock_ns() - begun < WORKER_SPIN_NS) {
+	while (*spins && timeout_ns != 0 && any_runs(workers, count) && weir_clock_ns() - begun < WORKER_SPIN_NS) {
 		for (int i = 0; i < 16; i++)
 			worker_pause();
 		if (any_message(workers, count))
@@ -130,6 +131,7 @@ void weir_workers_wait(struct weir_worker *const *workers, uint32_t count, int d
 		}
 	}
 	say_waiting(workers, count, false);
+	*spins = weir_clock_ns() - begun < 2 * WORKER_SPIN_NS;
 }
 
 /* --- lines --- */

@@ -17,6 +17,7 @@ struct setting {
 	struct source source;
 	struct weir_worker *worker;
 	int doorbell, setup;
+	bool spins;
 };
 
 static struct weir_worker_event receive(struct setting *s)
@@ -30,7 +31,7 @@ static struct weir_worker_event receive(struct setting *s)
 		}
 		if (event.kind != WEIR_WORKER_NONE)
 			return event;
-		weir_workers_wait(&s->worker, 1, s->doorbell, -1);
+		weir_workers_wait(&s->worker, 1, s->doorbell, -1, &s->spins);
 	}
 }
 
