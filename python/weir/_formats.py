@@ -10,6 +10,7 @@ pandas, pyarrow and torch are imported only when they are asked for, and named i
 """
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -73,8 +74,19 @@ def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_back
 
 
 def import_numpy() -> None:
-    """Now, while there is something to wait for: it takes as long as hundreds of batches."""
-    import numpy  # noqa: F401
+    """Now, while there is something to wait for: it takes as long as hundreds of batches.
+
+    Threads of OpenBLAS spin for a tenth of a second when they have nothing to do, and have nothing to do when they are
+    made: on the processors that workers are started on. Half a millisecond (2²⁰ cycles) does for whoever calls it again."""
+    spin = "OPENBLAS_THREAD_TIMEOUT"
+    if "numpy" in sys.modules or spin in os.environ:
+        import numpy  # noqa: F401
+        return
+    os.environ[spin] = "20"
+    try:
+        import numpy  # noqa: F401
+    finally:
+        del os.environ[spin]
 
 
 # ---- pyarrow ----

@@ -327,7 +327,8 @@ static void *map_private(int fd, uint64_t size)
 	struct rlimit bound, open;
 	void *bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
 
-	if (bytes != MAP_FAILED || errno != ENOMEM || getrlimit(RLIMIT_DATA, &bound) || bound.rlim_cur == bound.rlim_max)
+	if (bytes != MAP_FAILED || errno != ENOMEM || getrlimit(RLIMIT_DATA, &bound) ||
+	    bound.rlim_cur == bound.rlim_max)
 		return bytes;
 	open = (struct rlimit){.rlim_cur = bound.rlim_max, .rlim_max = bound.rlim_max};
 	if (setrlimit(RLIMIT_DATA, &open)) {

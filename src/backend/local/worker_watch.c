@@ -242,7 +242,8 @@ void weir_worker_read_rest(struct weir_worker *worker,
 						    {.fd = worker->prints[1].fd, .events = POLLIN}};
 		uint64_t since_ms = (weir_clock_ns() - worker->stopping_ns) / 1000000;
 
-		if (since_ms >= WORKER_STOP_MS || (poll(polls, WATCHED_FDS, (int)(WORKER_STOP_MS - since_ms)) < 0 && errno != EINTR))
+		if (since_ms >= WORKER_STOP_MS ||
+		    (poll(polls, WATCHED_FDS, (int)(WORKER_STOP_MS - since_ms)) < 0 && errno != EINTR))
 			break;
 		gone = polls[0].revents != 0;
 		for (int i = 0; i < 2; i++)
