@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from weir.core.objects import ObjectRef, ObjectRefGenerator
     from weir.dataset import Dataset, MaterializedDataset, SaveMode
     from weir.dataset_pipeline import DatasetPipeline
+    from weir._records import read_tfrecords
     from weir._sources import (
         from_arrow_refs,
         from_huggingface,
@@ -196,7 +197,7 @@ _WHERE = {
     "read_snowflake": "_absent",
     "read_sql": "_sources",
     "read_text": "read_api",
-    "read_tfrecords": "_absent",
+    "read_tfrecords": "_records",
     "read_unity_catalog": "_absent",
     "read_videos": "_absent",
     "read_webdataset": "_absent",
@@ -286,6 +287,7 @@ __all__ = [
     "read_parquet",
     "read_sql",
     "read_text",
+    "read_tfrecords",
     "remote",
     "set_progress_bars",
     "shutdown",

@@ -32,7 +32,6 @@ READERS = {
     "read_mongo": _SERVICE,
     "read_orc": _OWN,
     "read_snowflake": _SERVICE,
-    "read_tfrecords": _OWN,
     "read_unity_catalog": _SERVICE,
     "read_videos": _OWN,
     "read_webdataset": _OWN,
@@ -54,7 +53,6 @@ WRITERS = {
     "write_mongo": _SINK,
     "write_orc": _SINK,
     "write_snowflake": _SINK,
-    "write_tfrecords": _SINK,
     "write_turbopuffer": _SINK,
     "write_webdataset": _SINK,
 }

@@ -86,6 +86,39 @@ class Conversions:
         )
         self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
 
+    def write_tfrecords(
+        self,
+        path: str,
+        *,
+        tf_schema: Any = None,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: FilenameProvider | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: Any = "append",
+    ) -> None:
+        """Writes TFRecord files of `tf.train.Example`: a record a row, a feature a column. TensorFlow is not needed.
+
+        Integers are written as 64 bits, floats as 32, texts and bytes as bytes, lists of these as lists, nulls as empty lists, tensors of one
+        shape as bytes that `tf.io.parse_tensor` reads.
+
+        Args:
+            tf_schema: a `schema_pb2.Schema` of tensorflow_metadata: columns that it lacks, or that are of another kind, are a ValueError.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(3).write_tfrecords(folder)
+        >>> weir.read_tfrecords(folder).sum("id")
+        3
+        """
+        from weir import _write
+
+        _write.write(self, "tfrecords", locals())  # type: ignore[arg-type]
+
     def write_images(
         self,
         path: str,

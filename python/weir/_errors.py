@@ -467,6 +467,10 @@ _IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
     (r"\(--names names them\)", "(read_options=pyarrow.csv.ReadOptions(column_names=[…]) names them)"),
     (r"\(see --encoding\)", "(" + _LATIN + "if that is what it is)"),
     (r": --left-suffix, --right-suffix", ": left_suffix= and right_suffix= tell them apart"),
+    (r"; --infer all looks at all of them, --types names it", "; tf_schema= names all of them"),
+    (r"; --infer all looks at all records first, --types says the type", "; tf_schema= says what all of them are"),
+    (r"; --types and --unexpected ignore can leave it out", ""),
+    (r"or by --compression\)", "or by arrow_open_stream_args={'compression': …})"),
     (r"give --path-column another name", "rename or drop it where the files are written, or leave include_paths out"),
 ))
 

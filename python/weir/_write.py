@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from weir.datasource import FilenameProvider
 
 Option = tuple[str, "str | None"]
-_FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl"}
+_FORMATS = {"parquet": "parquet", "csv": "csv", "json": "jsonl", "tfrecords": "tfrecord"}
 
 
 def _mode(method: str, mode: Any) -> SaveMode:
@@ -52,7 +52,7 @@ def _rows_min(method: str, rows: Any, older: Any) -> int | None:
 
 
 def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
-    """What write_parquet, write_csv and write_json do. `arguments`: locals() of the one that was called."""
+    """What write_parquet, write_csv, write_json and write_tfrecords do. `arguments`: locals() of the one that was called."""
     method = f"write_{kind}"
     get = arguments.get
     try:
@@ -129,6 +129,8 @@ def _open_options(method: str, arguments: Mapping[str, Any] | None) -> list[Opti
 
 
 def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> list[Option]:
+    if kind == "tfrecords":
+        return []
     given, maker = {
         "parquet": ("arrow_parquet_args", "arrow_parquet_args_fn"),
         "csv": ("arrow_csv_args", "arrow_csv_args_fn"),
@@ -142,7 +144,11 @@ def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> lis
 
 
 def _with_schema(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> Dataset:
-    """The rows with the columns and types of the schema that write_parquet was given."""
+    """The rows with the columns and types of the schema that write_parquet was given, or checked against that of write_tfrecords."""
+    if kind == "tfrecords":
+        from weir import _records
+
+        return _records.with_schema(ds, arguments)
     if kind != "parquet":
         return ds
     made = {**arguments["arrow_parquet_args"], **(arguments["arrow_parquet_args_fn"] or dict)()}

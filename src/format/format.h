@@ -88,6 +88,10 @@ struct weir_format_ops {
 	 * say their schema. */
 	int (*infer)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *const *files,
 		     uint32_t count, struct weir_schema **out, struct weir_error *err);
+	/* The type of a column that was inferred as both: a new reference. NULL: numbers become wider, what has nothing in common
+	 * is text. */
+	const struct weir_type *(*widen)(struct weir_account *account, const struct weir_type *a, const struct weir_type *b,
+					 struct weir_error *err);
 	/* `file` is referenced, `setup` borrowed. Errors name the file and offset. */
 	int (*open)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
 		    struct weir_format_file **out, struct weir_error *err);
@@ -181,7 +185,7 @@ struct weir_writer_ops {
 	const struct weir_writer_ops *in_pipes; /* what is written into a pipe instead; NULL: the same */
 	enum weir_codec codec;                  /* unless somebody asks for another */
 	const char *separator;                  /* bytes between two parts that have rows; NULL: none */
-	bool is_text; /* struct weir_text_options are for it, and compression is around the whole */
+	bool is_text; /* compression is around the whole */
 	/* One a lane. */
 	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
 			  const struct weir_writer_options *options, struct weir_format_writer **out,
@@ -218,8 +222,8 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension); 
 const char *weir_writer_names(void);                                            /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format,
-	weir_lines_format, weir_binary_format;
+	weir_lines_format, weir_binary_format, weir_tfrecord_format;
 extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_json_writer,
-	weir_arrow_writer, weir_arrows_writer;
+	weir_arrow_writer, weir_arrows_writer, weir_tfrecord_writer;
 
 #endif

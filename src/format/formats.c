@@ -19,6 +19,7 @@ static const struct {
 	{&weir_csv_format, NULL},
 	{&weir_json_format, NULL},
 	{&weir_lines_format, NULL},
+	{&weir_tfrecord_format, NULL},
 	{&weir_binary_format, NULL},
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };
@@ -30,6 +31,7 @@ static const struct weir_writer_ops *const writers[] = {
 	&weir_json_writer,
 	&weir_arrow_writer,
 	&weir_arrows_writer,
+	&weir_tfrecord_writer,
 };
 enum { WRITER_COUNT = sizeof(writers) / sizeof(writers[0]) };
 
@@ -42,6 +44,7 @@ static const struct {
 	{"arrows", "arrow", "arrows"},
 	{"jsonl", "json", "jsonl"}, /* one reader for all layouts */
 	{"ndjson", "json", "jsonl"},
+	{"tfrecords", "tfrecord", "tfrecord"},
 };
 enum { ALIAS_COUNT = sizeof(aliases) / sizeof(aliases[0]) };
 
@@ -161,5 +164,5 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension)
 
 const char *weir_writer_names(void)
 {
-	return "parquet, csv, jsonl, json, arrow, arrows";
+	return "parquet, csv, jsonl, json, arrow, arrows, tfrecord";
 }

@@ -295,7 +295,7 @@ static int look(struct weir_op_env *env, const struct read_config *config, struc
 	if (looked->count)
 		code = config->format->infer(env->account, &config->setup, looked->files, looked->count, &more, err);
 	if (!code && *schema && more) {
-		code = weir_read_widen_schema(env->account, *schema, more, &both, err);
+		code = weir_read_widen_schema(config->format, env->account, *schema, more, &both, err);
 		weir_schema_unref(more);
 		more = both;
 	}

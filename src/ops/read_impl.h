@@ -115,8 +115,8 @@ int weir_read_set_schema(struct weir_op_env *env, struct weir_node *node, struct
 /* read_widen.c */
 
 /* The columns of both, each with a type that holds what both hold. */
-int weir_read_widen_schema(struct weir_account *account, const struct weir_schema *a, const struct weir_schema *b,
-			   struct weir_schema **out, struct weir_error *err);
+int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account, const struct weir_schema *a,
+			   const struct weir_schema *b, struct weir_schema **out, struct weir_error *err);
 int weir_read_misfits_new(struct weir_account *account, struct read_misfits **out, struct weir_error *err);
 void weir_read_misfits_free(void *misfits);
 void weir_read_misfit(void *misfits, const char *column, const struct weir_type *wider);

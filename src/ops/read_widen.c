@@ -91,11 +91,17 @@ static const struct weir_type *widen(struct weir_account *account, const struct 
 	return weir_type_ref(weir_type_of(WEIR_STRING));
 }
 
-/* `field` gets the wider type; the old one stays with whoever holds it. *made is to be released. */
-static int widen_field(struct weir_account *account, struct weir_field *field, const struct weir_type *type,
-		       const struct weir_type **made, struct weir_error *err)
+static const struct weir_type *widen_for(const struct weir_format_ops *format, struct weir_account *account,
+					 const struct weir_type *a, const struct weir_type *b, struct weir_error *err)
 {
-	*made = widen(account, field->type, type, err);
+	return format->widen ? format->widen(account, a, b, err) : widen(account, a, b, err);
+}
+
+/* `field` gets the wider type; the old one stays with whoever holds it. *made is to be released. */
+static int widen_field(const struct weir_format_ops *format, struct weir_account *account, struct weir_field *field,
+		       const struct weir_type *type, const struct weir_type **made, struct weir_error *err)
+{
+	*made = widen_for(format, account, field->type, type, err);
 	if (!*made) {
 		weir_error_at_column(err, field->name);
 		return err->code;
@@ -104,8 +110,8 @@ static int widen_field(struct weir_account *account, struct weir_field *field, c
 	return WEIR_OK;
 }
 
-int weir_read_widen_schema(struct weir_account *account, const struct weir_schema *a, const struct weir_schema *b,
-			   struct weir_schema **out, struct weir_error *err)
+int weir_read_widen_schema(const struct weir_format_ops *format, struct weir_account *account, const struct weir_schema *a,
+			   const struct weir_schema *b, struct weir_schema **out, struct weir_error *err)
 {
 	size_t capacity = (size_t)a->field_count + b->field_count + 1;
 	struct weir_field *fields = weir_alloc_zero(account, capacity * sizeof(*fields), err);
@@ -129,7 +135,7 @@ int weir_read_widen_schema(struct weir_account *account, const struct weir_schem
 			continue;
 		}
 		fields[at].nullable |= b->fields[i].nullable;
-		code = widen_field(account, &fields[at], b->fields[i].type, &made[i], err);
+		code = widen_field(format, account, &fields[at], b->fields[i].type, &made[i], err);
 	}
 	if (!code) {
 		*out = weir_schema_new(account, fields, count, &a->metadata, err);
@@ -284,7 +290,7 @@ int weir_read_misfits_print(const struct weir_node *node, struct weir_text *out,
 						weir_type_name(misfit->type, name, sizeof(name)));
 			continue;
 		}
-		type = widen(misfits->account, config->setup.schema->fields[column].type, misfit->type, err);
+		type = widen_for(config->format, misfits->account, config->setup.schema->fields[column].type, misfit->type, err);
 		if (!type)
 			return err->code;
 		code = weir_text_printf(out, err, "%s%s as %s, not %s", out->size ? "; " : "", misfit->column,
@@ -309,7 +315,7 @@ int weir_read_misfits_apply(struct read_config *config, struct weir_account *acc
 		if (!misfit->stands)
 			continue;
 		one = weir_schema_new(account, &field, 1, NULL, err);
-		code = one ? weir_read_widen_schema(account, *schema, one, &both, err) : err->code;
+		code = one ? weir_read_widen_schema(config->format, account, *schema, one, &both, err) : err->code;
 		weir_schema_unref(one);
 		if (!code) {
 			weir_schema_unref(*schema);

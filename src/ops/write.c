@@ -924,7 +924,7 @@ const struct weir_op weir_op_write = {
 		"TARGET is a folder, or one file when it has an extension that weir knows, or - for standard output.\n"
 		"\n"
 		"  --mode append|overwrite|error|ignore   what to do when TARGET exists (append)\n"
-		"  --format parquet|csv|jsonl|json|arrow|arrows  else by extension; Parquet in folders, CSV into pipes\n"
+		"  --format parquet|csv|jsonl|json|arrow|arrows|tfrecord  else by extension; Parquet in folders, CSV into pipes\n"
 		"  --compression snappy|zstd|lz4|gzip|none, --level N\n"
 		"  --rows-per-file N, --bytes-per-file B, --row-group-rows N, --row-group-bytes B\n"
 		"  --name TEXT, --extension .E            of files in a folder: TEXT_000000.E instead of part-000000\n"

@@ -126,7 +126,7 @@ int weir_write_text_check(const struct weir_write_text *text, const struct weir_
 	if (text->csv_given && !is_csv)
 		return weir_error_set(err, WEIR_E_INVALID, "--%s is for CSV, and this is written as %s",
 				      text->csv_given, writer->name);
-	if (text->json_given && (is_csv || !writer->is_text))
+	if (text->json_given && writer != &weir_jsonl_writer && writer != &weir_json_writer)
 		return weir_error_set(err, WEIR_E_INVALID, "--%s is for JSON, and this is written as %s",
 				      text->json_given, writer->name);
 	return WEIR_OK;

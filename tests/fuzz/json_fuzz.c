@@ -1,5 +1,5 @@
 /* Bytes as JSON: an error with its place, or rows; cut in two, the same rows; what is accepted jansson accepts too. */
-#include "../c/format/json_feed.h"
+#include "../c/format/inferred_feed.h"
 
 #include <jansson.h>
 
@@ -43,14 +43,14 @@ static int64_t records_of(const uint8_t *bytes, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	static const struct weir_setting settings[] = {{"non-finite", "error"}, {"depth", "500"}};
-	struct json_feed feed;
+	struct inferred_feed feed;
 	int64_t rows, theirs;
 	char *text;
 
 	if (size > 64 << 10)
 		return 0;
-	json_feed_begin(&feed, settings, 2);
-	if (json_feed_run(&feed, bytes, size, 0) == WEIR_OK) {
+	inferred_feed_begin(&feed, &weir_json_format, settings, 2);
+	if (inferred_feed_run(&feed, bytes, size, 0) == WEIR_OK) {
 		rows = feed.row_count;
 		theirs = records_of(bytes, size);
 		if (theirs != rows && theirs != INT64_MIN)
@@ -60,12 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		for (size_t i = 0; i < 2 && size > 1; i++) {
 			uint64_t cut = 1 + (uint64_t)bytes[i * (size - 1)] * 131 % (size - 1);
 
-			if (json_feed_run(&feed, bytes, size, cut) || feed.row_count != rows ||
+			if (inferred_feed_run(&feed, bytes, size, cut) || feed.row_count != rows ||
 			    strcmp(feed.rows.size ? feed.rows.data : "", text) != 0)
 				abort();
 		}
 		free(text);
 	}
-	json_feed_end(&feed);
+	inferred_feed_end(&feed);
 	return 0;
 }

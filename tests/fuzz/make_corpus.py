@@ -198,7 +198,32 @@ def json_texts():
     yield "long_names", b'{"a name of more than sixteen bytes":1,"another name, longer than sixteen":{"x":1}}\n' * 2
 
 
-FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "json": json_texts, "lines": lines, "parquet": parquet}
+def tfrecord():
+    sys.path.insert(0, str(CORPUS.parent.parent / "python"))
+    from tfrecord_files import BYTES, FLOATS, INTS, UNSET, example, field, frame, varint
+
+    rows = [{"i": INTS(1), "f": FLOATS(1.5), "b": BYTES(b"x")}, {"i": INTS(-2), "f": FLOATS(float("nan")), "b": BYTES(b"a text of more than twelve")}]
+    yield "scalars", b"".join(frame(example(row)) for row in rows)
+    lists = [{"i": INTS(1, 300, -1), "f": FLOATS(), "b": BYTES(b"", b"y")}, {"i": INTS(), "b": BYTES(), "u": UNSET}, {}]
+    yield "lists", b"".join(frame(example(row)) for row in lists)
+    yield "unpacked", frame(example({"i": INTS(5, 6, 2**62), "f": FLOATS(0.5, 2)}, packed=False))
+    yield "numbers", b"".join(frame(example({"n": value})) for value in (INTS(7), FLOATS(2.5), INTS(1, 2)))
+    inner = frame(example({"i": INTS(1)}))
+    yield "inside", b"".join(frame(example({"k": BYTES(inner * n), "n": INTS(n)})) for n in (3, 0, 5))
+    yield "replaced", frame(example({"a": INTS(1)}) + example({"a": BYTES(b"later"), "c": INTS(9)}))
+    both = field(1, field(1, b"q")) + field(3, field(1, varint(4))) + field(3, field(1, varint(5) + varint(6)))
+    yield "one_of", frame(field(1, field(1, field(1, b"a") + field(2, both))))
+    yield "others", frame(field(7, b"unknown") + example({"a": INTS(1)}) + varint(9 << 3) + varint(300) + varint(10 << 3 | 5) + b"four"
+                          + varint(11 << 3 | 1) + b"8 bytes!")
+    yield "empty", frame(b"") * 3
+    yield "wide", frame(example({f"feature/{n}": INTS(n) for n in range(40)}))
+    yield "bad_kinds", frame(example({"a": INTS(1)})) + frame(example({"a": BYTES(b"x")}))
+    yield "bad_text", frame(b"this is no message at all")
+    yield "bad_name", frame(example({"a\0b": INTS(1)}))
+
+
+FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "json": json_texts, "lines": lines, "parquet": parquet,
+           "tfrecord": tfrecord}
 
 
 def main():

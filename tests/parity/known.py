@@ -18,6 +18,9 @@ KNOWN = [
     (r"values/(in_numpy|through_a_batch)\[\[\{'k': 1\}", "integers in structs stay integers beside nulls; Ray makes floats of them"),
     (r"values/through_a_batch\[\[day", "a date that goes through a NumPy batch stays a date; Ray makes a datetime of it"),
     (r"create/from_arrow\[batch\]", "a RecordBatch is taken like a Table; Ray fails"),
+    # ---- formats ----
+    (r"formats/read_tfrecords\[kinds\]", KINDS),
+    (r"formats/read_tfrecords_wrong\[broken\]", "a damaged file is a DataError, which is a RayTaskError; Ray's is a RuntimeError"),
     # ---- preprocessors ----
     (r"preprocessors/(learned|transformed|unseen|no_such_column|\w+_nothing)\[RobustScaler", "quantiles need no other package; Ray's are an ImportError without one"),
     (r"preprocessors/\w+\[(OrdinalEncoder\(\['[lv]'\], encode_lists=False|OneHotEncoder\(\['[lv]'\])", "lists can be categories; Ray fails on Arrow's lists"),

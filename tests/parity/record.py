@@ -10,6 +10,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
+try:
+    import tensorflow
+except ImportError:  # Ray's TFRecord files need three names of it: Protocol Buffers has the rest
+    sys.path.insert(0, str(HERE / "stand_in"))
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE / "stand_in"), os.environ["PYTHONPATH"]])
 os.environ.setdefault("RAY_DEDUP_LOGS", "0")
 os.environ["RAY_DATA_DISABLE_PROGRESS_BARS"] = "1"
 

@@ -432,7 +432,7 @@ def test_torch_datasets():
     assert weir.from_torch(pairs).count() == 4
 
 
-@pytest.mark.parametrize("name", ["read_videos", "read_tfrecords", "read_webdataset", "read_avro", "from_dask", "read_kafka"])
+@pytest.mark.parametrize("name", ["read_lance", "read_clickhouse", "read_bigquery", "read_mongo", "from_spark", "read_kafka"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=name):
         getattr(weir, name)("in/")

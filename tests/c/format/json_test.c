@@ -2,7 +2,7 @@
  * read failing; and the kernels of this CPU level against the portable ones. */
 #include "base/fault.h"
 #include "format/json/json_impl.h"
-#include "json_feed.h"
+#include "inferred_feed.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -49,21 +49,21 @@ static int load(void **state)
 
 static void test_every_cut_gives_the_same_rows(void **state)
 {
-	struct json_feed feed;
+	struct inferred_feed feed;
 	uint32_t wrong = 0;
 
 	(void)state;
-	json_feed_begin(&feed, NULL, 0);
+	inferred_feed_begin(&feed, &weir_json_format, NULL, 0);
 	for (uint32_t i = 0; i < file_count; i++) {
 		char *whole;
 		int64_t rows;
 
-		assert_int_equal(json_feed_run(&feed, files[i].bytes, files[i].size, 0), WEIR_OK);
+		assert_int_equal(inferred_feed_run(&feed, files[i].bytes, files[i].size, 0), WEIR_OK);
 		whole = feed.rows.size ? strdup(feed.rows.data) : strdup("");
 		rows = feed.row_count;
 		assert_true(rows > 0 || strncmp(files[i].name, "empty", 5) == 0);
 		for (uint64_t cut = 1; cut < files[i].size; cut++) {
-			assert_int_equal(json_feed_run(&feed, files[i].bytes, files[i].size, cut), WEIR_OK);
+			assert_int_equal(inferred_feed_run(&feed, files[i].bytes, files[i].size, cut), WEIR_OK);
 			assert_int_equal(feed.row_count, rows);
 			assert_string_equal(feed.rows.size ? feed.rows.data : "", whole);
 			wrong += feed.guessed_wrong;
@@ -71,24 +71,24 @@ static void test_every_cut_gives_the_same_rows(void **state)
 		free(whole);
 	}
 	assert_true(wrong > 0);
-	json_feed_end(&feed);
+	inferred_feed_end(&feed);
 }
 
 static void test_every_byte_changed(void **state)
 {
 	static const uint8_t changes[] = {'"', '\\', '{', '}', '[', ']', ',', ':', '\n', ' ', 0, 0xff, '1', 'e', '-'};
-	struct json_feed feed;
+	struct inferred_feed feed;
 	uint64_t found = 0, runs = 0;
 
 	(void)state;
-	json_feed_begin(&feed, NULL, 0);
+	inferred_feed_begin(&feed, &weir_json_format, NULL, 0);
 	for (uint32_t i = 0; i < file_count; i++) {
 		for (size_t at = 0; at < files[i].size; at++) {
 			for (size_t k = 0; k < sizeof(changes); k++) {
 				uint8_t before = files[i].bytes[at];
 
 				files[i].bytes[at] = changes[k];
-				found += json_feed_run(&feed, files[i].bytes, files[i].size, at % 7 == 0 ? at / 2 + 1 : 0) != WEIR_OK;
+				found += inferred_feed_run(&feed, files[i].bytes, files[i].size, at % 7 == 0 ? at / 2 + 1 : 0) != WEIR_OK;
 				files[i].bytes[at] = before;
 				runs++;
 			}
@@ -96,22 +96,22 @@ static void test_every_byte_changed(void **state)
 	}
 	print_message("%llu of %llu changes were noticed\n", (unsigned long long)found, (unsigned long long)runs);
 	assert_true(found > runs / 2);
-	json_feed_end(&feed);
+	inferred_feed_end(&feed);
 }
 
 static void test_every_end(void **state)
 {
-	struct json_feed feed;
+	struct inferred_feed feed;
 
 	(void)state;
-	json_feed_begin(&feed, NULL, 0);
+	inferred_feed_begin(&feed, &weir_json_format, NULL, 0);
 	for (uint32_t i = 0; i < file_count; i++)
 		for (size_t size = 0; size < files[i].size; size++)
-			(void)json_feed_run(&feed, files[i].bytes, size, size / 2); /* must not crash or leak */
+			(void)inferred_feed_run(&feed, files[i].bytes, size, size / 2); /* must not crash or leak */
 	/* An array that is not closed is noticed wherever it ends. */
 	for (size_t size = 1; size < sizeof("[{\"a\":1},{\"a\":2}]") - 1; size++)
-		assert_int_equal(json_feed_run(&feed, "[{\"a\":1},{\"a\":2}]", size, 0), WEIR_E_DATA);
-	json_feed_end(&feed);
+		assert_int_equal(inferred_feed_run(&feed, "[{\"a\":1},{\"a\":2}]", size, 0), WEIR_E_DATA);
+	inferred_feed_end(&feed);
 }
 
 #ifdef WEIR_FAULTS
@@ -124,17 +124,17 @@ static void test_every_failure(void **state)
 	for (uint32_t i = 0; i < file_count; i++) {
 		for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 			for (uint64_t nth = 1;; nth++) {
-				struct json_feed feed;
+				struct inferred_feed feed;
 				uint64_t calls;
 				int code;
 
-				json_feed_begin(&feed, NULL, 0);
+				inferred_feed_begin(&feed, &weir_json_format, NULL, 0);
 				feed.may_fail = true;
 				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
-				code = json_feed_run(&feed, files[i].bytes, files[i].size, i % 2 ? files[i].size / 2 : 0);
+				code = inferred_feed_run(&feed, files[i].bytes, files[i].size, i % 2 ? files[i].size / 2 : 0);
 				calls = weir_fault_count(kinds[k]);
 				weir_fault_disarm();
-				json_feed_end(&feed);
+				inferred_feed_end(&feed);
 				failed += code != WEIR_OK;
 				if (calls < nth) {
 					assert_int_equal(code, WEIR_OK);

@@ -1,7 +1,7 @@
-/* Feeds bytes to the JSON reader as if they were a file: inferred, opened, read whole or in two ranges, all columns. The
- * outcome is rows, as text, or an error. Shared by the tests and the fuzz target. */
-#ifndef WEIR_TESTS_JSON_FEED_H
-#define WEIR_TESTS_JSON_FEED_H
+/* Feeds bytes to the reader of a format whose types are inferred, as if they were a file: inferred, opened, read whole or in two
+ * ranges, all columns. The outcome is rows, as text, or an error. Shared by the tests and the fuzz targets. */
+#ifndef WEIR_TESTS_INFERRED_FEED_H
+#define WEIR_TESTS_INFERRED_FEED_H
 
 #include "arrow/print.h"
 #include "format/cuts.h"
@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-struct json_feed {
+struct inferred_feed {
+	const struct weir_format_ops *format;
 	struct weir_mem *mem;
 	struct weir_account *root;
 	struct weir_account account;
@@ -29,26 +30,28 @@ struct json_feed {
 	bool guessed_wrong;
 };
 
-static int json_feed_ask(void *asked, struct weir_account *account, int64_t more, struct weir_error *err)
+static int inferred_feed_ask(void *asked, struct weir_account *account, int64_t more, struct weir_error *err)
 {
 	(void)asked;
 	(void)account;
 	return weir_error_set(err, WEIR_E_LIMIT, "%lld bytes more than granted", (long long)more);
 }
 
-static inline void json_feed_begin(struct json_feed *feed, const struct weir_setting *settings, uint32_t count)
+static inline void inferred_feed_begin(struct inferred_feed *feed, const struct weir_format_ops *format,
+				       const struct weir_setting *settings, uint32_t count)
 {
 	memset(feed, 0, sizeof(*feed));
+	feed->format = format;
 	if (weir_mem_new(0, &feed->mem, &feed->error))
 		abort();
 	feed->root = weir_mem_root(feed->mem);
 	weir_account_init(&feed->account, feed->root, "feed");
-	feed->account.ask = json_feed_ask;
+	feed->account.ask = inferred_feed_ask;
 	atomic_store(&feed->account.grant, (int64_t)64 << 20);
 	weir_arena_init(&feed->arena, feed->root);
 	weir_text_init(&feed->rows, feed->root);
 	if (weir_io_new(feed->root, 1, &feed->io, &feed->error) ||
-	    weir_json_format.options_parse(&feed->arena, settings, count, &feed->setup.options, &feed->error))
+	    feed->format->options_parse(&feed->arena, settings, count, &feed->setup.options, &feed->error))
 		abort();
 	feed->setup.io = feed->io;
 	feed->fd = memfd_create("feed", MFD_CLOEXEC);
@@ -56,7 +59,7 @@ static inline void json_feed_begin(struct json_feed *feed, const struct weir_set
 		abort();
 }
 
-static inline void json_feed_end(struct json_feed *feed)
+static inline void inferred_feed_end(struct inferred_feed *feed)
 {
 	weir_text_release(&feed->rows);
 	weir_arena_release(&feed->arena);
@@ -66,7 +69,7 @@ static inline void json_feed_end(struct json_feed *feed)
 	close(feed->fd);
 }
 
-static int json_feed_range(struct json_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
+static int inferred_feed_range(struct inferred_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
 			   const struct weir_range *range, struct weir_text *rows, int64_t *row_count, struct weir_error *err)
 {
 	uint32_t columns[1024];
@@ -78,11 +81,11 @@ static int json_feed_range(struct json_feed *feed, struct weir_format_reader *re
 		return weir_error_set(err, WEIR_E_DATA, "too many columns for this test");
 	for (uint32_t i = 0; i < scan.column_count; i++)
 		columns[i] = i;
-	code = weir_json_format.reader_open(reader, file, &scan, range, err);
+	code = feed->format->reader_open(reader, file, &scan, range, err);
 	while (!code) {
 		struct weir_batch *batch = NULL;
 
-		code = weir_json_format.reader_next(reader, &vector, err);
+		code = feed->format->reader_next(reader, &vector, err);
 		if (code || vector.row_count == 0)
 			break;
 		code = weir_vector_to_batch(&vector, file->schema, &feed->account, &batch, err);
@@ -102,7 +105,7 @@ static int json_feed_range(struct json_feed *feed, struct weir_format_reader *re
 }
 
 /* Both ranges, the second one first, so that it begins at a guess; then again if the guess was wrong. */
-static int json_feed_cut(struct json_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
+static int inferred_feed_cut(struct inferred_feed *feed, struct weir_format_reader *reader, struct weir_format_file *file,
 			 uint64_t cut, uint64_t size, struct weir_error *err)
 {
 	struct weir_range ranges[2] = {{.end = cut}, {.number = 1, .begin = cut, .end = size}};
@@ -113,14 +116,14 @@ static int json_feed_cut(struct json_feed *feed, struct weir_format_reader *read
 	int code, late;
 
 	weir_text_init(&second, feed->root);
-	late = json_feed_range(feed, reader, file, &ranges[1], &second, &second_count, &first);
-	start = late && !file->cuts ? 0 : weir_json_format.reader_start(reader);
-	code = json_feed_range(feed, reader, file, &ranges[0], &feed->rows, &feed->row_count, err);
+	late = inferred_feed_range(feed, reader, file, &ranges[1], &second, &second_count, &first);
+	start = late && !file->cuts ? 0 : feed->format->reader_start(reader);
+	code = inferred_feed_range(feed, reader, file, &ranges[0], &feed->rows, &feed->row_count, err);
 	if (!code && file->cuts && (late || !weir_cuts_confirm(file->cuts, 1, start))) {
 		feed->guessed_wrong = true;
 		weir_text_clear(&second);
 		second_count = 0;
-		code = json_feed_range(feed, reader, file, &ranges[1], &second, &second_count, err);
+		code = inferred_feed_range(feed, reader, file, &ranges[1], &second, &second_count, err);
 	} else if (!code && late) {
 		*err = first;
 		code = late;
@@ -133,7 +136,7 @@ static int json_feed_cut(struct json_feed *feed, struct weir_format_reader *read
 }
 
 /* `cut` 0: whole. */
-static inline int json_feed_run(struct json_feed *feed, const void *bytes, size_t size, uint64_t cut)
+static inline int inferred_feed_run(struct inferred_feed *feed, const void *bytes, size_t size, uint64_t cut)
 {
 	struct weir_error *err = &feed->error;
 	struct weir_format_reader *reader = NULL;
@@ -153,19 +156,19 @@ static inline int json_feed_run(struct json_feed *feed, const void *bytes, size_
 	code = weir_file_open(feed->root, path, &opened, err);
 	feed->setup.schema = NULL;
 	if (!code)
-		code = weir_json_format.infer(&feed->account, &feed->setup, &opened, 1, &schema, err);
+		code = feed->format->infer(&feed->account, &feed->setup, &opened, 1, &schema, err);
 	feed->setup.schema = schema;
 	if (!code)
-		code = weir_json_format.open(&feed->account, &feed->setup, opened, &file, err);
+		code = feed->format->open(&feed->account, &feed->setup, opened, &file, err);
 	if (!code)
-		code = weir_json_format.reader_new(&feed->account, feed->io, &reader, err);
+		code = feed->format->reader_new(&feed->account, feed->io, &reader, err);
 	if (!code && cut)
-		code = json_feed_cut(feed, reader, file, cut, size, err);
+		code = inferred_feed_cut(feed, reader, file, cut, size, err);
 	else if (!code)
-		code = json_feed_range(feed, reader, file, &(struct weir_range){.end = size}, &feed->rows, &feed->row_count,
+		code = inferred_feed_range(feed, reader, file, &(struct weir_range){.end = size}, &feed->rows, &feed->row_count,
 				       err);
 	if (reader)
-		weir_json_format.reader_free(reader);
+		feed->format->reader_free(reader);
 	weir_format_file_unref(file);
 	weir_schema_unref(schema);
 	weir_file_unref(opened);
@@ -174,7 +177,7 @@ static inline int json_feed_run(struct json_feed *feed, const void *bytes, size_
 		fprintf(stderr, "%s\n", err->message);
 		abort();
 	}
-	if (code == WEIR_E_DATA && !feed->may_fail && (!err->has_line || !err->source[0])) {
+	if (code == WEIR_E_DATA && !feed->may_fail && ((!err->has_line && !err->has_offset) || !err->source[0])) {
 		fprintf(stderr, "no place: %s\n", err->message);
 		abort();
 	}

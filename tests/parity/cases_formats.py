@@ -1,0 +1,71 @@
+"""TFRecord files and the other formats that are not text, Parquet or images."""
+import os
+import sys
+from pathlib import Path
+
+from parity import case
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
+
+import tfrecord_files as tf  # noqa: E402
+from tfrecord_files import BYTES, FLOATS, INTS, UNSET  # noqa: E402
+
+RECORDS = {
+    "values": [{"a": INTS(1), "b": FLOATS(1.5), "c": BYTES(b"x")}, {"a": INTS(-2), "b": FLOATS(2.5), "c": BYTES(b"")}],
+    "lists": [{"a": INTS(1, 2), "b": FLOATS(0.5, 2), "c": BYTES(b"x", b"z")}, {"a": INTS(2, 3, 4), "b": FLOATS(0, 1), "c": BYTES(b"y", b"")}],
+    "empty": [{"a": INTS(1)}, {"a": INTS()}],
+    "empty first": [{"a": INTS()}, {"a": INTS(1)}],
+    "unset": [{"a": UNSET}, {"a": BYTES(b"q")}],
+    "unset lists": [{"a": UNSET}, {"a": INTS(1, 2)}],
+    "all empty": [{"a": INTS(), "z": INTS(1)}, {"a": INTS(), "z": INTS(2)}],
+    "missing": [{"a": INTS(1)}, {"b": INTS(2)}],
+    "numbers": [{"a": INTS(1)}, {"a": FLOATS(2.5)}],
+    "kinds": [{"a": INTS(1)}, {"a": BYTES(b"x")}],
+}
+
+
+@case(*RECORDS)
+def read_tfrecords(data, at, name):
+    path = tf.write(at / "a.tfrecords", RECORDS[name])
+    ds = data.read_tfrecords(path).materialize()
+    return [sorted(zip(ds.schema().names, map(str, ds.schema().types))), ds.take_all()]
+
+
+@case("no such file", "broken")
+def read_tfrecords_wrong(data, at, name):
+    if name == "broken":
+        (at / name).write_text("this is no TFRecord file")
+    return data.read_tfrecords(str(at / name)).take_all()
+
+
+@case()
+def read_tfrecords_folder(data, at):
+    (at / "tf").mkdir()
+    for n in range(3):
+        tf.write(at / "tf" / f"{n}.tfrecords", [{"n": INTS(n)}, {"n": INTS(n + 10)}])
+    ds = data.read_tfrecords(str(at / "tf"), include_paths=True)
+    return sorted((row["n"], os.path.basename(row["path"])) for row in ds.take_all())
+
+
+ROWS = {
+    "values": [{"a": 1, "b": 1.5, "c": "x", "d": b"y"}, {"a": -1, "b": 0.0, "c": "", "d": b""}],
+    "nulls": [{"a": 1, "c": "x"}, {"a": None, "c": None}],
+    "lists": [{"a": [1, 2], "b": ["x"], "c": [0.5]}, {"a": [3], "b": ["y", "z"], "c": []}],
+    "bools": [{"a": True}],
+    "structs": [{"a": {"b": 1}}],
+    "nothing": [{"a": None}],
+    "null in list": [{"a": [1, None]}],
+}
+
+
+@case(*ROWS)
+def write_tfrecords(data, at, name):
+    data.from_items(ROWS[name]).repartition(1).write_tfrecords(str(at / "out"))
+    (path,) = (at / "out").iterdir()
+    return [sorted(record.items()) for record in tf.read(path)]
+
+
+@case()
+def write_and_read_tfrecords(data, at):
+    data.range(20, override_num_blocks=3).write_tfrecords(str(at / "out"))
+    return sorted(row["id"] for row in data.read_tfrecords(str(at / "out")).take_all())
