@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
 THREADED_SUITES = ["base", "store", "exec", "backend", "api"]
 # Seconds for a whole run of pytest, and for one test in it: then its stacks are printed, it has failed, and the others go on.
-QUICK_LIMITS = (800, 180)
+QUICK_LIMITS = (2400, 300)
 FULL_LIMITS = (3600, 900)
 
 # -g1: names and lines for reports, and no more, since most of these steps is compiling and linking.

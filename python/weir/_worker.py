@@ -275,10 +275,13 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         function.call_ns += perf_counter_ns() - begun
         if hasattr(result, "__next__"):
             for item in _timed(function, result):
-                yield from _formats.from_result(item, copy=True)
+                made = _formats.from_result(item, copy=True)
+                del item
+                yield from made
         else:
-            yield from _formats.from_result(result, copy=len(ranges) > 1)
-            del result
+            made = _formats.from_result(result, copy=len(ranges) > 1)
+            del result  # what nobody else refers to is not copied
+            yield from made
 
 
 def group_of(function: Function, batch: Batch) -> str:

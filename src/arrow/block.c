@@ -70,6 +70,8 @@ int weir_block_measure(const struct weir_batch *batch, struct weir_block_plan *o
 		code = weir_chunk_measure(batch, &chunk, err);
 	out->batch_size = chunk.size;
 	out->size = out->schema_size + out->dictionaries_size + out->batch_size;
+	out->large = chunk.large;
+	out->large.offset += out->schema_size + out->dictionaries_size;
 	return code;
 }
 

@@ -13,6 +13,7 @@
 #define WEIR_ARROW_BLOCK_H
 
 #include "arrow/array.h"
+#include "arrow/ipc.h"
 
 /* Two steps, so that a block is written once, straight into its place: measure, then write into `size` bytes. */
 struct weir_block_plan {
@@ -20,6 +21,7 @@ struct weir_block_plan {
 	uint64_t schema_size;
 	uint64_t dictionaries_size;
 	uint64_t batch_size;
+	struct weir_large_buffer large; /* of the record batch; its offset is that in the block */
 };
 int weir_block_measure(const struct weir_batch *batch, struct weir_block_plan *out, struct weir_error *err);
 int weir_block_write(const struct weir_batch *batch, const struct weir_block_plan *plan, uint8_t *out,

@@ -36,10 +36,16 @@ int weir_ipc_write_footer(const struct weir_schema *schema, const struct weir_ip
 			  struct weir_text *out, struct weir_error *err);
 
 /* Two steps, so that a chunk is written once, straight into its place: measure, then write into `size` bytes. */
+/* The largest buffer that is copied as it is: whoever has its bytes at `offset` already saves the copy. */
+struct weir_large_buffer {
+	const uint8_t *bytes; /* where they are now */
+	uint64_t size, offset;
+};
 struct weir_chunk_plan {
 	uint64_t size;          /* whole chunk, multiple of 64 */
 	uint32_t metadata_size; /* offset of the first buffer */
 	uint64_t body_size;
+	struct weir_large_buffer large;
 };
 int weir_chunk_measure(const struct weir_batch *batch, struct weir_chunk_plan *out, struct weir_error *err);
 int weir_chunk_write(const struct weir_batch *batch, const struct weir_chunk_plan *plan, uint8_t *out,

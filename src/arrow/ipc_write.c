@@ -16,6 +16,7 @@ struct walk {
 	uint8_t *nodes, *buffers, *body; /* NULL: only counts */
 	uint32_t node_count, buffer_count;
 	uint64_t body_size;
+	struct weir_large_buffer large; /* its offset is that in the body */
 };
 
 static void put_node(struct walk *walk, int64_t length, int64_t null_count)
@@ -48,6 +49,8 @@ static void put_bytes(struct walk *walk, const uint8_t *from, uint64_t size)
 {
 	if (walk->body && size && from != walk->body + walk->body_size)
 		memmove(walk->body + walk->body_size, from, size);
+	if (size > walk->large.size)
+		walk->large = (struct weir_large_buffer){.bytes = from, .size = size, .offset = walk->body_size};
 	put_buffer(walk, size);
 }
 
@@ -214,7 +217,9 @@ static int content_measure(const struct content *content, struct walk *walk, str
 				      walk->node_count);
 	*out = (struct weir_chunk_plan){.size = metadata_size + walk->body_size,
 					.metadata_size = (uint32_t)metadata_size,
-					.body_size = walk->body_size};
+					.body_size = walk->body_size,
+					.large = walk->large};
+	out->large.offset += metadata_size;
 	return WEIR_OK;
 }
 

@@ -151,6 +151,30 @@ static void python_owner_release(struct weir_owner *owner)
 		api_keeper_unref(&v->keeper);
 }
 
+/* A view refers to the array that it is of, and so on to the one that has the memory. */
+bool pyext_owner_is_alone(const struct weir_owner *owner)
+{
+	PyObject *array, *base;
+	Py_ssize_t refs = 1;
+
+	if (owner->release != python_owner_release || atomic_load_explicit(&owner->refs, memory_order_acquire) != 1)
+		return false;
+	array = Py_XNewRef(((const struct python_owner *)owner)->view.obj);
+	while (array && array != Py_None) {
+		base = Py_REFCNT(array) == refs + 1 ? PyObject_GetAttrString(array, "base") : NULL;
+		Py_DECREF(array);
+		array = base;
+	}
+	PyErr_Clear(); /* what has no base is no array */
+	Py_XDECREF(array);
+	return array == Py_None;
+}
+
+void pyext_values_drain(PyObject *module)
+{
+	values_drain(values_of_module(module));
+}
+
 struct weir_owner *python_owner_buffer(struct pyext_values *v, Py_buffer *view)
 {
 	struct weir_error err = {0};

@@ -28,6 +28,11 @@ struct weir_account *pyext_values_account(PyObject *module);
  * without the GIL being needed. NULL with a Python exception. */
 struct weir_owner *pyext_owner_new(PyObject *module, void (*released)(void *arg), void *arg);
 
+/* Whether the owner is that of a NumPy array's memory, and the only one who refers to the array. */
+bool pyext_owner_is_alone(const struct weir_owner *owner);
+/* Gives back now what of Python's memory nobody refers to any more, and not some time soon. */
+void pyext_values_drain(PyObject *module);
+
 /* Python values as a batch: a list of mappings, a mapping of columns, anything with an Arrow interface (a list of
  * batches is appended to). */
 struct weir_batch *pyext_batch_from_rows(PyObject *module, PyObject *rows);

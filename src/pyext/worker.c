@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "arrow/block.h"
 #include "backend/local/worker_side.h"
+#include "pyext/made_in_place.h"
 #include "pyext/pyext_impl.h"
 #include "pyext/values.h"
 
@@ -298,6 +299,7 @@ static PyObject *worker_next(PyObject *object, PyObject *args, PyObject *kwargs)
 	/* Also when its rows cannot be looked at, as one batch of blocks that do not go together: that is its answer then. */
 	self->task = task;
 	made = task_new(self, task);
+	made_in_place_begin(&self->link->side, task);
 	return made;
 }
 
@@ -330,8 +332,13 @@ static PyObject *worker_output(PyObject *object, PyObject *given)
 	code = weir_block_measure(batch, &plan, &err);
 	if (!code)
 		code = weir_worker_side_room(&self->link->side, self->task, plan.size, &bytes, &err);
-	if (!code)
-		code = weir_block_write(batch, &plan, bytes, &err);
+	Py_END_ALLOW_THREADS;
+	if (code)
+		return pyext_raise(module, &err);
+	if (made_in_place_output(batch, &plan, bytes))
+		weir_worker_side_left(self->task, &bytes);
+	Py_BEGIN_ALLOW_THREADS;
+	code = weir_block_write(batch, &plan, bytes, &err);
 	if (!code)
 		weir_worker_side_output(&self->link->side, self->task, plan.size, (uint64_t)batch->row_count);
 	Py_END_ALLOW_THREADS;
@@ -347,6 +354,7 @@ static PyObject *worker_done(PyObject *object, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "|K", &call_ns) || need_task(self))
 		return NULL;
+	made_in_place_end(pyext_module_of((PyObject *)self));
 	weir_worker_side_done(&self->link->side, self->task, call_ns);
 	self->task = NULL;
 	Py_RETURN_NONE;
@@ -366,6 +374,7 @@ static PyObject *worker_failed(PyObject *object, PyObject *args, PyObject *kwarg
 		PyBuffer_Release(&payload);
 		return NULL;
 	}
+	made_in_place_end(pyext_module_of(object));
 	Py_BEGIN_ALLOW_THREADS;
 	weir_worker_side_failed(&self->link->side, self->task, memory ? WEIR_E_MEMORY : WEIR_E_USER, text, payload.buf,
 				(uint64_t)payload.len);

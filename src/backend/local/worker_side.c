@@ -324,8 +324,9 @@ static void take(struct weir_worker_side *side, struct worker_message *message)
  * given to look at: a worker that has used up the one still gets the other. */
 static void *map_private(int fd, uint64_t size)
 {
+	int flags = MAP_PRIVATE | MAP_NORESERVE | (fd < 0 ? MAP_ANONYMOUS : 0);
 	struct rlimit bound, open;
-	void *bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
+	void *bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, flags);
 
 	if (bytes != MAP_FAILED || errno != ENOMEM || getrlimit(RLIMIT_DATA, &bound) ||
 	    bound.rlim_cur == bound.rlim_max)
@@ -335,7 +336,7 @@ static void *map_private(int fd, uint64_t size)
 		errno = ENOMEM;
 		return MAP_FAILED;
 	}
-	bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE);
+	bytes = worker_map(fd, size, PROT_READ | PROT_WRITE, flags);
 	setrlimit(RLIMIT_DATA, &bound);
 	errno = ENOMEM;
 	return bytes;
@@ -697,6 +698,55 @@ int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *
 	if (size > task->room_size && ask_for_room(side, task, size, err))
 		return err->code;
 	*bytes = task->room;
+	return WEIR_OK;
+}
+
+uint64_t weir_worker_side_left(const struct weir_side_task *task, uint8_t **bytes)
+{
+	*bytes = task->room;
+	return task->room ? task->room_size : 0;
+}
+
+static void move_room(struct weir_side_task *task, const uint8_t *from, uint8_t *to)
+{
+	if (task->room)
+		task->room = to + (task->room - from);
+}
+
+/* `from` again at another place, where `size` is 0, or its pages moved to `to`. */
+static void *remap(void *from, uint64_t size, uint64_t new_size, void *to)
+{
+	int flags = MREMAP_MAYMOVE | (to ? MREMAP_FIXED : 0);
+
+	return mremap(from, size, new_size, flags, to); /* tidy-allow: shared with another process, as worker_map's */
+}
+
+int weir_worker_side_keep(struct weir_worker_side *side, uint8_t *bytes, uint64_t size, struct weir_error *err)
+{
+	uint8_t *old = side->own, *end = old + side->own_size;
+	uint8_t *first = old + (uint64_t)(bytes - old) / PAGE * PAGE;
+	uint64_t kept_size = weir_round_up((uint64_t)(bytes - first) + size, PAGE);
+	uint8_t *kept = map_private(-1, kept_size), *own = MAP_FAILED;
+
+	if (kept != MAP_FAILED) {
+		memcpy(kept, first, kept_size);
+		own = remap(old, 0, side->own_size, NULL);
+	}
+	if (own == MAP_FAILED || remap(kept, kept_size, kept_size, first) == MAP_FAILED) {
+		if (own != MAP_FAILED)
+			munmap(own, side->own_size);
+		if (kept != MAP_FAILED)
+			munmap(kept, kept_size);
+		return weir_error_set(err, WEIR_E_MEMORY, "no memory for an array that the function keeps");
+	}
+	if (first > old)
+		munmap(old, (size_t)(first - old));
+	if (first + kept_size < end)
+		munmap(first + kept_size, (size_t)(end - first) - kept_size);
+	for (struct weir_side_task *task = side->tasks; task; task = task->next)
+		move_room(task, old, own);
+	move_room(&side->setup_task, old, own);
+	side->own = own;
 	return WEIR_OK;
 }
 

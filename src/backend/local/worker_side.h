@@ -33,7 +33,6 @@ struct weir_side_part {
 	uint64_t size;
 	uint64_t row_first, row_count; /* the rows of the chunk that the task is about */
 	/* Inside. */
-	bool spins;                /* whether its last wait was short */
 	int64_t faults;            /* side->faults when it was given */
 	bool is_released, is_held; /* the latter: its task is over */
 	struct weir_side_part *before, *next;
@@ -93,6 +92,11 @@ int weir_worker_side_next(struct weir_worker_side *side, int64_t timeout_ns, str
  * WEIR_E_MEMORY, WEIR_E_LIMIT …: the driver has none. */
 int weir_worker_side_room(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size, uint8_t **bytes,
 			  struct weir_error *err);
+/* What is left of the task's room, whose bytes the process may use until an output lies there; 0: nothing. */
+uint64_t weir_worker_side_left(const struct weir_side_task *task, uint8_t **bytes);
+/* User code holds on to bytes of a room: they stay where they are, as pages of this process, and the region is mapped at another
+ * place from here on. Rooms that were asked for before have moved with it. */
+int weir_worker_side_keep(struct weir_worker_side *side, uint8_t *bytes, uint64_t size, struct weir_error *err);
 /* What was written there, of at most that size. */
 void weir_worker_side_output(struct weir_worker_side *side, struct weir_side_task *task, uint64_t size,
 			     uint64_t row_count);

@@ -16,7 +16,7 @@
 
 #ifdef WEIR_FAULTS
 
-enum { SPLITS = 3, SPLIT_ROWS = 5000, RUNS = 600, HANG_S = 20 };
+enum { SPLITS = 3, SPLIT_ROWS = 5000, RUNS = 600, HANG_S = 120 };
 
 struct cursor {
 	int64_t split;

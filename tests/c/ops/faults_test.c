@@ -23,7 +23,7 @@
 
 #ifdef WEIR_FAULTS
 
-enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_A_KIND = 400, HANG_S = 20 };
+enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_A_KIND = 400, HANG_S = 120 };
 
 static char folder[256];
 
