@@ -37,6 +37,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -143,17 +144,23 @@ static int reserve(struct weir_spill_file *file, const struct weir_range *range)
 	return allocate(file, range->offset, end);
 }
 
-static int write_bytes(struct weir_spill_file *file, const struct weir_range *range, const uint8_t *bytes,
-		       uint64_t size, struct weir_error *err)
+/* Pieces one behind the other into [offset, offset + size) of the file. */
+static int write_pieces(struct weir_spill_file *file, const struct weir_spool_piece *pieces, uint32_t count, uint64_t offset,
+			uint64_t size, struct weir_error *err)
 {
+	struct iovec vector[WEIR_SPOOL_PIECES_MAX];
+	struct iovec *next = vector;
 	uint64_t done = 0;
 
-	if (reserve(file, range))
+	WEIR_ASSERT(count <= WEIR_SPOOL_PIECES_MAX);
+	for (uint32_t i = 0; i < count; i++)
+		vector[i] = (struct iovec){.iov_base = (void *)pieces[i].bytes, .iov_len = pieces[i].size};
+	if (reserve(file, &(struct weir_range){.offset = offset, .size = size}))
 		goto fail;
 	while (done < size) {
 		ssize_t n = weir_fault(WEIR_FAULT_WRITE)
 				    ? -1
-				    : pwrite(file->fd, bytes + done, size - done, (off_t)(range->offset + done));
+				    : pwritev(file->fd, next, (int)(count - (uint32_t)(next - vector)), (off_t)(offset + done));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -162,6 +169,12 @@ static int write_bytes(struct weir_spill_file *file, const struct weir_range *ra
 		if (n <= 0)
 			goto fail;
 		done += (uint64_t)n;
+		for (; n > 0 && (size_t)n >= next->iov_len; next++)
+			n -= (ssize_t)next->iov_len;
+		if (n > 0) {
+			next->iov_base = (uint8_t *)next->iov_base + n;
+			next->iov_len -= (size_t)n;
+		}
 	}
 	return WEIR_OK;
 fail:
@@ -176,8 +189,7 @@ static void punch(const struct weir_spill_file *file, uint64_t offset, uint64_t 
 	(void)!fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)size);
 }
 
-int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, uint64_t size, struct weir_extent *out,
-			  struct weir_error *err)
+int weir_spill_file_take(struct weir_spill_file *file, uint64_t size, struct weir_range **out, struct weir_error *err)
 {
 	struct weir_store *store = file->store;
 	struct weir_range *spares[2] = {NULL, NULL};
@@ -201,28 +213,45 @@ int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, ui
 			"the memory limit leaves: choose a folder on a disk",
 			file->directory, (unsigned long long)size, (long long)store->spill_memory_max);
 	} else {
-		out->range = extent_take(file, store_pages(size), spares);
-		store->spilled_memory += file->is_memory ? (int64_t)out->range->size : 0;
+		*out = extent_take(file, store_pages(size), spares);
+		store->spilled_memory += file->is_memory ? (int64_t)(*out)->size : 0;
 	}
 	pthread_mutex_unlock(&store->lock);
-	if (code)
-		goto out;
-	code = write_bytes(file, out->range, bytes, size, err);
-	if (code)
-		weir_spill_file_drop(*out);
-	else
-		out->crc = weir_crc32c(0, bytes, size);
 out:
 	for (int i = 0; i < 2; i++)
 		weir_range_free(&store->heap, spares[i]);
 	return code;
 }
 
-int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err)
+int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces, uint32_t count,
+			 uint64_t size, struct weir_error *err)
 {
-	const struct weir_spill_file *file = extent.range->home;
-	uint64_t done = 0, offset = extent.range->offset;
+	WEIR_ASSERT(offset + size <= range->size);
+	return write_pieces(range->home, pieces, count, range->offset + offset, size, err);
+}
 
+int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, uint64_t size, struct weir_extent *out,
+			  struct weir_error *err)
+{
+	int code = weir_spill_file_take(file, size, &out->range, err);
+
+	if (code)
+		return code;
+	code = weir_spill_file_fill(out->range, 0, &(struct weir_spool_piece){bytes, size}, 1, size, err);
+	if (code)
+		weir_spill_file_drop(*out);
+	else
+		out->crc = weir_crc32c(0, bytes, size);
+	return code;
+}
+
+int weir_spill_file_get(const struct weir_range *range, uint64_t offset, uint32_t crc, uint8_t *bytes, uint64_t size,
+			struct weir_error *err)
+{
+	const struct weir_spill_file *file = range->home;
+	uint64_t done = 0;
+
+	offset += range->offset;
 	while (done < size) {
 		ssize_t n = weir_fault(WEIR_FAULT_READ)
 				    ? -1
@@ -240,7 +269,7 @@ int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t siz
 			goto fail;
 		done += (uint64_t)n;
 	}
-	if (weir_crc32c(0, bytes, size) == extent.crc)
+	if (weir_crc32c(0, bytes, size) == crc)
 		return WEIR_OK;
 	weir_error_set(err, WEIR_E_SPILL_CORRUPT, "a spilled chunk of %llu bytes came back changed" SPILL_HINT,
 		       (unsigned long long)size);
@@ -248,6 +277,11 @@ fail:
 	weir_error_at_source(err, file->directory);
 	weir_error_at_offset(err, offset);
 	return err->code;
+}
+
+int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err)
+{
+	return weir_spill_file_get(extent.range, 0, extent.crc, bytes, size, err);
 }
 
 void weir_spill_file_expect(struct weir_extent extent, uint64_t size)

@@ -88,4 +88,40 @@ void weir_chunk_expect(struct weir_chunk *chunk);
 /* Its bytes into memory of the caller's; where it is spilled, it stays so. */
 int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err);
 
+/* A spool: bytes that go to disk from memory of the caller's and are read from there, many small pieces that all go together at the
+ * end. A piece is a place in the caller's keeping, no chunk: a dozen bytes of bookkeeping, and no copy in the store's memory. One
+ * thread writes; any may read what was written. */
+struct weir_spool {
+	struct weir_store *store;
+	struct weir_spool_extents {
+		struct weir_range **items;
+		size_t count, capacity;
+	} extents;
+	size_t open;   /* the extent that is being filled; of no meaning where there is none */
+	uint64_t used; /* of that one */
+	uint64_t written;
+};
+
+struct weir_spool_piece {
+	const uint8_t *bytes;
+	uint64_t size;
+};
+
+struct weir_spool_place {
+	uint32_t extent, page, crc; /* in which extent, how many pages of 4 KiB from its beginning */
+};
+
+enum { WEIR_SPOOL_PIECES_MAX = 32 }; /* of one call */
+
+void weir_spool_init(struct weir_spool *spool, struct weir_store *store);
+/* On failure some may have been written; none of them has a place. */
+int weir_spool_write(struct weir_spool *spool, const struct weir_spool_piece *pieces, uint32_t count,
+		     struct weir_spool_place *places, struct weir_error *err);
+/* WEIR_E_SPILL_CORRUPT: it came back changed. */
+int weir_spool_read(const struct weir_spool *spool, struct weir_spool_place place, uint8_t *to, uint64_t size,
+		    struct weir_error *err);
+/* It will be read soon: the system may begin to fetch it. */
+void weir_spool_expect(const struct weir_spool *spool, struct weir_spool_place place, uint64_t size);
+void weir_spool_release(struct weir_spool *spool);
+
 #endif

@@ -4,6 +4,7 @@
  *       │                     ▲                                   region.c memfds: making, adopting, backing, punching
  *       │       chunk ────────┘   or, spilled:                    spill_file.c  bytes to disk and back
  *       └─────▶ spill files ──▶ ranges                            chunk.c  the life of a chunk
+ *                     spool ────▲                                 spool.c  pieces that are no chunks
  */
 #ifndef WEIR_STORE_STORE_IMPL_H
 #define WEIR_STORE_STORE_IMPL_H
@@ -120,6 +121,13 @@ int weir_spill_file_write(struct weir_spill_file *file, const uint8_t *bytes, ui
 			  struct weir_error *err);
 /* Fills `bytes`, or fails and leaves in it what must not be used. */
 int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t size, struct weir_error *err);
+/* The same in steps: an extent of so many bytes that nobody has written; pieces one behind the other into it, `offset` bytes from its
+ * beginning, all of which have `size`; some of it, whose checksum is `crc`. */
+int weir_spill_file_take(struct weir_spill_file *file, uint64_t size, struct weir_range **out, struct weir_error *err);
+int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces, uint32_t count,
+			 uint64_t size, struct weir_error *err);
+int weir_spill_file_get(const struct weir_range *range, uint64_t offset, uint32_t crc, uint8_t *bytes, uint64_t size,
+			struct weir_error *err);
 /* The system may begin to read it, into memory of its own. */
 void weir_spill_file_expect(struct weir_extent extent, uint64_t size);
 void weir_spill_file_drop(struct weir_extent extent);

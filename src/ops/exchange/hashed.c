@@ -48,6 +48,7 @@ struct hashed_state {
 	struct weir_parts parts; /* of groups */
 	struct weir_plain plain; /* rows as they came */
 	struct weir_parts plain_parts;
+	uint32_t threads;      /* that fill parts */
 	uint64_t budget;       /* of a lane's groups behind */
 	int64_t regroup_bytes; /* in pages of a lane before it tries to shrink them */
 	uint64_t table_bytes;  /* of a lane's table before */
@@ -102,6 +103,9 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	}
 	/* Open pages of all parts have to fit, and more parts are less to be read twice; lanes before need little. */
 	resident_max = resident_max > resident_min ? resident_max : resident_min;
+	if (state->accumulators.layout.key_count)
+		threads = weir_parts_lanes(resident_max / (state->plain.account ? 2 : 1), threads);
+	state->threads = threads;
 	weir_parts_init(&state->parts, env->account, store, &state->accumulators.layout, resident_max,
 			state->plain.account ? 2 * threads : threads);
 	if (state->plain.account) {
@@ -807,5 +811,7 @@ int weir_hashed_cut(struct weir_op_env *env, struct weir_fragment *fragment, con
 	atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
 	source->state = state;
 	fragment->outside_bytes += state->parts.resident_max;
+	if (!fragment->lanes_max || state->threads < fragment->lanes_max)
+		fragment->lanes_max = state->threads;
 	return weir_fragment_cut(fragment, schema, &sink_ops, state, &source_ops, source, err);
 }

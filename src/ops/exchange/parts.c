@@ -9,6 +9,7 @@ enum {
 	BITS_MIN = 4,
 	PIECE_PAGES = 16,
 	FILL_ROWS = 128,
+	AHEAD_BYTES = 256 << 10,
 };
 
 static int lane_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,
@@ -25,10 +26,9 @@ void weir_parts_init(struct weir_parts *parts, struct weir_account *account, str
 				     .resident_max = resident_max};
 	parts->resident = &parts->resident_own;
 	pthread_mutex_init(&parts->lock, NULL);
-	/* Large pages make for long writes; many parts for small tables. */
+	/* Many parts have small tables, so that none has to be read twice; large pages are fewer reads. */
 	while ((int64_t)((parts->page_bytes << parts->bits) * threads) > resident_max / 2) {
-		if (parts->page_bytes > 4 * PAGE_BYTES_MIN ||
-		    (parts->bits == BITS_MIN && parts->page_bytes > PAGE_BYTES_MIN))
+		if (parts->page_bytes > PAGE_BYTES_MIN)
 			parts->page_bytes /= 2;
 		else if (parts->bits > BITS_MIN)
 			parts->bits--;
@@ -36,6 +36,13 @@ void weir_parts_init(struct weir_parts *parts, struct weir_account *account, str
 			break;
 	}
 	parts->piece_bytes = parts->page_bytes * PIECE_PAGES;
+}
+
+uint32_t weir_parts_lanes(int64_t resident_max, uint32_t threads)
+{
+	int64_t most = resident_max / 2 / (PAGE_BYTES_MIN << BITS_MAX);
+
+	return most < 1 ? 1 : most < (int64_t)threads ? (uint32_t)most : threads;
 }
 
 void weir_parts_share(struct weir_parts *parts, struct weir_parts *with)
@@ -115,9 +122,7 @@ static int memory_take(struct weir_parts_lane *lane, uint64_t size, uint8_t **ou
 
 static void page_drop(struct weir_parts_lane *lane, struct weir_parts_page *page)
 {
-	memory_leave(lane, page->memory, page->size);
-	if (page->chunk)
-		weir_chunk_unref(page->chunk);
+	memory_leave(lane, page->memory, page->size); /* what is on disk goes with the lane */
 }
 
 static void open_drop(struct weir_parts_lane *lane, struct weir_parts_list *part)
@@ -144,6 +149,7 @@ static void lane_drop(struct weir_parts_lane *lane)
 	for (uint32_t i = 0; i < 3; i++)
 		weir_list_release(&lane->spare[i], parts->account);
 	weir_list_release(&lane->full, parts->account);
+	weir_spool_release(&lane->spool);
 	weir_free(parts->account, lane->items, lane->items ? weir_parts_count(parts) * sizeof(*lane->items) : 0);
 	weir_free(parts->account, lane, sizeof(*lane));
 }
@@ -168,6 +174,7 @@ int weir_parts_lane_new(struct weir_parts *parts, struct weir_parts_lane **out, 
 		return err->code;
 	lane->maker.make = lane_make;
 	lane->parts = parts;
+	weir_spool_init(&lane->spool, parts->store);
 	lane->items = weir_alloc_zero(parts->account, weir_parts_count(parts) * sizeof(*lane->items), err);
 	if (!lane->items) {
 		lane_drop(lane);
@@ -207,38 +214,46 @@ static int page_close(struct weir_parts_lane *lane, struct weir_parts_list *part
 	return WEIR_OK;
 }
 
-static int page_spill(struct weir_parts_lane *lane, struct weir_parts_page *page, struct weir_error *err)
+static int pages_spill(struct weir_parts_lane *lane, struct weir_parts_page **pages, uint32_t count, struct weir_error *err)
 {
-	uint8_t *bytes;
-	int code = weir_chunk_reserve(lane->parts->store, page->size, &page->chunk, &bytes, err);
+	struct weir_spool_piece pieces[WEIR_SPOOL_PIECES_MAX];
+	struct weir_spool_place places[WEIR_SPOOL_PIECES_MAX];
+	int code;
 
-	if (code)
-		return code;
-	memcpy(bytes, page->memory, page->size);
-	weir_chunk_seal(page->chunk, page->size);
-	code = weir_chunk_spill(page->chunk, err);
-	if (code) {
-		weir_chunk_unref(page->chunk);
-		page->chunk = NULL;
-		return code;
+	for (uint32_t i = 0; i < count; i++)
+		pieces[i] = (struct weir_spool_piece){.bytes = pages[i]->memory, .size = pages[i]->size};
+	code = weir_spool_write(&lane->spool, pieces, count, places, err);
+	for (uint32_t i = 0; i < count && !code; i++) {
+		memory_leave(lane, pages[i]->memory, pages[i]->size);
+		pages[i]->memory = NULL;
+		pages[i]->place = places[i];
+		atomic_fetch_add_explicit(&lane->parts->spilled, pages[i]->size, memory_order_relaxed);
 	}
-	memory_leave(lane, page->memory, page->size);
-	page->memory = NULL;
-	atomic_fetch_add_explicit(&lane->parts->spilled, page->size, memory_order_relaxed);
-	return WEIR_OK;
+	return code;
 }
 
 int weir_parts_lane_settle(struct weir_parts_lane *lane, struct weir_error *err)
 {
 	struct weir_parts *parts = lane->parts;
+	struct weir_parts_page *pages[WEIR_SPOOL_PIECES_MAX];
+	int64_t going = 0;
+	uint32_t count = 0;
 	int code = WEIR_OK;
 
 	for (size_t i = 0; i < lane->full.count && !code; i++) {
 		const struct weir_parts_full *full = &lane->full.items[i];
 
-		if (atomic_load_explicit(parts->resident, memory_order_relaxed) > parts->resident_max)
-			code = page_spill(lane, &lane->items[full->part].pages.items[full->page], err);
+		if (atomic_load_explicit(parts->resident, memory_order_relaxed) - going > parts->resident_max) {
+			pages[count] = &lane->items[full->part].pages.items[full->page];
+			going += (int64_t)pages[count++]->size;
+		}
+		if (count == WEIR_SPOOL_PIECES_MAX) {
+			code = pages_spill(lane, pages, count, err);
+			going = count = 0;
+		}
 	}
+	if (!code && count)
+		code = pages_spill(lane, pages, count, err);
 	lane->full.count = 0;
 	return code;
 }
@@ -506,7 +521,18 @@ static int page_read(struct weir_part_reader *reader, const struct weir_parts_pa
 	}
 	*rows = reader->memory;
 	atomic_fetch_add_explicit(&reader->parts->read, page->size, memory_order_relaxed);
-	return weir_chunk_read(page->chunk, reader->memory, err);
+	return weir_spool_read(&reader->parts->lanes.items[reader->lane]->spool, page->place, reader->memory, page->size, err);
+}
+
+/* While a page is looked at, the system may fetch one that comes a little later. */
+static void expect(const struct weir_part_reader *reader, const struct weir_parts_list *part)
+{
+	size_t ahead = AHEAD_BYTES / reader->parts->page_bytes, first = reader->page ? reader->page + ahead : 0;
+
+	for (size_t i = first; i <= reader->page + ahead && i < part->pages.count; i++)
+		if (!part->pages.items[i].memory)
+			weir_spool_expect(&reader->parts->lanes.items[reader->lane]->spool, part->pages.items[i].place,
+					  part->pages.items[i].size);
 }
 
 int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows, uint32_t *row_count,
@@ -519,9 +545,11 @@ int weir_part_reader_next(struct weir_part_reader *reader, const uint8_t **rows,
 		const struct weir_parts_list *part = &parts->lanes.items[reader->lane]->items[reader->part];
 
 		while (reader->page < part->pages.count) {
-			const struct weir_parts_page *page = &part->pages.items[reader->page++];
+			const struct weir_parts_page *page;
 			int code;
 
+			expect(reader, part);
+			page = &part->pages.items[reader->page++];
 			if (!page->row_count)
 				continue;
 			code = page_read(reader, page, rows, err);

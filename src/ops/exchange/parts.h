@@ -4,9 +4,9 @@
  *     lane 1:  part 0 ┌──────┐┌───┐            part 1 ┌───┐           …        full pages are sealed, the last one is open
  *
  * Pages are raw bytes, rows as in rows.h, in memory of the session's that is cut from pieces of a lane. All pages of an exchange
- * together have a share of the memory; a page that is full when the share is used up goes to disk as a chunk of the store, by
- * the lane that filled it, and stays there; its memory is the lane's next page. (Pages in the store's own memory cost twice as
- * much: the kernel's pages of a memfd are slower to get and to give back.)
+ * together have a share of the memory; a page that is full when the share is used up goes to disk, by the lane that filled it,
+ * and stays there; its memory is the lane's next page. (As chunks of the store they would cost two hundred bytes each of
+ * bookkeeping, beside a copy; there are a hundred thousand.)
  *
  * Order of calls: weir_parts_new; a lane: weir_parts_lane_new, then for each split  mark ─▶ put … ─▶ (nothing | cut back to
  * the mark); when all lanes are done, weir_parts_finish; then any number of readers, also several times over the same part.
@@ -25,7 +25,7 @@
 struct weir_parts_page {
 	uint8_t *memory; /* NULL: it is on disk */
 	uint64_t size;
-	struct weir_chunk *chunk;
+	struct weir_spool_place place; /* where it is there */
 	uint32_t row_count;
 };
 
@@ -57,6 +57,7 @@ struct weir_parts_lane {
 	size_t piece_used;
 	struct weir_parts_spare WEIR_LIST(uint8_t *) spare[3]; /* by size: a part's first, its second, later ones */
 	int64_t held; /* bytes of pages in memory */
+	struct weir_spool spool; /* pages on disk */
 };
 
 struct weir_parts {
@@ -77,6 +78,8 @@ struct weir_parts {
 /* As many parts and as large pages as `threads` lanes can have open in half of the share. */
 void weir_parts_init(struct weir_parts *parts, struct weir_account *account, struct weir_store *store,
 		     const struct weir_row_layout *layout, int64_t resident_max, uint32_t threads);
+/* How many of so many lanes can have pages of as many parts open as there may be, without more parts that have to be read in passes. */
+uint32_t weir_parts_lanes(int64_t resident_max, uint32_t threads);
 /* Two exchanges' worth of rows in one share: as `with`, which stays at least as long. Before the first lane. */
 void weir_parts_share(struct weir_parts *parts, struct weir_parts *with);
 void weir_parts_release(struct weir_parts *parts);
