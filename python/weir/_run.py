@@ -659,6 +659,8 @@ class Run:
         self.build = Build(context)
         next_execution(context)
         self.stats: list[dict[str, Any]] = []
+        self._disk: tuple[int, int] | None = None  # what the session had written to disk and read back when this run began
+        self._spilled: tuple[int, int] | None = None
         self.left_out = 0  # tasks that failed, and that max_errored_blocks let go
         self._task: Task | None = None  # the one that gives batches now
         self._finished = False
@@ -681,12 +683,23 @@ class Run:
         self._finished = value
         if not value:
             return
+        self._spilled = None  # parts may have come to their end before
+        self._spilled = self.spilled
         if self.observer is not None:
             self.observer.succeeded()
         if self.context.enable_stats_summary_collection and self.stats and not self.is_inner:
             from weir import stats
 
             stats.report(self)
+
+    @property
+    def spilled(self) -> tuple[int, int]:
+        """Bytes that the session has written to disk since this run began, and read back, until its end: blocks and what waits between
+        stages as well as exchanges, of other runs at the same time, too."""
+        if self._spilled is not None or self._disk is None:
+            return self._spilled or (0, 0)
+        written, read = self.build.state.native.spilled()
+        return written - self._disk[0], read - self._disk[1]
 
     def within(self, op: Op) -> Run:
         """Another run, whose rows this one takes: it ends with this one."""
@@ -698,6 +711,7 @@ class Run:
         return run
 
     def parts(self) -> list[Op]:
+        self._disk = self.build.state.native.spilled()
         if self.observer is not None:
             self.observer.begins()
         with translated(self.context, self):

@@ -172,7 +172,7 @@ def text(ds: Dataset) -> str:
     lines.append("Dataset throughput:")
     lines.append(f"\t* Ray Data throughput: {rows / seconds if seconds else 0.0} rows/s")
     lines.append("")
-    lines += _memory(figures)
+    lines += _memory(figures, run.spilled)
     lines += _exchanges(run.stats)
     lines += _iteration(ds)
     return "\n".join(lines).rstrip("\n") + "\n"
@@ -440,12 +440,14 @@ SHOWN_NS = 1_000_000  # waits shorter than this are not worth a line
 _TROUBLES = {"deaths": "workers died", "retries": "tasks ran again", "tasks_errored": "tasks failed and were left out"}
 
 
-def _memory(figures: dict[str, Any]) -> list[str]:
+def _memory(figures: dict[str, Any], disk: tuple[int, int]) -> list[str]:
     lines = ["Memory:"]
     lines.append(f"* Peak: {figures.get('memory_peak', 0)} bytes of a limit of {figures.get('memory_limit', 0)} bytes")
     waited = figures.get("wait_ns_memory", 0)
     if waited:
         lines.append(f"* Backpressure (memory): {_seconds(waited / 1e9)}")
+    if any(disk):
+        lines.append(f"* Disk: {disk[0]} bytes written there meanwhile, {disk[1]} bytes read back")
     return [*lines, ""]
 
 
@@ -463,12 +465,6 @@ def _exchanges(stats: Iterable[dict[str, Any]]) -> list[str]:
                 line += f", the largest {one['partition_rows_max'] * one['partitions'] / one['rows']:.2f} x the mean"
         lines.append(f"{line}; depth {one['depth']}")
     return ["Exchanges:", *lines, ""] if lines else []
-
-
-def spilled_bytes(stats: Iterable[dict[str, Any]]) -> tuple[int, int]:
-    """What exchanges wrote to disk, and read back from there."""
-    found = [exchange for part in stats for exchange in part.get("exchanges") or []]
-    return sum(one["bytes_spilled"] for one in found), sum(one["bytes_read"] for one in found)
 
 
 def _iteration(ds: Dataset) -> list[str]:

@@ -172,8 +172,8 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
     else:
         groups = _stats.groups(getattr(ds, "_history", None) or run.op, ds.context)
         seconds = out.time_total_s = sum(part.get("elapsed_ns", 0) for part in run.stats) / 1e9
-        spilled, out.global_bytes_restored = _stats.spilled_bytes(run.stats)
-        out.dataset_bytes_spilled = out.global_bytes_spilled = spilled
+        out.global_bytes_spilled, out.global_bytes_restored = run.spilled
+        out.dataset_bytes_spilled = out.global_bytes_spilled
         for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
             out.operators_stats.append(_operator("->".join(op.name for op in group), stage, seconds))
     out.number = len(out.operators_stats)

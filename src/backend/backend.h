@@ -28,6 +28,8 @@ int64_t weir_session_memory_limit(const struct weir_session *session);
 uint32_t weir_session_threads(const struct weir_session *session);
 /* `used` is without what the store keeps warm, which is nobody's; `warm` has it. */
 void weir_session_memory(struct weir_session *session, struct weir_mem_stats *out);
+/* Bytes written to disk and read back from there so far, whoever did it. */
+void weir_session_spilled(struct weir_session *session, uint64_t *written, uint64_t *read);
 /* While nothing runs: pages of chunks that are gone go back to the machine, but for a few. */
 void weir_session_trim(struct weir_session *session);
 /* Chunks between stages and blocks that are kept; made when first asked for. */

@@ -77,6 +77,19 @@ static PyObject *session_memory(PyObject *object, PyObject *Py_UNUSED(unused))
 			     (long long)stats.mapped, "peak", (long long)stats.peak);
 }
 
+static PyObject *session_spilled(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct session_object *self = (struct session_object *)object;
+	uint64_t written, read;
+
+	if (pyext_need_here(self->pid, "Session"))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS; /* it waits for locks */
+	weir_session_spilled(self->session, &written, &read);
+	Py_END_ALLOW_THREADS;
+	return Py_BuildValue("(KK)", (unsigned long long)written, (unsigned long long)read);
+}
+
 /* Under the GIL, so that two of them do not both find the last room. */
 static PyObject *session_charge(PyObject *object, PyObject *args)
 {
@@ -118,6 +131,7 @@ static PyObject *session_get_threads(PyObject *self, void *Py_UNUSED(closure))
 
 static PyMethodDef session_methods[] = {
 	{"memory", session_memory, METH_NOARGS, "Bytes: limit, used, warm (free and kept for reuse), mapped, peak."},
+	{"spilled", session_spilled, METH_NOARGS, "Bytes written to disk so far, and read back from there."},
 	{"charge", session_charge, METH_VARARGS,
 	 "charge($self, bytes, /)\n--\n\nCounts memory that the program has outside the engine, or no more when negative. "
 	 "False: the limit has no room for it, and nothing is counted."},

@@ -57,6 +57,23 @@ def test_stats_of_a_join_behind_functions(functions):
     assert [rows for _, _, rows in found] == [1000, 400, 400, 400]
 
 
+def test_stats_of_a_zip_tell_what_went_to_disk(small_session):
+    """Its sides are blocks, and no exchange's."""
+    def side(name):
+        ds = weir.range(1_000_000, override_num_blocks=16)
+        for i in range(6):
+            ds = ds.with_column(f"{name}{i}", weir.col("id") * (i + 3))
+        return ds.drop_columns(["id"])
+
+    ds = side("a").zip(side("b"))
+    assert sum(len(batch["a0"]) for batch in ds.iter_batches(batch_size=None)) == 1_000_000
+    summary = ds.get_stats_summary()
+    assert 96e6 / 2 < summary.dataset_bytes_spilled < 96e6 * 1.1
+    assert 96e6 / 2 < summary.global_bytes_restored < 96e6 * 1.1
+    assert f"* Disk: {summary.dataset_bytes_spilled} bytes written there meanwhile" in ds.stats()
+    assert weir.range(10).sort("id").materialize().get_stats_summary().dataset_bytes_spilled == 0
+
+
 def test_blocks_beyond_the_memory(small_session):
     """Blocks of a size that somebody asked for are kept by the engine, which puts them on disk."""
     ds = weir.range(12_000_000, override_num_blocks=30).with_column("k", weir.col("id") % 7)

@@ -139,6 +139,18 @@ void weir_session_memory(struct weir_session *session, struct weir_mem_stats *ou
 	out->warm += store.warm;
 }
 
+void weir_session_spilled(struct weir_session *session, uint64_t *written, uint64_t *read)
+{
+	struct weir_store_stats store = {0};
+
+	pthread_mutex_lock(&session->lock);
+	if (session->store)
+		weir_store_stats(session->store, &store);
+	pthread_mutex_unlock(&session->lock);
+	*written = store.spill_bytes_written;
+	*read = store.spill_bytes_read;
+}
+
 void weir_session_trim(struct weir_session *session)
 {
 	struct weir_store *idle = NULL;
