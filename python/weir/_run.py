@@ -861,18 +861,26 @@ class Run:
     def keep(self, batch: Batch) -> list[Block]:
         """The rows as blocks of their own, which may go to disk."""
         task = self.build.flow(Blocks("", [batch], self.build.state.id)).start(end="blocks")
-        task.wait()
+        try:
+            task.wait()
+        except BaseException:
+            del task, batch  # a traceback that somebody keeps does not keep what is on disk
+            raise
         return task.blocks()
 
     def _kept_as_cut(self, part: Op) -> list[Any]:
         """A part's batches as blocks; beyond a share of the limit they are the engine's, which may put them on disk."""
         out: list[Any] = []
         room = self.build.state.native.memory_limit // 8
-        for batch in self.collect([part]):
-            if room >= 0 > room - batch.nbytes:  # those before are as much in the way
-                out = [self._one_kept(block) for block in out]
-            room -= batch.nbytes
-            out.append(batch if room >= 0 else self._one_kept(batch))
+        try:
+            for batch in self.collect([part]):
+                if room >= 0 > room - batch.nbytes:  # those before are as much in the way
+                    out = [self._one_kept(block) for block in out]
+                room -= batch.nbytes
+                out.append(batch if room >= 0 else self._one_kept(batch))
+        except BaseException:
+            out.clear()  # as above
+            raise
         return out
 
     def _one_kept(self, batch: Batch) -> Any:

@@ -155,7 +155,8 @@ static int write_pieces(struct weir_spill_file *file, const struct weir_spool_pi
 	WEIR_ASSERT(count <= WEIR_SPOOL_PIECES_MAX);
 	for (uint32_t i = 0; i < count; i++)
 		vector[i] = (struct iovec){.iov_base = (void *)pieces[i].bytes, .iov_len = pieces[i].size};
-	if (reserve(file, &(struct weir_range){.offset = offset, .size = size}))
+	/* Whole pages, as ranges are: of others the last block would not come back. */
+	if (reserve(file, &(struct weir_range){.offset = offset, .size = store_pages(size)}))
 		goto fail;
 	while (done < size) {
 		ssize_t n = weir_fault(WEIR_FAULT_WRITE)

@@ -128,6 +128,12 @@ def joined(ds):
     return ds.join(other, "inner", 4, on=("k",))
 
 
+def own_sum(ds):
+    from weir.aggregate import AggregateFn
+    return ds.groupby("k").aggregate(AggregateFn(init=lambda key: 0, accumulate_row=lambda total, row: total + row["id"],
+                                                 merge=lambda a, b: a + b, name="total"))
+
+
 def aggregated(ds):
     from weir.aggregate import Count, Max, Mean, Sum
     return ds.groupby("k").aggregate(Count(), Sum("x"), Mean("x"), Max("id"))
@@ -140,7 +146,13 @@ PIPELINES = {
     "aggregate": (aggregated, False),
     "map_groups": (lambda ds: ds.groupby("k").map_groups(of_group, batch_format="numpy"), False),
     "join": (joined, False),
+    "user-written": (own_sum, False),
     "repartition": (lambda ds: ds.repartition(9, keys=["k"]), True),
+    "repartition-sorted": (lambda ds: ds.repartition(9, keys=["k"], sort=True), True),
+    "repartition-shuffled": (lambda ds: ds.repartition(9, shuffle=True), True),
+    "repartition-blocks": (lambda ds: ds.repartition(9), True),
+    "repartition-rows": (lambda ds: ds.repartition(target_num_rows_per_block=700), True),
+    "repartition-strict": (lambda ds: ds.repartition(target_num_rows_per_block=700, strict=True), True),
     "zip": (lambda ds: ds.zip(weir.range(ROWS, override_num_blocks=7).map_batches(
         lambda b: (time.sleep(0.01), {"twice": b["id"] * 2})[1], batch_size=1000)), True),
     "unique": (lambda ds: weir.from_items([{"t": value} for value in ds.unique("t")], override_num_blocks=8), False),
@@ -261,7 +273,28 @@ LARGE = {
     "groups": lambda: wide().groupby("k").map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy"),
     "join": lambda: wide().join(wide().select_columns(["k", "y"]).rename_columns({"y": "z"}), "inner", 4, on=("k",)),
     "repartition": lambda: wide().repartition(8, keys=["k"]),
+    "repartition-sorted": lambda: wide().repartition(8, keys=["k"], sort=True),
+    "repartition-shuffled": lambda: wide().repartition(8, shuffle=True),
+    "repartition-blocks": lambda: wide().repartition(8),
+    "unique": lambda: wide(2 * WIDE).select_columns(["id"]).groupby("id").count(),
+    "zip": lambda: wide().zip(wide().rename_columns({"id": "i", "k": "l", "y": "z", "text": "other"})),
 }
+# Its workers need more memory than leaves anything to spill, if it comes so far.
+FULL = {**LARGE, "user-written": lambda: wide().groupby("k").aggregate(longest())}
+# Those with functions of a user's, whose processes take memory.
+WITH_WORKERS = ("groups", "user-written")
+# Who spills, where that is not the verb itself.
+SPILLS = {"repartition-sorted": "operator repartition", "repartition-shuffled": "operator shuffle", "repartition-blocks": "",
+          "unique": "operator group", "zip": "", "user-written": "operator groups"}
+
+
+def longest():
+    from weir.aggregate import AggregateFn
+    return AggregateFn(init=lambda key: 0, accumulate_row=lambda most, row: max(most, row["y"]), merge=max, name="most")
+
+
+def limit_of(name):
+    return "192MiB" if name in WITH_WORKERS else "64MiB"
 
 
 def consume(ds):
@@ -272,19 +305,18 @@ def consume(ds):
 
 
 @pytest.mark.parametrize("share", [3, 40])
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", FULL)
 def test_a_disk_that_is_full_half_way(name, share, small_disk):
     """The error names who spills, how much, and where; spill files go with the run; the session is good for another one."""
     disk = small_disk(f"{share}m")
     weir.shutdown()
-    limit = "192MiB" if name == "groups" else "64MiB"
-    weir.init(num_cpus=2, memory_limit=limit, spill_dir=str(disk))
+    weir.init(num_cpus=2, memory_limit=limit_of(name), spill_dir=str(disk))
     with pytest.raises(OSError) as raised:
-        consume(LARGE[name]())
+        consume(FULL[name]())
     text = str(raised.value)
     print(text)
     assert str(disk) in text and "spill" in text and "bytes" in text, text
-    assert f"operator {name}" in text, text
+    assert SPILLS.get(name, f"operator {name}") in text, text
     wait_for(lambda: used_of(disk) == 0, 5, "an empty disk")
     assert weir.range(1000).random_shuffle(seed=1).sum("id") == 499_500
     assert weir.range(1000).sort("id", descending=True).take(1) == [{"id": 999}]
@@ -301,10 +333,10 @@ def used_of(folder):
 @pytest.mark.parametrize("name", LARGE)
 def test_a_loop_that_is_left(name, session, tmp_path):
     """What was spilled goes when the iterator does."""
-    session(num_cpus=2, memory_limit="192MiB" if name == "groups" else "64MiB")
+    session(num_cpus=2, memory_limit=limit_of(name))
     for batch in LARGE[name]().iter_batches(batch_size=1000):
         break
-    if name == "repartition":  # its blocks are those of a materialised Dataset, which a batch of theirs keeps
+    if name.startswith("repartition") or name == "zip":  # of kept blocks, which a batch of theirs keeps
         del batch
     wait_for(lambda: spilled_bytes(tmp_path) == 0 and not workers(), 10, "the end of the run")
     assert weir.range(10).sort("id").count() == 10
@@ -338,7 +370,7 @@ def test_an_interrupt(name, tmp_path):
     for attempt in range(3):
         spill = tmp_path / str(attempt)
         spill.mkdir()
-        program = Program(tmp_path, INTERRUPTED, "192MiB" if name == "groups" else "64MiB", spill, Path(__file__).parent, name)
+        program = Program(tmp_path, INTERRUPTED, limit_of(name), spill, Path(__file__).parent, name)
         assert program.line() == "going"
         time.sleep(rng.uniform(0.05, 0.8))  # any moment will do
         tree = program.tree()
