@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset, MaterializedDataset, SaveMode
     from weir.dataset_pipeline import DatasetPipeline
     from weir._records import read_tfrecords
+    from weir._samples import read_webdataset
     from weir._sources import (
         from_arrow_refs,
         from_huggingface,
@@ -200,7 +201,7 @@ _WHERE = {
     "read_tfrecords": "_records",
     "read_unity_catalog": "_absent",
     "read_videos": "_absent",
-    "read_webdataset": "_absent",
+    "read_webdataset": "_samples",
     "read_zarr": "_absent",
     "remote": "core",
     "set_progress_bars": "context",
@@ -288,6 +289,7 @@ __all__ = [
     "read_sql",
     "read_text",
     "read_tfrecords",
+    "read_webdataset",
     "remote",
     "set_progress_bars",
     "shutdown",

@@ -34,7 +34,6 @@ READERS = {
     "read_snowflake": _SERVICE,
     "read_unity_catalog": _SERVICE,
     "read_videos": _OWN,
-    "read_webdataset": _OWN,
     "read_zarr": _OWN,
 }
 
@@ -54,7 +53,6 @@ WRITERS = {
     "write_orc": _SINK,
     "write_snowflake": _SINK,
     "write_turbopuffer": _SINK,
-    "write_webdataset": _SINK,
 }
 
 

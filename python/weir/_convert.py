@@ -119,6 +119,48 @@ class Conversions:
 
         _write.write(self, "tfrecords", locals())  # type: ignore[arg-type]
 
+    def write_webdataset(
+        self,
+        path: str,
+        *,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: FilenameProvider | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        encoder: Any = True,
+        concurrency: int | None = None,
+        num_rows_per_file: int | None = None,
+        mode: Any = "append",
+    ) -> None:
+        """Writes WebDataset shards, tar files: a member for each column of a row, named by `__key__` and the column.
+
+        Args:
+            encoder: True encodes by the columns' names (txt, cls, json, npy, png, jpg, mp …); None wants bytes or texts. A function of a
+                sample, or a list of these, encodes itself.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.from_items([{"__key__": "a", "json": {"x": 1}}]).write_webdataset(folder)
+        >>> weir.read_webdataset(folder).take(1)[0]["json"]
+        {'x': 1}
+        """
+        from weir import _samples, _write
+
+        sink = _samples.WebDatasetDatasink(
+            path,
+            encoder,
+            filesystem=filesystem,
+            try_create_dir=try_create_dir,
+            open_stream_args=arrow_open_stream_args,
+            filename_provider=filename_provider,
+            dataset_uuid=self._uuid[:22],
+            min_rows_per_file=_write._rows_min("write_webdataset", min_rows_per_file, num_rows_per_file),
+            mode=_write._mode("write_webdataset", mode),
+        )
+        self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
+
     def write_images(
         self,
         path: str,

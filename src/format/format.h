@@ -222,7 +222,7 @@ const struct weir_writer_ops *weir_writer_for_extension(const char *extension); 
 const char *weir_writer_names(void);                                            /* "parquet, csv, …", for messages */
 
 extern const struct weir_format_ops weir_parquet_format, weir_arrow_format, weir_csv_format, weir_json_format,
-	weir_lines_format, weir_binary_format, weir_tfrecord_format;
+	weir_lines_format, weir_binary_format, weir_tfrecord_format, weir_webdataset_format;
 extern const struct weir_writer_ops weir_parquet_writer, weir_csv_writer, weir_jsonl_writer, weir_json_writer,
 	weir_arrow_writer, weir_arrows_writer, weir_tfrecord_writer;
 

@@ -20,6 +20,7 @@ static const struct {
 	{&weir_json_format, NULL},
 	{&weir_lines_format, NULL},
 	{&weir_tfrecord_format, NULL},
+	{&weir_webdataset_format, NULL},
 	{&weir_binary_format, NULL},
 };
 enum { FORMAT_COUNT = sizeof(formats) / sizeof(formats[0]) };

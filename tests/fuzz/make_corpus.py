@@ -222,8 +222,40 @@ def tfrecord():
     yield "bad_name", frame(example({"a\0b": INTS(1)}))
 
 
+def webdataset():
+    import tarfile
+
+    def shard(members, format=tarfile.PAX_FORMAT, **headers):
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w", format=format, pax_headers=headers) as archive:
+            for name, value in members:
+                info = tarfile.TarInfo(name)
+                if isinstance(value, bytes):
+                    info.size = len(value)
+                    archive.addfile(info, io.BytesIO(value))
+                else:
+                    info.type, info.linkname = value.encode(), "x"
+                    archive.addfile(info)
+        data = out.getvalue()  # with two blocks of zeroes at the end, not twenty
+        return data.rstrip(b"\0").ljust((len(data.rstrip(b"\0")) + 511) // 512 * 512 + 1024, b"\0")
+
+    yield "samples", shard([("a.cls", b"1"), ("a.txt", b"x" * 513), ("b.cls", b"2"), ("b.seg.png", b"")])
+    yield "ustar", shard([("folder/" * 20 + "a.x", b"1"), ("b.x", b"2")], tarfile.USTAR_FORMAT)
+    yield "gnu", shard([("folder/" * 40 + "a.x", b"1"), ("l" * 120, "2"), ("b.x", b"2")], tarfile.GNU_FORMAT)
+    yield "pax", shard([("folder/" * 40 + "é.x", b"1"), ("b.x", b"2")], comment="of all")
+    yield "others", shard([("d", "5"), ("a.x", b"1"), ("f", "6"), ("none", b"no point"), (".hidden", b"1"), ("q/.h", b"2")])
+    big = bytearray(shard([("a.x", b"1"), ("b.y", b"2")], tarfile.GNU_FORMAT))
+    big[124:136] = b"\x80" + (1).to_bytes(11, "big")
+    big[148:156] = b" " * 8
+    big[148:156] = b"%06o\0 " % sum(big[:512])
+    yield "binary_number", bytes(big)
+    yield "no_end", shard([("a.x", b"1"), ("b.x", b"2")])[:-1024]
+    yield "bad_again", shard([("a.x", b"1"), ("b.x", b"2"), ("a.y", b"3")])
+    yield "bad_twice", shard([("a.x", b"1"), ("a.x", b"2")])
+
+
 FORMATS = {"csv": csv, "ipc": ipc, "ipc_file": ipc_file, "json": json_texts, "lines": lines, "parquet": parquet,
-           "tfrecord": tfrecord}
+           "tfrecord": tfrecord, "webdataset": webdataset}
 
 
 def main():

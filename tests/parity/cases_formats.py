@@ -69,3 +69,68 @@ def write_tfrecords(data, at, name):
 def write_and_read_tfrecords(data, at):
     data.range(20, override_num_blocks=3).write_tfrecords(str(at / "out"))
     return sorted(row["id"] for row in data.read_tfrecords(str(at / "out")).take_all())
+
+
+# ---- WebDataset ----
+
+
+def shard(path, members):
+    import io
+    import tarfile
+
+    with tarfile.open(path, "w") as archive:
+        for name, value in members:
+            info = tarfile.TarInfo(name)
+            info.size = len(value)
+            archive.addfile(info, io.BytesIO(value))
+    return str(path)
+
+
+def samples(ds):
+    return [{k: os.path.basename(v) if k == "__url__" else v for k, v in row.items()} for row in ds.take_all()]
+
+
+SHARDS = {
+    "plain": [("a.txt", b"one"), ("a.cls", b"1"), ("b.txt", b"two"), ("b.cls", b"2")],
+    "missing": [("a.txt", b"one"), ("b.txt", b"two"), ("b.other", b"x")],
+    "folders": [("d/a.seg.txt", b"one"), ("d/a.txt", b"1"), ("d/.hidden", b"h"), ("nothing", b"")],
+    "json": [("a.json", b'{"k": 1, "l": "x"}'), ("b.json", b'{"k": 2, "l": "y"}')],
+    "again": [("a.txt", b"1"), ("b.txt", b"2"), ("a.cls", b"3")],
+    "twice": [("a.txt", b"1"), ("a.txt", b"2")],
+    "pickle": [("a.pkl", b"\x80\x04N.")],
+    "text that is none": [("a.txt", b"\xff")],
+}
+
+
+@case(*SHARDS)
+def read_webdataset(data, at, name):
+    return samples(data.read_webdataset(shard(at / "a.tar", SHARDS[name])))
+
+
+@case("decoder=None", "decoder=False", "suffixes=['txt']", "suffixes=['*.txt']", "suffixes=lambda s: s == 'cls'", "fileselect=['*.txt']",
+      "fileselect=['a.txt']", "fileselect=lambda n: n.startswith('b')", "filerename=lambda n: n.replace('cls', 'label')",
+      "decoder=lambda s: {'n': len(s['txt'])}", "decoder=[True, lambda s: {**s, 'more': s['cls'] + 1}]", "include_paths=False")
+def read_webdataset_options(data, at, text):
+    return samples(data.read_webdataset(shard(at / "a.tar", SHARDS["plain"]), **eval(f"dict({text})")))
+
+
+@case()
+def read_webdataset_expanded(data, at):
+    return samples(data.read_webdataset(shard(at / "a.tar", SHARDS["json"]), expand_json=True))
+
+
+@case("values", "no key", "json", "wrong", "npy")
+def write_webdataset(data, at, name):
+    import tarfile
+
+    rows = {
+        "values": [{"__key__": "a", "txt": "x", "cls": 1, "bin": b"y"}, {"__key__": "b", "txt": "", "cls": 2, "bin": b""}],
+        "no key": [{"txt": "x"}],
+        "json": [{"__key__": "a", "json": {"k": 1, "l": "x"}}],
+        "wrong": [{"__key__": "a", "v": 1}],
+        "npy": [{"__key__": "a", "npy": [1, 2]}],
+    }[name]
+    data.from_items(rows).repartition(1).write_webdataset(str(at / "out"))
+    (path,) = (at / "out").iterdir()
+    with tarfile.open(path) as archive:
+        return [path.suffix, [(m.name if name != "no key" else m.name[-4:], archive.extractfile(m).read()) for m in archive]]

@@ -21,6 +21,7 @@ KNOWN = [
     # ---- formats ----
     (r"formats/read_tfrecords\[kinds\]", KINDS),
     (r"formats/read_tfrecords_wrong\[broken\]", "a damaged file is a DataError, which is a RayTaskError; Ray's is a RuntimeError"),
+    (r"formats/write_webdataset\[wrong\]", KINDS),
     # ---- preprocessors ----
     (r"preprocessors/(learned|transformed|unseen|no_such_column|\w+_nothing)\[RobustScaler", "quantiles need no other package; Ray's are an ImportError without one"),
     (r"preprocessors/\w+\[(OrdinalEncoder\(\['[lv]'\], encode_lists=False|OneHotEncoder\(\['[lv]'\])", "lists can be categories; Ray fails on Arrow's lists"),

@@ -104,21 +104,21 @@ struct guess {
 	struct weir_account *account;
 	const struct tf_options *options;
 	struct weir_arena arena;
-	struct tf_names names;
+	struct weir_name_index names;
 	struct WEIR_LIST(struct seen) list; /* by name */
 	uint64_t record; /* its number, from 1 */
 };
 
 static int look_feature(struct guess *guess, const struct tf_feature *feature, struct tf_walk *walk, struct weir_error *err)
 {
-	uint32_t at = tf_names_find(&guess->names, feature->name, feature->name_size);
+	uint32_t at = weir_name_index_find(&guess->names, feature->name, feature->name_size);
 	struct tf_values values;
 
-	if (at == TF_NO_COLUMN) {
+	if (at == WEIR_NO_NAME) {
 		char *name = weir_arena_strndup(&guess->arena, (const char *)feature->name, feature->name_size, err);
 
 		if (!name || weir_list_push(&guess->list, guess->account, err, (struct seen){0}) ||
-		    tf_names_add(&guess->names, name, feature->name_size, err))
+		    weir_name_index_add(&guess->names, name, feature->name_size, err))
 			return err->code;
 		at = (uint32_t)guess->names.list.count - 1;
 		if (guess->names.list.count > FEATURES_MAX)
@@ -137,7 +137,7 @@ static int look_feature(struct guess *guess, const struct tf_feature *feature, s
 
 static int add_feature(struct guess *guess, const struct tf_feature *feature, struct weir_error *err)
 {
-	uint32_t at = tf_names_find(&guess->names, feature->name, feature->name_size);
+	uint32_t at = weir_name_index_find(&guess->names, feature->name, feature->name_size);
 	struct seen *seen = &guess->list.items[at];
 	struct tf_shape *shape = &seen->shape;
 
@@ -272,12 +272,12 @@ static void guess_init(struct guess *guess, struct weir_account *account, const 
 {
 	*guess = (struct guess){.account = account, .options = options};
 	weir_arena_init(&guess->arena, account);
-	tf_names_init(&guess->names, account);
+	weir_name_index_init(&guess->names, account);
 }
 
 static void guess_release(struct guess *guess)
 {
-	tf_names_release(&guess->names);
+	weir_name_index_release(&guess->names);
 	weir_list_release(&guess->list, guess->account);
 	weir_arena_release(&guess->arena);
 }
@@ -308,22 +308,22 @@ int tf_infer(struct weir_account *account, const struct weir_read_setup *setup, 
 static int note(struct tf_reader *self, const char *name, const struct tf_shape *seen, struct weir_error *err)
 {
 	const struct weir_read_setup *setup = self->file->setup;
-	uint32_t at = tf_names_find(&self->names, name, strlen(name));
+	uint32_t at = weir_name_index_find(&self->names, name, strlen(name));
 	struct weir_error ignored = {0};
 	const struct weir_type *type, *wider;
 
 	if (tf_options_given(self->file->options, name) ||
-	    (at == TF_NO_COLUMN && (!self->wants_all || self->file->options->unexpected != TF_UNEXPECTED_INFER)))
+	    (at == WEIR_NO_NAME && (!self->wants_all || self->file->options->unexpected != TF_UNEXPECTED_INFER)))
 		return WEIR_OK;
 	type = tf_shape_type(self->account, seen, &ignored);
 	if (!type)
 		return ignored.code == WEIR_E_DATA ? WEIR_OK : weir_error_set(err, ignored.code, "%s", ignored.message);
-	wider = at == TF_NO_COLUMN ? weir_type_ref(type) : tf_widen(self->account, self->schema->fields[at].type, type, &ignored);
+	wider = at == WEIR_NO_NAME ? weir_type_ref(type) : tf_widen(self->account, self->schema->fields[at].type, type, &ignored);
 	weir_type_unref(type);
 	/* What no type holds is not noted: the error stands. */
 	if (!wider)
 		return ignored.code == WEIR_E_DATA ? WEIR_OK : weir_error_set(err, ignored.code, "%s", ignored.message);
-	if (at == TF_NO_COLUMN || !weir_type_equal(wider, self->schema->fields[at].type, false))
+	if (at == WEIR_NO_NAME || !weir_type_equal(wider, self->schema->fields[at].type, false))
 		setup->misfit(setup->misfit_context, name, wider);
 	weir_type_unref(wider);
 	return WEIR_OK;

@@ -37,7 +37,7 @@ static void columns_free(struct tf_reader *self)
 	self->vector_columns = NULL;
 	self->columns_scanned = self->slots = NULL;
 	self->column_count = 0;
-	tf_names_release(&self->names);
+	weir_name_index_release(&self->names);
 	weir_schema_unref(self->schema);
 	self->schema = NULL;
 }
@@ -90,8 +90,8 @@ static int columns_new(struct tf_reader *self, struct weir_schema *schema, const
 	if (count)
 		memcpy(self->columns_scanned, scan->columns, count * sizeof(*scan->columns));
 	for (uint32_t i = 0; i < schema->field_count; i++) {
-		self->slots[i] = TF_NO_COLUMN;
-		if (tf_names_add(&self->names, schema->fields[i].name, strlen(schema->fields[i].name), err))
+		self->slots[i] = WEIR_NO_NAME;
+		if (weir_name_index_add(&self->names, schema->fields[i].name, strlen(schema->fields[i].name), err))
 			return err->code;
 	}
 	for (uint32_t i = 0; i < count; i++) {
@@ -101,7 +101,7 @@ static int columns_new(struct tf_reader *self, struct weir_schema *schema, const
 	}
 	self->wants_all = true;
 	for (uint32_t i = 0; i < schema->field_count; i++)
-		self->wants_all &= self->slots[i] != TF_NO_COLUMN;
+		self->wants_all &= self->slots[i] != WEIR_NO_NAME;
 	return WEIR_OK;
 }
 
@@ -127,7 +127,7 @@ int tf_reader_new(struct weir_account *account, struct weir_io *io, struct weir_
 	self->io = io;
 	self->is_done = true;
 	weir_text_input_init(&self->input, account);
-	tf_names_init(&self->names, account);
+	weir_name_index_init(&self->names, account);
 	self->offsets = weir_alloc(account, WEIR_VECTOR_ROWS * sizeof(*self->offsets), err);
 	if (!self->offsets) {
 		weir_free(account, self, sizeof(*self));
@@ -236,14 +236,14 @@ static int walk_record(struct tf_reader *self, const struct tf_frame *frame, uin
 	struct tf_feature feature;
 
 	for (uint32_t i = 0; i < self->column_count; i++)
-		self->columns[i].spans[row].begin = TF_NO_COLUMN;
+		self->columns[i].spans[row].begin = WEIR_NO_NAME;
 	while (tf_walk_next(&walk, &feature)) {
-		uint32_t at = tf_names_find(&self->names, feature.name, feature.name_size);
+		uint32_t at = weir_name_index_find(&self->names, feature.name, feature.name_size);
 
-		if (at == TF_NO_COLUMN) {
+		if (at == WEIR_NO_NAME) {
 			if (feature_new(self, &feature, err))
 				return err->code;
-		} else if (self->slots[at] != TF_NO_COLUMN) {
+		} else if (self->slots[at] != WEIR_NO_NAME) {
 			self->columns[self->slots[at]].spans[row] =
 				(struct tf_span){.begin = (uint32_t)(feature.bytes - text), .size = (uint32_t)feature.size};
 		}

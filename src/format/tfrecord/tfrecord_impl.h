@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "format/cuts.h"
 #include "format/format.h"
+#include "format/name_index.h"
 #include "format/text_input.h"
 
 /* ── options.c ── */
@@ -125,27 +126,6 @@ bool tf_values_next(struct tf_values *values, struct tf_field *out);
 /* Reads a number of 7 bits a byte; false when it has no end. */
 bool tf_varint(const uint8_t **at, const uint8_t *end, uint64_t *out);
 
-/* ── names.c ── */
-
-#define TF_NO_COLUMN UINT32_MAX
-
-/* Names to numbers: 0, 1, 2 in the order in which they were added. */
-struct tf_names {
-	struct weir_account *account;
-	struct WEIR_LIST(struct tf_name {
-		const char *text; /* borrowed */
-		uint32_t size;
-	}) list;
-	uint32_t *table; /* by hash; TF_NO_COLUMN: empty */
-	uint32_t table_size;
-	uint32_t last; /* found before: the next one is mostly behind it */
-};
-
-void tf_names_init(struct tf_names *names, struct weir_account *account);
-void tf_names_release(struct tf_names *names);
-int tf_names_add(struct tf_names *names, const char *text, size_t size, struct weir_error *err);
-uint32_t tf_names_find(struct tf_names *names, const void *text, size_t size);
-
 /* ── infer.c ── */
 
 struct tf_shape {
@@ -179,7 +159,7 @@ struct tf_file {
 struct tf_reader;
 
 struct tf_span {
-	uint32_t begin, size; /* in the window's text; begin TF_NO_COLUMN: the record has none */
+	uint32_t begin, size; /* in the window's text; begin WEIR_NO_NAME: the record has none */
 };
 
 struct tf_column {
@@ -202,8 +182,8 @@ struct tf_reader {
 	struct weir_text_input input;
 	struct weir_range range;
 	struct weir_schema *schema;
-	struct tf_names names;  /* of the schema */
-	uint32_t *slots;        /* by field of the schema: the column, or TF_NO_COLUMN */
+	struct weir_name_index names;  /* of the schema */
+	uint32_t *slots;        /* by field of the schema: the column, or WEIR_NO_NAME */
 	uint32_t *columns_scanned;
 	uint32_t column_count;
 	struct tf_column *columns;

@@ -112,7 +112,7 @@ static int decode_values(struct tf_column *column, const struct weir_selection *
 		struct tf_span span = column->spans[row];
 		struct tf_values values = {0};
 
-		if (span.begin != TF_NO_COLUMN && !tf_values_begin(text + span.begin, span.size, &values))
+		if (span.begin != WEIR_NO_NAME && !tf_values_begin(text + span.begin, span.size, &values))
 			return broken(column, row, values.broken, err);
 		if (!fits(column, &values))
 			return misfit(column, row, &values, err);
@@ -211,7 +211,7 @@ static int decode_lists(struct tf_column *column, const struct weir_selection *s
 		row = selected;
 		if (code)
 			break;
-		if (span.begin == TF_NO_COLUMN)
+		if (span.begin == WEIR_NO_NAME)
 			code = weir_builder_null(&builder, 1, err);
 		else if (!tf_values_begin(text + span.begin, span.size, &values))
 			code = broken(column, row, values.broken, err);

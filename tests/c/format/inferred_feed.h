@@ -117,7 +117,7 @@ static int inferred_feed_cut(struct inferred_feed *feed, struct weir_format_read
 
 	weir_text_init(&second, feed->root);
 	late = inferred_feed_range(feed, reader, file, &ranges[1], &second, &second_count, &first);
-	start = late && !file->cuts ? 0 : feed->format->reader_start(reader);
+	start = file->cuts ? feed->format->reader_start(reader) : 0;
 	code = inferred_feed_range(feed, reader, file, &ranges[0], &feed->rows, &feed->row_count, err);
 	if (!code && file->cuts && (late || !weir_cuts_confirm(file->cuts, 1, start))) {
 		feed->guessed_wrong = true;
@@ -173,7 +173,8 @@ static inline int inferred_feed_run(struct inferred_feed *feed, const void *byte
 	weir_schema_unref(schema);
 	weir_file_unref(opened);
 	/* What is broken is said with its place; nothing else can come of bytes. */
-	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT) {
+	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT &&
+	    code != WEIR_E_VALUE) {
 		fprintf(stderr, "%s\n", err->message);
 		abort();
 	}
