@@ -10,8 +10,8 @@
 #include "exec/exec.h"
 
 struct weir_session_options {
-	int64_t memory_limit;   /* 0: default (60 % of the machine or cgroup) */
-	uint32_t threads;       /* 0: the CPUs this process may use */
+	int64_t memory_limit; /* 0: default (60 % of the machine or cgroup) */
+	uint32_t threads;     /* 0: the CPUs this process may use */
 	const char *const *spill_dirs;
 	struct weir_log_sink log; /* where its threads' lines go; all-zero: stderr */
 };
@@ -20,7 +20,7 @@ struct weir_session_options {
 struct weir_session;
 int weir_session_new(const struct weir_session_options *options, struct weir_session **out, struct weir_error *err);
 struct weir_session *weir_session_ref(struct weir_session *session);
-void weir_session_free(struct weir_session *session); /* lets go of one reference */
+void weir_session_free(struct weir_session *session);                             /* lets go of one reference */
 const struct weir_log_sink *weir_session_log(const struct weir_session *session); /* NULL: stderr */
 struct weir_account *weir_session_account(struct weir_session *session);
 struct weir_io *weir_session_io(struct weir_session *session);
@@ -50,22 +50,25 @@ struct weir_launcher; /* backend/local/launcher.h: how a worker process is made 
 struct weir_call {
 	const char *name; /* "MapBatches(f)", for messages and stats */
 	const struct weir_launcher *launcher;
-	int setup;             /* a memfd of setup_size bytes: what a worker is to do */
+	int setup; /* a memfd of setup_size bytes: what a worker is to do */
 	uint64_t setup_size;
-	uint32_t slots_min;    /* workers that stay: 1 */
-	uint32_t slots_max;    /* as many as the session has threads */
-	uint32_t slots_first;  /* started with the run: 1 */
-	uint32_t in_flight;    /* batches given to a worker ahead: 2 */
-	int64_t batch_rows;    /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
-	int64_t chunk_bytes;   /* about how large chunks in front of it are: 8 MiB */
-	uint32_t fine;         /* > 0: a task holds one batch; without batch_rows, so many rows of a split at first, then more */
-	uint32_t fine_first;   /* the same of the first split, which may be the only one; 0: as fine */
-	uint32_t paced;        /* 1: with fine and batch_rows, several batches where they take little time */
-	uint32_t keeps_splits; /* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make
+	uint32_t slots_min;   /* workers that stay: 1 */
+	uint32_t slots_max;   /* as many as the session has threads */
+	uint32_t slots_first; /* started with the run: 1 */
+	uint32_t in_flight;   /* batches given to a worker ahead: 2 */
+	int64_t batch_rows; /* a task holds at least so many rows, if there are; chunks in front end on multiples of it */
+	int64_t chunk_bytes; /* about how large chunks in front of it are: 8 MiB */
+	uint32_t
+		fine; /* > 0: a task holds one batch; without batch_rows, so many rows of a split at first, then more */
+	uint32_t fine_first; /* the same of the first split, which may be the only one; 0: as fine */
+	uint32_t paced;      /* 1: with fine and batch_rows, several batches where they take little time */
+	uint32_t
+		keeps_splits; /* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make
 				* a task of batch_rows does not depend on who is ready first */
 	uint32_t whole_splits; /* 1: a task holds what there is of one split, up to chunk_bytes; batch_rows is 0 */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
-	int64_t memory;        /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB */
+	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB, or 4 × the largest batch that
+				* waits for it, if that is more */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
 	uint32_t user_retries; /* a function that fails is called again so often */
 };
@@ -78,9 +81,9 @@ struct weir_template {
 			struct weir_error *err);
 	int (*commit)(void *state, struct weir_error *err); /* once, after the last lane is gone */
 	void *state;
-	bool is_sink;        /* it ends in one; else in `chunks` */
-	uint32_t lanes_max;  /* 0: any */
-	int64_t rows_min;    /* a task holds so many rows if it can: INT64_MAX: as many as memory allows well */
+	bool is_sink;       /* it ends in one; else in `chunks` */
+	uint32_t lanes_max; /* 0: any */
+	int64_t rows_min;   /* a task holds so many rows if it can: INT64_MAX: as many as memory allows well */
 };
 
 struct weir_run_stage {
@@ -153,7 +156,8 @@ int weir_local_run_new(struct weir_session *session, struct weir_fragment *fragm
 /* The same with stages behind the fragment. `tail` NULL: none. */
 int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment *fragment,
 			      const struct weir_run_tail *tail, struct weir_local_run **out, struct weir_error *err);
-int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err); /* starts lanes; returns when all is over */
+int weir_local_run_wait(struct weir_local_run *run,
+			struct weir_error *err); /* starts lanes; returns when all is over */
 /* After a wait that failed: clear lets go of the fragment's splits, so that the fragment can be released and built again in
  * its place; again makes ready for another wait. A cancellation in between counts for it. */
 void weir_local_run_clear(struct weir_local_run *run);
@@ -165,7 +169,8 @@ int weir_local_run_again(struct weir_local_run *run, struct weir_error *err);
 void weir_local_run_cancel(struct weir_local_run *run); /* async-signal-safe, any thread; seen within 100 ms */
 void weir_local_run_wake(struct weir_local_run *run);   /* a cancellation is seen at once; any thread */
 void weir_local_run_stats(struct weir_local_run *run, struct weir_run_stats *out); /* any thread, while it runs too */
-const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stage, struct weir_stage_stats *out); /* its name */
+const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stage,
+				       struct weir_stage_stats *out); /* its name */
 /* The consumer has a delivered chunk; any thread, outside of deliver. */
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number);
 /* After a wait that failed; false: no user code did. */

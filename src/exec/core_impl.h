@@ -47,6 +47,7 @@
 #define HELD_SHARE 16      /* of the budget, where that is less */
 #define IDLE_MEASURES 200  /* measurements in a row that find a worker idle, after which it is let go */
 #define TIMES_FOLLOW 8     /* a task's time counts so little against those before it */
+#define ASSUMED_MAX 0x1p60 /* of what nobody has measured: more than any machine has */
 #define ESTIMATE_FALLS 256 /* a measurement below the estimate takes this part of the difference off */
 
 enum item_state {
@@ -143,6 +144,7 @@ struct stage {
 	uint8_t held_by; /* a wait and one: what the oldest of its queue waits for, since held_since */
 	uint64_t held_since;
 	int64_t estimate; /* workers: what the next one is taken to need */
+	bool assumes;     /* by the size of its chunks, until one is measured that has done something */
 	uint64_t kills;   /* batches lost to kills from outside */
 	struct weir_stage_stats stats;
 	int64_t first_grant;
@@ -286,6 +288,7 @@ bool weir_exec_clear_for(struct weir_core *core, uint32_t front);
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
+void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows); /* such a chunk came for it */
 
 /* lanes.c */
 void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_wait wait);

@@ -50,43 +50,50 @@
 #define WEIR_ATTEMPTS_MAX 3
 #define WEIR_KILLS_MAX 10
 #define WEIR_REBUILD_ATTEMPT (1u << 16) /* attempts from here on run a split again for the sake of one lost chunk */
-#define WEIR_WINDOW_SPLITS 2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
+#define WEIR_WINDOW_SPLITS                                                                                             \
+	2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
 
-#define WEIR_AHEAD_NS 1000000u /* work that a worker has ahead; to sleep and be woken in between costs a hundredth of it */
+#define WEIR_AHEAD_NS                                                                                                  \
+	1000000u /* work that a worker has ahead; to sleep and be woken in between costs a hundredth of it */
 
 enum weir_stage_kind { WEIR_STAGE_LANES, WEIR_STAGE_WORKERS };
 
 struct weir_stage_spec {
 	enum weir_stage_kind kind;
-	uint32_t slots;             /* lanes or workers, at most */
-	uint32_t in_flight_max;     /* WORKERS: batches given to one worker ahead (2) */
-	uint32_t in_flight_short;   /* WORKERS: where tasks are short, as many as take WEIR_AHEAD_NS, at most so many; 0: as above */
-	int64_t slot_memory;        /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
-	const char *name;           /* for messages, borrowed */
+	uint32_t slots;         /* lanes or workers, at most */
+	uint32_t in_flight_max; /* WORKERS: batches given to one worker ahead (2) */
+	uint32_t
+		in_flight_short; /* WORKERS: where tasks are short, as many as take WEIR_AHEAD_NS, at most so many; 0: as above */
+	int64_t slot_memory; /* what one slot is assumed to need: a lane's first grant, a worker's private memory */
+	const char *name;    /* for messages, borrowed */
 	/* Zero in all that follows: no such wish. */
-	uint32_t slots_first;       /* WORKERS: started with the run, as far as they fit; one always is */
-	uint32_t slots_min;         /* WORKERS: the same, and so many stay when others are let go for having nothing to do. Memory
+	uint32_t slots_first; /* WORKERS: started with the run, as far as they fit; one always is */
+	uint32_t
+		slots_min; /* WORKERS: the same, and so many stay when others are let go for having nothing to do. Memory
 	                             * that is short may take them all the same, but for one */
-	int64_t rows_min;           /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
+	int64_t rows_min; /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
 	                             * chunks, between which nothing can come any more, are bundled (TASK_PART) */
-	bool by_split;              /* with rows_min: a bundle holds chunks of one split only, */
-	bool from_first;            /* or it begins where the one before it ends, whichever of its chunks is there first */
-	int64_t rows_max_bytes;     /* a bundle is not larger, but one chunk always goes; 0: half the budget */
+	bool by_split;    /* with rows_min: a bundle holds chunks of one split only, */
+	bool from_first;        /* or it begins where the one before it ends, whichever of its chunks is there first */
+	int64_t rows_max_bytes; /* a bundle is not larger, but one chunk always goes; 0: half the budget */
+	uint32_t
+		slot_times; /* WORKERS: before any task is done, a worker that starts is taken to need so many times the largest */
+	int64_t slot_start; /* task that its chunks can make, and slot_start, where that is more than slot_memory */
 	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
-	int64_t errored_max;        /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
-	uint32_t user_retries;      /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
+	int64_t errored_max;   /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
+	uint32_t user_retries; /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
 };
 
 struct weir_core_options {
-	int64_t budget;             /* bytes for grants, chunks and workers together; INT64_MAX: no limit */
-	int64_t limit;              /* the hard one: budget ≤ limit */
-	int64_t overdraft;          /* how far the front may go alone, budget … limit; 0: the limit */
+	int64_t budget;    /* bytes for grants, chunks and workers together; INT64_MAX: no limit */
+	int64_t limit;     /* the hard one: budget ≤ limit */
+	int64_t overdraft; /* how far the front may go alone, budget … limit; 0: the limit */
 	const struct weir_stage_spec *stages;
 	uint32_t stage_count;
-	bool preserve_order;        /* chunks for the consumer in task order, never overtaking */
-	bool consumer;              /* the last stage's chunks go to a consumer (else the last stage is a sink) */
+	bool preserve_order;             /* chunks for the consumer in task order, never overtaking */
+	bool consumer;                   /* the last stage's chunks go to a consumer (else the last stage is a sink) */
 	uint64_t milli_cpus, milli_gpus; /* thousandths that busy slots may take together; 0: no bound */
-	int64_t held_bytes_max;     /* outputs of a running worker task held until it is done; beyond that they are accepted by
+	int64_t held_bytes_max; /* outputs of a running worker task held until it is done; beyond that they are accepted by
 	                             * number as they come. 0: 64 MiB, or a sixteenth of the budget if that is less */
 };
 
@@ -94,41 +101,42 @@ struct weir_run { /* one attempt of one task */
 	uint32_t stage;
 	uint64_t task;
 	uint32_t attempt;
-	uint32_t number; /* of the task in its stage, from 0, in the order of their first starts; for who is told, not compared */
+	uint32_t
+		number; /* of the task in its stage, from 0, in the order of their first starts; for who is told, not compared */
 };
 
 enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEATH_OUTSIDE /* SIGKILL, SIGTERM */ };
 
 enum weir_event_kind {
-	WEIR_EV_START,           /* once, first */
-	WEIR_EV_SLOT_READY,      /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
+	WEIR_EV_START,      /* once, first */
+	WEIR_EV_SLOT_READY, /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
 	                          * slot is ready whenever its task has ended; saying it again does no harm */
-	WEIR_EV_SLOT_DIED,       /* slot, generation, death: workers only. For the message: code = the signal that ended it, or
+	WEIR_EV_SLOT_DIED, /* slot, generation, death: workers only. For the message: code = the signal that ended it, or
 	                          * −1 − its exit status, 0 when nobody knows */
-	WEIR_EV_SPLIT_CUT,       /* answer to CUT_SPLIT: bytes = memory the split needs at least */
-	WEIR_EV_SPLITS_END,      /* answer to CUT_SPLIT: there are no more */
-	WEIR_EV_OUTPUT,          /* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from
+	WEIR_EV_SPLIT_CUT,  /* answer to CUT_SPLIT: bytes = memory the split needs at least */
+	WEIR_EV_SPLITS_END, /* answer to CUT_SPLIT: there are no more */
+	WEIR_EV_OUTPUT, /* slot, generation, run: it made a chunk of `bytes` and `rows`, the `chunk`-th of this attempt from
 	                          * 0. The bytes leave the slot's grant. KEPT or DROP answers in the same step */
-	WEIR_EV_TASK_DONE,       /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
+	WEIR_EV_TASK_DONE, /* slot, run: all its outputs are reported; bytes = of its grant, what the lane keeps for its next
 	                          * task (an open writer's); the rest is given back. A worker's: times as it measured them */
-	WEIR_EV_TASK_FAILED,     /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
+	WEIR_EV_TASK_FAILED, /* slot, run, code. A lane's: WEIR_E_GIVE_UP is redone, anything else ends the run; bytes as above.
 	                          * A worker's: WEIR_E_MEMORY is tried again with no other worker busy, WEIR_E_USER as the stage says;
 	                          * bytes = private memory it had then, if known */
-	WEIR_EV_ASK,             /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers). A worker's, with run and
+	WEIR_EV_ASK, /* slot: its lane wants `bytes` more and waits (GRANT or GIVE_UP answers). A worker's, with run and
 	                          * generation: it wants room for `bytes` of outputs; GRANT answers in the same step, or nothing: then it
 	                          * asks again soon */
-	WEIR_EV_RETURN,          /* slot: gives `bytes` of its grant back */
-	WEIR_EV_WAIT_TURN,       /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
-	WEIR_EV_ENOUGH,          /* slot's task satisfied the limit: later tasks are not wanted */
-	WEIR_EV_SPILLED,         /* chunk: written, memory free; code ≠ 0: it failed */
-	WEIR_EV_RESTORED,        /* chunk: in memory again; code ≠ 0: failed (corrupt: rebuilt by running its maker again when
+	WEIR_EV_RETURN,    /* slot: gives `bytes` of its grant back */
+	WEIR_EV_WAIT_TURN, /* slot: waits until all earlier tasks of its stage are done (TURN or GIVE_UP answers) */
+	WEIR_EV_ENOUGH,    /* slot's task satisfied the limit: later tasks are not wanted */
+	WEIR_EV_SPILLED,   /* chunk: written, memory free; code ≠ 0: it failed */
+	WEIR_EV_RESTORED, /* chunk: in memory again; code ≠ 0: failed (corrupt: rebuilt by running its maker again when
 	                          * that is possible, else the run ends) */
-	WEIR_EV_TAKEN,           /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
-	WEIR_EV_MEASURED,        /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
+	WEIR_EV_TAKEN,    /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
+	WEIR_EV_MEASURED, /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
 	                          * what this process has beyond its accounts */
-	WEIR_EV_CANCEL,          /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
-	WEIR_EV_TICK,            /* a timer asked for by SET_TIMER */
-	WEIR_EV_BUDGET,          /* bytes: the budget from now on: other runs share the limit, which stays as it is */
+	WEIR_EV_CANCEL,   /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
+	WEIR_EV_TICK,     /* a timer asked for by SET_TIMER */
+	WEIR_EV_BUDGET,   /* bytes: the budget from now on: other runs share the limit, which stays as it is */
 };
 
 #define WEIR_NO_SLOT UINT32_MAX
@@ -152,31 +160,33 @@ struct weir_event {
 };
 
 enum weir_action_kind {
-	WEIR_DO_CUT_SPLIT,    /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
-	WEIR_DO_START_TASK,   /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
+	WEIR_DO_CUT_SPLIT,  /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
+	WEIR_DO_START_TASK, /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
 	                       * worker's grant is its allowance for outputs. With later stages, a split may be started again
 	                       * after it was done, when a chunk of it was lost: keep splits until END. Of a bundle the first
 	                       * chunk, the others were named by TASK_PART just before */
-	WEIR_DO_GRANT,        /* slot: bytes more, go on */
-	WEIR_DO_GIVE_UP,      /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
-	WEIR_DO_TURN,         /* slot: its turn has come */
+	WEIR_DO_GRANT,      /* slot: bytes more, go on */
+	WEIR_DO_GIVE_UP, /* slot: unwind its task (now if it waits, else at its next ask), then TASK_FAILED(GIVE_UP) */
+	WEIR_DO_TURN,    /* slot: its turn has come */
 	WEIR_DO_STOP_TASK,    /* slot: its task is not wanted any more: end it soon, then TASK_FAILED(CANCELLED) */
 	WEIR_DO_START_WORKER, /* slot, generation */
-	WEIR_DO_KILL_WORKER,  /* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
-	WEIR_DO_OUTPUT_KEPT,  /* run, chunk: the output's number from now on */
-	WEIR_DO_OUTPUT_DROP,  /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
-	WEIR_DO_RESUME,       /* slot: a lane that made an OUTPUT may go on (it pauses after each until told); a worker after PAUSE */
-	WEIR_DO_SPILL, WEIR_DO_RESTORE, WEIR_DO_FREE, /* chunk */
-	WEIR_DO_DELIVER,      /* chunk: to the consumer */
-	WEIR_DO_TRIM,         /* give warm pages back: bytes are wanted */
-	WEIR_DO_STOP_SLOT,    /* slot: no more work will come; a lane ends, a worker exits */
-	WEIR_DO_SET_TIMER,    /* bytes: absolute time in ns for a TICK */
-	WEIR_DO_END,          /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
+	WEIR_DO_KILL_WORKER, /* slot, generation; bytes > 0: for its memory, which is free when it is dead; it may be at work */
+	WEIR_DO_OUTPUT_KEPT, /* run, chunk: the output's number from now on */
+	WEIR_DO_OUTPUT_DROP, /* run, chunk = its number in that attempt: not wanted, forget it (nothing to do if it was) */
+	WEIR_DO_RESUME, /* slot: a lane that made an OUTPUT may go on (it pauses after each until told); a worker after PAUSE */
+	WEIR_DO_SPILL,
+	WEIR_DO_RESTORE,
+	WEIR_DO_FREE,      /* chunk */
+	WEIR_DO_DELIVER,   /* chunk: to the consumer */
+	WEIR_DO_TRIM,      /* give warm pages back: bytes are wanted */
+	WEIR_DO_STOP_SLOT, /* slot: no more work will come; a lane ends, a worker exits */
+	WEIR_DO_SET_TIMER, /* bytes: absolute time in ns for a TICK */
+	WEIR_DO_END, /* code: WEIR_OK: every task is done, commit; else why not. Lanes told STOP_SLOT just before may
 	                       * still finish what they hold; wait for their threads before the commit. After an error of a task: run
 	                       * = that attempt (attempt 0: it was none), chunk = the number of the split it came of */
-	WEIR_DO_PAUSE,        /* slot, run: a worker whose task makes outputs faster than they are used begins no further one before
+	WEIR_DO_PAUSE, /* slot, run: a worker whose task makes outputs faster than they are used begins no further one before
 	                       * RESUME; one or two that are on their way do no harm */
-	WEIR_DO_TASK_PART,    /* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
+	WEIR_DO_TASK_PART, /* slot, run, chunk: the second, third … input of the bundle that the next START_TASK starts */
 };
 
 #define WEIR_NO_CHUNK UINT64_MAX
@@ -191,7 +201,8 @@ struct weir_action {
 	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
 };
 
-struct weir_actions WEIR_LIST(struct weir_action); /* grown by the core from its account; the caller releases it there */
+struct weir_actions WEIR_LIST(
+	struct weir_action); /* grown by the core from its account; the caller releases it there */
 
 struct weir_core;
 
@@ -230,9 +241,10 @@ struct weir_spread {
 struct weir_stage_stats {
 	uint64_t tasks_done, tasks_errored, retries, deaths; /* deaths: of workers, whoever's hand */
 	uint64_t rows_in, rows_out, bytes_in, bytes_out;     /* of tasks done; out: accepted */
-	uint64_t outputs, busy_ns;                           /* chunks accepted; time in which slots had a task, summed */
+	uint64_t outputs, busy_ns; /* chunks accepted; time in which slots had a task, summed */
 	uint32_t slots_up, slots_busy, slots_peak, queued;
-	int64_t memory_assumed, memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
+	int64_t memory_assumed,
+		memory_peak; /* of one worker: what the next one is taken to need; the most that was measured */
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
 	uint64_t tasks_timed; /* of tasks done: those whose times are known */
 	struct weir_spread wall_ns, cpu_ns, call_ns;

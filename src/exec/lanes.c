@@ -234,6 +234,8 @@ static void keep_output(struct weir_core *core, uint32_t maker, uint32_t index, 
 	item->rows = rows;
 	weir_exec_item_place(core, index, PLACE_RESIDENT);
 	core->resident += item->bytes;
+	if (item->stage < core->stage_count)
+		weir_exec_assume(&core->stages[item->stage], bytes, rows);
 	if (!MUTANT(25))
 		weir_exec_grant_returned(core, &core->stages[of->stage].slots[of->slot], of, item->bytes);
 	emit(core, (struct weir_action){.kind = WEIR_DO_OUTPUT_KEPT,

@@ -594,16 +594,38 @@ void weir_exec_restored(struct weir_core *core, const struct weir_event *event)
 	}
 }
 
+/* A batch that is larger than chunks commonly are, since the user said how many rows it has: a worker will need more for it. */
+void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows)
+{
+	const struct weir_stage_spec *spec = &stage->spec;
+	double needs = (double)bytes;
+
+	if (is_lanes(stage) || !spec->slot_times || stage->stats.tasks_done > 0)
+		return;
+	if (rows > 0 && rows < spec->rows_min && spec->rows_min < INT64_MAX)
+		needs = needs / (double)rows * (double)spec->rows_min; /* it will be one of several */
+	needs = needs * spec->slot_times + (double)spec->slot_start;
+	if (needs <= (double)stage->estimate || MUTANT(50))
+		return;
+	stage->estimate = needs < ASSUMED_MAX ? (int64_t)needs : (int64_t)ASSUMED_MAX;
+	stage->assumes = true;
+}
+
 /* What the next worker is taken to need: as much as any was seen to need, and slowly less when those at work need less. */
 static void estimate(struct stage *stage, const struct slot *slot, int64_t bytes)
 {
 	if (bytes > stage->stats.memory_peak)
 		stage->stats.memory_peak = bytes;
+	if (stage->assumes && stage->stats.tasks_done > 0) {
+		stage->assumes = false;
+		stage->estimate = stage->stats.memory_peak > stage->spec.slot_memory ? stage->stats.memory_peak
+										     : stage->spec.slot_memory;
+	}
 	if (bytes < stage->spec.slot_memory)
 		bytes = stage->spec.slot_memory;
 	if (bytes > stage->estimate)
 		stage->estimate = MUTANT(35) ? stage->estimate : bytes;
-	else if (slot->flight_count > 0)
+	else if (slot->flight_count > 0 && !stage->assumes)
 		stage->estimate -= (stage->estimate - bytes) / ESTIMATE_FALLS;
 }
 

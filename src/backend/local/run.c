@@ -18,7 +18,7 @@
 #include <time.h>
 
 enum { MEASURE_MS = 100, RETURN_MS = 10 };
-enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BUNDLE_BYTES = 128 << 20 };
+enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
 /* ---- runs of one session ---- */
 
@@ -40,7 +40,8 @@ static void share_budget(struct weir_session *session)
 	for (size_t i = 0; i < session->runs.count; i++) {
 		struct weir_local_run *run = session->runs.items[i];
 
-		atomic_store_explicit(&run->budget_due, run->budget / (int64_t)session->runs.count, memory_order_relaxed);
+		atomic_store_explicit(&run->budget_due, run->budget / (int64_t)session->runs.count,
+				      memory_order_relaxed);
 		if (pthread_mutex_trylock(&run->lock))
 			continue;
 		take_budget(run);
@@ -125,7 +126,9 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.slots = (uint32_t)or_default(call->slots_max, session->threads),
 		.in_flight_max = (uint32_t)or_default(call->in_flight, 2),
 		.in_flight_short = call->in_flight ? 0 : WEIR_WORKER_FLIGHT_MAX,
-		.slot_memory = or_default(call->memory, 4 * chunk + WORKER_START),
+		.slot_memory = or_default(call->memory, BATCH_TIMES * chunk + WORKER_START),
+		.slot_times = call->memory ? 0 : BATCH_TIMES,
+		.slot_start = WORKER_START,
 		.name = call->name,
 		.slots_first = (uint32_t)or_default(call->slots_first, 1),
 		.slots_min = (uint32_t)or_default(call->slots_min, 1),
@@ -254,7 +257,8 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	run->budget = options.budget;
 	share_first_grants(run, specs, options.stage_count, options.budget);
 	/* The promise is limit + 10 % for the process as the kernel sees it, what the reserve is for included. */
-	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held - setups;
+	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held -
+			    setups;
 	if (options.overdraft > options.limit)
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
@@ -537,7 +541,8 @@ static void measure(struct weir_local_run *run)
 		weir_store_trim(run->store, session->memory_limit / 16);
 		weir_store_stats(run->store, &store);
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
-		kept = store.resident - store.held_by_user - atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+		kept = store.resident - store.held_by_user -
+		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
 		beyond += kept > 0 ? kept : 0;
 	}
 	leave_room(session, anon, &store);

@@ -58,6 +58,7 @@ static void plan_stage(struct random *random, struct config *config, struct weir
 void sim_plan(struct config *config, uint64_t seed)
 {
 	struct random random = {.state = seed * 0x9e3779b97f4a7c15u + 1};
+	struct random of_sizes = {.state = seed * 0xd1342543de82ef95u + 1};
 	struct weir_core_options *options = &config->options;
 	int64_t workers = 0;
 	static const char *const names[] = {"read", "second", "third", "fourth"};
@@ -79,6 +80,8 @@ void sim_plan(struct config *config, uint64_t seed)
 			spec->in_flight_max = 1 + (uint32_t)random_below(&random, SIM_FLIGHT_MAX);
 			spec->in_flight_short = chance(&random, 40) ? SIM_FLIGHT_MAX : 0;
 			spec->slot_memory = config->unit * (int64_t)random_below(&random, 8);
+			spec->slot_times = chance(&of_sizes, 50) ? 1 + (uint32_t)random_below(&of_sizes, 4) : 0;
+			spec->slot_start = config->unit * (int64_t)random_below(&of_sizes, 2);
 			workers += spec->slot_memory;
 		} else {
 			spec->kind = WEIR_STAGE_LANES;

@@ -180,9 +180,11 @@ struct world {
 	int64_t budget, budget_min, excess;
 	int64_t granted, resident, workers_memory;
 	int64_t arriving; /* of the output that the core is told of now */
-	int64_t estimate[SIM_STAGES_MAX];
-	uint64_t task_ns[SIM_STAGES_MAX]; /* of late; 0: not known */
-	uint32_t depth[SIM_STAGES_MAX];   /* tasks that a worker may have in its hands */
+	int64_t estimate[SIM_STAGES_MAX], peak[SIM_STAGES_MAX];
+	bool assumes[SIM_STAGES_MAX];        /* the estimate is by the size of a chunk */
+	uint64_t tasks_done[SIM_STAGES_MAX]; /* by workers */
+	uint64_t task_ns[SIM_STAGES_MAX];    /* of late; 0: not known */
+	uint32_t depth[SIM_STAGES_MAX];      /* tasks that a worker may have in its hands */
 	uint64_t errored[SIM_STAGES_MAX];
 	struct place enough, enough_origin; /* what lies at or behind it is not wanted */
 	bool enough_seen, turn_seen;

@@ -247,6 +247,7 @@ static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int c
 	worker->alone = false;
 	world->granted -= batch.allowance;
 	task_ends(world, chunk, !code || batch.stop);
+	world->tasks_done[stage] += accepted;
 	if (accepted)
 		reaches_sink(world, stage, chunk, NULL);
 	outputs_of(world, &batch.run, accepted);

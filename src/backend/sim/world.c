@@ -222,12 +222,18 @@ static void disk_done(struct world *world, uint64_t id)
 	sim_tell(world, event, false);
 }
 
-/* Up at once, down slowly, and only by those at work. */
+/* Up at once, down slowly, and only by those at work. What was assumed counts until one is measured that has done something. */
 static void estimate(struct world *world, uint32_t stage, const struct worker *worker)
 {
+	if (worker->memory > world->peak[stage])
+		world->peak[stage] = worker->memory;
+	if (world->assumes[stage] && world->tasks_done[stage]) {
+		world->assumes[stage] = false;
+		world->estimate[stage] = world->peak[stage];
+	}
 	if (worker->memory > world->estimate[stage])
 		world->estimate[stage] = worker->memory;
-	else if (worker->count > 0)
+	else if (worker->count > 0 && !world->assumes[stage])
 		world->estimate[stage] -= (world->estimate[stage] - worker->memory) / 256;
 }
 
@@ -475,6 +481,25 @@ static void dropped(struct world *world, const struct weir_action *action, const
 		world->result->seen |= WEIR_SIM_REDO_SKIPPED;
 }
 
+/* Before a stage has done anything, its workers are taken to need a multiple of the largest task that its chunks can make. */
+static void assume(struct world *world, uint32_t stage, int64_t bytes, int64_t rows)
+{
+	const struct weir_stage_spec *spec;
+	double size = bytes > 0 ? (double)bytes : 0;
+	int64_t needs;
+
+	if (stage == world->config.options.stage_count || sim_is_lanes(world, stage))
+		return;
+	spec = &world->config.stages[stage];
+	if (rows > 0 && rows < spec->rows_min && spec->rows_min < INT64_MAX)
+		size = size / (double)rows * (double)spec->rows_min;
+	needs = (int64_t)(size * spec->slot_times + (double)spec->slot_start);
+	if (!spec->slot_times || world->tasks_done[stage] || needs <= world->estimate[stage])
+		return;
+	world->estimate[stage] = needs;
+	world->assumes[stage] = true;
+}
+
 static void perform(struct world *world, const struct weir_action *action, const struct weir_event *event, bool stale,
 		    struct weir_actions *actions)
 {
@@ -514,6 +539,7 @@ static void perform(struct world *world, const struct weir_action *action, const
 		break;
 	case WEIR_DO_OUTPUT_KEPT:
 		PROMISE(world, !stale, "an output of a dead or repeated run accepted");
+		assume(world, action->stage + 1, event->bytes, event->rows);
 		if (!stale)
 			sim_check_output(world, action, event);
 		break;
@@ -686,7 +712,7 @@ int weir_sim_run(struct weir_account *account, uint64_t seed, FILE *trace, struc
 	sim_plan(&world->config, seed);
 	world->budget = world->budget_min = world->config.options.budget;
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
-		world->estimate[s] = world->config.stages[s].slot_memory,
+		world->estimate[s] = world->peak[s] = world->config.stages[s].slot_memory,
 		world->depth[s] = world->config.stages[s].in_flight_max;
 	weir_account_init(&world->core_account, account, "core");
 	world->core_account.ask = refuse;
