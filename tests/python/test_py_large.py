@@ -1,10 +1,15 @@
 """More than 2 GiB of text in one batch, and functions that want more memory than there is."""
+import threading
+import time
+
 import pytest
 
 np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
-from driver_scripts import not_sanitized  # noqa: E402
+from driver_scripts import not_sanitized, wait_for  # noqa: E402
+
+pytestmark = pytest.mark.same_without
 
 
 @not_sanitized
@@ -32,3 +37,27 @@ def test_a_function_that_wants_too_much_gets_figures():
         weir.shutdown()
     text = str(raised.value)
     assert "the worker used" in text and "A smaller batch_size needs less, weir.init(memory_limit=…) gives more" in text
+
+
+def test_a_batch_larger_than_a_chunk_counts_before_anybody_has_run_it(tmp_path):
+    """What its workers are taken to need is four times the batch, not four times what chunks commonly are."""
+    go = tmp_path / "go"
+
+    def waits(batch):
+        while not go.exists():
+            time.sleep(0.005)
+        return {"rows": [len(batch["id"])]}
+
+    ds = weir.range(8 << 20).map_batches(waits, batch_size=4 << 20)  # 32 MiB each
+    seen = []
+    reader = threading.Thread(target=lambda: seen.extend(row["rows"] for row in ds.iter_rows()))
+    reader.start()
+    try:
+        def assumed():
+            task = getattr(ds._last_run, "_task", None)
+            return max((stage["memory_assumed"] for stage in task.stats()["stages"] if stage["name"] == "MapBatches(waits)"), default=0) if task else 0
+        wait_for(lambda: assumed() >= 4 * (32 << 20))
+    finally:
+        go.touch()
+        reader.join()
+    assert sum(seen) == 8 << 20

@@ -741,6 +741,7 @@ def workers_of(pid):
     return [child for child, name in processes_of(pid).items() if name == "weir-worker"]
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("every, rows, pause", [(0.05, 600, 0.01), (0.3, 120, 0.1)])
 @on_a_busy_machine
 def test_a_worker_killed_now_and_then(tmp_path, every, rows, pause):
@@ -880,6 +881,7 @@ FOUR_CPUS = [
 ]
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("make", FOUR_CPUS, ids=["range", "items", "flat_map", "batches", "blocks"])
 @pytest.mark.parametrize("options", [{}, {"concurrency": 4}], ids=["auto", "four"])
 @pytest.mark.parametrize("n", [4, 16])
@@ -985,27 +987,3 @@ def test_tasks_that_are_left_out_are_logged(caplog):
     with pytest.raises(ZeroDivisionError):
         ds.materialize()
     assert sum("max_errored_blocks=0" in record.getMessage() for record in caplog.records) == 1
-
-
-def test_a_batch_larger_than_a_chunk_counts_before_anybody_has_run_it(tmp_path):
-    """What its workers are taken to need is four times the batch, not four times what chunks commonly are."""
-    go = tmp_path / "go"
-
-    def waits(batch):
-        while not go.exists():
-            time.sleep(0.005)
-        return {"rows": [len(batch["id"])]}
-
-    ds = weir.range(8 << 20).map_batches(waits, batch_size=4 << 20)  # 32 MiB each
-    seen = []
-    reader = threading.Thread(target=lambda: seen.extend(row["rows"] for row in ds.iter_rows()))
-    reader.start()
-    try:
-        def assumed():
-            task = getattr(ds._last_run, "_task", None)
-            return max((stage["memory_assumed"] for stage in task.stats()["stages"] if stage["name"] == "MapBatches(waits)"), default=0) if task else 0
-        wait_for(lambda: assumed() >= 4 * (32 << 20))
-    finally:
-        go.touch()
-        reader.join()
-    assert sum(seen) == 8 << 20
