@@ -5,7 +5,7 @@
     release  the C tests in build/, those of kernels once per CPU level
     asan     the C tests under ASan and UBSan, with failure injection
     tsan     the C tests of what runs in several threads under TSan
-    wheel    tools/wheel.py into build/wheels, where the next step finds it
+    wheel    tools/wheel.py into build/wheels, where the next step finds it, of the engine in build/ (with --full compiled as for others)
     python   pytest over tests/python with the command, the library and the package of build/
     without  the tests that import weir, where neither pyarrow nor pandas can be imported
     pyasan   (with --full) the tests that import weir, with the extension of build-asan/
@@ -40,6 +40,16 @@ ASAN_ENV = {
     "ASAN_OPTIONS": "halt_on_error=1:abort_on_error=1:detect_stack_use_after_return=0",
     "UBSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:print_stacktrace=1",
 }
+
+
+def quick_setup(options):
+    """What is left out where time counts: kernels for old CPUs take a third of the time to compile under sanitizers."""
+    has_v3 = " avx2 " in Path("/proc/cpuinfo").read_text()
+    return [] if options.full or not has_v3 else ["-Dwithout_v2=true"]
+
+
+def full_env(options):
+    return {"WEIR_FULL": "1"} if options.full else {}
 
 
 class Tally:
@@ -136,11 +146,13 @@ def step_tidy(tally, _options):
     tally.add(not failed, failed)
 
 
-def step_release(tally, _options):
-    if not configure("build", "-Dprefix=" + os.environ.get("PREFIX", "/usr/local")):
+def step_release(tally, options):
+    # As make does it, so that this makes nothing anew; a machine that makes it once is spared a fifth of it.
+    debug = ["-Ddebug=false", "-Dc_args=-g1"] if os.environ.get("CI") == "true" else []
+    if not configure("build", "-Dprefix=" + os.environ.get("PREFIX", "/usr/local"), *debug):
         tally.add(0, 1)
         return
-    c_tests(tally, "build")
+    c_tests(tally, "build", env=full_env(options))
 
 
 def step_sanitized(tally, folder, setup, suites, env):
@@ -150,15 +162,23 @@ def step_sanitized(tally, folder, setup, suites, env):
     c_tests(tally, folder, suites, fixed_addresses(), env)
 
 
-def step_asan(tally, _options):
+def step_asan(tally, options):
     # All suites, by name: what no C test needs is not made.
     suites = sorted(path.name for path in (ROOT / "tests/c").iterdir() if path.is_dir())
-    step_sanitized(tally, "build-asan", ASAN_SETUP, suites, ASAN_ENV)
+    step_sanitized(tally, "build-asan", [*ASAN_SETUP, *quick_setup(options)], suites, {**ASAN_ENV, **full_env(options)})
 
 
-def step_tsan(tally, _options):
-    env = {"TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1"}
-    step_sanitized(tally, "build-tsan", ["-Db_sanitize=thread", *SANITIZED_SETUP, "-Dpython=false"], THREADED_SUITES, env)
+def step_tsan(tally, options):
+    env = {"TSAN_OPTIONS": "halt_on_error=1:abort_on_error=1:second_deadlock_stack=1", **full_env(options)}
+    step_sanitized(tally, "build-tsan", ["-Db_sanitize=thread", *SANITIZED_SETUP, "-Dpython=false", *quick_setup(options)],
+                   THREADED_SUITES, env)
+
+
+def processes():
+    """How many run tests at the same time: many wait for something, so it is more than there are CPUs, where there is memory for it."""
+    cpus = len(os.sched_getaffinity(0))
+    found = re.search(r"^MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    return cpus + cpus // 2 if found and int(found[1]) >= (cpus + cpus // 2) << 22 else cpus  # 4 GiB each
 
 
 def running_tests(folder):
@@ -206,7 +226,7 @@ def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, m
         output, running = Path(folder) / "output", Path(folder) / "running"
         running.mkdir()
         # A test that stands still ends its process, and xdist goes on with another one.
-        command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", "auto", "--dist", "worksteal", "-p", "no:cacheprovider",
+        command = [*wrapper, VENV / "bin/python", "-m", "pytest", "-q", "-n", str(processes()), "--dist", "worksteal", "-p", "no:cacheprovider",
                    "-o", f"faulthandler_timeout={test_limit_s}", "-o", "faulthandler_exit_on_timeout=true",
                    "--durations=15", "--durations-min=5", f"--junitxml={report}", *files]
         if full or marks:
@@ -241,8 +261,12 @@ def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, m
         tally.add(count["tests"] - count["failures"] - count["errors"] - count["skipped"], bad, count["skipped"])
 
 
-def step_wheel(tally, _options):
-    failed = run([VENV / "bin/python", "tools/wheel.py", "build/wheels"], stdout=subprocess.DEVNULL).returncode != 0
+def step_wheel(tally, options):
+    engine = [] if options.full else ["build"]
+    if engine and run([VENV / "bin/ninja", "-C", "build", "--quiet", "libweir_core.a"]).returncode:
+        tally.add(0, 1)
+        return
+    failed = run([VENV / "bin/python", "tools/wheel.py", "build/wheels", *engine], stdout=subprocess.DEVNULL).returncode != 0
     tally.add(not failed, failed)
 
 
@@ -255,10 +279,11 @@ def files_that_import_weir():
                   if re.search(r"^\s*(?:import|from) weir\b", path.read_text(), re.MULTILINE))
 
 
-def step_without(tally, _options):
+def step_without(tally, options):
     """Neither is used behind the scenes: tests that ask for one of them are skipped, all others pass."""
     env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without")}
-    pytest_run(tally, "without", "build", files_that_import_weir(), env=env, marks="not full and not long and not same_without")
+    pytest_run(tally, "without", "build", files_that_import_weir(), env=env, full=options.full,
+               marks="not full and not long and not same_without", limits=FULL_LIMITS if options.full else QUICK_LIMITS)
 
 
 def step_pyasan(tally, _options):

@@ -2,9 +2,9 @@
 """Builds the wheel, and repairs it so that it runs elsewhere: the libraries it needs go into it, and its tag says from which
 glibc on it runs.
 
-    tools/wheel.py FOLDER
+    tools/wheel.py FOLDER [BUILD]
 
-Uses the tools of the Python that runs it, not the network. FOLDER.build is where it is compiled, and stays for the next time.
+BUILD: a build folder whose compiled engine goes into the wheel, for tests, which have it anyway; else it is compiled. Uses the tools of the Python that runs it, not the network. FOLDER.build is where it is compiled, and stays for the next time.
 Prints the wheel's path.
 """
 import os
@@ -26,14 +26,17 @@ def run(*command: object) -> None:
 
 def main() -> None:
     folder = Path(sys.argv[1]).resolve()
+    engine = Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("weir-*.whl"):
         old.unlink()
     with tempfile.TemporaryDirectory() as plain:
         run(sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-build-isolation", "--no-deps",
-            f"--config-settings=build-dir={folder}.build", "--wheel-dir", plain, ROOT)
+            f"--config-settings=build-dir={folder}.build", *([f"--config-settings=setup-args=-Dengine={engine}"] if engine else []),
+            "--wheel-dir", plain, ROOT)
         (built,) = Path(plain).glob("*.whl")
-        run(sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", "--wheel-dir", folder, built)
+        run(sys.executable, "-m", "auditwheel", "repair", "--plat", PLATFORM, "--only-plat", *(["--strip"] if engine else []),
+            "--wheel-dir", folder, built)
     (wheel,) = folder.glob("weir-*.whl")
     print(wheel)
 

@@ -16,6 +16,8 @@ import weir.core
 from driver_scripts import rest_of
 from weir.exceptions import ActorDiedError, ObjectLostError, OutOfDiskError, TaskCancelledError, WorkerCrashedError
 
+pytestmark = pytest.mark.same_without
+
 MIB = 1 << 20
 
 

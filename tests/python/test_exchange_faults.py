@@ -330,6 +330,7 @@ def used_of(folder):
 # ---- interrupts, loops that are left, functions that fail ----
 
 @not_sanitized
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", LARGE)
 def test_a_loop_that_is_left(name, session, tmp_path):
     """What was spilled goes when the iterator does."""
@@ -363,6 +364,7 @@ INTERRUPTED = """
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", LARGE)
 def test_an_interrupt(name, tmp_path):
     rng = random.Random(SEED)
@@ -389,6 +391,7 @@ def test_an_interrupt(name, tmp_path):
 
 
 @not_sanitized
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_function_behind_that_fails(name, session, tmp_path):
     from weir.exceptions import RayTaskError

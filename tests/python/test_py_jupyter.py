@@ -12,7 +12,7 @@ from driver_scripts import all_gone, not_sanitized, on_a_busy_machine, tree_of, 
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = not_sanitized  # a kernel's own modules take a minute to load there, and run no code of weir's that others do not
+pytestmark = [pytest.mark.same_without, not_sanitized]  # a kernel's own modules take a minute to load there, and run no code of weir's that others do not
 
 
 class Notebook:

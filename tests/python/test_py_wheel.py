@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.same_without
+
 ROOT = Path(__file__).resolve().parents[2]
 # What every Linux of the tag has: glibc's own, and what the rules of manylinux allow beside it.
 SYSTEM = re.compile(r"^(?:libc|libm|libpthread|libdl|librt|libz|libgcc_s|libstdc\+\+|ld-linux-x86-64)\.so(?:\.\d+)?$")

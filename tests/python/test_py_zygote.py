@@ -14,6 +14,8 @@ import pytest
 from driver_scripts import not_sanitized
 from weir import _call
 
+pytestmark = pytest.mark.same_without
+
 
 class Zygote:
     """The driver's half, in Python."""

@@ -211,6 +211,7 @@ def close(got, wanted):
 KINDS = [*random_tables.LEAVES, *random_tables.DICTIONARIES, *random_tables.NESTED]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("way", ["in order", "held", "counted"])
 def test_every_function_of_every_type(kind, way):
@@ -282,6 +283,7 @@ def integers(scalar):
     return scalar.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) and getattr(kind, "unit", None) == "ns" else scalar.as_py()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("items", [["quantile(x, 0.3)", "sum(x)", "mean(x)", "std(y)", "min(s)", "count()"],
                                    ["unique(s)", "quantile(x)", "list(y)", "max(s)", "missing_percent(y)", "zero_percent(x)"],

@@ -78,6 +78,7 @@ def test_quantiles_of_groups_of_every_size():
 KINDS = [*random_tables.LEAVES, *random_tables.DICTIONARIES]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("keys", ["k", ""])
 def test_every_type(kind, keys):

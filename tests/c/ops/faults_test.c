@@ -2,7 +2,7 @@
  * output, or with an error that says why and no output at all. Leaks are ASan's to find, hangs the alarm's.
  *
  * All calls of a kind are counted in a clean run; then every stride-th of them fails, once and (every third time) from then
- * on. WEIR_FAULT_STRIDE sets another. */
+ * on: some 150 of a kind, 400 with WEIR_FULL; WEIR_FAULT_STRIDE sets another stride. */
 #include "weir/weir.h"
 #include "base/error.h"
 #include "base/fault.h"
@@ -23,7 +23,7 @@
 
 #ifdef WEIR_FAULTS
 
-enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_A_KIND = 400, HANG_S = 120 };
+enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_QUICK = 150, RUNS_FULL = 400, HANG_S = 120 };
 
 static char folder[256];
 
@@ -108,14 +108,15 @@ struct scenario {
 };
 
 static const struct scenario scenarios[] = {
-	{"out", "read '%s/in' then filter 'id %% 3 == 1 and s.startswith(\"row\")' then with 'd = id * 2' then write '%s/out'",
+	{"out",
+	 "read '%s/in' then filter 'id %% 3 == 1 and s.startswith(\"row\")' then with 'd = id * 2' then write '%s/out'",
 	 "read '%s/out' then write '%s/check' --mode overwrite", ROWS / 3},
 	{"one.parquet", "read '%s/in' then drop s then limit 20000 then write '%s/one.parquet' --compression zstd",
 	 "read '%s/one.parquet' then write '%s/check' --mode overwrite", 20000},
 	/* Types from samples, one of them too narrow: it begins again. Compressed files, and one that is not there. */
 	{"text.parquet",
 	 "read '%1$s/text' '%1$s/gone.csv' --path-column p --missing skip then filter 'id is not None' then write '%1$s/text.parquet'",
-	 "read '%s/text.parquet' then write '%s/check' --mode overwrite", TEXT_FILES * TEXT_ROWS},
+	 "read '%s/text.parquet' then write '%s/check' --mode overwrite", TEXT_FILES *TEXT_ROWS},
 	{"one.csv.gz", "read '%s/in' then limit 20000 then write '%s/one.csv.gz'",
 	 "read '%s/one.csv.gz' then write '%s/check' --mode overwrite", 20000},
 	/* Groups in order, their values in order and held, and counted first. */
@@ -150,7 +151,7 @@ static const struct scenario scenarios[] = {
 static uint64_t stride(uint64_t count)
 {
 	const char *text = getenv("WEIR_FAULT_STRIDE");
-	uint64_t chosen = text ? strtoull(text, NULL, 10) : count / RUNS_A_KIND;
+	uint64_t chosen = text ? strtoull(text, NULL, 10) : count / (getenv("WEIR_FULL") ? RUNS_FULL : RUNS_QUICK);
 
 	return chosen ? chosen : 1;
 }
@@ -242,7 +243,8 @@ static int set_up(void **state)
 	if (!mkdtemp(folder))
 		return -1;
 	snprintf(chain, sizeof(chain),
-		 "range %d then with 's = concat(\"row \", str(id))' then write '%s/in' --row-group-rows 5000", ROWS, folder);
+		 "range %d then with 's = concat(\"row \", str(id))' then write '%s/in' --row-group-rows 5000", ROWS,
+		 folder);
 	if (run(chain, &rows, message, sizeof(message))) {
 		printf("%s\n", message);
 		return -1;
