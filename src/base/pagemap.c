@@ -7,7 +7,7 @@
 #define PAGEMAP_FILE ((uint64_t)1 << 61)
 #define PAGEMAP_THERE ((uint64_t)3 << 62) /* in memory or swapped out */
 
-int64_t weir_fault_count(void)
+int64_t weir_page_fault_count(void)
 {
 	struct rusage usage;
 

@@ -12,7 +12,7 @@
 #define WEIR_PAGE ((uint64_t)4096)
 
 /* Page faults of this process so far; −1: not known. Without one nobody has written to a page that was only read. */
-int64_t weir_fault_count(void);
+int64_t weir_page_fault_count(void);
 int weir_pagemap_open(void); /* this process's; −1: there is none, and everything may be a copy */
 /* `bytes` begins a page of a private map of a file; the last page counts whole. */
 bool weir_pagemap_has_copies(int pagemap, const void *bytes, uint64_t size);

@@ -461,7 +461,7 @@ static void owner_release(struct weir_owner *owner)
 		store->held_by_user -= footprint(chunk);
 	pthread_mutex_unlock(&store->lock);
 	/* Pages that somebody wrote to are his copies; the next chunk in this place must not be hidden by them. */
-	if (last && (faults < 0 || faults != weir_fault_count()) &&
+	if (last && (faults < 0 || faults != weir_page_fault_count()) &&
 	    weir_pagemap_has_copies(store->pagemap, own->view, footprint(chunk)))
 		madvise(own->view, (size_t)footprint(chunk), MADV_DONTNEED);
 	weir_free(&store->heap, own, sizeof(*own));
@@ -472,7 +472,7 @@ static void owner_release(struct weir_owner *owner)
 int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const uint8_t **bytes, struct weir_error *err)
 {
 	struct weir_store *store = chunk->store;
-	int64_t faults = weir_fault_count();
+	int64_t faults = weir_page_fault_count();
 	struct chunk_owner *own;
 	uint8_t *view;
 

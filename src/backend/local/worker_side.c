@@ -403,7 +403,7 @@ static void drop_copies(struct weir_worker_side *side, const struct weir_side_pa
 	for (struct weir_side_part *other = side->parts; other; other = other->next)
 		if (other != part && !other->is_released && other->bytes == part->bytes)
 			return;
-	side->faults = weir_fault_count();
+	side->faults = weir_page_fault_count();
 	if (part->faults == side->faults && part->faults >= 0)
 		return;
 	if (weir_pagemap_has_copies(side->pagemap, part->bytes, part->size))
