@@ -52,6 +52,9 @@ struct chunks_lane {
 	int64_t rows_skip; /* handed over by an earlier attempt, and not met again yet */
 	int64_t rows_done; /* of this split, in chunks */
 	uint64_t bytes_done;
+	/* The last chunk, of this split or one before; 0: there was none. */
+	int64_t rows_met;
+	uint64_t row_bytes_met;
 	int64_t rows_wanted; /* of the chunk at hand */
 	struct weir_origin origin;
 	int64_t group; /* of the last row; where the sink keeps groups */
@@ -313,6 +316,21 @@ static int room_begin(struct chunks_lane *lane, struct weir_error *err)
 	return WEIR_OK;
 }
 
+/* The first rows of a chunk are about to come. Where they get no room in it, memory for them is taken at once, as if they were as
+ * wide as those of the chunk before: growing would copy them once more. Some more than are wanted, since neither is known well. */
+static int gather_begin(struct chunks_lane *lane, struct weir_error *err)
+{
+	int64_t ahead = rows_ahead(lane), rows = ahead > lane->rows_met ? ahead : lane->rows_met;
+	int64_t fit = lane->rows_met ? chunk_bytes(lane->sink) / (int64_t)lane->row_bytes_met : 0;
+	int code = room_begin(lane, err);
+
+	rows = rows < lane->rows_wanted ? rows : lane->rows_wanted;
+	rows = rows < fit ? rows : fit;
+	if (!code && !lane->room)
+		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (int64_t)WEIR_VECTOR_ROWS : 0);
+	return code;
+}
+
 /* Are all values of the batch where the room had a place for them, and is there nothing else? */
 static bool is_in_room(const struct chunks_lane *lane, const struct weir_batch *batch)
 {
@@ -397,6 +415,8 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	bytes = weir_chunk_footprint(chunk);
 	lane->rows_done += rows;
 	lane->bytes_done += bytes;
+	lane->rows_met = rows;
+	lane->row_bytes_met = bytes / (uint64_t)rows + 1;
 	choose_rows(lane);
 	/* What leaves the account here has left the grant there: nothing is counted twice, and nothing not at all. */
 	weir_account_discharge(&lane->account, (int64_t)bytes);
@@ -548,7 +568,7 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		uint32_t some = count - at;
 
 		if (weir_gather_rows(lane->gather) == 0)
-			code = room_begin(lane, err);
+			code = gather_begin(lane, err);
 		room = lane->rows_wanted - weir_gather_rows(lane->gather) +
 		       (is_exact(lane->sink) || lane->room ? 0 : (int64_t)WEIR_VECTOR_ROWS);
 		if (some > room)

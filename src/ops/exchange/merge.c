@@ -314,14 +314,20 @@ static int cursor_show(struct weir_merge *merge, struct cursor *cursor, struct w
 	return read_keys(merge, cursor, cursor->row, left < merge->keys_max ? left : merge->keys_max, err);
 }
 
+/* Of a key that ends within the window: its last eight bytes, without those before it. */
 static inline uint64_t window_of(const struct weir_merge *merge, const struct weir_key_list *list, const uint8_t *key,
 				 uint32_t size)
 {
+	uint32_t at = merge->window_at;
 	uint64_t word;
 
-	if (size < merge->window_at + 8 || key + merge->window_at + 8 > list->bytes + list->size)
-		return weir_key_prefix(key + merge->window_at, size - merge->window_at);
-	__builtin_memcpy(&word, key + merge->window_at, 8);
+	if (size >= 8 && size > at && size < at + 8) {
+		__builtin_memcpy(&word, key + size - 8, 8);
+		return __builtin_bswap64(word) << 8 * (at + 8 - size);
+	}
+	if (size < at + 8 || key + at + 8 > list->bytes + list->size)
+		return weir_key_prefix(key + at, size - at);
+	__builtin_memcpy(&word, key + at, 8);
 	return __builtin_bswap64(word);
 }
 

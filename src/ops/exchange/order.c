@@ -232,11 +232,15 @@ static void sort_few(const struct sorter *sorter, struct weir_windowed *items, s
 /* Sorts items whose keys are equal before `from`. */
 static void sort_from(const struct sorter *sorter, struct weir_windowed *items, size_t count, uint32_t from)
 {
-	uint32_t common = common_of(sorter, items, count, from), behind = common + 8, size;
+	uint32_t common = common_of(sorter, items, count, from), behind = common + 8, width = sorter->views->keys->width, size;
 
-	if (sorter->views->keys->width >= behind)
+	/* Of keys that end within the window, the last eight bytes, without those before it. */
+	if (width >= behind)
 		for (size_t i = 0; i < count; i++)
 			items[i].window = load_word(key_of(sorter, &items[i], &size) + common);
+	else if (width >= 8 && width > common)
+		for (size_t i = 0; i < count; i++)
+			items[i].window = load_word(key_of(sorter, &items[i], &size) + width - 8) << 8 * (behind - width);
 	else
 		for (size_t i = 0; i < count; i++)
 			items[i].window = window_at(sorter, &items[i], common);
@@ -247,6 +251,9 @@ static void sort_from(const struct sorter *sorter, struct weir_windowed *items, 
 		return;
 	}
 	weir_windows_order(items, sorter->spare, count);
+	/* Nothing is behind the windows, which are all of the same length. */
+	if (width && width <= behind)
+		return;
 	for (size_t first = 0, last; first < count; first = last) {
 		last = first + 1;
 		while (last < count && items[last].window == items[first].window)
