@@ -81,6 +81,9 @@ struct weir_array *weir_array_concat(struct weir_account *account, struct weir_a
 				     struct weir_error *err);
 struct weir_array *weir_array_take(struct weir_account *account, const struct weir_array *array, const int64_t *rows,
 				   int64_t count, struct weir_error *err); /* row −1 gives null */
+/* The same rows of several arrays: numbers are looked through once. On failure `out` holds nothing. */
+int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count, const int64_t *rows,
+		     int64_t count, struct weir_array **out, struct weir_error *err);
 struct weir_array *weir_array_filter(struct weir_account *account, const struct weir_array *array,
 				     const uint64_t *keep_bits, struct weir_error *err);
 /* Same type, length, nulls and values at non-null places; NaN equals NaN when asked. */

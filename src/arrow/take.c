@@ -388,26 +388,42 @@ static struct weir_array *take(const struct picked *picked, const struct weir_ar
 	return out;
 }
 
-struct weir_array *weir_array_take(struct weir_account *account, const struct weir_array *array, const int64_t *rows,
-				   int64_t count, struct weir_error *err)
+int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count, const int64_t *rows,
+		     int64_t count, struct weir_array **out, struct weir_error *err)
 {
 	struct picked how = {.account = account, .rows = rows, .count = count};
 	int64_t least = 0, most = -1;
 
 	WEIR_ASSERT(count >= 0);
-	if (count > INT64_MAX / 64) {
-		weir_error_set(err, WEIR_E_OVERFLOW, "%lld rows are too many", (long long)count);
-		return NULL;
-	}
+	memset(out, 0, array_count * sizeof(*out));
+	if (count > INT64_MAX / 64)
+		return weir_error_set(err, WEIR_E_OVERFLOW, "%lld rows are too many", (long long)count);
 	for (int64_t i = 0; i < count; i++) {
 		least = rows[i] < least ? rows[i] : least;
 		most = rows[i] > most ? rows[i] : most;
 	}
-	if (least < -1 || most >= array->length) {
-		weir_error_set(err, WEIR_E_INVALID, "row %lld does not lie in an array of %lld rows",
-			       (long long)(least < -1 ? least : most), (long long)array->length);
-		return NULL;
-	}
 	how.missing = least < 0;
-	return take(&how, array, err);
+	for (uint32_t i = 0; i < array_count; i++) {
+		if (least < -1 || most >= arrays[i]->length)
+			weir_error_set(err, WEIR_E_INVALID, "row %lld does not lie in an array of %lld rows",
+				       (long long)(least < -1 ? least : most), (long long)arrays[i]->length);
+		else
+			out[i] = take(&how, arrays[i], err);
+		if (!out[i]) {
+			while (i-- > 0) {
+				weir_array_unref(out[i]);
+				out[i] = NULL;
+			}
+			return err->code;
+		}
+	}
+	return WEIR_OK;
+}
+
+struct weir_array *weir_array_take(struct weir_account *account, const struct weir_array *array, const int64_t *rows,
+				   int64_t count, struct weir_error *err)
+{
+	struct weir_array *from = (struct weir_array *)array, *out;
+
+	return weir_arrays_take(account, &from, 1, rows, count, &out, err) ? NULL : out;
 }

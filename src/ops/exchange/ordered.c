@@ -31,7 +31,7 @@ enum {
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 1 << 20,
 	LYING_ROWS = 1 << 18,
-	LYING_SHARE = 64, /* of all rows so far, what a run may have at least */
+	LYING_SHARE = 128, /* of all rows so far, what a run may have at least */
 	WHOLE_BYTES_MAX = 256 << 20,
 	MERGE_BYTES_MIN = 4 << 20,
 };

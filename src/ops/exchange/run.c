@@ -307,23 +307,22 @@ void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end)
 int weir_batch_take(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
 		    struct weir_batch **out, struct weir_error *err)
 {
-	uint32_t n = 0, column_count = batch->column_count;
+	uint32_t column_count = batch->column_count;
 	struct weir_array **columns = weir_alloc_zero(account, (column_count + 1) * sizeof(*columns), err);
+	int code;
 
+	*out = NULL;
 	if (!columns)
 		return err->code;
-	*out = NULL;
-	for (; n < column_count; n++) {
-		columns[n] = weir_array_take(account, batch->columns[n], rows, count, err);
-		if (!columns[n])
-			break;
-	}
-	if (n == column_count)
+	code = weir_arrays_take(account, batch->columns, column_count, rows, count, columns, err);
+	if (!code) {
 		*out = weir_batch_new(account, batch->schema, count, columns, err);
-	while (n-- > 0)
-		weir_array_unref(columns[n]);
+		code = *out ? WEIR_OK : err->code;
+	}
+	for (uint32_t i = 0; i < column_count; i++)
+		weir_array_unref(columns[i]);
 	weir_free(account, columns, (column_count + 1) * sizeof(*columns));
-	return *out ? WEIR_OK : err->code;
+	return code;
 }
 
 /* The batch as a sealed chunk, in memory, that nobody counts yet. */
