@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from weir._expr_literals import quote_name
-from weir._plan import Op, Step
+from weir._plan import Op, Step, quoted
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -93,12 +93,25 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     if not isinstance(column, str):
         raise ValueError(f"Column to aggregate on has to be provided (got {column})")
     _check_known(ds, [column])
+    rows = ds._op.rows()
     found: list[Any] = []
+    if rows is not None and rows <= ORDERED_MAX:
+        for batch in ds._new_run(Step(ds._op, "select", [quoted(column)])):
+            found += batch.values(0)
+        if all(type(value) in (int, str, bool, type(None)) for value in found):
+            return [value for value in dict.fromkeys(found) if value is not None or not ignore_nulls]
+        found = []
     for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
         found += batch.values(0)
-    return [value for value in found if value is not None] if ignore_nulls else found
+    if ignore_nulls:
+        found = [value for value in found if value is not None]
+    if len(found) <= ORDERED_MAX:
+        with contextlib.suppress(TypeError):  # what has no order
+            found.sort(key=lambda value: (value is not None, value))
+    return found
 
 
+ORDERED_MAX = 1 << 16  # so many values that an order costs nothing
 _SUMMARISED = frozenset({"count", "sum", "min", "max", "absmax", "mean", "std"})  # what summaries of parts are enough for
 _ROWS = "__weir_rows__"
 

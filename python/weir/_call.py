@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from weir import _formats, _setup
+from weir import _formats, _session, _setup
 
 if TYPE_CHECKING:
     from weir import _errors
@@ -59,6 +59,7 @@ class CallSpec:
         self.max_concurrency = max_concurrency
         self.resources = resources  # of the user's own naming, of which weir.init(resources=…) says how much there is
         self.group = group  # the placement group of the tasks and actors that it starts
+        self.attempts_max = 0  # 1: the first time that its process ends is the end of the run (max_restarts=0)
         self.frames = False  # its rows are those of a pandas frame still (_plan.rules_of)
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
@@ -209,7 +210,7 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
                     or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
         "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
-        "user_retries": _user_retries(spec), "setup": setup,
+        "user_retries": _user_retries(spec), "attempts_max": spec.attempts_max, "setup": setup,
     }
 
 
@@ -384,11 +385,12 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
         if spec.num_cpus is not None or name not in environ:
             environ[name] = str(threads)
     environ.update(env.get("env_vars") or {})
+    share = {"memory": _session.share_of(session)} if isinstance(session, _session.State) else {}
     gpus = gpu_pool(getattr(session, "num_gpus", None)) if spec.num_gpus else []
     first = int(gpus_before) % len(gpus) if gpus else 0
     return {"sys_path": path, "cwd": cwd, "environ": environ, "argv": list(getattr(sys, "argv", [""])),
             "threads": threads, "num_gpus": float(spec.num_gpus or 0), "core": _core_address(session),
-            "gpus": gpus[first:] + gpus[:first]}
+            "gpus": gpus[first:] + gpus[:first], **share}
 
 
 def _core_address(session: Any) -> str | None:

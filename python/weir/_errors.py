@@ -498,6 +498,9 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
     from weir import _weir
 
     if isinstance(error, getattr(_weir, "WorkerError", ())):
+        if "ended its worker 1 time," in str(error):  # a class with max_restarts=0; others may do so three times
+            return ActorDiedError(f"The actor died unexpectedly before finishing this task. {error}: max_restarts=0 or max_task_retries=0 lets "
+                                  "nothing be tried again")
         return WorkerCrashedError(f"{error}: the function, or a library that it uses, ended the process (a crash in native code, "
                                   "os._exit, or the system when memory ran out)")
     if not isinstance(error, _weir.CallFailed):

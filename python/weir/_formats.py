@@ -56,13 +56,15 @@ def _need(module: str, purpose: str) -> Any:
 
 
 def to_format(batch: Batch, name: str | None, zero_copy: bool = True, arrow_backed: bool = True,
-              is_private: bool = False) -> Any:
+              is_private: bool = False, frames: bool = False) -> Any:
     """The batch in a batch_format. `arrow_backed`: pandas columns with pd.ArrowDtype. `is_private`: this process is a
-    worker, whose maps of the batch are private: torch tensors may lie over them."""
+    worker, whose maps of the batch are private: torch tensors may lie over them. `frames`: the rows are a frame's still, as
+    from_pandas was given it."""
     if name in ("default", "numpy"):
-        return batch.numpy(writable=not zero_copy)
+        arrays = batch.numpy(writable=not zero_copy)
+        return _with_objects(batch, arrays) if frames else arrays
     if name == "pandas":
-        return to_pandas(batch, arrow_backed, zero_copy)
+        return to_pandas(batch, arrow_backed, zero_copy, frames=frames)
     if name == "torch":
         return to_torch(batch, owned=is_private)
     if name is None or name == "pyarrow":
@@ -87,6 +89,21 @@ def import_numpy() -> None:
         import numpy  # noqa: F401
     finally:
         del os.environ[spin]
+
+
+def _with_objects(batch: Batch, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Arrays of a frame's columns, in which those that pandas has as objects hold what the frame holds: lists and dates."""
+    asked = [name for name, kind, _, metadata in batch.schema() if not metadata and kind.startswith(("list<", "large_list<", "date32"))]
+    if asked:
+        frame = to_pandas(batch.select(asked))
+        arrays.update({name: frame[name].to_numpy() for name in asked})
+    return arrays
+
+
+def _is_masked(dtype: Any) -> bool:
+    import pandas as pd
+
+    return getattr(dtype, "na_value", None) is pd.NA
 
 
 # ---- pyarrow ----
@@ -117,13 +134,16 @@ def _extension_name(field: pyarrow.Field) -> str:
 
 # ---- pandas ----
 
-def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True, renumber: bool = False) -> pandas.DataFrame:
+def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True, renumber: bool = False,
+              frames: bool = True) -> pandas.DataFrame:
     """The batch as a pandas.DataFrame: pd.ArrowDtype columns, categories for dictionaries, objects for tensors. A batch
     that came from a frame has that frame's dtypes, one of a table that pandas made that table's index. `renumber`: rows of
-    several blocks, which have no index together."""
+    several blocks, which have no index together. `frames`: False where a step has made tables of the frames since."""
     pd = _need("pandas", 'batch_format="pandas"')
     _need("pyarrow", 'batch_format="pandas"')
     table = _engine_table(batch)
+    if not frames and _KINDS in (table.schema.pandas_metadata or {}):
+        table = table.replace_schema_metadata(None)
     return table_to_pandas(_without_index(table) if renumber else table, pd, arrow_backed, zero_copy)
 
 
@@ -570,13 +590,18 @@ def frame_rules(frames: Iterable[Any]) -> str:
 
 def make_frame_rows(batch: Batch, rows: list[dict[str, Any]]) -> None:
     """Rows of a pandas frame as functions get them: floats that are missing are NaN, times are pandas' own."""
+    dtypes: Any = None
     for name, kind, _, metadata in batch.schema():
         if metadata:
             continue
         if kind in ("double", "float", "halffloat"):
-            for row in rows:
-                if row[name] is None:
-                    row[name] = _NAN
+            if any(row[name] is None for row in rows):
+                dtypes = dtypes if dtypes is not None else to_pandas(batch.slice(0, 0)).dtypes
+                if _is_masked(dtypes[name]):
+                    continue
+                for row in rows:
+                    if row[name] is None:
+                        row[name] = _NAN
         elif kind.startswith(("timestamp[", "duration[")):
             import pandas as pd
 

@@ -160,7 +160,7 @@ def write_streamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> Non
             return
         held: list[Batch] = []
         size = 0
-        for batch in _sized(run.collect(parts), job):
+        for batch in _sized(ds, run.collect(parts), job):
             if held and size + int(batch.nbytes) > most:
                 stage.add_batches(held)
                 held, size = [], 0
@@ -170,10 +170,13 @@ def write_streamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> Non
             stage.add_batches(held)
 
 
-def _sized(batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
-    """A batch for each file."""
-    if job.rows_min is not None:
+def _sized(ds: Dataset, batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
+    """A batch for each file. Blocks that the user has asked for are merged; others are cut, too."""
+    if job.rows_min is not None and not _run.keeps_fixed_blocks(ds._op):
         yield from _blocks.rebatched(batches, job.rows_min, False)
+        return
+    if job.rows_min is not None:
+        yield from _merged(batches, job.rows_min)
         return
     if job.bytes_min is None:
         yield from batches
@@ -192,6 +195,17 @@ def _sized(batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
             if size >= job.bytes_min:
                 yield _blocks.joined(held)
                 held, size = [], 0
+    if held:
+        yield _blocks.joined(held)
+
+
+def _merged(batches: Iterator[Batch], rows_min: int) -> Iterator[Batch]:
+    held: list[Batch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= rows_min:
+            yield _blocks.joined(held)
+            held = []
     if held:
         yield _blocks.joined(held)
 
@@ -227,7 +241,7 @@ def write_with_checkpoint(ds: Dataset, run: _run.Run, parts: list[Op], job: Job)
     config = checkpoint.config
     names = Names(ds, job)
     mode = _mode(job)
-    for piece in _cut(_sized(run.collect(parts), job), min(PIECE_BYTES, _held_bytes(run)), bool(job.rows_min or job.bytes_min)):
+    for piece in _cut(_sized(ds, run.collect(parts), job), min(PIECE_BYTES, _held_bytes(run)), bool(job.rows_min or job.bytes_min)):
         import pyarrow as pa
 
         for batch in piece:

@@ -347,7 +347,7 @@ def rules_of(op: Op) -> str:
     if isinstance(op, Union):
         found = {rules_of(before) for before in op.inputs}
         return found.pop() if len(found) == 1 else ""
-    if op.input is not None and (op.kind in _KEEP_FRAMES_KINDS or isinstance(op, Step) and op.verb in _KEEP_FRAMES):
+    if op.input is not None and (op.kind in _KEEP_FRAMES_KINDS or isinstance(op, Step) and op.verb in _KEEP_FRAMES and not op.is_function):
         return rules_of(op.input)
     return ""
 
@@ -374,6 +374,7 @@ class Step(Op):
 
     __slots__ = ("verb", "words", "_name")
     kind = "Project"
+    is_function = False  # whether Ray Data has a function in its place, whose results are tables
 
     def __init__(self, input: Op, verb: str, words: Sequence[str], name: str = "Project") -> None:
         self.input = input
@@ -405,6 +406,13 @@ class Step(Op):
 
             words = tuple(fill(word, build.execution, build.random_seed) for word in words)
         flow.step(self.verb, words)
+
+
+class Transform(Step):
+    """What a preprocessor has the engine do."""
+
+    __slots__ = ()
+    is_function = True
 
 
 class Filter(Step):

@@ -45,6 +45,7 @@ from weir._plan import (
     chain,
 )
 from weir.datasource import Listing
+from weir.schema import Schema
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Block, Flow, Task
@@ -672,6 +673,8 @@ class Run:
         self.began_ns = time.monotonic_ns()
         self.empty: Batch | None = None  # columns of results without rows
         self.meanwhile: Callable[[], None] | None = None  # what this process does while workers are being started
+        self.given_rows = 0  # to whoever iterates over it
+        self.given_schema: Schema | None = None
 
     @property
     def finished(self) -> bool:
@@ -722,6 +725,15 @@ class Run:
 
     def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
         """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
+        for batch in self._collect(parts, batch_rows):
+            if self.given_schema is None:
+                self.given_schema = Schema(batch).as_text()
+            self.given_rows += batch.num_rows
+            yield batch
+            del batch
+        self.finished = True
+
+    def _collect(self, parts: list[Op], batch_rows: int) -> Iterator[Batch]:
         for part in parts:
             limit = part.count if isinstance(part, Limit) else None
             if isinstance(part, LocalRows):
@@ -733,7 +745,6 @@ class Run:
                         yield as_batch(block)
                 continue
             yield from self._collect_part(part, limit, batch_rows)
-        self.finished = True
 
     def _collect_part(self, part: Op, limit: int | None, batch_rows: int) -> Iterator[Batch]:
         if limit == 0:

@@ -133,7 +133,6 @@ _lock = threading.RLock()
 _state: State | None = None
 _options: dict[str, Any] = {}
 _initialized = False
-_refusal: str | None = None
 _inherited: list[State] = []
 forks = 0  # how many forks lie between the first process and this one
 
@@ -142,8 +141,6 @@ def current() -> State:
     """The session, made now if there is none."""
     global _state
     with _lock:
-        if _refusal is not None:
-            raise RuntimeError(_refusal)
         if _state is None:
             _state = State(_options)
         return _state
@@ -166,16 +163,15 @@ def set_share(**options: Any) -> None:
     _initialized = True
 
 
+def share_of(state: State) -> int:
+    """Bytes that a Dataset may use that runs in a worker of this session, in a session of its own."""
+    return max(256 << 20, int(state.native.memory()["limit"]) // (max(1, int(state.num_cpus)) + 1))
+
+
 def check_process(forks_then: int) -> None:
     """Raises in a forked child for what the parent has begun."""
     if forks_then != forks:
         raise RuntimeError("this iterator belongs to the process that was forked: make a new one here")
-
-
-def refuse(reason: str) -> None:
-    """From now on nothing runs in this process: it is a worker, where building a Dataset is fine and running one is not."""
-    global _refusal
-    _refusal = reason
 
 
 def _after_fork_in_child() -> None:

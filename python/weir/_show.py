@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan
-from weir._plan import Blocks, Op, Read
+from weir._plan import Blocks, Call, Op, Read
+from weir.schema import Schema, tensor_text
 
 if TYPE_CHECKING:
     from weir.dataset import Dataset
-    from weir.schema import Schema
 
 ROWS_SHOWN = 10
 CELL_WIDTH = 40
+LINE_WIDTH = 80
 
 
 def shown(ds: Dataset) -> str:
@@ -25,21 +26,61 @@ def shown(ds: Dataset) -> str:
         return head + _legacy.shown(ds)
     if isinstance(op, Blocks):
         return head + _materialized(ds, op)
-    if isinstance(op, Read):
-        return head + source_text(ds, op)
-    if op.is_native and not any(isinstance(o, Read) and o.format != "parquet" for o in _plan.walk(op)):
+    rows, schema = _given(ds)
+    if schema is None:
+        schema = _inferred(ds, op)
+    if schema is not None and schema.names:
+        if rows is None and not op.kind.startswith(("Union", "Zip")):
+            rows = _row_count(op)
+        return head + "\n".join([_shape(rows, schema), *_table(schema, None), "(Dataset isn't materialized)"])
+    return head + (source_text(ds, op) if op.input is None else _tree(ds, op))
+
+
+def _given(ds: Dataset) -> tuple[int | None, Schema | None]:
+    """What a run over all rows has shown, and schema()."""
+    ds._note_given()
+    rows, schema = ds._given or (None, None)
+    return rows, ds._schema_known or schema
+
+
+def _inferred(ds: Dataset, op: Op) -> Schema | None:
+    """The columns, where they are known without a run."""
+    from weir.dataset import Dataset
+
+    while op.kind in ("Repartition", "RandomizeBlocks"):
+        assert op.input is not None
+        op = op.input
+    if (shape := _tensor_shape(op)) is not None:
+        return Schema.of_texts(["data"], [tensor_text(tuple(shape), "int64")])
+    if not op.is_native or any(isinstance(o, Read) and o.format != "parquet" for o in _plan.walk(op)):
+        return None
+    try:
+        return Dataset(op, ds.context).schema()
+    except Exception:  # what is wrong with the files is for whoever runs it
+        return None
+
+
+def _tensor_shape(op: Op) -> tuple[int, ...] | None:
+    """Of what range_tensor makes: the shape of its tensors."""
+    spec = getattr(op, "spec", None)
+    return getattr(spec.fn, "shape", None) if spec is not None and spec.name == "ReadRangeTensor" else None
+
+
+def _row_count(op: Op) -> int | None:
+    """How many rows there are, where it is known without a run: a file is a row where files are read as a whole."""
+    if isinstance(op, Call) and (op.spec.kind == "map" or _tensor_shape(op) is not None):
+        assert op.input is not None
+        return _row_count(op.input)
+    if isinstance(op, Read) and op.format == "binary":
         try:
-            schema = ds.schema()
-        except Exception:  # what is wrong with the files is for whoever runs it
-            schema = None
-        if schema is not None:
-            rows = op.rows()
-            return head + "\n".join([_shape(rows, schema), *_table(schema, None), "(Dataset isn't materialized)"])
-    return head + _tree(ds, op)
+            return len(op.files())
+        except (OSError, ValueError):  # gone since; whoever runs it will be told
+            return None
+    return op.rows()
 
 
 def _shape(rows: int | None, schema: Schema) -> str:
-    return f"shape: ({'?' if rows is None else f'{rows:,}'}, {len(schema.names)})"
+    return f"shape: ({'?' if rows is None else rows}, {len(schema.names)})"
 
 
 def _materialized(ds: Dataset, op: Blocks) -> str:
@@ -95,36 +136,28 @@ def _line(cells: list[str], widths: list[int]) -> str:
     return "│" + "┆".join(f" {cell:<{w}} " for cell, w in zip(cells, widths)) + "│"
 
 
-def source_text(ds: Dataset, op: Op) -> str:
-    """A source on one line."""
-    from weir.dataset import Dataset
-
-    rows = op.rows()
-    blocks = ""
-    if isinstance(op, Read):
-        try:
-            blocks = f"num_blocks={len(op.files())}, "
-        except (OSError, ValueError):  # gone since; whoever runs it will be told
-            blocks = "num_blocks=?, "
-    schema: Schema | None = None
-    if not isinstance(op, Read) or op.format == "parquet":
-        try:
-            schema = Dataset(op, ds.context).schema()
-        except Exception:  # as above
-            schema = None
-    fields = _fixed_fields(op) or "Unknown schema"
-    if schema is not None:
-        fields = "{" + ", ".join(f"{n}: {t}" for n, t in zip(schema.names, schema.type_texts)) + "}"
-    kind = "MaterializedDataset" if isinstance(op, Blocks) else "Dataset"
-    return f"{kind}({blocks}num_rows={'?' if rows is None else rows}, schema={fields})"
+def source_text(ds: Dataset, op: Op, depth: int = 0) -> str:
+    """A source on one line, or, where that would be too long, in as many as it takes, for a place in a tree."""
+    rows = _row_count(op)
+    schema = _inferred(ds, op)
+    fields = [] if schema is None else [f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)]
+    columns = f"{{{', '.join(fields)}}}" if schema is not None else "Unknown schema"
+    count = f"num_rows={'?' if rows is None else rows}"
+    text = f"Dataset({count}, schema={columns})"
+    if len(text) <= LINE_WIDTH:
+        return text
+    indent = "   " * depth
+    if len(columns) + len(indent) + len("   schema=") > LINE_WIDTH:
+        columns = "{\n" + ",\n".join(f"{indent}      {_short(field, len(indent) + 6)}" for field in fields) + f"\n{indent}   }}"
+    return f"Dataset(\n{indent}   {count},\n{indent}   schema={columns}\n{indent})"
 
 
-def _fixed_fields(op: Op) -> str:
-    """The columns of a read that has the same ones whatever is in its files."""
-    if not isinstance(op, Read) or op.partitioning is not None:
-        return ""
-    field = {"text": "text: string", "binary": "bytes: binary"}.get(op.format, "")
-    return f"{{{field}{', path: string' if op.include_paths else ''}}}" if field else ""
+def _short(field: str, before: int) -> str:
+    """A column on a line of its own: of one that is too long, the first characters of its name and its whole type."""
+    if len(field) + before <= LINE_WIDTH:
+        return field
+    name, _, kind = field.partition(": ")
+    return f"{name[:max(LINE_WIDTH - len(kind) - 5 - before, 10 - before)]}...: {kind}"
 
 
 def _tree(ds: Dataset, op: Op) -> str:
@@ -132,9 +165,10 @@ def _tree(ds: Dataset, op: Op) -> str:
     depth = 0
     at: Op | None = op
     while at is not None:
-        text = source_text(ds, at) if at.input is None else at.name
+        is_source = at.input is None or _tensor_shape(at) is not None
+        text = source_text(ds, at, depth) if is_source else at.name
         lines.append(f"{'   ' * (depth - 1)}+- {text}" if depth else text)
-        at = at.input
+        at = None if is_source else at.input
         depth += 1
     return "\n".join(lines)
 

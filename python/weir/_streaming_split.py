@@ -37,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _progress, _run
 from weir._loop import Waiting
+from weir._plan import rules_of
 from weir.iterator import DataIterator
 
 if TYPE_CHECKING:
@@ -582,6 +583,10 @@ class SplitIterator(DataIterator):
     def _are_private(self) -> bool:
         # Elsewhere the pages are mapped privately; here pieces of one batch are in several hands.
         return self._local() is None
+
+    def _are_frames(self) -> bool:
+        local = self._local()
+        return local is not None and bool(rules_of(local.dataset._op))
 
     def _note_times(self) -> IterationTimes:
         from weir._loop import IterationTimes

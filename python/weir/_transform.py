@@ -177,7 +177,9 @@ class Transforms:
             strategy = copy.copy(strategy)
             strategy.max_tasks_in_flight_per_actor = self._context.max_tasks_in_flight_per_actor
         spec = _call.CallSpec(kind=kind, fn=fn, compute=strategy, context=self._context, **resources, **more)
-        spec.frames = _plan.rules_of(self._op) == "frame"
+        if isinstance(strategy, ActorPoolStrategy) and 0 in (ray_remote_args.get("max_restarts"), ray_remote_args.get("max_task_retries")):
+            spec.attempts_max = 1
+        spec.frames = bool(_plan.rules_of(self._op))
         if spec.kind == "map_batches" and spec.num_gpus and spec.batch_size is None:
             spec.batch_size = "auto"
         if spec.num_gpus and spec.num_cpus:

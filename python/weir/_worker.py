@@ -253,7 +253,7 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
     if function.is_async:
         values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
-                                     function.arrow_backed, _inside is not None) for a, b in ranges)
+                                     function.arrow_backed, _inside is not None, function.frames) for a, b in ranges)
         for result in _timed(function, _run_async(function, values, ranges)):
             yield from _formats.from_result(result, copy=True)
         return
@@ -263,7 +263,7 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
             function.at(a, b - a)
         part = batch if b - a == count else batch.slice(a, b)
         value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed,
-                                   _inside is not None)
+                                   _inside is not None, function.frames)
         begun = perf_counter_ns()
         try:
             result = function.call(value)
@@ -442,7 +442,8 @@ def enter(head: Mapping[str, Any], number: int = 0) -> None:
 
     _inside = head["name"]
     _resources = head.get("resources", {})
-    _session.refuse(f"this process is a worker of {_inside}: a Dataset may be built in a function, but not run there")
+    if "memory" in head:  # a Dataset that runs in a function has a session of its own, with a share of what there is
+        _session.set_share(memory_limit=head["memory"], num_cpus=head["threads"])
     if head["num_gpus"]:
         _gpus = visible_gpus(head["gpus"], head["num_gpus"], number)
         head["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(_gpus)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan, _run
 from weir._convert import Conversions
+from weir._errors import UserCodeException
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
 from weir._join import Joins
@@ -72,6 +73,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         self._made: _run.Run | None = None  # of rows that are kept, the run that made them
         self._iteration: IterationTimes | None = None
         self._schema_known: Schema | None = None
+        self._given: tuple[int, Schema] | None = None  # rows and columns that a run over all of it has given
         self._frames: list[pandas.DataFrame] = []  # what from_pandas was given, as long as nothing is done with it
 
     def _then(self, op: Op) -> Dataset:
@@ -80,17 +82,23 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         made._op = op
         made._context = self._context.copy()
         made._uuid = os.urandom(12).hex()
-        made._last_run = made._made = made._iteration = made._schema_known = None
+        made._last_run = made._made = made._iteration = made._schema_known = made._given = None
         made._frames = []
         made.__dict__.pop("_history", None)  # of rows that are there, how they came to be is their own affair
         return made
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        state["_last_run"] = state["_made"] = state["_iteration"] = state["_schema_known"] = None
+        state["_last_run"] = state["_made"] = state["_iteration"] = state["_schema_known"] = state["_given"] = None
         return state
 
+    def _note_given(self) -> None:
+        run = self._last_run
+        if run is not None and run.finished and run.op is self._op and run.given_schema is not None:
+            self._given = run.given_rows, run.given_schema
+
     def _new_run(self, op: Op | None = None) -> _run.Run:
+        self._note_given()
         return _run.Run(op if op is not None else self._op, self._context)
 
     # ---- consuming: a few rows ----
@@ -144,7 +152,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             raise ValueError("The dataset is empty.")
         arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
-        return _formats.to_format(_blocks.joined(batches), batch_format, True, arrow_backed)
+        return _formats.to_format(_blocks.joined(batches), batch_format, True, arrow_backed, frames=bool(_plan.rules_of(self._op)))
 
     def show(self, limit: int = 20) -> None:
         """Prints the first rows.
@@ -177,8 +185,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return run.count()
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
-        """The columns: of native plans without a run; behind functions, the first row goes through all of them. None: there
-        are no rows.
+        """The columns: of native plans without a run; behind functions, the first row goes through all of them, or the first block
+        where a function fails with a single row. None: there are no rows.
 
         >>> import weir
         >>> weir.range(10).schema().names
@@ -198,10 +206,14 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             return Schema(build.flow(op).schema())
-        for plan in (_run.one_row_in(op), Limit(op, 1)):
+        for plan, may_fail in ((_run.one_row_in(op), not op.is_native), (Limit(op, 1), False)):
             run = self._new_run(plan)
-            for batch in run:
-                return Schema(batch)
+            try:
+                for batch in run:
+                    return Schema(batch)
+            except UserCodeException:
+                if not may_fail:
+                    raise
         if not op.is_native:  # results without rows reach nobody but who keeps them
             run = self._new_run()
             run.blocks()
@@ -345,11 +357,12 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return grouped_by(self, key, num_partitions)
 
     def unique(self, column: str, ignore_nulls: bool = False) -> list[Any]:
-        """The different values of a column, in no order; None is one of them, unless ignore_nulls.
+        """The different values of a column; None is one of them, unless ignore_nulls. Few come in an order: of their rows, where it is
+        known that there are few of these, else their own; many in none.
 
         >>> import weir
-        >>> sorted(weir.from_items([1, 2, 3, 2, 3]).unique("item"))
-        [1, 2, 3]
+        >>> weir.from_items([3, 1, 2, 1]).unique("item")
+        [3, 1, 2]
         """
         from weir import _aggregate
 
@@ -482,7 +495,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             return pd.DataFrame()
         arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
-        return _formats.to_pandas(_blocks.joined(batches), arrow_backed, renumber=len(batches) > 1)
+        return _formats.to_pandas(_blocks.joined(batches), arrow_backed, renumber=len(batches) > 1, frames=bool(_plan.rules_of(self._op)))
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
         """All rows as one pyarrow.Table; ValueError if there are more than `limit`.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir import _blocks, _formats, _progress, _session
 from weir._loop import IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, shuffled
-from weir._plan import Blocks, walk
+from weir._plan import Blocks, rules_of, walk
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -49,6 +49,10 @@ class DataIterator:
         """Whether nobody else reads the memory of the batches: what is kept and read again must not change when a tensor is
         written to."""
         return not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
+
+    def _are_frames(self) -> bool:
+        """Whether the rows are those of a frame that the user has given."""
+        return bool(rules_of(self._dataset._op))
 
     def _note_times(self) -> IterationTimes:
         times = self._dataset._iteration = IterationTimes()
@@ -130,9 +134,10 @@ class DataIterator:
         """
         check_iteration(batch_size, batch_format, prefetch_batches, local_shuffle_buffer_size)
         arrow_backed = bool(self.get_context().enable_arrow_backed_pandas_conversion)
+        frames = self._are_frames()
 
         def finish(batch: Batch) -> Any:
-            made = _formats.to_format(batch, batch_format, True, arrow_backed)
+            made = _formats.to_format(batch, batch_format, True, arrow_backed, frames=frames)
             return _collate_fn(made) if _collate_fn is not None else made
 
         plain = batch_format in ("default", "numpy") and _collate_fn is None

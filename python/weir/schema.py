@@ -69,6 +69,15 @@ class Schema:
             self._arrow = pyarrow.schema([f if kind is None else pyarrow.field(f.name, kind) for f, kind in zip(fields, kinds)])
         return self._arrow
 
+    def as_text(self) -> Schema:
+        """The same without what the rows lie in."""
+        return Schema.of_texts(self.names, self.type_texts)
+
+    @staticmethod
+    def of_texts(names: list[str], types: list[str]) -> Schema:
+        """What is to be shown alone."""
+        return Schema(_Texts(names, types))
+
     def __arrow_c_schema__(self) -> object:
         source: Any = self._batch if self._batch is not None else self._arrow
         return source.__arrow_c_schema__()
@@ -134,13 +143,7 @@ def _text(type_text: str, extension: tuple[str, str] | None) -> str:
     if name == "arrow.fixed_shape_tensor":
         import json
 
-        from weir.extensions.formats import FixedShapeTensorFormat, current
-
-        shape, chosen = tuple(json.loads(metadata or "{}").get("shape", ())), current()
-        if chosen is FixedShapeTensorFormat.ARROW_NATIVE:
-            return f"extension<arrow.fixed_shape_tensor[value_type={_item_text(type_text)}, shape=[{','.join(map(str, shape))}]]>"
-        kind = "ArrowTensorType" if chosen is FixedShapeTensorFormat.V1 else "ArrowTensorTypeV2"
-        return f"{kind}(shape={shape}, dtype={_item_text(type_text)})"
+        return tensor_text(tuple(json.loads(metadata or "{}").get("shape", ())), _item_text(type_text))
     if name in ("ray.data.arrow_tensor", "ray.data.arrow_tensor_v2"):
         import json
 
@@ -154,6 +157,16 @@ def _text(type_text: str, extension: tuple[str, str] | None) -> str:
     if name == "weir.python_object":
         return "extension<ray.data.arrow_pickled_object<ArrowPythonObjectType>>"
     return f"extension<{name}>"
+
+
+def tensor_text(shape: tuple[int, ...], item: str) -> str:
+    """The type of tensors of one shape, in the format that the context asks for."""
+    from weir.extensions.formats import FixedShapeTensorFormat, current
+
+    chosen = current()
+    if chosen is FixedShapeTensorFormat.ARROW_NATIVE:
+        return f"extension<arrow.fixed_shape_tensor[value_type={item}, shape=[{','.join(map(str, shape))}]]>"
+    return f"{'ArrowTensorType' if chosen is FixedShapeTensorFormat.V1 else 'ArrowTensorTypeV2'}(shape={shape}, dtype={item})"
 
 
 def _item_text(text: str) -> str:

@@ -71,6 +71,7 @@ struct weir_call {
 				* waits for it, if that is more */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
 	uint32_t user_retries; /* a function that fails is called again so often */
+	uint32_t attempts_max; /* a batch may end its worker so often, the last time with the run; 0: three times */
 };
 
 /* Native steps behind a call. Their rows have no schema before they come, so a fragment is made for each one that is met,

@@ -82,7 +82,13 @@ struct weir_stage_spec {
 	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
 	int64_t errored_max;   /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
 	uint32_t user_retries; /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
+	uint32_t attempts_max; /* WORKERS: a task may end its worker so often, the last time with the run; 0: WEIR_ATTEMPTS_MAX */
 };
+
+static inline uint32_t weir_attempts_max(const struct weir_stage_spec *spec)
+{
+	return spec->attempts_max ? spec->attempts_max : WEIR_ATTEMPTS_MAX;
+}
 
 struct weir_core_options {
 	int64_t budget;    /* bytes for grants, chunks and workers together; INT64_MAX: no limit */

@@ -119,10 +119,11 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, c
 	core->stats.retries++;
 	stage->stats.retries++;
 	if (event->death == WEIR_DEATH_OWN) {
-		if (++item->own_deaths >= WEIR_ATTEMPTS_MAX + MUTANT(11))
+		if (++item->own_deaths >= weir_attempts_max(&stage->spec) + MUTANT(11))
 			weir_exec_fail(core, index, WEIR_E_WORKER,
-				       "%s: a batch of split %" PRIu64 " ended its worker %d times, last %s%s",
-				       stage->spec.name, item->path[0], WEIR_ATTEMPTS_MAX,
+				       "%s: a batch of split %" PRIu64 " ended its worker %" PRIu32 " time%s, last %s%s",
+				       stage->spec.name, item->path[0], item->own_deaths,
+				       item->own_deaths == 1 ? "" : "s",
 				       how_it_died(event->code, how, sizeof(how)),
 				       how_much_it_had(core, slot, memory, sizeof(memory)));
 		return;

@@ -422,7 +422,9 @@ def test_files_of_so_many_rows_or_bytes(tmp_path, monkeypatch):
         return [pq.read_metadata(folder / name).num_rows for name in sorted(os.listdir(folder))]
 
     weir.range(1000, override_num_blocks=9).write_parquet(str(tmp_path / "r"), min_rows_per_file=300)
-    assert sizes(tmp_path / "r") == [300, 300, 300, 100]
+    assert sizes(tmp_path / "r") == [333, 333, 334]  # three blocks each
+    weir.range(1000).write_parquet(str(tmp_path / "c"), min_rows_per_file=300)
+    assert sizes(tmp_path / "c") == [300, 300, 300, 100]
     weir.range(1000, override_num_blocks=9).write_parquet(str(tmp_path / "b"), min_bytes_per_file=2000)
     assert sum(sizes(tmp_path / "b")) == 1000 and all(size >= 250 for size in sizes(tmp_path / "b")[:-1])
     weir.range(1000).write_parquet(str(tmp_path / "m"), min_rows_per_file=400, max_rows_per_file=400)

@@ -51,6 +51,10 @@ class Actor:
         """Calls that have not ended."""
         return sum(map(len, self.waiting.values())) + (len(self.worker.tasks) if self.worker is not None else 0)
 
+    def calls(self) -> int:
+        """The same without its making."""
+        return self.busy() - (self.worker is not None and self.task.id in self.worker.tasks)
+
 
 class Actors:
     """All of them."""

@@ -84,7 +84,7 @@ class Calls:
         if actor is None:
             return {"state": DEAD, "pid": 0, "restarts": 0}
         return {"state": actor.state, "pid": actor.worker.pid if actor.worker is not None else 0, "restarts": actor.restarts,
-                "pending": actor.busy(), "alive": actor.state == ALIVE}
+                "pending": actor.calls(), "alive": actor.state == ALIVE}
 
     # ---- resources ----
 

@@ -183,10 +183,10 @@ class Client:
 
     # ---- Runtime ----
 
-    def put(self, dumped: Dumped, id: bytes | None = None) -> bytes:
+    def put(self, dumped: Dumped | Payload, id: bytes | None = None) -> bytes:
         """See Runtime."""
         id = id or ids.new_object()
-        payload, fd = self.stored(dumped)
+        payload, fd = (dumped, -1) if isinstance(dumped, Payload) else self.stored(dumped)
         self.counts[id] = self.counts.get(id, 0) + 1
         self._send_payload((m.PUT, id, tuple(payload)), fd)
         return id

@@ -131,7 +131,12 @@ class LocalNode(Node):
         if task.returns == 1 and not inspect.isgenerator(result):
             values.append(dump(result, f"what {task.name} returns"))
         elif task.returns == DYNAMIC:
-            refs = [objects.own(self.put(dump(item, f"what {task.name} yields"))) for item in result]
+            refs = []
+            try:
+                for item in result:
+                    refs.append(objects.own(self.put(dump(item, f"what {task.name} yields"))))
+            except Exception as error:  # what it gave before can be got all the same, and this last
+                refs.append(objects.own(self.put(errors.of_task(error, f"{task.name}()"))))
             values.append(dump(objects.DynamicObjectRefGenerator(refs), task.name))
         elif task.returns > 0:
             from weir.core.worker import take

@@ -242,10 +242,10 @@ class Node:
                 self.store.release(dumped.size)
             raise
 
-    def put(self, dumped: Dumped, id: bytes | None = None) -> bytes:
+    def put(self, dumped: Dumped | Payload, id: bytes | None = None) -> bytes:
         """See Runtime."""
         id = id or ids.new_object()
-        payload, fd = self.stored(dumped)
+        payload, fd = (dumped, -1) if isinstance(dumped, Payload) else self.stored(dumped)
         with self.lock:
             self._open()
             self.store.create(id)

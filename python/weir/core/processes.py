@@ -66,11 +66,9 @@ class WorkerProcess(Peer):
         self.post((m.HELLO, self._hello(runtime_env, threads, gpus)))
 
     def _hello(self, runtime_env: dict[str, Any] | None, threads: int, gpus: Sequence[str]) -> dict[str, Any]:
-        from weir import _call
+        from weir import _call, _session
 
         state = self.node.state
-        # Resources that a function in this process may use for Datasets of its own.
-        share = max(1, int(state.num_cpus))
         env = dict(getattr(state, "runtime_env", None) or {})
         for name, value in (runtime_env or {}).items():
             env[name] = {**env.get(name, {}), **value} if name == "env_vars" else value
@@ -79,7 +77,7 @@ class WorkerProcess(Peer):
             world["environ"]["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
         return {"world": world, "address": self.node.address,
                 "namespace": self.node.actors.namespace, "gpus": tuple(gpus), "session": self.node.session,
-                "memory": max(256 << 20, int(state.native.memory()["limit"]) // (share + 1)), "cpus": threads,
+                "memory": _session.share_of(state), "cpus": threads,
                 "runtime_env": env}
 
     # ---- what it prints ----

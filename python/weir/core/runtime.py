@@ -28,8 +28,8 @@ class Runtime(Protocol):
     address: str
     is_driver: bool
 
-    def put(self, dumped: Dumped, id: bytes | None = None) -> bytes:
-        """Keeps a value and gives its number, counted once for this process."""
+    def put(self, dumped: Dumped | Payload, id: bytes | None = None) -> bytes:
+        """Keeps a value, or an error, and gives its number, counted once for this process."""
 
     def get(self, ids: Sequence[bytes], timeout: float | None) -> list[tuple[Payload, Map | None]] | None:
         """The values, as soon as all are there or one of them is an error; None: time is up."""

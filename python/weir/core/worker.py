@@ -253,7 +253,7 @@ class Worker:
                     import asyncio
 
                     result = asyncio.run(result)
-                self._values(call, result, values)
+                self._values(call, result, values, retried)
             del result
             if is_main:
                 self.running = None
@@ -270,7 +270,7 @@ class Worker:
             label, about = self._label(call)
             payload = errors.of_task(error, label, about)
             how = m.FAILED
-            if call.may_retry and retried and isinstance(error, Exception if retried is True else retried):
+            if _is_retried(call, retried, error):
                 how = m.RETRIABLE
             if isinstance(error, SystemExit) and call.kind == METHOD:
                 payload, how = self._left(call), m.LEAVING
@@ -289,7 +289,7 @@ class Worker:
             f"The actor died because it has left by exit_actor().\n\tclass_name: {self.class_name}\n\tactor_id: {self.actor_id.hex()}\n"
             f"\tpid: {os.getpid()}"))
 
-    def _values(self, call: Call, result: Any, values: list[Dumped]) -> None:
+    def _values(self, call: Call, result: Any, values: list[Dumped], retried: Any) -> None:
         """What it returned. Of a generator that fails half-way, what it gave before is in `values` all the same."""
         name = call.name if call.kind != METHOD else f"{call.name}.{call.method}"
         if call.returns == 1 and inspect.isgenerator(result):  # the one value that it gives
@@ -297,7 +297,14 @@ class Worker:
         elif call.returns == 1 or call.kind == CREATE:
             values.append(dump(result, f"what {name} returns"))
         elif call.returns == DYNAMIC:
-            refs = [objects.own(self.client.put(dump(item, f"what {name} yields"))) for item in result]
+            refs = []
+            try:
+                for item in result:
+                    refs.append(objects.own(self.client.put(dump(item, f"what {name} yields"))))
+            except Exception as error:  # what it gave before can be got all the same, and this last
+                if _is_retried(call, retried, error):
+                    raise
+                refs.append(objects.own(self.client.put(errors.of_task(error, *self._label(call)))))
             values.append(dump(objects.DynamicObjectRefGenerator(refs), name))
         elif call.returns > 0:
             take(result, call.returns, name, values)
@@ -406,7 +413,7 @@ class Worker:
                 else:
                     if inspect.isawaitable(result):
                         result = await result
-                    self._values(call, result, values)
+                    self._values(call, result, values, retried)
                 self._done(call, values, how)
                 return
             except asyncio.CancelledError:
@@ -415,7 +422,7 @@ class Worker:
                 payload, how = self._left(call), m.LEAVING
             except BaseException as error:
                 payload, how = errors.of_task(error, label, about), m.FAILED
-                if call.may_retry and retried and isinstance(error, Exception if retried is True else retried):
+                if _is_retried(call, retried, error):
                     how = m.RETRIABLE
                 if isinstance(error, SystemExit):
                     payload, how = self._left(call), m.LEAVING
@@ -470,6 +477,11 @@ def take(result: Any, count: int, name: str, values: list[Dumped]) -> None:
     if len(found) != count:
         raise ValueError(f"Task returned {len(found)} objects, but num_returns={count}.")
     values += [dump(item, f"what {name} returns") for item in found]
+
+
+def _is_retried(call: Call, retried: Any, error: BaseException) -> bool:
+    """Whether its error only makes it run again. `retried`: what retry_exceptions says."""
+    return bool(call.may_retry and retried and isinstance(error, Exception if retried is True else retried))
 
 
 def _group_of(call: Call) -> str | None:

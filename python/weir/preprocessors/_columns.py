@@ -390,13 +390,13 @@ def in_workers(ds: Dataset, function: Any, name: str, arguments: dict[str, Any])
 
 def without(ds: Dataset, names: Sequence[str]) -> Dataset:
     """Without some columns."""
-    from weir._plan import Step, quoted
+    from weir._plan import Transform, quoted
 
-    return ds._then(Step(ds._op, "drop", [quoted(name) for name in dict.fromkeys(names)])) if names else ds
+    return ds._then(Transform(ds._op, "drop", [quoted(name) for name in dict.fromkeys(names)])) if names else ds
 
 
 def in_engine(ds: Dataset, texts: dict[str, str]) -> Dataset:
     """Columns of expressions; each sees the columns as they were."""
-    from weir._plan import Step, quoted
+    from weir._plan import Transform, quoted
 
-    return ds._then(Step(ds._op, "with", [f"{quoted(name)}={text}" for name, text in texts.items()])) if texts else ds
+    return ds._then(Transform(ds._op, "with", [f"{quoted(name)}={text}" for name, text in texts.items()])) if texts else ds

@@ -140,6 +140,7 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.milli_gpus = call->milli_gpus,
 		.errored_max = call->errored_max,
 		.user_retries = call->user_retries,
+		.attempts_max = call->attempts_max,
 	};
 	if (spec->slots < spec->slots_min)
 		spec->slots = spec->slots_min;

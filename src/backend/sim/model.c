@@ -383,7 +383,8 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 			!each_has_a_worker(world, action->stage, waiting_for(world, action->stage, chunk)),
 		"a batch is given ahead though a worker is about to come up for it");
 	PROMISE(world, !worker->alone, "another batch beside one that must be alone");
-	PROMISE(world, chunk->own_deaths < WEIR_ATTEMPTS_MAX, "a batch tried too often");
+	PROMISE(world, chunk->own_deaths < weir_attempts_max(&world->config.stages[action->stage]),
+		"a batch tried too often");
 	PROMISE(world, chunk->user_failures <= world->config.stages[action->stage].user_retries,
 		"a batch that failed tried too often");
 	if (chunk->exclusive) {

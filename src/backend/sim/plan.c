@@ -53,6 +53,8 @@ static void plan_stage(struct random *random, struct config *config, struct weir
 		spec->errored_max = chance(random, 30) ? -1 : (int64_t)random_below(random, 6);
 	if (chance(random, 50))
 		spec->user_retries = (uint32_t)random_below(random, 4);
+	if (chance(random, 20))
+		spec->attempts_max = (uint32_t)random_below(random, 5);
 }
 
 void sim_plan(struct config *config, uint64_t seed)

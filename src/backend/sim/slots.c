@@ -271,7 +271,7 @@ static void batch_ends(struct world *world, uint32_t stage, uint32_t slot, int c
 static void count_death(struct world *world, uint32_t stage, struct chunk *chunk, enum weir_death death)
 {
 	if (death == WEIR_DEATH_OWN) {
-		if (++chunk->own_deaths >= WEIR_ATTEMPTS_MAX && !world->cause)
+		if (++chunk->own_deaths >= weir_attempts_max(&world->config.stages[stage]) && !world->cause)
 			world->cause = WEIR_E_WORKER;
 		return;
 	}
