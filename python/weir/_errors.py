@@ -493,6 +493,15 @@ def _run_errors(engine: Any) -> tuple[type[BaseException], ...]:
     return tuple(getattr(engine, name) for name in names)
 
 
+def _also(error: Any) -> type[BaseException]:
+    """The engine's class, which is caught by what Ray Data raises there, too: an aggregate that a type does not have is
+    NotImplementedError, a key that one side of a join does not have ValueError."""
+    kind = type(error)
+    more = {("TypeMismatchError", "summarise"): NotImplementedError, ("TypeMismatchError", "group"): NotImplementedError,
+            ("NameUnknownError", "join"): ValueError}.get((kind.__name__, error.operator or ""))
+    return kind if more is None else type(kind.__name__, (kind, more), {"__module__": kind.__module__})
+
+
 def translate(error: BaseException, context: Any = None) -> BaseException:
     """The exception to raise for one of the engine's: itself, or what a worker's report says."""
     from weir import _weir
@@ -506,7 +515,7 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
     if not isinstance(error, _weir.CallFailed):
         # That both sides of a join have a column is known when they are read.
         if type(error) in _run_errors(_weir) or (type(error) is _weir.InvalidError and error.operator == "join"):
-            made = _make((RayTaskError, UserCodeException), type(error), error, in_python(str(error)))
+            made = _make((RayTaskError, UserCodeException), _also(error), error, in_python(str(error)))
             made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
             return made
         return error

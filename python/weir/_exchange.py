@@ -211,7 +211,7 @@ def checked_seed(seed: Any) -> int | RandomSeedConfig | None:
     if seed is None or isinstance(seed, RandomSeedConfig):
         return seed
     if isinstance(seed, bool) or not hasattr(seed, "__index__"):
-        raise TypeError(f"seed is a whole number or a RandomSeedConfig, not {type(seed).__name__}")
+        raise ValueError(f"seed is a whole number or a RandomSeedConfig, not {type(seed).__name__}")
     return int(seed)
 
 

@@ -102,8 +102,9 @@ def from_items(
     """
     from weir._weir import batch_from_rows
 
-    if isinstance(items, (str, bytes)) or not hasattr(items, "__len__") or not hasattr(items, "__iter__"):
-        raise TypeError(f"from_items takes a list of items, not {type(items).__name__}")
+    if isinstance(items, (str, bytes, Mapping)) or not hasattr(items, "__len__") or not hasattr(items, "__iter__"):
+        more = ": of a dict of columns, pandas.DataFrame(…) with from_pandas makes rows" if isinstance(items, Mapping) else ""
+        raise TypeError(f"from_items takes a list of items, not {type(items).__name__}{more}")
     rows = [item if isinstance(item, Mapping) else {"item": item} for item in items]
     batches = [batch_from_rows(rows)] if rows else []
     return _from_batches("FromItems", batches, _num_blocks(parallelism, override_num_blocks))

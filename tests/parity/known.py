@@ -53,7 +53,6 @@ KNOWN = [
     (r"errors/no_expression\[with_column\]|errors/wrong_union|errors/wrong_filter_texts\[id \+ 1\]|aggregates/no_aggregate", KINDS),
     (r"errors/wrong_(limits\[1.5\]|repartition\[(0|-1)|loops\[batch_size|writes\[(mode|part|nons)|reads\[(columns='|file_ext|over|nons|part))|create/from_items_of_no_list\[\{", EARLY),
     (r"errors/write_to_a_file", "a file where a folder is wanted is a NotADirectoryError"),
-    (r"consume/aggregate_of_text", "a sum of texts is a TypeError"),
     # ---- groups ----
     (r"grouped/aggregate_nan\[(Sum|Min|Mean)", "what NaN makes of a sum, or all NaN of a minimum, is NaN; Ray makes null of it"),
     (r"aggregates/aggregate\[ValueCounter", "values are counted in their order, not in that of the rows"),

@@ -26,24 +26,26 @@ HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
 MODULES = ["cases_create", "cases_core", "cases_consume", "cases_iterate", "cases_transform", "cases_expressions",
            "cases_aggregates", "cases_grouped", "cases_join", "cases_preprocessors", "cases_files", "cases_extend", "cases_context", "cases_errors", "cases_values",
-           "cases_names", "cases_rest", "cases_formats"]
+           "cases_names", "cases_rest", "cases_formats", "cases_scripts"]
 SECONDS = 60
 CASES = {}  # id → Case
 
 # Classes by which a program may catch an error, beside Python's own.
 CAUGHT_BY = {"RayError", "RayTaskError", "RayActorError", "ActorDiedError", "UserCodeException", "RayDataUserCodeException",
              "WorkerCrashedError", "GetTimeoutError", "ObjectLostError", "TaskCancelledError", "OutOfMemoryError",
-             "ArrowConversionError"}
+             "ArrowConversionError", "PendingCallsLimitExceeded", "ActorAlreadyExistsError", "TaskPlacementGroupRemoved"}
 
 
 class Case:
-    def __init__(self, module, name, function, values):
-        self.module, self.function, self.values = module, function, values
+    def __init__(self, module, name, function, values, shows=()):
+        self.module, self.function, self.values, self.shows = module, function, values, shows
         self.id = name
 
 
-def case(*grid):
-    """A function as a case, or as one for each value of the grid: a value, or a tuple of several."""
+def case(*grid, shows=()):
+    """A function as a case, or as one for each value of the grid: a value, or a tuple of several. `shows`: public names that docs/parity.md
+    may call shown by it though nothing of them is called by Python: enumerations, plain classes, what is made in C. The case says them, and
+    its answer depends on them; "{}" is the value."""
 
     def add(function):
         module = function.__module__.rpartition(".")[2]
@@ -52,7 +54,7 @@ def case(*grid):
             label = ", ".join(v if isinstance(v, str) else getattr(v, "__name__", None) or repr(v) for v in values)
             name = f"{module.removeprefix('cases_')}/{function.__name__}" + (f"[{label}]" if grid else "")
             assert name not in CASES, name
-            CASES[name] = Case(module, name, function, values)
+            CASES[name] = Case(module, name, function, values, tuple(one.format(*values) for one in shows))
         return function
 
     return add

@@ -1,6 +1,7 @@
 """Each case of cases_*.py on weir, against the answer of Ray 2.60 in recorded/; with `make test-full` and Ray, against Ray itself."""
 import contextlib
 import importlib.util
+import inspect
 import json
 import os
 import re
@@ -57,7 +58,10 @@ def test_same_as_ray(name, at):
         return
     assert parity.same(theirs, mine), f"\nRay:  {json.dumps(theirs)}\nweir: {json.dumps(mine)}"
     for claim in claims:
-        if "calls" in claim:
+        if "says" in claim:
+            used = inspect.getsource(CASES[name].function) + repr(CASES[name].values)
+            assert re.search(rf"\b{claim['says']}\b", used.partition("def ")[2]), f"this case does not use {claim['says']}"
+        elif "calls" in claim:
             assert claim["calls"] in watch.codes, f"this case does not call {claim['calls']}: run tools/parity.py --record"
         else:
             assert claim["error"] in mine["error"]

@@ -76,12 +76,12 @@ def test_many_small_files(weir, tmp_path):
 
 
 def test_files_that_differ(weir, tmp_path):
-    """Columns are found by name; a type is what the values of all files have."""
+    """Columns are found by name; a type is what the values of all files have; what only some files have is there, too."""
     (tmp_path / "a.csv").write_text("x,y\n1,a\n")
     (tmp_path / "b.csv").write_text("y,x\nb,2.5\n")
     (tmp_path / "c.csv").write_text("z,x\nq,3\n")
     table = table_of(weir, tmp_path, tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "c.csv")
-    assert table.to_pylist() == [{"x": 1.0, "y": "a"}, {"x": 2.5, "y": "b"}, {"x": 3.0, "y": None}]
+    assert table.to_pylist() == [{"x": 1.0, "y": "a", "z": None}, {"x": 2.5, "y": "b", "z": None}, {"x": 3.0, "y": None, "z": "q"}]
 
 
 def by_pyarrow(codec):

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from weir.core import errors, ids
@@ -353,8 +352,13 @@ class Scheduler:
         if group is None:
             return
         group.is_removed = True
-        fails: Callable[[Task], None] = lambda task: self.fail(task, errors.of_system(
-            ValueError(f"{task.name}: its placement group was removed")))
+
+        def fails(task: Task) -> None:
+            from weir.exceptions import ActorPlacementGroupRemoved, TaskPlacementGroupRemoved
+
+            kind, what = (ActorPlacementGroupRemoved, "actor") if task.kind == CREATE else (TaskPlacementGroupRemoved, "task")
+            self.fail(task, errors.of_system(kind(f"The placement group corresponding to this {what} has been removed: {task.name}")))
+
         for line in list(self.lines.values()):
             for task in [task for task in line if task.options.group == id]:
                 line.remove(task)

@@ -5,8 +5,7 @@
  * (format/text_input.h), or everything (--infer all). A part in the middle begins at a guess: what it says is left out
  * when its rows do not look like rows.
  *
- * The columns are the first file's that has any; a column that only other files have is not part of the dataset, as with
- * other formats.
+ * The columns are the first file's that has any, and behind them those that others of the files looked at have beyond them.
  */
 #include "format/csv/csv_impl.h"
 
@@ -261,6 +260,61 @@ static int find_head(struct inference *self, struct weir_file *const *files, uin
 		weir_error_at_source(err, count ? weir_file_path(files[0]) : "");
 		return err->code;
 	}
+	return WEIR_OK;
+}
+
+/* The names that this file has beyond those that are known. */
+static int add_names(struct inference *self, const struct csv_head *head, struct weir_error *err)
+{
+	const char **names;
+	uint32_t width = self->head.width, fresh = 0;
+
+	for (uint32_t i = 0; i < head->width; i++)
+		fresh += column_named(self, head->names[i], i) == UINT32_MAX;
+	if (fresh == 0)
+		return WEIR_OK;
+	names = weir_arena_alloc(&self->head.arena, (width + fresh) * sizeof(*names), err);
+	if (!names)
+		return err->code;
+	memcpy(names, self->head.names, width * sizeof(*names));
+	for (uint32_t i = 0; i < head->width; i++) {
+		if (column_named(self, head->names[i], i) != UINT32_MAX)
+			continue;
+		names[width] = weir_arena_strdup(&self->head.arena, head->names[i], err);
+		if (!names[width++])
+			return err->code;
+	}
+	self->head.names = names;
+	self->head.width = width;
+	return WEIR_OK;
+}
+
+/* What other files are named in their headers. One that cannot be read is for whoever comes to it. */
+static int find_more(struct inference *self, struct weir_file *const *files, uint32_t count, uint32_t looked_at,
+		     struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	if (!self->options->has_header || self->options->names)
+		return WEIR_OK;
+	for (uint32_t i = 0; !code && i < looked_at; i++) {
+		struct csv_head head;
+
+		code = csv_head_read(self->account, self->setup->io,
+				     files[self->options->infer_all ? i : weir_sample_file(i, count)], self->options, &head, err);
+		if (!code)
+			code = add_names(self, &head, err);
+		else if (code != WEIR_E_MEMORY) {
+			weir_error_clear(err);
+			code = WEIR_OK;
+		}
+		weir_arena_release(&head.arena);
+	}
+	return code;
+}
+
+static int begin_columns(struct inference *self, struct weir_error *err)
+{
 	self->columns = weir_alloc_zero(self->account, self->head.width * sizeof(*self->columns), err);
 	if (!self->columns)
 		return err->code;
@@ -282,6 +336,10 @@ int csv_infer(struct weir_account *account, const struct weir_read_setup *setup,
 	alone.schema = NULL;
 	weir_arena_init(&self.head.arena, account);
 	code = find_head(&self, files, count, err);
+	if (!code && count > 1)
+		code = find_more(&self, files, count, looked_at, err);
+	if (!code)
+		code = begin_columns(&self, err);
 	if (!code)
 		code = csv_reader_new(account, setup->io, &reader, err);
 	for (uint32_t i = 0; !code && !self.options->text_only && i < looked_at; i++)
