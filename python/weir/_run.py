@@ -78,7 +78,7 @@ class translated:
             made = broken if broken is not None else translate(error, self.context)
             if self.run is not None and self.run.observer is not None:
                 self.run.observer.failed(made)
-            if "weir.compat.logs" in sys.modules:
+            if "weir.compat.logs" in sys.modules and not (self.run is not None and self.run.is_trial):
                 sys.modules["weir.compat.logs"].tell(made, self.context)
             if made is not error:
                 raise made from None
@@ -671,6 +671,7 @@ class Run:
         self.is_inner = False
         self.asking: _progress.Asking | None = None  # where the program works between its batches
         self.began_ns = time.monotonic_ns()
+        self.is_trial = False  # an error of it is no news: there is another way
         self.empty: Batch | None = None  # columns of results without rows
         self.meanwhile: Callable[[], None] | None = None  # what this process does while workers are being started
         self.given_rows = 0  # to whoever iterates over it

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan, _run
 from weir._convert import Conversions
-from weir._errors import UserCodeException
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
 from weir._join import Joins
@@ -208,10 +207,11 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             return Schema(build.flow(op).schema())
         for plan, may_fail in ((_run.one_row_in(op), not op.is_native), (Limit(op, 1), False)):
             run = self._new_run(plan)
+            run.is_trial = may_fail
             try:
                 for batch in run:
                     return Schema(batch)
-            except UserCodeException:
+            except Exception:  # of a function that wants more than a row
                 if not may_fail:
                     raise
         if not op.is_native:  # results without rows reach nobody but who keeps them
