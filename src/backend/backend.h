@@ -41,6 +41,8 @@ void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk)
 /* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. Fails
  * where more than twice as much stays for want of place there. */
 int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err);
+/* So much of them, as far as there is as much that can go. */
+void weir_session_spill_some(struct weir_session *session, int64_t bytes);
 
 /* ---- runs of several stages ---- */
 

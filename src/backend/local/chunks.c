@@ -233,6 +233,18 @@ static struct weir_chunk *spill_next(struct weir_session *session, int64_t resid
 	return found;
 }
 
+void weir_session_spill_some(struct weir_session *session, int64_t bytes)
+{
+	struct weir_error ignored = {0}; /* what does not go stays */
+	int64_t resident;
+
+	pthread_mutex_lock(&session->lock);
+	resident = kept_resident(session);
+	pthread_mutex_unlock(&session->lock);
+	if (resident)
+		weir_session_spill(session, resident > bytes ? resident - bytes : 0, &ignored);
+}
+
 int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err)
 {
 	struct weir_chunk *chunk;

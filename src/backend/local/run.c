@@ -230,11 +230,37 @@ static int64_t uncounted_now(struct weir_session *session)
 	return weir_process_rss(&anon, &shmem, &ignored) ? 0 : uncounted(session, anon, &store);
 }
 
+/* What the session holds already, and what the fragment's sink will keep, is not there for grants. */
+static int64_t held_by_session(const struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	int64_t held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + run->fragment->outside_bytes -
+		       atomic_load_explicit(&session->setups, memory_order_relaxed) -
+		       atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
+		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+
+	return (held > 0 ? held : 0) + uncounted_now(session);
+}
+
+/* The most of it that grants make way for: half of the limit is always theirs. */
+static int64_t held_max(const struct weir_local_run *run)
+{
+	return run->session->memory_limit / 2 - SESSION_RESERVE;
+}
+
+/* Beyond that, blocks that are kept go to disk: mostly they are what an exchange has read already. Not under the lock. */
+static void clear_kept(const struct weir_local_run *run)
+{
+	int64_t bytes = held_by_session(run) - held_max(run);
+
+	if (bytes > 0)
+		weir_session_spill_some(run->session, bytes);
+}
+
 /* A core and lanes for the fragment as it is now; those of an earlier attempt go. */
 static int equip(struct weir_local_run *run, struct weir_error *err)
 {
 	struct weir_session *session = run->session;
-	const struct weir_fragment *fragment = run->fragment;
 	struct weir_stage_spec specs[RUN_STAGES_MAX];
 	struct weir_core_options options = {.stages = specs};
 	struct weir_core *core = NULL;
@@ -244,14 +270,10 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	if (code)
 		return code;
 	options.limit = session->memory_limit;
-	/* What the session holds already (listings, footers, blocks) is not there for grants; half of the limit always is. */
 	setups = atomic_load_explicit(&session->setups, memory_order_relaxed);
-	run->held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + fragment->outside_bytes - setups -
-		    atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
-		    atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
-	run->held = (run->held > 0 ? run->held : 0) + uncounted_now(session);
-	if (run->held > session->memory_limit / 2 - SESSION_RESERVE)
-		run->held = session->memory_limit / 2 - SESSION_RESERVE;
+	run->held = held_by_session(run);
+	if (run->held > held_max(run))
+		run->held = held_max(run);
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held - setups;
 	if (options.budget < session->memory_limit / 8)
 		options.budget = session->memory_limit / 8;
@@ -348,8 +370,10 @@ int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment
 		if (!code)
 			code = charge_setups(run, err);
 	}
-	if (!code)
+	if (!code) {
+		clear_kept(run);
 		code = equip(run, err);
+	}
 	if (code) {
 		weir_local_run_free(run);
 		return code;
@@ -415,6 +439,7 @@ int weir_local_run_again(struct weir_local_run *run, struct weir_error *err)
 {
 	int code;
 
+	clear_kept(run);
 	pthread_mutex_lock(&run->lock);
 	code = equip(run, err);
 	if (!code) {
@@ -682,6 +707,7 @@ static int run_phases(struct weir_local_run *run, struct weir_error *err)
 	if (code || !run->fragment->before)
 		return code;
 	/* What they left behind is charged to the session now. */
+	clear_kept(run);
 	pthread_mutex_lock(&run->lock);
 	code = equip(run, err);
 	pthread_mutex_unlock(&run->lock);

@@ -154,7 +154,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->run_bytes = between(keeping->memory_limit / 4 / state->threads, RUN_BYTES_MIN, (int64_t)1 << 30);
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
-	state->space.chunk_bytes = between(state->run_bytes / 192, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+	state->space.chunk_bytes = between(state->run_bytes / 320, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
 	/* What a lane makes out of its turn lies in memory until then. */
 	state->range_bytes_max = between(keeping->memory_limit / 8 * 3, RANGE_BYTES_MAX, INT64_MAX);
 	state->whole_bytes = (uint64_t)between(keeping->memory_limit / 4, 0, WHOLE_BYTES_MAX);
