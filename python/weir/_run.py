@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
 import math
 import os
 import sys
@@ -43,6 +44,7 @@ from weir._plan import (
     Step,
     Union,
     chain,
+    walk,
 )
 from weir.datasource import Listing
 from weir.schema import Schema
@@ -845,7 +847,22 @@ class Run:
             tell_left_out(operator, origin, payload, most - self.left_out if most > 0 else None)
 
     def wait(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None = None) -> Task:
-        """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow."""
+        """Runs a part to its end without rows for the program. `flow_end` adds what ends the flow.
+
+        Nothing of it has been seen before: where rows came back changed from disk all of it is run again, once. (Without functions, and
+        where nothing is kept, the engine does that itself.)
+        """
+        from weir._weir import SpillError
+
+        try:
+            return self._waited(part, end, flow_end)
+        except SpillError as error:
+            if not (self.build.calls or end == "blocks") or any(isinstance(op, LocalRows) for op in walk(part)):
+                raise
+            logging.getLogger("weir").warning("%s; all is read again", error)
+        return self._waited(part, end, flow_end)
+
+    def _waited(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None) -> Task:
         with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
