@@ -61,6 +61,16 @@ def parse_bytes(value: int | float | str, what: str) -> int:
     return int(value)
 
 
+LIMIT_MIN = 64 << 20  # the engine's own; told where it is set, not at the first run
+
+
+def parse_limit(value: int | float | str, what: str) -> int:
+    limit = parse_bytes(value, what)
+    if limit < LIMIT_MIN:
+        raise ValueError(f"{what} is {value!r}, which is too small: the least is 64 MiB")
+    return limit
+
+
 THREADS_MAX = 256  # num_cpus is logical and may be any number; these are real
 STORE_MIN = 512 << 20  # a smaller object_store_memory is reported as it is; the limit, which includes the workers, is this
 
@@ -109,7 +119,7 @@ def _default_limit() -> int:
     """0: the engine takes 60 % of what the machine or its cgroup has."""
     text = os.environ.get("WEIR_MEMORY_LIMIT")
     if text:
-        return parse_bytes(text, "WEIR_MEMORY_LIMIT")
+        return parse_limit(text, "the environment's WEIR_MEMORY_LIMIT")
     text = os.environ.get("RAY_object_store_memory")
     return max(parse_bytes(text, "RAY_object_store_memory"), STORE_MIN) if text else 0
 
@@ -248,7 +258,7 @@ def init(
         if memory_limit is None:
             memory_limit = max(options["object_store_memory"], STORE_MIN)
     if memory_limit is not None:
-        options["memory_limit"] = parse_bytes(memory_limit, "memory_limit")
+        options["memory_limit"] = parse_limit(memory_limit, "memory_limit")
     if memory is not None:
         options["memory"] = float(parse_bytes(memory, "memory"))
     with _lock:

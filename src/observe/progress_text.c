@@ -131,6 +131,9 @@ static double share_of(const struct weir_progress_now *now)
 
 	if (stats->splits_all_known && stats->bytes_est_known)
 		share = (double)stats->bytes_est_done / (double)stats->bytes_est_known;
+	/* One split of which functions have had much, and that is not at its end: who knows how much. */
+	if (now->stage_count && !stats->bytes_est_done)
+		return -1;
 	for (uint32_t i = 1; i < now->stage_count; i++) {
 		uint64_t made = now->stages[i - 1].stats.rows_out, done = now->stages[i].stats.rows_in;
 

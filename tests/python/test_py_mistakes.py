@@ -125,6 +125,12 @@ MISTAKES = {
     "a path that is not there": (
         lambda at: weir.read_parquet(f"{at}/mixd"), FileNotFoundError,
         ["mixd: there is no such file or folder; ", "is there and holds a.parquet, broken.parquet, cut.json, mixed, ragged.csv (did you mean 'mixed'?)"]),
+    "a pattern that nothing matches": (
+        lambda at: weir.read_parquet(f"{at}/mixd/*.parquet"), FileNotFoundError,
+        ["mixd/*.parquet: no file matches this pattern; ", "is there and holds a.parquet, broken.parquet, cut.json, mixed, ragged.csv (did you mean 'mixed'?)"]),
+    "a limit that is too small": (
+        lambda at: weir.init(memory_limit="10MB", ignore_reinit_error=True), ValueError,
+        ["memory_limit is '10MB', which is too small: the least is 64 MiB"]),
     "a folder without such files": (
         lambda at: weir.read_csv(at, file_extensions=["tsv"]).take(), ValueError,
         ["No files found under ", "names starting with '_' or '.'", "`file_extensions`"]),

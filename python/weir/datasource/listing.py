@@ -119,7 +119,7 @@ def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) ->
             continue
         if not os.path.exists(full):
             if _is_pattern(full):
-                full = _pattern_checked(full, ignore_missing)
+                full = _pattern_checked(text, full, ignore_missing)
             elif not ignore_missing:
                 raise FileNotFoundError(not_there(text, full))
         out.append(full)
@@ -139,18 +139,19 @@ def not_there(text: str, full: str) -> str:
 
     missing = os.path.relpath(full.rstrip("/"), folder).split("/")[0]
     holds = f" and holds {listed(names, 5)}{nearest(missing, names)}" if names else ""
-    return f"{text}: there is no such file or folder; {folder} is there{holds}"
+    what = "no file matches this pattern" if _is_pattern(full) else "there is no such file or folder"
+    return f"{text}: {what}; {folder} is there{holds}"
 
 
 def _is_pattern(path: str) -> bool:
     return any(c in path for c in "*?[")
 
 
-def _pattern_checked(path: str, ignore_missing: bool) -> str:
+def _pattern_checked(text: str, path: str, ignore_missing: bool) -> str:
     from glob import iglob
 
     if not ignore_missing and next(iglob(path, recursive=True), None) is None:
-        raise FileNotFoundError(path)
+        raise FileNotFoundError(not_there(text, path))
     return path
 
 

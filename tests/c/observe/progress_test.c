@@ -183,6 +183,9 @@ static void a_line_for_each_operator(void **state)
 	assert_non_null(strstr(text, "\n   Map(f)->Map(h)->Map(k)   4.00k rows     400/s  1 of 2 workers busy"));
 	assert_int_equal(weir_progress_lines(&now, false, 117, 2, text, sizeof(text)), 2);
 	assert_null(strstr(text, "Map"));
+	now.run.bytes_est_done = 0;
+	weir_progress_lines(&now, false, 117, 1, text, sizeof(text));
+	assert_string_equal(text, "0:10  1.00k rows, 100/s  memory 10.0 MiB of 256.0 MiB");
 	now.run.ops[4].name = "a\033[2J\n";
 	weir_progress_lines(&now, true, 40, 9, text, sizeof(text));
 	assert_non_null(strstr(text, "\n   a?[2J?  "));
