@@ -220,6 +220,7 @@ static int pages_spill(struct weir_parts_lane *lane, struct weir_parts_page **pa
 	struct weir_spool_place places[WEIR_SPOOL_PIECES_MAX];
 	int code;
 
+	WEIR_ASSERT(count > 0 && count <= WEIR_SPOOL_PIECES_MAX);
 	for (uint32_t i = 0; i < count; i++)
 		pieces[i] = (struct weir_spool_piece){.bytes = pages[i]->memory, .size = pages[i]->size};
 	code = weir_spool_write(&lane->spool, pieces, count, places, err);
