@@ -11,37 +11,27 @@ _SERVICE = "it needs a service that weir does not talk to: read with a Datasourc
 _CLUSTER = "it hands blocks to another library's cluster: go through to_arrow, to_pandas, from_arrow or from_pandas"
 
 READERS = {
-    "from_daft": _CLUSTER,
-    "from_dask": _CLUSTER,
     "from_mars": _CLUSTER,
-    "from_modin": _CLUSTER,
     "from_spark": _CLUSTER,
-    "read_audio": _OWN,
-    "read_avro": _OWN,
     "read_bigquery": _SERVICE,
     "read_clickhouse": _SERVICE,
     "read_databricks_tables": _SERVICE,
-    "read_delta": "the table's Parquet files can be read with read_parquet",
+    "read_delta": "give read_parquet the files that the table has now: deltalake.DeltaTable(path).file_uris() (a folder holds removed ones, too)",
     "read_delta_sharing_tables": _SERVICE,
-    "read_hudi": "the table's Parquet files can be read with read_parquet",
-    "read_iceberg": "the table's Parquet files can be read with read_parquet",
+    "read_hudi": "give read_parquet the files that the table has now (a folder holds replaced ones, too)",
+    "read_iceberg": "give read_parquet the files that the table has now: pyiceberg's table.scan().plan_files() (a folder holds removed ones, too)",
     "read_kafka": _SERVICE,
     "read_lance": _OWN,
     "read_lerobot": _OWN,
     "read_mcap": _OWN,
     "read_mongo": _SERVICE,
-    "read_orc": _OWN,
     "read_snowflake": _SERVICE,
     "read_unity_catalog": _SERVICE,
-    "read_videos": _OWN,
     "read_zarr": _OWN,
 }
 
 WRITERS = {
-    "to_daft": _CLUSTER,
-    "to_dask": _CLUSTER,
     "to_mars": _CLUSTER,
-    "to_modin": _CLUSTER,
     "to_spark": _CLUSTER,
     "write_bigquery": _SINK,
     "write_clickhouse": _SINK,
@@ -50,7 +40,6 @@ WRITERS = {
     "write_kafka": _SINK,
     "write_lance": _SINK,
     "write_mongo": _SINK,
-    "write_orc": _SINK,
     "write_snowflake": _SINK,
     "write_turbopuffer": _SINK,
 }

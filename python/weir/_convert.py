@@ -161,6 +161,64 @@ class Conversions:
         )
         self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
 
+    def write_orc(
+        self,
+        path: str,
+        *,
+        filesystem: Any = None,
+        try_create_dir: bool = True,
+        arrow_open_stream_args: dict[str, Any] | None = None,
+        filename_provider: FilenameProvider | None = None,
+        arrow_orc_args_fn: Callable[[], dict[str, Any]] | None = None,
+        min_rows_per_file: int | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+        mode: Any = "append",
+        **arrow_orc_args: Any,
+    ) -> None:
+        """Writes ORC files: one for each block. pyarrow encodes them; `arrow_orc_args` are those of pyarrow.orc.write_table.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(3).write_orc(folder, compression="zstd")
+        >>> weir.read_orc(folder).sum("id")
+        3
+        """
+        from weir import _write
+        from weir.datasource.other_files import ORCDatasink
+
+        sink = ORCDatasink(
+            path,
+            arrow_orc_args,
+            arrow_orc_args_fn,
+            filesystem=filesystem,
+            try_create_dir=try_create_dir,
+            open_stream_args=arrow_open_stream_args,
+            filename_provider=filename_provider,
+            dataset_uuid=self._uuid[:22],
+            min_rows_per_file=_write._rows_min("write_orc", min_rows_per_file, None),
+            mode=_write._mode("write_orc", mode),
+        )
+        self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
+
+    def to_daft(self) -> Any:
+        """The rows as a Daft DataFrame, by way of Arrow."""
+        from weir import _others
+
+        return _others.to_daft(self)  # type: ignore[arg-type]
+
+    def to_dask(self, meta: Any = None, verify_meta: bool = True) -> Any:
+        """The rows as a Dask DataFrame: a partition for each block. The rows are kept by this process, and Dask's own scheduler computes."""
+        from weir import _others
+
+        return _others.to_dask(self, meta, verify_meta)  # type: ignore[arg-type]
+
+    def to_modin(self) -> Any:
+        """The rows as a Modin DataFrame."""
+        from weir import _others
+
+        return _others.to_modin(self)  # type: ignore[arg-type]
+
     def write_images(
         self,
         path: str,
