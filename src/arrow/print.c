@@ -13,7 +13,8 @@
 /* With its quotes. Bytes that are not UTF-8 are written as \ufffd. */
 static int print_json_string(const void *bytes, size_t size, struct weir_text *out, struct weir_error *err)
 {
-	const uint8_t *p = bytes, *end = p + size, *run = p;
+	/* Nothing may lie nowhere. */
+	const uint8_t *p = size ? bytes : (const uint8_t *)"", *end = p + size, *run = p;
 	int code = weir_text_puts(out, "\"", err);
 
 	while (!code && p < end) {

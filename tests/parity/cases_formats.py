@@ -134,3 +134,27 @@ def write_webdataset(data, at, name):
     (path,) = (at / "out").iterdir()
     with tarfile.open(path) as archive:
         return [path.suffix, [(m.name if name != "no key" else m.name[-4:], archive.extractfile(m).read()) for m in archive]]
+
+
+# ---- ORC ----
+
+
+@case()
+def write_and_read_orc(data, at):
+    data.from_items([{"a": 1, "b": "x", "c": [1, 2]}, {"a": 2, "b": None, "c": []}]).repartition(1).write_orc(str(at / "out"))
+    (path,) = (at / "out").iterdir()
+    ds = data.read_orc(str(at / "out"))
+    return [path.suffix, ds.take_all(), list(zip(ds.schema().names, map(str, ds.schema().types)))]
+
+
+@case("no such file", "broken.orc")
+def read_orc_wrong(data, at, name):
+    if name == "broken.orc":
+        (at / name).write_text("this is no ORC file")
+    return data.read_orc(str(at / name)).take_all()
+
+
+@case("read_avro", "read_audio", "read_videos")
+def read_without_its_package(data, at, method):
+    (at / "a.mp3").write_text("x")
+    return getattr(data, method)(str(at / "a.mp3"), file_extensions=None)
