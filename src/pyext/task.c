@@ -444,7 +444,8 @@ static PyObject *task_display(PyObject *object, PyObject *args, PyObject *kwargs
 
 static PyObject *task_hide(PyObject *object, PyObject *Py_UNUSED(unused))
 {
-	hide((struct task_object *)object);
+	if (pyext_here(((struct task_object *)object)->pid)) /* a child of a fork leaves the parent's display alone */
+		hide((struct task_object *)object);
 	Py_RETURN_NONE;
 }
 
