@@ -11,7 +11,7 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 NEEDS = {"torch_ingest": ["torch"], "inference": ["pandas", "pyarrow"], "quickstart": ["pandas", "pyarrow"], "sources_and_sinks": ["pandas", "pyarrow"],
-         "expressions": ["pyarrow", "pandas"], "splits": ["pandas", "pyarrow"], "text": ["pyarrow"]}
+         "expressions": ["pyarrow", "pandas"], "splits": ["pandas", "pyarrow"], "text": ["pyarrow"], "user_guide": ["pandas", "pyarrow"]}
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (HERE / "compat_scripts").glob("*.py")))
