@@ -7,7 +7,8 @@
  *     listing ─▶ a.parquet (large) ─ ranges ─▶ [a 0–9] [a 10–19] …
  *             ─▶ b, c, d … (small)  ────────▶ [b, c, d …]
  *
- * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes.
+ * The aim is SPLITS_WANTED splits, of at least SPLIT_BYTES_MIN and at most SPLIT_BYTES_MAX decoded bytes. Where files count their
+ * rows the last ones are smaller, down to a quarter, so that lanes are done at about the same time.
  */
 #include "base/log.h"
 #include "arrow/tensor.h"
@@ -22,6 +23,7 @@ enum {
 	SPLITS_WANTED = 16,
 	SPLIT_BYTES_MIN = 8 << 20,
 	SPLIT_BYTES_MAX = 128 << 20,
+	SPLITS_LAST = 8, /* a split has at most this part of what is left */
 	SPLIT_BYTES_MAX_LIMITED = 8 << 20, /* a limit follows: small steps, to stop soon */
 	FILE_COST_BYTES = 256 << 10,       /* opening a file costs about as much as decoding this */
 	SPLIT_PIECES_MAX = 4096,
@@ -52,6 +54,8 @@ struct read_source {
 	struct pieces cut; /* pieces waiting to be put into splits */
 	size_t cut_next;
 	uint64_t target, split_count;
+	uint64_t fine;                    /* what the last splits have, where files count their rows */
+	uint64_t bytes_total, bytes_given; /* decoded, about: of all files, 0 where that is not known; in splits so far */
 	double bytes_per_byte; /* decoded bytes of the scanned columns per byte on disk */
 	/* The match of the first file's schema, shared by all files that have it. Made before lanes start. */
 	struct read_match *first_match;
@@ -283,6 +287,11 @@ static uint64_t rows_left_out(const struct weir_format_file *file, uint64_t rows
 	return file->row_count > 0 && (uint64_t)file->row_count > rows ? (uint64_t)file->row_count - rows : 0;
 }
 
+static bool counts_rows(const struct weir_format_file *file)
+{
+	return file && file->row_count >= 0 && !file->cuts;
+}
+
 /* Opens a large file and cuts it into pieces. */
 static int cut_file(struct read_source *source, const struct weir_listed *listed, struct weir_error *err)
 {
@@ -306,7 +315,9 @@ static int cut_file(struct read_source *source, const struct weir_listed *listed
 	if (!code)
 		code = match_for(source, cutting.file, listed->path, &match, err);
 	if (!code)
-		code = source->config->format->ranges(cutting.file, &match->scan, source->target, cut_range, &cutting, err);
+		code = source->config->format->ranges(cutting.file, &match->scan,
+						      counts_rows(cutting.file) ? source->fine : source->target, cut_range, &cutting,
+						      err);
 	if (!code)
 		atomic_fetch_add_explicit(&source->rows_pruned, rows_left_out(cutting.file, cutting.rows),
 					  memory_order_relaxed);
@@ -365,11 +376,41 @@ static void split_free(void *state, void *split_state)
 	weir_free(source->account, split, sizeof(*split));
 }
 
+static uint64_t split_aim(const struct read_source *source)
+{
+	uint64_t left = source->bytes_total > source->bytes_given ? source->bytes_total - source->bytes_given : 0;
+	uint64_t aim = left / SPLITS_LAST;
+
+	if (!source->bytes_total || aim > source->target)
+		return source->target;
+	return aim < source->fine ? source->fine : aim;
+}
+
+/* The piece, which is taken over, behind those of the split: neighbours in a file are one. */
+static int split_push(struct read_source *source, struct split *split, struct piece *piece, struct weir_error *err)
+{
+	struct piece *last = split->pieces.count ? &split->pieces.items[split->pieces.count - 1] : NULL;
+	int code;
+
+	if (last && last->file == piece->file && counts_rows(piece->file) && last->range.end == piece->range.begin) {
+		last->range.end = piece->range.end;
+		last->range.bytes_decoded_est += piece->range.bytes_decoded_est;
+		last->bytes_est += piece->bytes_est;
+		piece_release(source, piece);
+		return WEIR_OK;
+	}
+	code = weir_list_push(&split->pieces, source->account, err, *piece);
+	if (!code)
+		*piece = (struct piece){0};
+	return code;
+}
+
 static int split_next(void *state, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
 {
 	struct read_source *source = state;
 	struct split *split = weir_alloc_zero(source->account, sizeof(*split), err);
-	uint64_t bytes = 0;
+	const struct weir_format_file *file = NULL;
+	uint64_t bytes = 0, aim = split_aim(source);
 	int64_t rows = 0;
 	int code = split ? WEIR_OK : err->code;
 
@@ -384,20 +425,23 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 			continue;
 		}
 		piece = &source->cut.items[source->cut_next];
-		if (bytes > 0 && bytes + piece->bytes_est > source->target + source->target / 2)
+		/* Pieces of a file that was cut stay apart from the next file's, unless they are few. */
+		if (bytes > 0 && (bytes + piece->bytes_est > aim + aim / 2 || (file && piece->file != file && bytes > aim / 2)))
 			break;
-		code = weir_list_push(&split->pieces, source->account, err, *piece);
-		if (code)
-			break;
-		source->cut_next++;
+		file = piece->file;
 		bytes += piece->bytes_est;
 		/* Where a range is one of rows. */
 		rows = rows < 0 || !piece->file || piece->file->row_count < 0
 			       ? -1
 			       : rows + (int64_t)(piece->range.end - piece->range.begin);
-		if (bytes >= source->target)
+		code = split_push(source, split, piece, err);
+		if (code)
+			break;
+		source->cut_next++;
+		if (bytes >= aim)
 			break;
 	}
+	source->bytes_given += bytes;
 	*done = !code && split->pieces.count == 0;
 	if (code || *done) {
 		split_free(source, split);
@@ -885,7 +929,12 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 	source->bytes_per_byte = config->decoded_per_byte;
 	if (config->schema->field_count)
 		source->bytes_per_byte *= (double)config->column_count / config->schema->field_count;
-	source->target = split_target(config, source->bytes_per_byte);
+	source->target = source->fine = split_target(config, source->bytes_per_byte);
+	/* Who asked for so many blocks gets blocks that are alike. */
+	if (!config->more_files && !config->blocks && config->limit < 0 && source->target / 4 >= SPLIT_BYTES_MIN) {
+		source->fine = source->target / 4;
+		source->bytes_total = (uint64_t)((double)config->bytes_seen * source->bytes_per_byte);
+	}
 	code = weir_read_files_init(&source->files, env->account, config, NULL, note_skipped, source, err);
 	if (!code)
 		code = weir_read_open(env->account, config, config->first_path, &first, NULL, err);
