@@ -333,7 +333,7 @@ def stats(ds: Dataset) -> str:
         names = [old_name(o) for o in group]
         number += 1
         lines += _stage(number, "->".join(n for i, n in enumerate(names) if i == 0 or n != "read"), stage, seconds)
-    memory = _stats._memory(run.stats[-1])
+    memory = _stats._memory(run.stats[-1], run.spilled)
     return "\n".join([*lines, *memory, *_stats._iteration(ds)]).rstrip("\n") + "\n"
 
 

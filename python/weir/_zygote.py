@@ -323,10 +323,10 @@ def _work() -> int:
     try:
         _begin_worker()
         if _is_stream(CONTROL):
-            from weir.core import worker
+            from weir.core.worker import main
         else:
-            from weir import _worker as worker
-        worker.main()
+            from weir._worker import main
+        main()
     except BaseException:
         import traceback
         traceback.print_exc()
