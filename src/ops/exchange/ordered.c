@@ -776,12 +776,20 @@ static void drop_over(struct weir_ordered *state)
 	uint64_t before = atomic_load_explicit(&state->dropped, memory_order_relaxed);
 
 	/* A few at a time: each call is an interruption of the other lanes. */
-	if (state->is_asked || over > state->bounds.count || over <= before || over - before < state->bounds.count / 16 ||
-	    !atomic_compare_exchange_strong_explicit(&state->dropped, &before, over, memory_order_relaxed, memory_order_relaxed))
+	if (state->is_asked || over > state->bounds.count || over <= before || over - before < state->bounds.count / 16)
 		return;
-	for (size_t i = 0; i < state->runs.count; i++)
-		weir_run_forget(state->runs.items[i], before ? weir_bound_row(state->runs.items[i], &state->bounds.items[before - 1]) : 0,
-				weir_bound_row(state->runs.items[i], &state->bounds.items[over - 1]));
+	/* acquire: what the one before has dropped is gone. */
+	if (atomic_exchange_explicit(&state->is_dropping, true, memory_order_acquire))
+		return;
+	before = atomic_load_explicit(&state->dropped, memory_order_relaxed);
+	if (over > before) {
+		atomic_store_explicit(&state->dropped, over, memory_order_relaxed);
+		for (size_t i = 0; i < state->runs.count; i++)
+			weir_run_forget(state->runs.items[i],
+					before ? weir_bound_row(state->runs.items[i], &state->bounds.items[before - 1]) : 0,
+					weir_bound_row(state->runs.items[i], &state->bounds.items[over - 1]));
+	}
+	atomic_store_explicit(&state->is_dropping, false, memory_order_release);
 }
 
 static int split_open(void *object, void *split_object, struct weir_error *err)

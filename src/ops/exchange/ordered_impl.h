@@ -52,8 +52,9 @@ struct weir_ordered {
 	uint64_t bytes, open_bytes;
 	int64_t rows;
 	/* How many of the ranges, from the first, are over, and of how many the runs have let go. relaxed: whoever sees it late lets
-	 * go later; the one who raises `dropped` does it. */
+	 * go later; one lane at a time does it, up to `dropped`. */
 	_Atomic uint64_t over, dropped;
+	_Atomic bool is_dropping;
 	bool is_asked; /* about rows that have left (rank) */
 };
 
