@@ -202,19 +202,31 @@ class Conversions:
         self.write_datasink(sink, ray_remote_args=ray_remote_args, concurrency=concurrency)
 
     def to_daft(self) -> Any:
-        """The rows as a Daft DataFrame, by way of Arrow."""
+        """The rows as a Daft DataFrame, by way of Arrow.
+
+        >>> import weir
+        >>> frame = weir.range(3).to_daft()  # doctest: +SKIP
+        """
         from weir import _others
 
         return _others.to_daft(self)  # type: ignore[arg-type]
 
     def to_dask(self, meta: Any = None, verify_meta: bool = True) -> Any:
-        """The rows as a Dask DataFrame: a partition for each block. The rows are kept by this process, and Dask's own scheduler computes."""
+        """The rows as a Dask DataFrame: a partition for each block. The rows are kept by this process, and Dask's own scheduler computes.
+
+        >>> import weir
+        >>> frame = weir.range(3).to_dask()  # doctest: +SKIP
+        """
         from weir import _others
 
         return _others.to_dask(self, meta, verify_meta)  # type: ignore[arg-type]
 
     def to_modin(self) -> Any:
-        """The rows as a Modin DataFrame."""
+        """The rows as a Modin DataFrame.
+
+        >>> import weir
+        >>> frame = weir.range(3).to_modin()  # doctest: +SKIP
+        """
         from weir import _others
 
         return _others.to_modin(self)  # type: ignore[arg-type]

@@ -82,7 +82,11 @@ def read_avro(
     runtime_env: dict[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
-    """Reads Avro files: a row a record. The package fastavro decodes them, in workers; without it, a ModuleNotFoundError says so."""
+    """Reads Avro files: a row a record. The package fastavro decodes them, in workers; without it, a ModuleNotFoundError says so.
+
+    >>> import weir
+    >>> ds = weir.read_avro("events/")  # doctest: +SKIP
+    """
     return _read("read_avro", AvroDatasource, locals())
 
 
@@ -111,7 +115,11 @@ def read_audio(
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
     """Reads audio files, a row each: `amplitude`, an array of channels × samples (float32), and `sample_rate`. The package soundfile decodes
-    them, in workers; without it, a ModuleNotFoundError says so."""
+    them, in workers; without it, a ModuleNotFoundError says so.
+
+    >>> import weir
+    >>> ds = weir.read_audio("speech/")  # doctest: +SKIP
+    """
     return _read("read_audio", AudioDatasource, locals())
 
 
@@ -149,6 +157,9 @@ def read_videos(
         include_timestamps: adds `frame_timestamp`, when the frame begins and ends.
         fps: about so many frames a second, by leaving others out.
         resize: (height, width) of the frames.
+
+    >>> import weir
+    >>> ds = weir.read_videos("clips/", fps=1)  # doctest: +SKIP
     """
     more = {"include_timestamps": include_timestamps, "fps": fps, "resize": resize}
     return _read("read_videos", VideoDatasource, locals(), **more)
@@ -158,7 +169,12 @@ def read_videos(
 
 
 def from_daft(df: Any) -> MaterializedDataset:
-    """The rows of a Daft DataFrame, which Daft computes on this machine."""
+    """The rows of a Daft DataFrame, which Daft computes on this machine.
+
+    >>> import daft, weir  # doctest: +SKIP
+    >>> weir.from_daft(daft.from_pydict({"a": [1, 2]})).sum("a")  # doctest: +SKIP
+    3
+    """
     from weir import read_api
 
     need("daft", "from_daft")
@@ -168,7 +184,11 @@ def from_daft(df: Any) -> MaterializedDataset:
 
 
 def from_dask(df: Any) -> MaterializedDataset:
-    """The rows of a Dask DataFrame: a block for each of its partitions, which Dask computes with the scheduler that it has."""
+    """The rows of a Dask DataFrame: a block for each of its partitions, which Dask computes with the scheduler that it has.
+
+    >>> import dask.dataframe, weir  # doctest: +SKIP
+    >>> ds = weir.from_dask(dask.dataframe.read_csv("in/*.csv"))  # doctest: +SKIP
+    """
     from weir import read_api
 
     dask = need("dask", "from_dask")
@@ -178,7 +198,11 @@ def from_dask(df: Any) -> MaterializedDataset:
 
 
 def from_modin(df: Any) -> MaterializedDataset:
-    """The rows of a Modin DataFrame."""
+    """The rows of a Modin DataFrame.
+
+    >>> import modin.pandas, weir  # doctest: +SKIP
+    >>> ds = weir.from_modin(modin.pandas.DataFrame({"a": [1, 2]}))  # doctest: +SKIP
+    """
     from weir import read_api
 
     need("modin.pandas", "from_modin")

@@ -27,6 +27,8 @@ def shown(ds: Dataset) -> str:
     if isinstance(op, Blocks):
         return head + _materialized(ds, op)
     rows, schema = _given(ds)
+    if rows is None and schema is None and isinstance(op, Read):
+        return head + _unread(ds, op)
     if schema is None:
         schema = _inferred(ds, op)
     if schema is not None and schema.names:
@@ -34,6 +36,28 @@ def shown(ds: Dataset) -> str:
             rows = _row_count(op)
         return head + "\n".join([_shape(rows, schema), *_table(schema, None), "(Dataset isn't materialized)"])
     return head + (source_text(ds, op) if op.input is None else _tree(ds, op))
+
+
+def _unread(ds: Dataset, op: Read) -> str:
+    """Files of which nothing has been read: how many tasks will read them is of interest, too."""
+    try:
+        blocks = str(len(op.files()))
+    except (OSError, ValueError):  # gone since; whoever runs it will be told
+        blocks = "?"
+    schema = _inferred(ds, op)
+    fields = _fixed_fields(op) or "Unknown schema"
+    if schema is not None:
+        fields = "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)) + "}"
+    rows = _row_count(op)
+    return f"Dataset(num_blocks={blocks}, num_rows={'?' if rows is None else rows}, schema={fields})"
+
+
+def _fixed_fields(op: Read) -> str:
+    """The columns of a read that has the same ones whatever is in its files."""
+    field = {"text": "text: string", "binary": "bytes: binary"}.get(op.format, "")
+    if not field or op.partitioning is not None:
+        return ""
+    return f"{{{field}{', path: string' if op.include_paths else ''}}}"
 
 
 def _given(ds: Dataset) -> tuple[int | None, Schema | None]:

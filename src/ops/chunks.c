@@ -317,17 +317,18 @@ static int room_begin(struct chunks_lane *lane, struct weir_error *err)
 }
 
 /* The first rows of a chunk are about to come. Where they get no room in it, memory for them is taken at once, as if they were as
- * wide as those of the chunk before: growing would copy them once more. Some more than are wanted, since neither is known well. */
+ * wide as those of the chunk before: growing would copy them once more. A vector more than is wanted, since neither is known well. */
 static int gather_begin(struct chunks_lane *lane, struct weir_error *err)
 {
 	int64_t ahead = rows_ahead(lane), rows = ahead > lane->rows_met ? ahead : lane->rows_met;
 	int64_t fit = lane->rows_met ? chunk_bytes(lane->sink) / (int64_t)lane->row_bytes_met : 0;
+	int64_t more = lane->rows_met ? (int64_t)WEIR_VECTOR_BYTES / (int64_t)lane->row_bytes_met : 0;
 	int code = room_begin(lane, err);
 
 	rows = rows < lane->rows_wanted ? rows : lane->rows_wanted;
 	rows = rows < fit ? rows : fit;
 	if (!code && !lane->room)
-		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (int64_t)WEIR_VECTOR_ROWS : 0);
+		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (more < (int64_t)WEIR_VECTOR_ROWS ? more : (int64_t)WEIR_VECTOR_ROWS) : 0);
 	return code;
 }
 

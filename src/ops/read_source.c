@@ -918,6 +918,7 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 	const struct read_config *config = node->config;
 	struct read_source *source = weir_alloc_zero(env->account, sizeof(*source), err);
 	struct weir_format_file *first = NULL;
+	double decoded;
 	int code;
 
 	if (!source)
@@ -930,10 +931,12 @@ int weir_read_build(struct weir_op_env *env, struct weir_node *node, struct weir
 	if (config->schema->field_count)
 		source->bytes_per_byte *= (double)config->column_count / config->schema->field_count;
 	source->target = source->fine = split_target(config, source->bytes_per_byte);
-	/* Who asked for so many blocks gets blocks that are alike. */
-	if (!config->more_files && !config->blocks && config->limit < 0 && source->target / 4 >= SPLIT_BYTES_MIN) {
+	decoded = (double)config->bytes_seen * source->bytes_per_byte;
+	/* Who asked for so many blocks gets blocks that are alike; and many small files are what opening them costs. */
+	if (!config->more_files && !config->blocks && config->limit < 0 && source->target / 4 >= SPLIT_BYTES_MIN &&
+	    decoded > (double)config->files_seen * FILE_COST_BYTES) {
 		source->fine = source->target / 4;
-		source->bytes_total = (uint64_t)((double)config->bytes_seen * source->bytes_per_byte);
+		source->bytes_total = (uint64_t)decoded;
 	}
 	code = weir_read_files_init(&source->files, env->account, config, NULL, note_skipped, source, err);
 	if (!code)

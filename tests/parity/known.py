@@ -67,6 +67,8 @@ KNOWN = [
     (r"consume/random_access", "rows are plain dicts; Ray's are objects of a class of its own"),
     (r"iterate/to_torch", "to_torch is there; Ray has dropped it"),
     (r"consume/summary", "summary needs no further package; Ray wants one"),
+    (r"scripts/shown\[data\.read_(csv|text)\(csv\(at\)\)\]|scripts/shown_after\[(take|count|materialize|show)\(",
+     "files of which nothing has been read show how many tasks will read them"),
     # ---- not there yet ----
     (r"core/resources", "later: ray.nodes in weir itself; under compat it is there"),
 ]

@@ -63,7 +63,7 @@ def test_a_line_for_each_operator(tmp_path, way):
 @not_sanitized
 def test_what_a_loop_prints_is_not_torn(tmp_path):
     shown = on_a_terminal(tmp_path, """
-ds = weir.range(4).map_batches(lambda batch: time.sleep(0.3) or batch, batch_size=1, concurrency=1)
+ds = weir.range(4).map_batches(lambda batch: time.sleep(0.7) or batch, batch_size=1, concurrency=1)
 for row in ds.iter_rows():
     print("row", row["id"])
     time.sleep(0.15)  # long enough for something to be drawn, if it were

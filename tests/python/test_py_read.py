@@ -271,7 +271,7 @@ def test_what_reads_look_like(tmp_path, hive):
     assert repr(ds) == "Dataset(num_blocks=1, num_rows=?, schema={id: int64})"
     assert repr(weir.read_csv(hive)) == "Dataset(num_blocks=2, num_rows=?, schema=Unknown schema)"
     assert repr(ds.limit(3)).startswith("shape: (?, 1)\n╭───────╮\n│ id    │")
-    assert repr(ds.map(lambda row: row).limit(3)) == ("limit=3\n+- Map(<lambda>)\n   +- Dataset(num_blocks=1, num_rows=?, "
+    assert repr(ds.map(lambda row: row).limit(3)) == ("limit=3\n+- Map(<lambda>)\n   +- Dataset(num_rows=?, "
                                                       "schema={id: int64})")
 
 

@@ -161,5 +161,5 @@ def test_seeds_by_epoch(tmp_path):
         assert first[0] != first[1] != first[2] != first[0], name
         a, b, c = epochs(make(fixed, same_files))
         assert a == b == c, name
-    with pytest.raises(TypeError, match="RandomSeedConfig"):
+    with pytest.raises(ValueError, match="RandomSeedConfig"):
         weir.range(3).random_shuffle(seed="a")

@@ -574,6 +574,9 @@ static uint64_t region_size(const struct weir_local_run *run)
 		fclose(file);
 	if (!getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 16 < size)
 		size = limit.rlim_cur / 16;
+	/* Private maps of it count there: so it is for a Dataset that runs inside a worker. */
+	if (!getrlimit(RLIMIT_DATA, &limit) && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / 16 < size)
+		size = limit.rlim_cur / 16;
 	return size;
 }
 
