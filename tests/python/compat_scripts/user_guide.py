@@ -29,7 +29,6 @@ for ds in (ray.data.from_items([{"food": "spam", "price": 9.34}, {"food": "ham",
     print(ds.schema(), ds.count())
 pd.DataFrame({"sepal length (cm)": [5.1, 4.9, 4.7], "target": [0, 1, 2]}).to_csv(f"{tmp}/iris.csv", index=False)
 iris = ray.data.read_csv(f"{tmp}/iris.csv")
-print(iris)
 iris.show(2)
 print(iris.schema())
 print(iris)
