@@ -168,6 +168,13 @@ static void keep_before_fork(void)
 		keep();
 }
 
+/* The room is the parent's. */
+static void leave_in_child(void)
+{
+	slots.is_open = false;
+	slots.is_given_up = true;
+}
+
 /* ---- NumPy ---- */
 
 static struct numpy_handler handler = {
@@ -207,7 +214,7 @@ static void install(void)
 		usual = before ? PyCapsule_GetPointer(before, "mem_handler") : NULL;
 		Py_XDECREF(before);
 	}
-	if (usual && !pthread_atfork(keep_before_fork, NULL, NULL)) {
+	if (usual && !pthread_atfork(keep_before_fork, NULL, leave_in_child)) {
 		slots.usual = usual->allocator;
 		slots.thread = pthread_self();
 		capsule = PyCapsule_New(&handler, "mem_handler", NULL);

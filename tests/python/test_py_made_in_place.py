@@ -204,6 +204,25 @@ def test_a_forked_child_has_its_own_copy():
     check(run(forks), (x + 1 for x in inputs()))
 
 
+@not_sanitized
+def test_a_forked_child_makes_its_arrays_elsewhere():
+    def forks(batch):
+        go, going = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.read(go, 1)  # the parent's result is made now
+            made = np.full((ROWS, WIDTH), -1, dtype=np.int64)
+            os._exit(0 if (made == -1).all() else 1)
+        made = batch["data"] + 1
+        os.write(going, b"x")
+        assert os.waitpid(child, 0)[1] == 0
+        os.close(go)
+        os.close(going)
+        return {"v": made}
+
+    check(run(forks), (x + 1 for x in inputs()))
+
+
 def test_threads_and_coroutines():
     async def adds(batch):
         return {"v": batch["data"] + 1}
