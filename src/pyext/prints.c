@@ -37,7 +37,10 @@ static void copy_line(void *state, const struct weir_run_print *print)
 	line->size = print->size;
 	line->dropped = print->dropped;
 	line->is_stderr = print->is_stderr;
-	snprintf(line->label, label_size, "(%s pid=%lld)", print->operator_name, (long long)print->pid);
+	if (print->pid) /* one that has not greeted has none yet */
+		snprintf(line->label, label_size, "(%s pid=%lld)", print->operator_name, (long long)print->pid);
+	else
+		snprintf(line->label, label_size, "(%s)", print->operator_name);
 	line->has_text = print->text != NULL;
 	line->next = NULL;
 	if (print->text)

@@ -214,6 +214,27 @@ def test_it_ends_with_its_driver_though_a_child_of_that_lives_on():
         driver.stdout.close()
 
 
+def test_a_worker_that_nobody_wants_any_more_ends_without_a_word():
+    """A run may be over before the last of its workers has greeted."""
+    zygote = Zygote(preload=())
+    read, write = os.pipe()
+    life, driver = os.pipe()
+    link, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    os.close(driver)
+    link.close()
+    zygote.control.sendmsg([b"wzyg" + struct.pack("<II", 1, 1)],
+                           [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                             array.array("i", [theirs.fileno(), life, write, write]).tobytes())])
+    for fd in (life, write):
+        os.close(fd)
+    theirs.close()
+    _, _, pid = zygote.word()
+    assert zygote.word() == (3, pid, signal.SIGKILL)
+    assert os.read(read, 1000) == b""
+    os.close(read)
+    zygote.close()
+
+
 def test_grandchildren_end_with_their_worker(zygote):
     dying, living = zygote.fork(), zygote.fork()
     for worker in (dying, living):

@@ -71,9 +71,9 @@ static int die_with_driver(struct weir_error *err)
 	if (flags < 0 || fcntl(WORKER_LIFELINE, F_SETOWN, getpid()) || fcntl(WORKER_LIFELINE, F_SETSIG, SIGKILL) ||
 	    fcntl(WORKER_LIFELINE, F_SETFL, flags | O_ASYNC))
 		return weir_error_set_errno(err, errno, "cannot watch the driver");
-	/* Gone before that was set: */
+	/* Gone, or in no need of this worker any more, before that was set: the same end. */
 	if (poll(&hung_up, 1, 0) > 0)
-		return weir_error_set(err, WEIR_E_WORKER, "the driver is gone");
+		raise(SIGKILL);
 	return WEIR_OK;
 }
 
