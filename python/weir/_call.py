@@ -30,6 +30,8 @@ WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LEARNED = ("pyarrow", "pandas")  # imported by the zygote once workers were seen to use them: 0.3 s a worker
+LEARNED_LIMIT = 2_000_000_000  # below it, the 40 MB that they take in the zygote are better left to the run
 
 
 class CallSpec:
@@ -427,7 +429,7 @@ def gpu_pool(declared: float | None = None) -> list[str]:
 _hash_seed: str | None = None
 
 
-def zygote_command(preload: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
+def zygote_command(preload: Sequence[str] = (), learn: Sequence[str] = ()) -> tuple[list[str], dict[str, str]]:
     """argv and environment of the process from which workers are forked."""
     global _hash_seed
     if not sys.executable:
@@ -439,11 +441,14 @@ def zygote_command(preload: Sequence[str] = ()) -> tuple[list[str], dict[str, st
             _hash_seed = str(int.from_bytes(os.urandom(4), "little"))
     env = dict(os.environ) | {name: "1" for name in THREAD_VARIABLES} | {"PYTHONHASHSEED": _hash_seed}
     env.pop("PYTHONINSPECT", None)
+    if learn:  # pyarrow starts a thread when it is imported, but for this
+        env.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
     words = [word for entry in sys.path if isinstance(entry, str) for word in ("--path", os.path.abspath(entry))]
     if "weir.compat.arrow_modules" in sys.modules:  # what the script says of pyarrow, its functions say, too
         preload = ("weir.compat.arrow_modules", *preload)
     words += [word for module in preload for word in ("--preload", module)]
+    words += [word for module in learn for word in ("--learn", module)]
     return [sys.executable, *interpreter_flags(), program, *words], env
 
 

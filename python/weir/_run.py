@@ -180,7 +180,7 @@ class Build:
         spec = copy.copy(spec)
         spec.context = self.context  # the Dataset's that runs, which may have been changed since the step was added
         most = _slots_at_most(spec, self.state, self.context)
-        zygote = _zygote(self.state)  # first: it imports what it needs while this process pickles
+        zygote = _zygote(self.state, spec.batch_format)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
         if self.fixed_bytes is not None:
             prepared["keeps_splits"] = 1
@@ -254,13 +254,16 @@ def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> in
     return 0 if math.isinf(most) else max(1, int(most))
 
 
-def _zygote(state: _session.State) -> Any:
+def _zygote(state: _session.State, batch_format: str | None = None) -> Any:
+    """`batch_format`: what the first workers are going to need."""
     from weir import _call
     from weir._weir import Zygote
 
     with _session._lock:
         if "zygote" not in state.zygotes:
-            state.zygotes["zygote"] = Zygote(*_call.zygote_command(state.preload))
+            learn = _call.LEARNED if state.native.memory_limit >= _call.LEARNED_LIMIT else ()
+            known = [batch_format] if batch_format in learn and batch_format in sys.modules else []
+            state.zygotes["zygote"] = Zygote(*_call.zygote_command((*state.preload, *known), learn))
         return state.zygotes["zygote"]
 
 

@@ -7,8 +7,9 @@
                       "wzyg" 3 pid status         ended, with its wait status; said before it is reaped
     All numbers are u32, little endian. A pid of 0 says that there was no process to be had.
 
-It is run as a program, with the driver's interpreter and flags:  _zygote.py --path DIR … --preload MODULE …
-It never runs a user's code but what `preload` names. It ends when its driver does (the socket hangs up), and its
+It is run as a program, with the driver's interpreter and flags:  _zygote.py --path DIR … --preload MODULE … --learn MODULE …
+It never runs a user's code but what `preload` names. Of the modules to `learn`, it imports those that workers were seen to
+use, once these have ended: the next run's workers have them from the start. It ends when its driver does (the socket hangs up), and its
 workers and their own children with it: as subreaper it inherits whatever a dead worker leaves behind.
 """
 from __future__ import annotations
@@ -45,27 +46,30 @@ def _tune_malloc(libc: Any) -> None:
     libc.mallopt(arena_max, 2)
 
 
-def _options(words: list[str]) -> tuple[list[str], list[str]]:
-    paths: list[str] = []
-    preload: list[str] = []
+def _options(words: list[str]) -> dict[str, list[str]]:
+    options: dict[str, list[str]] = {"--path": [], "--preload": [], "--learn": []}
     for option, value in zip(words[0::2], words[1::2]):
-        (paths if option == "--path" else preload).append(value)
-    return paths, preload
+        options[option].append(value)
+    return options
+
+
+def _import(names: list[str]) -> None:
+    import importlib
+
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            print(f"weir: preload of {name!r} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
 
 def _load(preload: list[str]) -> None:
-    import importlib
-
     import weir._weir
     import weir._worker  # noqa: F401
     import numpy  # noqa: F401
     import cloudpickle  # noqa: F401
 
-    for name in preload:
-        try:
-            importlib.import_module(name)
-        except Exception as error:
-            print(f"weir: preload of {name!r} failed: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    _import(preload)
 
 
 def _load_more() -> None:
@@ -77,12 +81,45 @@ def _load_more() -> None:
     gc.freeze()
 
 
+class Learned:
+    """Modules that workers import, each of them anew: a byte for each in memory that they share with the zygote."""
+
+    def __init__(self, names: list[str]) -> None:
+        import mmap
+
+        self.names = names
+        self.used = mmap.mmap(-1, max(1, len(names)))
+
+    def tell(self) -> None:
+        """In a worker."""
+        for i, name in enumerate(self.names):
+            self.used[i] = name in sys.modules
+
+    def load(self) -> None:
+        """In the zygote, while it has no workers."""
+        wanted = [name for i, name in enumerate(self.names) if self.used[i] and name not in sys.modules]
+        if not wanted:
+            return
+        import gc
+
+        gc.disable()
+        _die_with_driver(True)
+        _import(wanted)
+        _die_with_driver(False)
+        gc.freeze()
+        gc.enable()
+        if len(os.listdir("/proc/self/task")) != 1:  # it must not fork any more: the driver starts another one, that has not learned
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 class Zygote:
     """The loop, and the workers it knows."""
 
-    def __init__(self) -> None:
+    def __init__(self, learned: Learned) -> None:
         import _socket
         import select
+
+        self.learned = learned
 
         self.socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET, 0, CONTROL)
         self.ancillary = _socket.CMSG_SPACE(4 * 4)
@@ -185,6 +222,8 @@ class Zygote:
             os.waitpid(pid, 0)
         if ended:
             self.end_strays(self.workers)
+        if not self.workers:
+            self.learned.load()
 
     def end_strays(self, spared: set[int]) -> None:
         """Kills what dead workers have left: children of this process that are no workers, unless a worker that lives
@@ -256,7 +295,7 @@ def _die_with_driver(is_on: bool) -> None:
     fcntl.fcntl(LIFELINE, fcntl.F_SETFL, flags | os.O_ASYNC if is_on else flags & ~os.O_ASYNC)
 
 
-def _begin(words: list[str]) -> None:
+def _begin(words: list[str]) -> Learned:
     # Opened until 4 is taken: nothing that is received may have the number of a place that it is to go to.
     while (null := os.open(os.devnull, os.O_RDWR)) <= LIFELINE:
         pass
@@ -266,8 +305,8 @@ def _begin(words: list[str]) -> None:
     os.set_inheritable(LIFELINE, False)
     _die_with_driver(True)
     signal.signal(signal.SIGINT, _ignore)
-    paths, preload = _options(words)
-    for path in paths:
+    options = _options(words)
+    for path in options["--path"]:
         if path not in sys.path:
             sys.path.append(path)
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -280,8 +319,9 @@ def _begin(words: list[str]) -> None:
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     _tune_malloc(libc)
     _name_process(b"weir-zygote")
-    _load(preload)
+    _load(options["--preload"])
     _die_with_driver(False)
+    return Learned(options["--learn"])
 
 
 def _name_process(name: bytes) -> None:
@@ -308,14 +348,16 @@ def main() -> int:
     import gc
 
     gc.disable()  # all that is loaded stays
-    _begin(sys.argv[1:])
+    learned = _begin(sys.argv[1:])
     gc.freeze()
     gc.enable()
-    zygote = Zygote()
+    zygote = Zygote(learned)
     if not zygote.run():
         zygote.end()
         return 0
-    _end_worker(_work())
+    code = _work()
+    learned.tell()
+    _end_worker(code)
     return 0
 
 

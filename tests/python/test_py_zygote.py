@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from driver_scripts import not_sanitized
+from driver_scripts import not_sanitized, output
 from weir import _call
 
 pytestmark = pytest.mark.same_without
@@ -247,6 +247,37 @@ def test_grandchildren_end_with_their_worker(zygote):
     os.kill(dying.pid, signal.SIGKILL)
     wait_for(lambda: not is_alive(mine) and not is_alive(forked))
     assert is_alive(others) and is_alive(others_daemon)
+
+
+LEARNING_DRIVER = """
+import os, sys, time
+import weir
+
+def changes(frame):
+    frame["id"] += 1
+    return frame
+
+def looks(batch):
+    return {"has": ["pandas" in sys.modules], "threads": [len(os.listdir(f"/proc/{os.getppid()}/task"))]}
+
+if __name__ == "__main__":
+    weir.init(memory_limit=sys.argv[1])
+    before = weir.range(1).map_batches(looks).take_all()
+    assert weir.range(3).map_batches(changes, batch_format="pandas").take_all() == [{"id": 1}, {"id": 2}, {"id": 3}]
+    end = time.monotonic() + float(sys.argv[2])
+    while True:  # the zygote learns when the last worker has ended, which nobody waits for
+        after = weir.range(1).map_batches(looks).take_all()
+        if after[0]["has"] or time.monotonic() > end:
+            break
+    print(before, after)
+"""
+
+
+@pytest.mark.parametrize(("limit", "learns"), [("4GB", True), ("600MB", False)])
+def test_it_learns_what_its_workers_import(tmp_path, limit, learns):
+    pytest.importorskip("pandas")
+    said = output(tmp_path, LEARNING_DRIVER, limit, "20" if learns else "0.3")
+    assert said == f"[{{'has': False, 'threads': 1}}] [{{'has': {learns}, 'threads': 1}}]\n"
 
 
 def test_a_preload_that_fails_is_said(tmp_path):
