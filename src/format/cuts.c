@@ -1,4 +1,5 @@
 #include "format/cuts.h"
+#include "format/format.h"
 
 #include "base/list.h"
 
@@ -17,6 +18,29 @@ struct weir_cuts {
 	bool begun;
 	uint64_t first_start, first_line;
 };
+
+int weir_byte_ranges(uint64_t begin, uint64_t end, uint64_t bytes_target, uint64_t bytes_min, double share,
+		     int (*visit)(void *context, const struct weir_range *range), void *context)
+{
+	uint64_t size = end - begin, count = 1;
+	int code = WEIR_OK;
+
+	if (bytes_target > 0) {
+		uint64_t bytes = bytes_target > bytes_min ? bytes_target : bytes_min;
+
+		count = size / bytes + (size % bytes > bytes / 2);
+	}
+	count = count > UINT32_MAX ? UINT32_MAX : count ? count : 1;
+	for (uint64_t i = 0; !code && i < count; i++) {
+		struct weir_range range = {.number = (uint32_t)i,
+					   .begin = begin + (uint64_t)((unsigned __int128)size * i / count),
+					   .end = begin + (uint64_t)((unsigned __int128)size * (i + 1) / count)};
+
+		range.bytes_decoded_est = (uint64_t)((double)(range.end - range.begin) * share);
+		code = visit(context, &range);
+	}
+	return code;
+}
 
 int weir_cuts_new(struct weir_account *account, struct weir_cuts **out, struct weir_error *err)
 {

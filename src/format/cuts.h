@@ -19,7 +19,13 @@
 
 #include "base/mem.h"
 
+struct weir_range;
 struct weir_cuts;
+
+/* The bytes from `begin` to `end` in pieces of one size, which is near `bytes_target` (0: all in one) and not below
+ * `bytes_min`. There is one at least. `share`: of the bytes, what the scan wants. */
+int weir_byte_ranges(uint64_t begin, uint64_t end, uint64_t bytes_target, uint64_t bytes_min, double share,
+		     int (*visit)(void *context, const struct weir_range *range), void *context);
 
 int weir_cuts_new(struct weir_account *account, struct weir_cuts **out, struct weir_error *err);
 void weir_cuts_free(struct weir_cuts *cuts);

@@ -336,34 +336,15 @@ int csv_file_ranges(struct weir_format_file *base, const struct weir_scan *scan,
 		    int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
 {
 	struct csv_file *self = (struct csv_file *)base;
-	uint64_t size = weir_file_size(base->file), data, count = 1;
+	uint64_t size = weir_file_size(base->file);
 
 	(void)scan;
 	if (self->width == 0)
 		return WEIR_OK;
-	if (!self->is_plain) {
-		struct weir_range all = {.begin = self->data_offset, .end = UINT64_MAX, .bytes_decoded_est = size};
-
-		return visit(context, &all);
-	}
-	data = size - self->data_offset;
-	if (bytes_target > 0) {
-		if (bytes_target < RANGE_BYTES_MIN)
-			bytes_target = RANGE_BYTES_MIN;
-		count = data / bytes_target + (data % bytes_target > bytes_target / 2);
-	}
-	count = count > UINT32_MAX ? UINT32_MAX : count ? count : 1;
+	if (!self->is_plain)
+		return visit(context, &(struct weir_range){.begin = self->data_offset, .end = UINT64_MAX, .bytes_decoded_est = size});
 	/* One range begins where it must; only more than one need to agree. */
-	if (count > 1 && !base->cuts && weir_cuts_new(self->account, &base->cuts, err))
+	if (bytes_target && size > RANGE_BYTES_MIN && !base->cuts && weir_cuts_new(self->account, &base->cuts, err))
 		return err->code;
-	for (uint64_t i = 0; i < count; i++) {
-		uint64_t begin = self->data_offset + (uint64_t)((unsigned __int128)data * i / count);
-		uint64_t end = self->data_offset + (uint64_t)((unsigned __int128)data * (i + 1) / count);
-		struct weir_range range = {.number = (uint32_t)i, .begin = begin, .end = end, .bytes_decoded_est = end - begin};
-		int code = visit(context, &range);
-
-		if (code)
-			return code;
-	}
-	return WEIR_OK;
+	return weir_byte_ranges(self->data_offset, size, bytes_target, RANGE_BYTES_MIN, 1, visit, context);
 }

@@ -123,33 +123,16 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 		       struct weir_error *err)
 {
 	const struct json_file *self = (const struct json_file *)base;
-	uint64_t size = weir_file_size(base->file), step = size, at = 0;
+	uint64_t size = weir_file_size(base->file);
 	double share = base->schema->field_count ? (double)scan->column_count / base->schema->field_count : 1;
-	struct weir_range range = {0};
-	int code = WEIR_OK;
+	double bytes = (double)bytes_target / (share > 0.125 ? share : 0.125);
 
 	(void)err;
-	if (self->is_plain && bytes_target) {
-		double bytes = (double)bytes_target / (share > 0.125 ? share : 0.125);
-
-		step = bytes < (double)size ? (uint64_t)bytes : size;
-		step = step < RANGE_BYTES_MIN ? RANGE_BYTES_MIN : step;
-	}
 	if (!self->is_plain)
-		size = step = UINT64_MAX;
-	/* Pieces of one size, not a small one at the end. */
-	if (self->is_plain && step && step < size)
-		step = size / ((size + step / 2) / step ? (size + step / 2) / step : 1) + 1;
-	do {
-		range.begin = at;
-		range.end = size - at > step ? at + step : size;
-		range.bytes_decoded_est = (uint64_t)((double)(self->is_plain ? range.end - at : weir_file_size(base->file)) *
-						     share);
-		code = visit(context, &range);
-		range.number++;
-		at = range.end;
-	} while (!code && at < size);
-	return code;
+		return visit(context, &(struct weir_range){.end = UINT64_MAX,
+							   .bytes_decoded_est = (uint64_t)((double)size * share)});
+	/* A range is as many bytes of what is wanted as were asked for, though others take time, too. */
+	return weir_byte_ranges(0, size, bytes < (double)size ? (uint64_t)bytes : size, RANGE_BYTES_MIN, share, visit, context);
 }
 
 static const char *const extensions[] = {".jsonl", ".ndjson", ".json", NULL};

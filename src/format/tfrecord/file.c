@@ -46,27 +46,13 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 		       int (*visit)(void *context, const struct weir_range *range), void *context, struct weir_error *err)
 {
 	struct tf_file *self = (struct tf_file *)base;
-	uint64_t size = weir_file_size(base->file), step = bytes_target, count;
-	int code = WEIR_OK;
+	uint64_t size = weir_file_size(base->file);
 
 	(void)scan;
 	(void)err;
 	if (!self->is_plain)
 		return visit(context, &(struct weir_range){.end = UINT64_MAX, .bytes_decoded_est = size});
-	if (step == 0 || step > size)
-		step = size;
-	step = step > RANGE_BYTES_MIN ? step : RANGE_BYTES_MIN;
-	count = (size + step - 1) / step;
-	for (uint64_t i = 0; !code && i < count; i++) {
-		/* Equal pieces. */
-		struct weir_range range = {.number = (uint32_t)i,
-					   .begin = (uint64_t)((__uint128_t)size * i / count),
-					   .end = (uint64_t)((__uint128_t)size * (i + 1) / count)};
-
-		range.bytes_decoded_est = range.end - range.begin;
-		code = visit(context, &range);
-	}
-	return code;
+	return size ? weir_byte_ranges(0, size, bytes_target, RANGE_BYTES_MIN, 1, visit, context) : WEIR_OK;
 }
 
 static const char *const extensions[] = {".tfrecords", ".tfrecord", NULL};
