@@ -1,7 +1,6 @@
 #include "format/cuts.h"
-#include "format/format.h"
-
 #include "base/list.h"
+#include "format/format.h"
 
 #include <pthread.h>
 
