@@ -522,7 +522,8 @@ def _tensor_to_array(tensor: Any, torch: Any) -> Any:
     tensor = tensor.detach()
     if tensor.device.type != "cpu":
         tensor = tensor.cpu()
-    if tensor.dtype == torch.bfloat16:  # NumPy has no such type
+    if tensor.is_floating_point() and tensor.dtype not in (torch.float16, torch.float32, torch.float64):
+        # bfloat16 and those of 8 bits: NumPy has no such type
         tensor = tensor.float()
     if tensor.is_conj() or tensor.is_neg():
         tensor = tensor.resolve_conj().resolve_neg()

@@ -450,7 +450,7 @@ int column_from_values(struct pyext_values *v, const char *name, PyObject *const
 	kinds = top_kinds(v, values, count);
 	if (kinds == KIND_TENSOR || kinds == KIND_NUMPY_TIME) {
 		answer = kinds == KIND_TENSOR ? column_of_tensors(v, name, values, count, out)
-					      : column_of_numpy_times(v, name, values, count, out);
+					      : column_of_numpy_times(v, values, count, out);
 		if (answer <= 0)
 			return answer;
 		return column_of_objects(v, name, values, count, out);

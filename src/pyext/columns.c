@@ -14,6 +14,24 @@ static bool is_torch(PyObject *value)
 	return torch;
 }
 
+/* What NumPy has no type for (bfloat16, those of 8 bits) as float32, and what is conjugated or negated only in name done
+ * in earnest. */
+static PyObject *torch_made_plain(struct pyext_values *v, PyObject *host)
+{
+	bool other_type = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+	PyObject *mirrored, *plain, *array;
+
+	if (!other_type && !PyErr_ExceptionMatches(PyExc_RuntimeError))
+		return NULL;
+	PyErr_Clear();
+	mirrored = PyObject_CallMethod(host, other_type ? "float" : "resolve_conj", NULL);
+	plain = mirrored ? PyObject_CallMethod(mirrored, "resolve_neg", NULL) : NULL;
+	array = plain ? PyObject_CallMethodObjArgs(plain, v->names.numpy, NULL) : NULL;
+	Py_XDECREF(mirrored);
+	Py_XDECREF(plain);
+	return array;
+}
+
 static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 {
 	PyObject *plain, *host, *array;
@@ -23,6 +41,8 @@ static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 	plain = PyObject_CallMethodObjArgs(tensor, v->names.detach, NULL);
 	host = plain ? PyObject_CallMethodObjArgs(plain, v->names.cpu, NULL) : NULL;
 	array = host ? PyObject_CallMethodObjArgs(host, v->names.numpy, NULL) : NULL;
+	if (host && !array)
+		array = torch_made_plain(v, host);
 	Py_XDECREF(plain);
 	Py_XDECREF(host);
 	return array;

@@ -48,7 +48,8 @@ static int check_dtype(struct gather *g, PyObject *array)
 	chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
 	if (chars)
 		answer = !*chars || !strchr("biufMm", chars[1]) || strlen(chars) < 3 || !strcmp(chars + 1, "f16") ||
-					 !strcmp(chars + 1, "f12") || PyObject_HasAttrString(array, "mask")
+					 !strcmp(chars + 1, "f12") || !times_have_unit(chars) ||
+					 PyObject_HasAttrString(array, "mask")
 				 ? 1
 				 : 0;
 	g->dtype = NULL;
@@ -177,8 +178,13 @@ static struct weir_array *laid_out(const struct gather *g, const char *name)
 	if (flat)
 		joined = PyObject_CallFunctionObjArgs(g->v->numpy.concatenate, flat, NULL);
 	if (joined && !column_from_ndarray(g->v, name, joined, &column)) {
-		array = column.array;
-		column.array = NULL;
+		if (column.metadata.count)
+			PyErr_Format(PyExc_ValueError, "column '%s': arrays of several shapes with values that no type holds",
+				     name);
+		else
+			array = column.array;
+		if (array)
+			column.array = NULL;
 	}
 	column_out_release(&column);
 	Py_XDECREF(joined);
@@ -305,9 +311,8 @@ int column_of_tensors(struct pyext_values *v, const char *name, PyObject *const 
 	return g.same_shape ? fixed(&g, name, out) : ragged(&g, name, out);
 }
 
-/* NumPy makes one array of them, in a unit that holds all; None becomes NaT. */
-int column_of_numpy_times(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
-			  struct column_out *out)
+/* NumPy makes one array of them, in a unit that holds all; None becomes NaT. 1: no type holds that unit (picoseconds). */
+int column_of_numpy_times(struct pyext_values *v, PyObject *const *values, int64_t count, struct column_out *out)
 {
 	struct gather g = {.v = v, .values = values, .count = count};
 	PyObject *first = NULL, *list, *array;
@@ -329,7 +334,7 @@ int column_of_numpy_times(struct pyext_values *v, const char *name, PyObject *co
 		PyErr_Clear();
 		return 1;
 	}
-	answer = column_from_ndarray(v, name, array, out);
+	answer = column_of_times(v, array, moment, &out->array);
 	Py_DECREF(array);
 	return answer;
 }

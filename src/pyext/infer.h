@@ -102,8 +102,11 @@ int column_plain(struct pyext_values *v, const char *name, PyObject *const *valu
 		 struct column_out *out);
 int column_of_tensors(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
 		      struct column_out *out);
-int column_of_numpy_times(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
-			  struct column_out *out);
+int column_of_numpy_times(struct pyext_values *v, PyObject *const *values, int64_t count, struct column_out *out);
+/* ndarray.c. An array of datetime64 (moment) or timedelta64 in order; 1: no type holds it. */
+int column_of_times(struct pyext_values *v, PyObject *array, bool moment, struct weir_array **out);
+/* "<M8[ps]": false where no type holds such a unit. True for what is no time. */
+bool times_have_unit(const char *dtype_text);
 /* Puts column, row and type in front of the exception that is set; −1. */
 int build_failed_at(const char *name, int64_t row, PyObject *value);
 

@@ -89,15 +89,21 @@ static struct weir_array *numbers(struct pyext_values *v, PyObject *array, const
 /* ---- times ---- */
 
 /* "<M8[ns]": the unit, as NumPy writes it; empty for one without. */
-static int unit_text(PyObject *dtype, struct pyext_values *v, char *out, size_t size)
+static void unit_text(const char *dtype_text, char *out, size_t size)
+{
+	const char *open = strchr(dtype_text, '[');
+	size_t length = open ? strcspn(open + 1, "]") : 0;
+
+	snprintf(out, size, "%.*s", (int)length, open ? open + 1 : "");
+}
+
+static int unit_of(PyObject *dtype, struct pyext_values *v, char *out, size_t size)
 {
 	PyObject *text = PyObject_GetAttr(dtype, v->names.str);
 	const char *chars = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-	const char *open = chars ? strchr(chars, '[') : NULL;
-	size_t length = open ? strcspn(open + 1, "]") : 0;
 
 	if (chars)
-		snprintf(out, size, "%.*s", (int)length, open ? open + 1 : "");
+		unit_text(chars, out, size);
 	Py_XDECREF(text);
 	return chars ? 0 : -1;
 }
@@ -152,29 +158,35 @@ static int to_days(struct pyext_values *v, struct weir_array **array)
 	return 0;
 }
 
-/* Which of Arrow's units holds NumPy's, and what to convert to first: "" for nothing. False: none does. */
+/* Which of Arrow's units holds NumPy's, and what to convert to first: "" for nothing. False: none does. A multiple
+ * ("25us") is held by the unit that it is one of. */
 static bool time_plan(bool moment, const char *unit, const char **convert, enum weir_time_unit *out, bool *days)
 {
 	static const char *const same[UNIT_COUNT] = {"s", "ms", "us", "ns"};
+	static const char *const single[2][UNIT_COUNT] = {{"m8[s]", "m8[ms]", "m8[us]", "m8[ns]"},
+							  {"M8[s]", "M8[ms]", "M8[us]", "M8[ns]"}};
+	size_t digits = strspn(unit, "0123456789");
 
+	unit += digits;
 	*convert = "";
 	*days = false;
 	*out = WEIR_SECOND;
 	for (int i = 0; i < UNIT_COUNT; i++)
 		if (!strcmp(unit, same[i])) {
 			*out = (enum weir_time_unit)i;
+			*convert = digits ? single[moment][i] : "";
 			return true;
 		}
-	if (moment && !strcmp(unit, "D")) {
+	if (moment && !digits && !strcmp(unit, "D")) {
 		*days = true;
 		return true;
 	}
-	if (moment && (!strcmp(unit, "Y") || !strcmp(unit, "M") || !strcmp(unit, "W"))) {
+	if (moment && (!strcmp(unit, "Y") || !strcmp(unit, "M") || !strcmp(unit, "W") || !strcmp(unit, "D"))) {
 		*convert = "M8[D]";
 		*days = true;
 		return true;
 	}
-	/* Multiples ("25s") and hours are whole seconds; a unit of its own ("generic") holds nothing but NaT. */
+	/* Hours are whole seconds; a unit of its own ("generic") holds nothing but NaT. */
 	if (!strcmp(unit, "h") || !strcmp(unit, "m") || !strcmp(unit, "D") || !strcmp(unit, "W") || !*unit) {
 		*convert = moment ? "M8[s]" : "m8[s]";
 		return true;
@@ -194,7 +206,7 @@ static int times(struct pyext_values *v, PyObject *array, PyObject *dtype, bool 
 	bool days;
 	int answer = -1;
 
-	if (unit_text(dtype, v, text, sizeof(text)))
+	if (unit_of(dtype, v, text, sizeof(text)))
 		return -1;
 	if (!time_plan(moment, text, &convert, &unit, &days))
 		return 1;
@@ -229,6 +241,28 @@ out:
 		*out = NULL;
 	}
 	return answer;
+}
+
+int column_of_times(struct pyext_values *v, PyObject *array, bool moment, struct weir_array **out)
+{
+	PyObject *dtype = PyObject_GetAttr(array, v->names.dtype);
+	int answer = dtype ? times(v, array, dtype, moment, out) : -1;
+
+	Py_XDECREF(dtype);
+	return answer;
+}
+
+bool times_have_unit(const char *dtype_text)
+{
+	enum weir_time_unit unit;
+	const char *convert;
+	char text[32];
+	bool days;
+
+	if (dtype_text[1] != 'M' && dtype_text[1] != 'm')
+		return true;
+	unit_text(dtype_text, text, sizeof(text));
+	return time_plan(dtype_text[1] == 'M', text, &convert, &unit, &days);
 }
 
 /* ---- shapes ---- */
@@ -272,6 +306,27 @@ static int by_values(struct pyext_values *v, const char *name, PyObject *array, 
 	int failed = list ? column_from_list(v, name, list, out) : -1;
 
 	Py_XDECREF(list);
+	return failed;
+}
+
+/* Rows that no tensor type holds: Python objects, without asking again what they are. */
+static int rows_as_objects(struct pyext_values *v, const char *name, PyObject *array, struct column_out *out)
+{
+	Py_ssize_t count = PySequence_Size(array);
+	PyObject **rows = count < 0 ? NULL : PyMem_Calloc((size_t)count + 1, sizeof(*rows));
+	int failed = rows ? 0 : -1;
+
+	if (count >= 0 && !rows)
+		PyErr_NoMemory();
+	for (Py_ssize_t i = 0; !failed && i < count; i++) {
+		rows[i] = PySequence_GetItem(array, i);
+		failed = rows[i] ? 0 : -1;
+	}
+	if (!failed)
+		failed = column_of_objects(v, name, rows, count, out);
+	for (Py_ssize_t i = 0; rows && i < count; i++)
+		Py_XDECREF(rows[i]);
+	PyMem_Free(rows);
 	return failed;
 }
 
@@ -361,7 +416,7 @@ static int column_of_any(struct pyext_values *v, const char *name, PyObject *arr
 		answer = items ? 0 : id == WEIR_NULL ? 1 : -1; /* long double */
 	}
 	if (answer == 1) {
-		answer = by_values(v, name, array, true, out);
+		answer = dims > 1 ? rows_as_objects(v, name, array, out) : by_values(v, name, array, true, out);
 	} else if (!answer && dims > 1) {
 		answer = tensor_wrap(v, items, sizes + 1, (int)dims - 1, sizes[0], out);
 	} else if (!answer) {

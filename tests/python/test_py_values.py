@@ -574,3 +574,34 @@ def test_types_are_those_of_ray_data():
         assert name == type, values
         compared += 1
     assert compared > 60 and pa
+
+
+def test_units_of_time_that_no_type_holds_are_objects():
+    """Picoseconds, months, days beyond 32 bits: neither a crash nor a loss, as scalars, as arrays and as rows of arrays."""
+    pico = np.arange(4).astype("M8[ps]")
+    far = np.array([1, 2**40], "M8[D]")
+    for values in (pico, list(pico), np.arange(4).astype("m8[M]"), far, list(far)):
+        batch = _weir.batch_from_columns({"x": values})
+        assert extension(batch) == OBJECT
+        assert [row["x"] for row in batch.rows()] == list(values)
+    for values in (pico.reshape(2, 2), list(pico.reshape(2, 2)), far.reshape(1, 2), [pico[:1], pico]):
+        batch = _weir.batch_from_columns({"x": values})
+        assert extension(batch) == OBJECT
+        for row, wanted in zip(batch.rows(), values, strict=True):
+            np.testing.assert_array_equal(row["x"], wanted)
+
+
+@pytest.mark.parametrize("unit, whole", [("7s", "s"), ("25us", "us"), ("10ns", "ns"), ("100ms", "ms")])
+def test_multiples_of_units_of_time(unit, whole):
+    for kind in ("M8", "m8"):
+        values = np.arange(-2, 3).astype(f"{kind}[{unit}]")
+        np.testing.assert_array_equal(_weir.batch_from_columns({"x": values}).numpy()["x"], values.astype(f"{kind}[{whole}]"))
+
+
+def test_tensors_of_types_that_numpy_lacks():
+    torch = pytest.importorskip("torch")
+    for dtype in (torch.bfloat16, torch.float8_e4m3fn):
+        for values in ([torch.tensor([1.5, 2.0], dtype=dtype)], torch.tensor([[1.5, 2.0]], dtype=dtype)):
+            made = _weir.batch_from_columns({"x": values}).numpy()["x"]
+            assert made.dtype == np.float32 and made.tolist() == [[1.5, 2.0]]
+    assert _weir.batch_from_columns({"x": [torch.tensor([1 + 2j]).conj()]}).rows()[0]["x"].tolist() == [1 - 2j]

@@ -174,6 +174,17 @@ static uint32_t physical_width(const struct parquet_element *element)
 
 /* ── what ARROW:schema knows better ── */
 
+/* Of another unit than the hint's, since the writer was told so: the zone holds all the same. Consumes `stored`. */
+static const struct weir_type *in_zone(struct parquet_schema_build *build, const struct weir_type *stored,
+				       const char *zone)
+{
+	const struct weir_type *type = weir_type_temporal(build->file->account, WEIR_TIMESTAMP, stored->unit, zone,
+							  build->err);
+
+	weir_type_unref(stored);
+	return type;
+}
+
 /* The type to use in place of `stored` (whose reference is taken over), or `stored` itself where the hint does not fit. */
 static const struct weir_type *restored(struct parquet_schema_build *build, const struct weir_type *stored,
 					const struct weir_type *hint)
@@ -195,6 +206,8 @@ static const struct weir_type *restored(struct parquet_schema_build *build, cons
 		    (hint->unit == stored->unit || (hint->unit == WEIR_SECOND && stored->unit == WEIR_MILLI)) &&
 		    (hint->timezone != NULL) == (stored->timezone != NULL))
 			type = hint;
+		else if (stored->id == WEIR_TIMESTAMP && hint->timezone && stored->timezone)
+			return in_zone(build, stored, hint->timezone);
 		break;
 	case WEIR_TIME32:
 		if (stored->id == WEIR_TIME32)
@@ -220,7 +233,6 @@ static const struct weir_type *restored(struct parquet_schema_build *build, cons
 	default:
 		break;
 	}
-	(void)build;
 	if (!type)
 		return stored;
 	type = weir_type_ref(type);
@@ -238,6 +250,8 @@ const struct weir_type *parquet_leaf_type(struct parquet_schema_build *build, co
 	if (hint->id != WEIR_DICTIONARY_TYPE)
 		return restored(build, type, hint);
 	type = restored(build, type, hint->dictionary_value);
+	if (!type)
+		return NULL;
 	if (!weir_type_equal(type, hint->dictionary_value, false))
 		return type;
 	dictionary = weir_type_dictionary(build->file->account, hint->dictionary_index, type, hint->ordered,
