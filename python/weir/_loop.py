@@ -103,7 +103,7 @@ class _Pool:
 
     def mix(self) -> None:
         """What was added lies anywhere among the others from now on."""
-        if self.next - self.starts[0] > 4 * max(self.keep, self.rows - self.keep) and len(self.batches) > 1:
+        if self.next - self.starts[0] > 2 * max(self.keep, self.rows) and len(self.batches) > 1:
             self._join()
         else:
             self.ids = self.random.permutation(self.np.concatenate([self.ids, *self.fresh]))
@@ -145,14 +145,17 @@ def shuffled(batches: Iterator[Batch], size: int, buffer_rows: int, seed: int | 
         for batch in batches:
             if not pool.batches:
                 unit = max(1, UNIT_BYTES // (batch.nbytes // max(1, batch.num_rows) + 1) // size) * size
-            pool.add(batch)
-            if pool.rows < keep + max(keep // 2, size):
-                continue
-            pool.mix()
-            while pool.rows - size >= keep:
-                drawn = pool.draw(min(unit, (pool.rows - keep) // size * size))
-                for at in range(0, drawn.num_rows, size):
-                    yield drawn.slice(at, at + size)
+            # Of a batch that is larger than the buffer a part at a time: the buffer stays what it was asked to be.
+            part = max(keep // 2, unit)
+            for begin in range(0, batch.num_rows, part):
+                pool.add(batch.slice(begin, min(begin + part, batch.num_rows)) if batch.num_rows > part else batch)
+                if pool.rows < keep + max(keep // 2, size):
+                    continue
+                pool.mix()
+                while pool.rows - size >= keep:
+                    drawn = pool.draw(min(unit, (pool.rows - keep) // size * size))
+                    for at in range(0, drawn.num_rows, size):
+                        yield drawn.slice(at, at + size)
         if pool.rows:
             pool.mix()
         while pool.rows >= size or (pool.rows and not drop_last):

@@ -75,6 +75,7 @@ int api_flow_task(const struct weir_flow *flow, enum api_end end, const struct w
 int api_task_start(struct weir_task *task, struct weir_error *err); /* in a thread of its own */
 int api_task_run(struct weir_task *task, struct weir_error *err);   /* in this one */
 void api_task_stats(struct weir_task *task, struct weir_stats *out);
+int64_t api_task_budget(struct weir_task *task); /* bytes that its run may have now */
 /* The next batch, a new reference; NULL at the end. */
 int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
 /* The same without waiting: *out is NULL also when there is none yet, and *ended says which. */

@@ -715,6 +715,14 @@ static uint64_t elapsed(const struct weir_run_stats *stats)
 	return stats->started_ns && end > stats->started_ns ? end - stats->started_ns : 0;
 }
 
+int64_t api_task_budget(struct weir_task *task)
+{
+	struct weir_run_stats run;
+
+	weir_local_run_stats(task->job.run, &run);
+	return run.core.budget;
+}
+
 void api_task_stats(struct weir_task *task, struct weir_stats *out)
 {
 	struct weir_run_stats run;

@@ -338,10 +338,15 @@ void weir_store_trim(struct weir_store *store, int64_t keep_warm)
 		pthread_mutex_lock(&store->lock);
 		if (store->warm > keep_warm)
 			taken = take_warm(store, NULL, store->warm - keep_warm);
+		store->trimming += taken != NULL;
 		pthread_mutex_unlock(&store->lock);
 		if (!taken)
 			return;
 		give_warm_cold(store, taken);
+		pthread_mutex_lock(&store->lock);
+		if (--store->trimming == 0)
+			pthread_cond_broadcast(&store->settled);
+		pthread_mutex_unlock(&store->lock);
 	}
 }
 
@@ -432,6 +437,11 @@ static int find_place(struct weir_store *store, struct weir_region *only, uint64
 	for (;;) {
 		pthread_mutex_lock(&store->lock);
 		*out = take(store, only ? only->space : &store->space, size, spare, cold, &too_much);
+		/* A free range that is out may be all that a worker's region has. */
+		while (!*out && only && *spare && too_much <= 0 && store->trimming > 0) {
+			pthread_cond_wait(&store->settled, &store->lock);
+			*out = take(store, only->space, size, spare, cold, &too_much);
+		}
 		warm = store->warm;
 		pthread_mutex_unlock(&store->lock);
 		if (*out)

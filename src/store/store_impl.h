@@ -144,7 +144,8 @@ struct weir_store {
 	uint32_t file_count;
 	int pagemap;             /* −1: none */
 	pthread_mutex_t lock;    /* guards all below, and what says so above; rank: store */
-	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING */
+	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING; nobody trims any more */
+	uint32_t trimming;       /* threads that have free ranges out to give their pages back */
 	struct weir_space space; /* of the driver's regions */
 	struct weir_region *regions;
 	uint64_t regions_size; /* of the driver's */

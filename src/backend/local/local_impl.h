@@ -212,6 +212,9 @@ struct weir_local_run {
 	int64_t setups;                 /* of its calls; charged to the session while the run lives */
 	int64_t budget;                 /* of a run that has the session for itself */
 	_Atomic int64_t budget_due;     /* another share of it, which the executor has not been told yet; 0: none */
+	int64_t share;                  /* of the budget, */
+	int64_t share_told;             /* and what is left of it beside what the user has been handed */
+	int64_t handed_out_before;      /* by earlier runs; that is not taken off */
 	bool listed;                    /* among the session's runs */
 	struct weir_run_stats retired;  /* of exchanges that have been let go of; the rest is empty */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
@@ -233,6 +236,8 @@ struct weir_local_run {
 
 /* perform.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
+/* The run's share of the budget, less what the user was handed, where it has changed. With the run's lock. */
+void weir_local_tell_budget(struct weir_local_run *run);
 /* The same of an output: takes the chunk over. */
 void weir_local_post_output(struct weir_local_run *run, const struct local_event *event);
 /* The run cannot go on, and nobody could even queue an event. */

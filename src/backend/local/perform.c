@@ -337,6 +337,7 @@ void weir_local_post(struct weir_local_run *run, struct weir_event event)
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number)
 {
 	pthread_mutex_lock(&run->lock);
+	weir_local_tell_budget(run);
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = number});
 	pthread_mutex_unlock(&run->lock);
 }

@@ -18,18 +18,40 @@
 #include <time.h>
 
 enum { MEASURE_MS = 100, RETURN_MS = 10 };
+enum { HANDED_OUT_PART = 2, SHARE_STEP = 1 << 20 };
 enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
 /* ---- runs of one session ---- */
 
-/* With the run's lock. */
-static void take_budget(struct weir_local_run *run)
+/* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there. The
+ * machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as well keep
+ * all that he is given. */
+static int64_t handed_out(struct weir_local_run *run)
 {
-	/* relaxed: a figure; whoever put it there is not waited for */
-	int64_t bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
+	int64_t most = run->session->memory_limit / HANDED_OUT_PART, bytes;
+	struct weir_store_stats store;
 
+	if (!run->store)
+		return 0;
+	weir_store_stats(run->store, &store);
+	bytes = store.held_by_user - run->handed_out_before;
+	return bytes < 0 ? 0 : bytes < most ? bytes : most;
+}
+
+void weir_local_tell_budget(struct weir_local_run *run)
+{
+	int64_t bytes, apart;
+
+	/* relaxed: a figure; whoever put it there is not waited for */
+	bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
 	if (bytes)
-		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = bytes});
+		run->share = bytes;
+	bytes = run->share - handed_out(run);
+	apart = bytes - run->share_told;
+	if (run->ended || (apart < SHARE_STEP && apart > -SHARE_STEP && bytes != run->share) || apart == 0)
+		return;
+	run->share_told = bytes;
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = bytes});
 }
 
 /* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run
@@ -44,7 +66,7 @@ static void share_budget(struct weir_session *session)
 				      memory_order_relaxed);
 		if (pthread_mutex_trylock(&run->lock))
 			continue;
-		take_budget(run);
+		weir_local_tell_budget(run);
 		pthread_mutex_unlock(&run->lock);
 	}
 }
@@ -277,7 +299,13 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held - setups;
 	if (options.budget < session->memory_limit / 8)
 		options.budget = session->memory_limit / 8;
-	run->budget = options.budget;
+	run->budget = run->share = run->share_told = options.budget;
+	if (run->store) {
+		struct weir_store_stats store;
+
+		weir_store_stats(run->store, &store);
+		run->handed_out_before = store.held_by_user;
+	}
 	share_first_grants(run, specs, options.stage_count, options.budget);
 	/* The promise is limit + 10 % for the process as the kernel sees it, what the reserve is for included. */
 	options.overdraft = session->memory_limit + session->memory_limit / 10 - SESSION_RESERVE * 3 / 4 - run->held -
@@ -575,6 +603,7 @@ static void measure(struct weir_local_run *run)
 	/* What was there before the run is off its budget already, be it in the process or in the store. */
 	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
+	weir_local_tell_budget(run);
 }
 
 static int start_lanes(struct weir_local_run *run, struct stage *stage, struct weir_error *err)
@@ -740,7 +769,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 			cancel_sent = true;
 			weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = WEIR_E_CANCELLED});
 		}
-		take_budget(run);
+		weir_local_tell_budget(run);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += MEASURE_MS * 1000000L;
 		until.tv_sec += until.tv_nsec / 1000000000L;

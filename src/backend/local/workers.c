@@ -527,8 +527,10 @@ static void *workers_main(void *argument)
 		for (size_t i = 0; i < said.count; i++)
 			hear(stage, &said.items[i]);
 		tell_errors(stage);
-		if (measured && !run->ended)
+		if (measured && !run->ended) {
+			weir_local_tell_budget(run);
 			weir_local_bound_workers(run);
+		}
 		if (code) { /* without its pool the run cannot even wind down */
 			weir_error_at_operator(&err, stage->name);
 			weir_local_give_up(run, &err);

@@ -271,6 +271,44 @@ static int64_t count_of(struct weir_session *session, const char *text)
 	return count;
 }
 
+/* What a loop holds of chunks is not given to others, up to a half of the limit; and again when it has let go of it. */
+static void test_what_the_user_was_handed(void **state)
+{
+	enum { LIMIT = 256 << 20, HELD_MAX = 200 };
+	struct weir_session *session = open_session(LIMIT, 2);
+	struct weir_flow *flow = weir_flow_new(session);
+	struct weir_batch *held[HELD_MAX], *batch;
+	struct weir_error err = {0};
+	struct weir_task *task;
+	int64_t before, bytes = 0;
+	int count = 0;
+
+	(void)state;
+	chain(flow, "range 100000M");
+	call(flow, "identity");
+	task = start(flow, API_END_COLLECT);
+	assert_int_equal(api_task_next(task, &batch, &err), 0);
+	weir_batch_unref(batch);
+	before = api_task_budget(task);
+	while (bytes < LIMIT * 5LL / 8) {
+		assert_int_equal(api_task_next(task, &held[count], &err), 0);
+		bytes += held[count++]->row_count * 8;
+		assert_true(count < HELD_MAX);
+		if (bytes == LIMIT / 4)
+			assert_in_range(before - api_task_budget(task), bytes / 8 * 7, bytes / 8 * 9);
+	}
+	assert_in_range(before - api_task_budget(task), LIMIT / 2 - (32 << 20), LIMIT / 2);
+	while (count > 0)
+		weir_batch_unref(held[--count]);
+	/* The next that is taken tells. */
+	assert_int_equal(api_task_next(task, &batch, &err), 0);
+	assert_in_range(api_task_budget(task), before - batch->row_count * 16, before);
+	weir_batch_unref(batch);
+	finish(task);
+	weir_flow_free(flow);
+	weir_session_close(session);
+}
+
 static void test_written_files(void **state)
 {
 	struct weir_session *session = open_session(256 << 20, 2);
@@ -825,6 +863,7 @@ int main(void)
 		cmocka_unit_test(test_counting),
 		cmocka_unit_test(test_limit_stops_everything),
 		cmocka_unit_test(test_leaving_early),
+		cmocka_unit_test(test_what_the_user_was_handed),
 		cmocka_unit_test(test_written_files),
 		cmocka_unit_test(test_failures_tell_where),
 		cmocka_unit_test(test_errors_may_be_left_out),

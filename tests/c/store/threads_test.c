@@ -2,6 +2,7 @@
 #include "store/support.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 enum { THREADS = 4, SHARED = 24, STEPS = 3000 };
 
@@ -120,9 +121,48 @@ static void test_threads(void **state)
 	assert_int_equal(memfd_bytes(f->store), 0);
 }
 
+struct trimmer {
+	struct weir_store *store;
+	_Atomic bool over;
+};
+
+static void *trim(void *argument)
+{
+	struct trimmer *trimmer = argument;
+
+	while (!trimmer->over)
+		weir_store_trim(trimmer->store, 0);
+	return NULL;
+}
+
+/* While the pages of its only free range are given back, a region has room all the same. */
+static void test_room_while_another_trims(void **state)
+{
+	enum { SIZE = 16 << 20, ROOM = 4 << 20, ROOMS = 400 };
+	struct fixture *f = *state;
+	struct trimmer trimmer;
+	struct weir_region *region;
+	struct weir_chunk *room;
+	pthread_t thread;
+
+	fixture_store(f, (struct weir_store_options){.region_size = 1 << 18});
+	trimmer = (struct trimmer){.store = f->store};
+	assert_int_equal(weir_region_adopt(f->store, worker_memfd(SIZE, F_SEAL_SHRINK), SIZE, &region, &f->err), 0);
+	assert_int_equal(pthread_create(&thread, NULL, trim, &trimmer), 0);
+	for (int i = 0; i < ROOMS; i++) {
+		if (weir_region_reserve(region, ROOM, &room, &f->err))
+			fail_msg("the %d-th time: %s", i, f->err.message);
+		weir_chunk_unref(room);
+		sched_yield();
+	}
+	trimmer.over = true;
+	pthread_join(thread, NULL);
+	weir_region_release(f->store, region);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {store_test(test_threads)};
+	const struct CMUnitTest tests[] = {store_test(test_threads), store_test(test_room_while_another_trims)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
