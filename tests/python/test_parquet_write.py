@@ -659,3 +659,17 @@ def test_dictionaries_inside_lists_and_structs(write):
     expected = table.filter(pyarrow.array(numpy.arange(900) % 3 != 1))
     for name in table.schema.names:
         assert got[name].to_pylist() == expected[name].to_pylist()
+
+
+@pytest.mark.parametrize("form", ["flat", "dictionary", "nulls"])
+def test_pages_of_long_texts_are_no_larger_than_others(write, form):
+    """A vector of rows may hold far more bytes than a page should: its rows are spread over several."""
+    rows = 1500
+    texts = [None if form == "nulls" and i % 3 == 0 else chr(97 + i % 26) * 10000 + str(i if form != "dictionary" else i % 700) for i in range(rows)]
+    path, _ = write(pyarrow.table({"a": texts}), dictionary=form == "dictionary", grant=200 << 20, codec="none")
+    data = path.read_bytes()
+    assert pyarrow.parquet.read_table(path)["a"].to_pylist() == texts
+    group, = Thrift(data[-8 - int.from_bytes(data[-8:-4], "little"):-8]).struct()[4]
+    chunk = group[1][0]
+    sizes = [location[2] for location in Thrift(data[chunk[4]:chunk[4] + chunk[5]]).struct()[1]]
+    assert max(sizes) < 2.2 * (1 << 20), sizes
