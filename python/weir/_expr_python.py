@@ -140,11 +140,11 @@ def _udf(expr: UDFExpr, table: pyarrow.Table) -> Any:
     pa = _pyarrow()
 
     def argument(part: Expr) -> Any:
-        # Plain values go as they are; columns in one piece.
+        # Plain values go as they are; columns as a table has them, so that what programs do with those (combine_chunks) works.
         if isinstance(part, LiteralExpr):
             return part.value
         value = evaluate(part, table)
-        return value.combine_chunks() if isinstance(value, pa.ChunkedArray) else value
+        return pa.chunked_array([value]) if isinstance(value, pa.Array) else value
 
     result = expr.fn(*map(argument, expr.args), **{key: argument(part) for key, part in expr.kwargs.items()})
     if not isinstance(result, (pa.Array, pa.ChunkedArray, pa.Scalar)):

@@ -87,10 +87,21 @@ class translated:
 
 
 def next_execution(context: DataContext) -> int:
-    """How often the Dataset has run; one more from now on."""
-    number: int = context.__dict__.get("_execution_idx", 0)
-    context.__dict__["_execution_idx"] = number + 1
+    """How often the Dataset, or one that was made of the same, has run; one more from now on."""
+    number = executions(context)[0]
+    set_execution(context, number + 1)
     return number
+
+
+def executions(context: DataContext) -> list[int]:
+    """How often a Dataset has run: the one number of a list, which those that are made of it have, too (Dataset._then)."""
+    counted: list[int] = context.__dict__.setdefault("_executions", [0])
+    context.__dict__["_execution_idx"] = counted[0]
+    return counted
+
+
+def set_execution(context: DataContext, number: int) -> None:
+    executions(context)[0] = context.__dict__["_execution_idx"] = number
 
 
 class Build:
@@ -99,7 +110,7 @@ class Build:
     def __init__(self, context: DataContext) -> None:
         self.context = context
         self.state = _session.current()
-        self.execution: int = context.__dict__.get("_execution_idx", 0)  # how often the Dataset has run
+        self.execution: int = executions(context)[0]  # how often the Dataset has run
         # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
         self.block_rows: int | list[int] | None = None
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
@@ -715,7 +726,7 @@ class Run:
         run = Run(op, self.context)
         run.is_inner = True
         run.build.execution = self.build.execution
-        self.context.__dict__["_execution_idx"] = self.build.execution + 1
+        set_execution(self.context, self.build.execution + 1)
         self.inner.append(run)
         return run
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan
-from weir._plan import Blocks, Call, Op, Read
+from weir._plan import Blocks, Call, Op, Read, Transform
 from weir.schema import Schema, tensor_text
 
 if TYPE_CHECKING:
@@ -25,17 +25,18 @@ def shown(ds: Dataset) -> str:
 
         return head + _legacy.shown(ds)
     if isinstance(op, Blocks):
-        return head + _materialized(ds, op)
+        return _materialized(ds, op, head)
+    op = _read_of(op)
     rows, schema = _given(ds)
     if rows is None and schema is None and isinstance(op, Read):
-        return head + _unread(ds, op)
+        return _unread(ds, op)
     if schema is None:
         schema = _inferred(ds, op)
     if schema is not None and schema.names:
         if rows is None and not op.kind.startswith(("Union", "Zip")):
             rows = _row_count(op)
         return head + "\n".join([_shape(rows, schema), *_table(schema, None), "(Dataset isn't materialized)"])
-    return head + (source_text(ds, op) if op.input is None else _tree(ds, op))
+    return source_text(ds, op) if _is_source(op) else _tree(ds, op)
 
 
 def _unread(ds: Dataset, op: Read) -> str:
@@ -49,7 +50,11 @@ def _unread(ds: Dataset, op: Read) -> str:
     if schema is not None:
         fields = "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)) + "}"
     rows = _row_count(op)
-    return f"Dataset(num_blocks={blocks}, num_rows={'?' if rows is None else rows}, schema={fields})"
+    return f"Dataset({_name_text(ds)}num_blocks={blocks}, num_rows={'?' if rows is None else rows}, schema={fields})"
+
+
+def _name_text(ds: Dataset) -> str:
+    return f"name={ds.name}, " if ds.name else ""
 
 
 def _fixed_fields(op: Read) -> str:
@@ -71,17 +76,36 @@ def _inferred(ds: Dataset, op: Op) -> Schema | None:
     """The columns, where they are known without a run."""
     from weir.dataset import Dataset
 
-    while op.kind in ("Repartition", "RandomizeBlocks"):
+    while op.kind in ("Repartition", "RandomizeBlocks") or isinstance(op, Call) and op.spec.kind == "filter":
         assert op.input is not None
         op = op.input
     if (shape := _tensor_shape(op)) is not None:
         return Schema.of_texts(["data"], [tensor_text(tuple(shape), "int64")])
-    if not op.is_native or any(isinstance(o, Read) and o.format != "parquet" for o in _plan.walk(op)):
+    if not op.is_native or any(_hides_columns(o) for o in _plan.walk(op)):
         return None
     try:
         return Dataset(op, ds.context).schema()
     except Exception:  # what is wrong with the files is for whoever runs it
         return None
+
+
+def _is_source(op: Op) -> bool:
+    """Where the rows come from: also a function that a read is made with, such as the one that decodes images."""
+    return op.input is None or _tensor_shape(op) is not None or (
+        isinstance(op, Call) and op.spec.name.startswith("Read") and isinstance(op.input, Read)
+    )
+
+
+def _read_of(op: Op) -> Op:
+    """Of a read that drops the paths which it had for itself, the read."""
+    if isinstance(op, _plan.Step) and op.verb == "drop" and isinstance(op.input, Call) and _is_source(op.input):
+        return op.input
+    return op
+
+
+def _hides_columns(op: Op) -> bool:
+    """Files that say nothing of their columns, and preprocessors, which are functions in Ray Data."""
+    return isinstance(op, Transform) or isinstance(op, Read) and op.format != "parquet"
 
 
 def _tensor_shape(op: Op) -> tuple[int, ...] | None:
@@ -107,18 +131,18 @@ def _shape(rows: int | None, schema: Schema) -> str:
     return f"shape: ({'?' if rows is None else rows}, {len(schema.names)})"
 
 
-def _materialized(ds: Dataset, op: Blocks) -> str:
+def _materialized(ds: Dataset, op: Blocks, head: str) -> str:
     total = op.rows() or 0
     schema = ds.schema()
     if schema is None:
-        return f"MaterializedDataset(num_rows={total}, schema=Unknown schema)"
+        return f"MaterializedDataset({_name_text(ds)}num_rows={total}, schema=Unknown schema)"
     if total <= ROWS_SHOWN:
         rows = _rows(op, 0, total)
     else:
         half = ROWS_SHOWN // 2
         rows = [*_rows(op, 0, half), None, *_rows(op, total - half, total)]
     lines = [_shape(total, schema), *_table(schema, rows), f"(Showing {min(total, ROWS_SHOWN)} of {total} rows)"]
-    return "\n".join(lines)
+    return head + "\n".join(lines)
 
 
 def _rows(op: Blocks, begin: int, end: int) -> list[dict[str, Any] | None]:
@@ -167,13 +191,14 @@ def source_text(ds: Dataset, op: Op, depth: int = 0) -> str:
     fields = [] if schema is None else [f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)]
     columns = f"{{{', '.join(fields)}}}" if schema is not None else "Unknown schema"
     count = f"num_rows={'?' if rows is None else rows}"
-    text = f"Dataset({count}, schema={columns})"
+    text = f"Dataset({_name_text(ds)}{count}, schema={columns})"
     if len(text) <= LINE_WIDTH:
         return text
     indent = "   " * depth
     if len(columns) + len(indent) + len("   schema=") > LINE_WIDTH:
         columns = "{\n" + ",\n".join(f"{indent}      {_short(field, len(indent) + 6)}" for field in fields) + f"\n{indent}   }}"
-    return f"Dataset(\n{indent}   {count},\n{indent}   schema={columns}\n{indent})"
+    name = f"{indent}   name={ds.name},\n" if ds.name else ""
+    return f"Dataset(\n{name}{indent}   {count},\n{indent}   schema={columns}\n{indent})"
 
 
 def _short(field: str, before: int) -> str:
@@ -189,7 +214,11 @@ def _tree(ds: Dataset, op: Op) -> str:
     depth = 0
     at: Op | None = op
     while at is not None:
-        is_source = at.input is None or _tensor_shape(at) is not None
+        if isinstance(at, Transform) and isinstance(at.input, Transform) and at.name == at.input.name:
+            at = at.input  # of a preprocessor that is several steps
+            continue
+        at = _read_of(at)
+        is_source = _is_source(at)
         text = source_text(ds, at, depth) if is_source else at.name
         lines.append(f"{'   ' * (depth - 1)}+- {text}" if depth else text)
         at = None if is_source else at.input

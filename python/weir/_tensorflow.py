@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from weir.schema import Schema
 
 
-def _tensorflow(what: str, kind: type[Exception]) -> Any:
+def _tensorflow(what: str) -> Any:
     try:
         import tensorflow  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
-        raise kind(f"tensorflow must be installed! {what} makes its tensors ({error})") from None
+        raise ModuleNotFoundError(f"tensorflow must be installed! {what} makes its tensors ({error})", name="tensorflow") from None
     return tensorflow
 
 
@@ -38,7 +38,7 @@ def _tensor(tf: Any, name: str, array: Any, dtype: Any, spec: Any = None) -> Any
 
 def converter(dtypes: Any) -> Callable[[dict[str, Any]], dict[str, Any]]:
     """A function of dicts of arrays to dicts of tensors."""
-    tf = _tensorflow("iter_tf_batches", ImportError)
+    tf = _tensorflow("iter_tf_batches")
 
     def convert(batch: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -53,7 +53,7 @@ def dataset(
     batches: Iterable[dict[str, Any]], columns: list[Any], specs: list[Any], schema: Callable[[], Schema | None]
 ) -> Any:
     """A tf.data.Dataset of tuples: a tensor or a dict of tensors for each of `columns`."""
-    tf = _tensorflow("to_tf", ValueError)
+    tf = _tensorflow("to_tf")
     if any(spec is None for spec in specs):
         found = schema()
         types = dict(zip(found.names, found.types)) if found is not None else {}

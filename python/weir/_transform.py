@@ -163,7 +163,7 @@ class Transforms:
             fn = inference.checked(fn, more.get("fn_args"), more.get("fn_kwargs"))
         resources = remote_args(kind, arguments, ray_remote_args, warns=True)
         if concurrency is not None:
-            _outdated.log("The argument `concurrency` is outdated since Ray 2.51: `compute` has the same numbers, TaskPoolStrategy(n) or "
+            _outdated.log("The argument ``concurrency`` is deprecated in Ray Data since 2.51: ``compute`` has the same numbers, TaskPoolStrategy(n) or "
                           "ActorPoolStrategy(…)")
         strategy: Any = choose(fn, compute, concurrency)
         if not is_callable_class(fn):
@@ -430,7 +430,7 @@ class Transforms:
         >>> weir.range(2).with_columns({"a": weir.col("id") + 1, "b": weir.lit("x")}).take(1)
         [{'id': 0, 'a': 1, 'b': 'x'}]
         """
-        from weir.expressions import UnnestExpr
+        from weir.expressions import DownloadExpr, UnnestExpr
 
         columns: dict[str, Expr] = {}
         for part in ((exprs,) if exprs is not None else ()) + more_exprs:
@@ -441,6 +441,8 @@ class Transforms:
                 continue
             if not isinstance(part, Mapping):
                 raise TypeError(f"with_columns takes mappings of names to expressions, or unnest(), not {type(part).__name__}")
+            if any(isinstance(expr, DownloadExpr) for expr in part.values()):
+                raise ValueError("`with_columns` does not support DownloadExpr: call with_column(name, download(column)) for it")
             columns.update(part)
         if not columns:
             if exprs is None:

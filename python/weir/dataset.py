@@ -79,7 +79,9 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         made = Dataset.__new__(Dataset)
         made.__dict__.update(self.__dict__)
         made._op = op
+        counted = _run.executions(self._context)
         made._context = self._context.copy()
+        made._context.__dict__["_executions"] = counted
         made._uuid = os.urandom(12).hex()
         made._last_run = made._made = made._iteration = made._schema_known = made._given = None
         made._frames = []
@@ -187,11 +189,14 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """The columns: of native plans without a run; behind functions, the first row goes through all of them, or the first block
         where a function fails with a single row. None: there are no rows.
 
+        Args:
+            fetch_if_missing: False: None, too, where a file that says nothing of its columns would have to be read for them.
+
         >>> import weir
         >>> weir.range(10).schema().names
         ['id']
         """
-        if self._schema_known is None and (fetch_if_missing or self._op.is_native):
+        if self._schema_known is None and (fetch_if_missing or _tells_columns(self._op)):
             self._schema_known = self._find_schema()
         return self._schema_known
 
@@ -474,7 +479,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         blocks = run.blocks() or _columns_only(self, run)
         kept = Blocks(self._op.name, blocks, run.build.state.id, _run.keeps_fixed_blocks(self._op), _plan.rules_of(self._op))
         made = MaterializedDataset(kept, self._context)
-        made._history, made._old = self._op, self._old
+        made._name, made._history, made._old = self._name, self._op, self._old
         made._made = made._last_run = self._last_run = run
         return made
 
@@ -809,6 +814,11 @@ class MaterializedDataset(Dataset):
 def _no_limit(limit: int | None) -> int | None:
     """float("inf") is a limit, too: none."""
     return None if limit is None or limit == float("inf") else limit
+
+
+def _tells_columns(op: Op) -> bool:
+    """Whether the columns are known without reading rows: Parquet files say what theirs are, CSV and JSON files do not."""
+    return op.is_native and not any(isinstance(source, _plan.Read) and source.format != "parquet" for source in _plan.walk(op))
 
 
 def _is_nothing(source: _plan.Source) -> bool:

@@ -204,8 +204,8 @@ def _udf_maker(fn: Callable[..., Any], return_dtype: Any) -> Callable[..., UDFEx
 
 
 def udf(return_dtype: Any) -> Callable[[Any], Any]:
-    """Decorates a function (or a class with ``__call__``) so that it can be called with expressions. It gets a pyarrow
-    array for each argument, holding many rows, and returns an array, or anything that makes one, of as many values.
+    """Decorates a function (or a class with ``__call__``) so that it can be called with expressions. It gets a
+    pyarrow.ChunkedArray for each argument, holding many rows, and returns an array, or anything that makes one, of as many values.
 
     >>> @udf(return_dtype="int64")
     ... def add_one(x):
@@ -229,7 +229,7 @@ def udf(return_dtype: Any) -> Callable[[Any], Any]:
 
 
 def pyarrow_udf(return_dtype: Any) -> Callable[[Any], Any]:
-    """The same as ``udf``: arguments are always pyarrow arrays.
+    """The same as ``udf``: arguments are always pyarrow.ChunkedArrays.
 
     >>> print(pyarrow_udf("int64")(abs)(col("a")).describe())
     abs(col('a'))

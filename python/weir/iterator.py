@@ -250,8 +250,10 @@ class DataIterator:
         ...     print(features.tolist(), label.tolist())
         [[1.0, 2.0], [3.0, 4.0]] [[0], [1]]
         """
-        from weir import _torch_dataset
+        from weir import _outdated, _torch_dataset
+        from weir.util import RayDeprecationWarning
 
+        _outdated.warn("`to_torch` is deprecated in Ray Data: `iter_torch_batches` gives the same tensors; weir keeps both", RayDeprecationWarning)
         check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
         return _torch_dataset.made(
             self,
@@ -285,8 +287,9 @@ class DataIterator:
         >>> import weir
         >>> batches = weir.range(4).iterator().iter_tf_batches(batch_size=2)  # doctest: +SKIP
         """
-        from weir import _tensorflow
+        from weir import _outdated, _tensorflow
 
+        _outdated.warn("`iter_tf_batches` is deprecated in Ray Data: `to_tf` gives the same tensors; weir keeps both")
         check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
         convert = _tensorflow.converter(dtypes)
         return self.iter_batches(

@@ -424,7 +424,7 @@ def read_parquet(
     if predicate is not None:
         _outdated.warn("The argument `filter` of read_parquet is deprecated in Ray Data: `Dataset.filter(expr=…)` behind it prunes as much")
     if columns is not None:
-        _outdated.warn("The argument `columns` of read_parquet is deprecated in Ray Data: `select_columns` behind it reads as little")
+        _outdated.warn("`columns=` on `read_parquet` is deprecated in Ray Data: `select_columns` behind it reads as little")
     block_udf = arrow_parquet_args.pop("_block_udf", None)
     schema = arrow_parquet_args.pop("schema", None)
     for name in arrow_parquet_args:

@@ -20,7 +20,7 @@ def seen(make):
         warnings.simplefilter("always")
         make()
     assert all(one.filename == "<string>" for one in caught), [one.filename for one in caught]
-    return [one.category.__name__ for one in caught], [text.split("`")[1] for text in said if "`" in text]
+    return [one.category.__name__ for one in caught], [text.replace("``", "`").split("`")[1] for text in said if "`" in text]
 ds = ray.data.range(4)
 print(seen(lambda: ds.zip(ds)))
 print(seen(lambda: ds.filter(expr="id > 1")))
@@ -31,11 +31,12 @@ print(seen(lambda: ds.map(lambda row: row, concurrency=2)))
 ray.data.range(4).write_parquet(sys.argv[1])
 print(seen(lambda: ray.data.read_parquet(sys.argv[1], columns=["id"])))
 print(seen(lambda: ray.data.read_parquet(sys.argv[1])))
+print(seen(lambda: ds.iterator().to_torch()))
 """
 
 # The categories and the logged arguments of Ray 2.60.
 EXPECTED = [(["RayDeprecationWarning"], []), (["DeprecationWarning"], []), (["UserWarning"], []), ([], []), ([], ["parallelism"]), ([], ["concurrency"]),
-            (["DeprecationWarning"], []), ([], [])]
+            (["DeprecationWarning"], []), ([], []), (["RayDeprecationWarning"], [])]
 
 
 def test_what_is_outdated_in_ray(tmp_path):

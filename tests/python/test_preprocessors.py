@@ -667,3 +667,12 @@ def test_one_pass_for_all_aggregates(tmp_path):
         before = len(log.read_text()) if log.exists() else 0
         made.fit(ds)
         assert len(log.read_text()) == before + 1, made
+
+
+def test_plans_name_the_preprocessors():
+    """One step in texts and figures, whatever the engine makes of it."""
+    ds = weir.from_items([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+    made = p.Chain(p.StandardScaler(["a"]), p.Concatenator(["a", "b"])).fit_transform(ds)
+    assert repr(made).splitlines()[:2] == ["Concatenator", "+- StandardScaler"] and len(repr(made).splitlines()) == 3
+    text = p.MinMaxScaler(["a"]).fit_transform(ds).materialize().stats()
+    assert "MinMaxScaler" in text and "Project" not in text

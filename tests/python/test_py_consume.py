@@ -360,6 +360,45 @@ def test_tables():
     assert "x" * 39 + "…" in repr(long)
 
 
+def test_names_stay_and_are_shown(tmp_path):
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    ds = weir.read_csv(str(tmp_path))
+    ds.set_name("mine")
+    assert repr(ds).startswith("Dataset(name=mine, ")
+    assert repr(ds.map(lambda row: row)).splitlines()[1].startswith("+- Dataset(name=mine, num_rows=?")
+    kept = ds.materialize()
+    assert kept.name == "mine" and repr(kept).startswith("name: mine\nshape: (1, 1)")
+    assert kept.map(lambda row: row).name == "mine"
+    wide = weir.from_items([{f"a long name of a column {i}": i for i in range(5)}])
+    wide.set_name("wide")
+    assert "+- Dataset(\n      name=wide,\n      num_rows=1,\n" in repr(wide.map(lambda row: row))
+
+
+def test_reads_that_decode_are_shown_as_reads(tmp_path):
+    Image = pytest.importorskip("PIL.Image")
+    for i in range(2):
+        Image.new("RGB", (4, 4)).save(tmp_path / f"{i}.png")
+    for ds in (weir.read_images(str(tmp_path)), weir.read_images(str(tmp_path), include_paths=True)):
+        assert repr(ds) == "Dataset(num_rows=2, schema=Unknown schema)"
+        assert repr(ds.map(len)) == "Map(len)\n+- Dataset(num_rows=2, schema=Unknown schema)"
+
+
+def test_filters_by_functions_keep_the_columns_in_texts():
+    assert repr(weir.range(3).filter(lambda row: True)).splitlines()[0] == "shape: (?, 1)"
+
+
+def test_columns_that_nothing_was_read_for(tmp_path):
+    """fetch_if_missing=False: files that do not say what their columns are stay closed."""
+    (tmp_path / "a.csv").write_text("x\n1\n")
+    csv = weir.read_csv(str(tmp_path))
+    assert csv.schema(fetch_if_missing=False) is None and csv.columns(fetch_if_missing=False) is None
+    assert csv.limit(1).schema(fetch_if_missing=False) is None
+    assert csv.columns() == ["x"] and csv.columns(fetch_if_missing=False) == ["x"]
+    weir.range(3).write_parquet(str(tmp_path / "p"))
+    assert weir.read_parquet(str(tmp_path / "p")).columns(fetch_if_missing=False) == ["id"]
+    assert weir.range(3).map(lambda row: row).schema(fetch_if_missing=False) is None
+
+
 def test_stats_of_rows_that_were_given():
     """Nothing runs for them; they are told of as operator 0 all the same, once they were asked for."""
     ds = weir.from_items([1, 2, 3], override_num_blocks=2)

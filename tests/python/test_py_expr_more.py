@@ -133,7 +133,7 @@ def test_unnest():
 
     @udf(return_dtype=DataType.struct([("sum", DataType.int64()), ("product", DataType.int64())]))
     def both(a, b):
-        return pa.StructArray.from_arrays([pc.add(a, b), pc.multiply(a, b)], names=["sum", "product"])
+        return pa.StructArray.from_arrays([pc.add(a, b).combine_chunks(), pc.multiply(a, b).combine_chunks()], names=["sum", "product"])
 
     numbers = weir.from_items([{"a": 2, "b": 10}, {"a": 3, "b": 20}])
     assert numbers.with_columns(unnest(both(col("a"), col("b")))).take_all() == [
@@ -270,3 +270,25 @@ def test_answers_are_those_of_ray_data():
             assert close(got[name]["values"], answer["values"]), (name, got[name], answer)
         else:
             assert got[name] == answer, (name, got[name], answer)
+
+
+def test_functions_of_expressions_get_chunked_arrays():
+    """What a column of a table is: combine_chunks() works, and to_numpy() of text, too."""
+    @udf(return_dtype=DataType.string())
+    def kinds(x, y, z):
+        assert x.combine_chunks().to_pylist() == x.to_pylist() and len(y.to_numpy()) == len(x) and z == 7
+        return pa.array([f"{type(x).__name__} {type(y).__name__}"] * len(x))
+
+    ds = weir.from_items([{"s": "a", "n": 1}, {"s": "b", "n": 2}])
+    assert column(ds.with_column("k", kinds(col("n") * 2, col("s"), 7)), "k") == ["ChunkedArray ChunkedArray"] * 2
+
+    @udf(return_dtype=DataType.struct([("sum", DataType.int64())]))
+    def struct(x, y):
+        return pa.StructArray.from_arrays([pc.add(x, y).combine_chunks()], ["sum"])
+
+    assert ds.with_columns(unnest(struct(col("n"), col("n")))).take(1) == [{"s": "a", "n": 1, "sum": 2}]
+
+
+def test_downloads_are_columns_of_their_own():
+    with pytest.raises(ValueError, match="with_columns` does not support DownloadExpr: call with_column"):
+        weir.range(2).with_columns({"a": download("id")})

@@ -142,6 +142,16 @@ def epochs(ds: weir.Dataset) -> list[list[int]]:
     return [[row["id"] for row in ds.take_all()] for _ in range(3)]
 
 
+def test_epochs_are_counted_for_all_that_is_made_of_a_dataset():
+    """A loop that makes the shuffle anew for each epoch gets another order each time; a second program the same ones."""
+    def orders():
+        ds = weir.range(50)
+        return [[row["id"] for row in ds.random_shuffle(seed=weir.RandomSeedConfig(5)).take_all()] for _ in range(3)]
+
+    first = orders()
+    assert len({tuple(order) for order in first}) == 3 and first == orders()
+
+
 def test_seeds_by_epoch(tmp_path):
     """The n-th run of a Dataset is the same for the same seed, whatever else has run; another than the others, unless it is said."""
     for i in range(12):

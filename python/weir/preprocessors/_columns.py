@@ -281,8 +281,9 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
         called = in_workers(ds, Changing(self, self._in_workers), type(self).__name__, arguments)
         texts = self._texts(known)
         if texts is None:
-            return in_engine(called, self._texts_behind())
-        return without(in_engine(ds, texts), self._dropped(list(known or ())))
+            return in_engine(called, self._texts_behind(), type(self).__name__)
+        name = type(self).__name__
+        return without(in_engine(ds, texts, name), self._dropped(list(known or ())), name)
 
     def _transform_batch(self, data: Any) -> Any:
         from weir.preprocessors import _batches
@@ -388,15 +389,16 @@ def in_workers(ds: Dataset, function: Any, name: str, arguments: dict[str, Any])
     return made
 
 
-def without(ds: Dataset, names: Sequence[str]) -> Dataset:
+def without(ds: Dataset, names: Sequence[str], whose: str) -> Dataset:
     """Without some columns."""
     from weir._plan import Transform, quoted
 
-    return ds._then(Transform(ds._op, "drop", [quoted(name) for name in dict.fromkeys(names)])) if names else ds
+    return ds._then(Transform(ds._op, "drop", [quoted(name) for name in dict.fromkeys(names)], whose)) if names else ds
 
 
-def in_engine(ds: Dataset, texts: dict[str, str]) -> Dataset:
+def in_engine(ds: Dataset, texts: dict[str, str], whose: str = "Project") -> Dataset:
     """Columns of expressions; each sees the columns as they were."""
     from weir._plan import Transform, quoted
 
-    return ds._then(Transform(ds._op, "with", [f"{quoted(name)}={text}" for name, text in texts.items()])) if texts else ds
+    words = [f"{quoted(name)}={text}" for name, text in texts.items()]
+    return ds._then(Transform(ds._op, "with", words, whose)) if texts else ds
