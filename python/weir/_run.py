@@ -86,31 +86,13 @@ class translated:
                 raise made from None
 
 
-def next_execution(context: DataContext) -> int:
-    """How often the Dataset, or one that was made of the same, has run; one more from now on."""
-    number = executions(context)[0]
-    set_execution(context, number + 1)
-    return number
-
-
-def executions(context: DataContext) -> list[int]:
-    """How often a Dataset has run: the one number of a list, which those that are made of it have, too (Dataset._then)."""
-    counted: list[int] = context.__dict__.setdefault("_executions", [0])
-    context.__dict__["_execution_idx"] = counted[0]
-    return counted
-
-
-def set_execution(context: DataContext, number: int) -> None:
-    executions(context)[0] = context.__dict__["_execution_idx"] = number
-
-
 class Build:
     """What the making of one run's flows shares."""
 
     def __init__(self, context: DataContext) -> None:
         self.context = context
         self.state = _session.current()
-        self.execution: int = executions(context)[0]  # how often the Dataset has run
+        self.execution: int = context._executed()[0]  # how often the Dataset has run
         # Rows of the blocks at this place of the chain, where the user said so: of each, or of one after another.
         self.block_rows: int | list[int] | None = None
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
@@ -674,7 +656,7 @@ class Run:
         self.op = op
         self.context = context
         self.build = Build(context)
-        next_execution(context)
+        context._set_executed(self.build.execution + 1)
         self.stats: list[dict[str, Any]] = []
         self._disk: tuple[int, int] | None = None  # what the session had written to disk and read back when this run began
         self._spilled: tuple[int, int] | None = None
@@ -726,7 +708,7 @@ class Run:
         run = Run(op, self.context)
         run.is_inner = True
         run.build.execution = self.build.execution
-        set_execution(self.context, self.build.execution + 1)
+        self.context._set_executed(self.build.execution + 1)
         self.inner.append(run)
         return run
 

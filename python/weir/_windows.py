@@ -78,7 +78,9 @@ def _range_windows(ds: Dataset, op: Range, steps: list[Op], count: int | None, s
 def _file_windows(
     ds: Dataset, op: Read, steps: list[Op], blocks: int | None, count: int | None, size: int | None
 ) -> Iterator[Make]:
-    files = op.files(_run.next_execution(ds.context))
+    execution = ds.context._executed()[0]
+    ds.context._set_executed(execution + 1)
+    files = op.files(execution)
     ends = list(itertools.accumulate(cut_sizes(len(files), blocks or len(files))))
     groups = [files[a:b] for a, b in zip([0, *ends], ends)]
     sizes = [sum(os.stat(path).st_size for path in group) for group in groups] if size is not None else [0] * len(groups)

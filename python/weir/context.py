@@ -686,6 +686,15 @@ class DataContext:
         """A copy that shares nothing with this one."""
         return copy.deepcopy(self)
 
+    def _executed(self) -> list[int]:
+        """How often its Dataset has run: the one number of a list, which those that are made of it have, too (Dataset._then)."""
+        counted: list[int] = self.__dict__.setdefault("_executions", [0])
+        self.__dict__["_execution_idx"] = counted[0]
+        return counted
+
+    def _set_executed(self, number: int) -> None:
+        self._executed()[0] = self.__dict__["_execution_idx"] = number
+
     def __deepcopy__(self, memo: dict[int, Any]) -> DataContext:
         made = DataContext.__new__(DataContext)
         made.__dict__.update({name: _copied(value) for name, value in self.__dict__.items()})

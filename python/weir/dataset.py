@@ -79,7 +79,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         made = Dataset.__new__(Dataset)
         made.__dict__.update(self.__dict__)
         made._op = op
-        counted = _run.executions(self._context)
+        counted = self._context._executed()
         made._context = self._context.copy()
         made._context.__dict__["_executions"] = counted
         made._uuid = os.urandom(12).hex()
