@@ -292,6 +292,11 @@ static void size_batches(const struct weir_session *session, struct weir_consume
 	consumer->batches_bytes = 2 * bytes * count;
 }
 
+static int64_t kept_max(const struct weir_session *session)
+{
+	return weir_session_memory_limit(session) / 4;
+}
+
 /* Rows that are kept: as blocks, of which a quarter of the memory may be in it. A failure cancels the run. */
 static void *keeping_main(void *argument)
 {
@@ -321,7 +326,7 @@ static void *keeping_main(void *argument)
 			if (!code && (code = weir_list_push(&task->blocks, weir_session_account(session), &err, block)))
 				weir_block_unref(block);
 			if (!code)
-				code = weir_session_spill(session, weir_session_memory_limit(session) / 4, &err);
+				code = weir_session_spill(session, kept_max(session), &err);
 			if (code)
 				weir_job_cancel(&task->job);
 		}
@@ -365,6 +370,7 @@ static int add_stages(struct weir_task *task, const struct weir_flow *flow, enum
 	} else {
 		task->gives_rows = end != API_END_BLOCKS;
 		task->keeps_rows = end == API_END_BLOCKS;
+		consumer.kept_max = task->keeps_rows ? kept_max(task->job.session) : 0;
 	}
 	code = api_flow_steps(flow, &steps, err);
 	if (!code)

@@ -41,6 +41,8 @@ void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk)
 /* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. Fails
  * where more than twice as much stays for want of place there. */
 int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err);
+/* Bytes of them in memory. */
+int64_t weir_session_kept(struct weir_session *session);
 /* So much of them, as far as there is as much that can go. */
 void weir_session_spill_some(struct weir_session *session, int64_t bytes);
 
@@ -105,6 +107,7 @@ struct weir_place {
 struct weir_run_consumer {
 	bool (*deliver)(void *state, struct weir_chunk *chunk, uint64_t number, struct weir_place place);
 	void *state;
+	int64_t kept_max; /* bytes of the session's kept chunks that it lets stay in memory; 0: it keeps none */
 };
 
 /* What follows the first fragment, which then ends in `chunks`. All borrowed until the run is freed. */

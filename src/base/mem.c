@@ -187,6 +187,35 @@ void weir_account_discharge(struct weir_account *account, int64_t bytes)
 	weir_frames_count(&account->mem->frames, -bytes);
 }
 
+/* Up to whoever is asked for it; without one, up to the root. */
+static void add_claim(struct weir_account *account, int64_t bytes)
+{
+	struct weir_account *asks = account;
+
+	while (asks && !asks->ask)
+		asks = asks->parent;
+	if (asks)
+		atomic_fetch_add_explicit(&asks->claimed, bytes, memory_order_relaxed);
+	add_below(account, asks ? asks->parent : &account->mem->root, bytes);
+}
+
+int weir_account_claim(struct weir_account *account, int64_t bytes, struct weir_error *err)
+{
+	int code;
+
+	WEIR_ASSERT(bytes >= 0);
+	code = ask(account, bytes, err);
+	if (!code)
+		add_claim(account, bytes);
+	return code;
+}
+
+void weir_account_unclaim(struct weir_account *account, int64_t bytes)
+{
+	WEIR_ASSERT(bytes >= 0);
+	add_claim(account, -bytes);
+}
+
 int64_t weir_account_room(const struct weir_account *account)
 {
 	for (; account; account = account->parent) {

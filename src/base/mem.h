@@ -33,6 +33,7 @@ struct weir_account {
 	struct weir_spares *spares; /* the account's own, or those of one above it; NULL: none are kept */
 	const char *name; /* borrowed, shown in stats */
 	_Atomic int64_t used, peak;
+	_Atomic int64_t claimed; /* of used: charged to others, only in accounts that ask */
 	/* Only in a lane's account: bytes it may use before asking, and whom to ask. INT64_MAX: never asks. */
 	_Atomic int64_t grant;
 	int (*ask)(void *asked, struct weir_account *account, int64_t more, struct weir_error *err);
@@ -64,6 +65,10 @@ void weir_account_release(struct weir_account *account); /* asserts used == 0 */
 /* Charges without allocating (memory that others map: store chunks, zstd contexts). May ask, as an allocation does. */
 int weir_account_charge(struct weir_account *account, int64_t bytes, struct weir_error *err);
 void weir_account_discharge(struct weir_account *account, int64_t bytes);
+/* The same for memory that another account is charged (a chunk that a lane makes in the store): it counts against the nearest
+ * grant, and above that not a second time. */
+int weir_account_claim(struct weir_account *account, int64_t bytes, struct weir_error *err);
+void weir_account_unclaim(struct weir_account *account, int64_t bytes);
 /* What is left of the nearest grant at or above this account, without asking; INT64_MAX where nobody asks. */
 int64_t weir_account_room(const struct weir_account *account);
 

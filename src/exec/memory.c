@@ -214,6 +214,15 @@ bool weir_exec_clear_for(struct weir_core *core, uint32_t front)
 	return core->freeing == 0 && core->workers_dying == 0;
 }
 
+/* While more than half of the budget is free a task gets as much again as it has, beyond what it asks for: where there are few
+ * tasks first grants are small for so many lanes, and operators go by what is left of theirs (row groups, windows). */
+static int64_t step_of(const struct weir_core *core, const struct item *item, int64_t bytes, int64_t room)
+{
+	int64_t step = (bytes + GRANT_STEP - 1) / GRANT_STEP * GRANT_STEP, spare = (room - step - core->budget / 2) / 2;
+
+	return step + (spare > 0 ? (spare < item->grant ? spare : item->grant) : 0);
+}
+
 static void grant(struct weir_core *core, uint32_t index, int64_t room)
 {
 	struct item *item = item_at(core, index);
@@ -221,10 +230,10 @@ static void grant(struct weir_core *core, uint32_t index, int64_t room)
 	int64_t bytes = slot->asked;
 
 	if (bytes <= INT64_MAX - GRANT_STEP && room >= 0) {
-		int64_t rounded = (bytes + GRANT_STEP - 1) / GRANT_STEP * GRANT_STEP;
+		int64_t step = step_of(core, item, bytes, room);
 
-		if (rounded <= room || MUTANT(4))
-			bytes = rounded;
+		if (step <= room || MUTANT(4))
+			bytes = step;
 	}
 	item->grant += bytes;
 	core->granted += bytes;
@@ -337,6 +346,7 @@ bool weir_exec_restore(struct weir_core *core, uint32_t head)
 static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 {
 	const struct item *item = item_at(core, index);
+	int64_t missing = bytes < INT64_MAX / 4 ? used(core) + bytes - core->overdraft + bytes / 4 : bytes;
 	char needs[24], has[24], limit[24], give[24];
 
 	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
@@ -347,7 +357,7 @@ static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 		core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
 		item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
 		weir_format_bytes(used(core), has, sizeof(has)), weir_format_bytes(core->limit, limit, sizeof(limit)),
-		weir_format_bytes(bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 : bytes, give, sizeof(give)));
+		weir_format_bytes(core->limit + missing, give, sizeof(give)));
 	return false;
 }
 

@@ -214,7 +214,7 @@ static void room_drop(struct chunks_lane *lane)
 	if (!lane->room)
 		return;
 	weir_chunk_unref(lane->room);
-	weir_account_discharge(&lane->account, lane->room_charged);
+	weir_account_unclaim(&lane->account, lane->room_charged);
 	lane->room = NULL;
 }
 
@@ -300,12 +300,12 @@ static int room_begin(struct chunks_lane *lane, struct weir_error *err)
 	if (code)
 		return code;
 	lane->room_charged = (int64_t)((plan.size + 4095) / 4096 * 4096);
-	code = weir_account_charge(&lane->account, lane->room_charged, err);
+	code = weir_account_claim(&lane->account, lane->room_charged, err);
 	if (code)
 		return code;
 	code = weir_chunk_reserve(lane->sink->options.store, plan.size, &lane->room, &lane->room_bytes, err);
 	if (code) {
-		weir_account_discharge(&lane->account, lane->room_charged);
+		weir_account_unclaim(&lane->account, lane->room_charged);
 		return code;
 	}
 	for (uint32_t i = 0; i < schema->field_count; i++) {
@@ -359,7 +359,7 @@ static int close_room(struct chunks_lane *lane, const struct weir_batch *batch, 
 		return code;
 	weir_chunk_seal(lane->room, plan.size);
 	/* Less than was foreseen. */
-	weir_account_discharge(&lane->account, lane->room_charged - (int64_t)weir_chunk_footprint(lane->room));
+	weir_account_unclaim(&lane->account, lane->room_charged - (int64_t)weir_chunk_footprint(lane->room));
 	*out = lane->room;
 	lane->room = NULL;
 	return WEIR_OK;
@@ -377,7 +377,7 @@ static int write_chunk(struct chunks_lane *lane, const struct weir_batch *batch,
 	if (code)
 		return code;
 	footprint = (int64_t)((plan.size + 4095) / 4096 * 4096);
-	code = weir_account_charge(&lane->account, footprint, err);
+	code = weir_account_claim(&lane->account, footprint, err);
 	if (code)
 		return code;
 	code = weir_chunk_reserve(lane->sink->options.store, plan.size, out, &bytes, err);
@@ -389,7 +389,7 @@ static int write_chunk(struct chunks_lane *lane, const struct weir_batch *batch,
 			weir_chunk_seal(*out, plan.size);
 	}
 	if (code)
-		weir_account_discharge(&lane->account, footprint);
+		weir_account_unclaim(&lane->account, footprint);
 	else
 		WEIR_ASSERT(footprint == (int64_t)weir_chunk_footprint(*out));
 	return code;
@@ -420,7 +420,7 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	lane->row_bytes_met = bytes / (uint64_t)rows + 1;
 	choose_rows(lane);
 	/* What leaves the account here has left the grant there: nothing is counted twice, and nothing not at all. */
-	weir_account_discharge(&lane->account, (int64_t)bytes);
+	weir_account_unclaim(&lane->account, (int64_t)bytes);
 	return lane->context->output(lane->context, chunk, rows, &lane->origin, err);
 }
 
@@ -597,7 +597,7 @@ static int push_chunk(void *state, struct weir_chunk *chunk, int64_t rows, struc
 	int code = weir_gather_rows(lane->gather) > 0 ? hand_over(lane, err) : WEIR_OK;
 
 	if (!code)
-		code = weir_account_charge(&lane->account, footprint, err);
+		code = weir_account_claim(&lane->account, footprint, err);
 	if (code) {
 		weir_chunk_unref(chunk);
 		return code;
@@ -605,7 +605,7 @@ static int push_chunk(void *state, struct weir_chunk *chunk, int64_t rows, struc
 	lane->rows_done += rows;
 	lane->bytes_done += (uint64_t)footprint;
 	choose_rows(lane);
-	weir_account_discharge(&lane->account, footprint);
+	weir_account_unclaim(&lane->account, footprint);
 	return lane->context->output(lane->context, chunk, rows, &(struct weir_origin){.row_first = -1, .row_last = -1}, err);
 }
 

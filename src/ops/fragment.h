@@ -32,6 +32,7 @@ struct weir_fragment {
 	uint32_t lanes_max;         /* 0: any; 1 where the first split alone will do */
 	int64_t outside_bytes;      /* what the sink may keep outside of the lanes' grants */
 	bool lanes_strict;          /* more lanes would be wrong, not only useless */
+	int64_t lane_bytes;         /* the least that a lane gets by with, where that is much; so many are used as that leaves room for */
 	struct weir_fragment *before; /* those to be run to their end first, in order, linked by `next`; owned */
 	struct weir_fragment *next;
 };

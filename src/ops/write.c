@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100, MEMBER_BYTES = 1 << 20 };
+enum { COLUMN_BYTES = 32 << 10 }; /* of a column that is read, decoded and encoded again: pages, windows, dictionaries */
 
 struct write_config {
 	const char *target; /* "-": standard output */
@@ -913,6 +914,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (code)
 		return code;
 	fragment->ordered |= sink->ordered;
+	fragment->lane_bytes = (int64_t)node->schema->field_count * COLUMN_BYTES;
 	fragment->held = !is_pipe(node->config);
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }

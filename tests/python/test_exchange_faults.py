@@ -353,9 +353,9 @@ INTERRUPTED = """
     how = "ended"
     try:
         consume(LARGE[sys.argv[4]]())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one that comes too late
     except KeyboardInterrupt:
         how = "interrupted"
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # one that comes too late
     print(how, flush=True)
     end = time.monotonic() + 5
     while spilled_bytes(sys.argv[2]) and time.monotonic() < end:

@@ -139,12 +139,12 @@ def wide_file(folder, rows, groups):
     return path
 
 
-@pytest.mark.parametrize("groups,limit", [(1, 64), (1, 256), (50, 96), (50, 256)])
-def test_a_thousand_columns(limited, data, tmp_path, groups, limit):
+@pytest.mark.parametrize("groups,limit,threads", [(1, 64, 2), (1, 64, 16), (1, 256, 2), (50, 96, 2), (50, 96, 16), (50, 256, 2)])
+def test_a_thousand_columns(limited, data, tmp_path, groups, limit, threads):
     rows = 20_000
     path = wide_file(data, rows, groups)
     out = tmp_path / "out"
-    finish(limited(limit, "read", path, "then", "write", out))
+    finish(limited(limit, "read", path, "then", "write", out, "--threads", threads))
     assert rows_of(out) == rows
     some = [f"c{i}" for i in (0, 1, 2, 3, 501, 998, 999)]
     assert pq.read_table(out, columns=some).equals(pq.read_table(path, columns=some))

@@ -298,9 +298,9 @@ def test_the_header_compiles(compiler, flags, tmp_path, weir_build):
         pytest.skip(f"no {compiler}")
     cxx = "++" in compiler
     source = tmp_path / ("t.cc" if cxx else "t.c")
-    source.write_text('#include <weir/weir.h>\n#include <stdio.h>\nint main(void) { struct weir_result r; '
-                      'struct weir_options o;\n o.struct_size = sizeof(o); o.memory_limit = 0; o.threads = 1;\n'
-                      ' r.struct_size = sizeof(r);\n'
+    source.write_text('#include <weir/weir.h>\n#include <stdio.h>\n#include <string.h>\nint main(void) { struct weir_result r; '
+                      'struct weir_options o;\n memset(&o, 0, sizeof(o)); o.struct_size = sizeof(o); o.threads = 1;\n'
+                      ' memset(&r, 0, sizeof(r)); r.struct_size = sizeof(r);\n'
                       ' if (weir_run_chain("range 1234 then count", &o, NULL, &r, NULL, 0)) return 1;\n'
                       ' printf("%s %d\\n", weir_version(), (int)r.rows_out); return 0; }\n')
     root = Path(__file__).resolve().parents[2]

@@ -81,8 +81,9 @@ def test_blocks_of_different_columns_are_unified():
 
 
 @not_sanitized
-def test_more_blocks_than_memory_are_spilled(tmp_path):
-    session = _weir.Session(memory_limit=128 << 20, spill_dir=tmp_path)
+@pytest.mark.parametrize("threads", [2, 16])
+def test_more_blocks_than_memory_are_spilled(tmp_path, threads):
+    session = _weir.Session(memory_limit=128 << 20, spill_dir=tmp_path, threads=threads)
     blocks = kept(flow_of(("range", "40000000"), session=session))
     assert sum(block.nbytes for block in blocks) > 300_000_000
     flow = flow_of(session=session)

@@ -236,14 +236,21 @@ static struct weir_chunk *spill_next(struct weir_session *session, int64_t resid
 	return found;
 }
 
-void weir_session_spill_some(struct weir_session *session, int64_t bytes)
+int64_t weir_session_kept(struct weir_session *session)
 {
-	struct weir_error ignored = {0}; /* what does not go stays */
 	int64_t resident;
 
 	pthread_mutex_lock(&session->lock);
 	resident = kept_resident(session);
 	pthread_mutex_unlock(&session->lock);
+	return resident;
+}
+
+void weir_session_spill_some(struct weir_session *session, int64_t bytes)
+{
+	struct weir_error ignored = {0}; /* what does not go stays */
+	int64_t resident = weir_session_kept(session);
+
 	if (resident)
 		weir_session_spill(session, resident > bytes ? resident - bytes : 0, &ignored);
 }

@@ -206,9 +206,12 @@ static int stage_specs(struct weir_local_run *run, struct weir_stage_spec *specs
 static void share_first_grants(const struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count,
 			       int64_t budget)
 {
-	int64_t left = budget;
+	int64_t left = budget, lane = run->fragment->lane_bytes;
 	uint32_t lanes = 0;
 
+	/* Rather few that can work than many that cannot. */
+	if (lane > 0 && budget / 4 * 3 / lane < specs[0].slots)
+		specs[0].slots = budget / 4 * 3 > lane ? (uint32_t)(budget / 4 * 3 / lane) : 1;
 	for (uint32_t s = 0; s < count; s++) {
 		if (specs[s].kind == WEIR_STAGE_LANES)
 			lanes += specs[s].slots;
@@ -264,6 +267,14 @@ static int64_t held_by_session(const struct weir_local_run *run)
 	return (held > 0 ? held : 0) + uncounted_now(session);
 }
 
+/* What is going to be kept of this run's own rows is off its budget from the start: measured, it would come too late. */
+static int64_t held_soon(const struct weir_local_run *run)
+{
+	int64_t most = run->tail ? run->tail->consumer.kept_max : 0, kept = most ? weir_session_kept(run->session) : 0;
+
+	return kept < most ? most - kept : 0;
+}
+
 /* The most of it that grants make way for: half of the limit is always theirs. */
 static int64_t held_max(const struct weir_local_run *run)
 {
@@ -293,7 +304,7 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 		return code;
 	options.limit = session->memory_limit;
 	setups = atomic_load_explicit(&session->setups, memory_order_relaxed);
-	run->held = held_by_session(run);
+	run->held = held_by_session(run) + held_soon(run);
 	if (run->held > held_max(run))
 		run->held = held_max(run);
 	options.budget = session->memory_limit - SESSION_RESERVE - run->held - setups;
@@ -567,6 +578,13 @@ static void leave_room(struct weir_session *session, int64_t anon, const struct 
 	weir_mem_beside(session->mem, beside < session->memory_limit / 2 ? beside : session->memory_limit / 2);
 }
 
+/* Without the chunks that it makes: those are the store's. */
+static int64_t own_bytes(const struct weir_account *account)
+{
+	return atomic_load_explicit(&account->used, memory_order_relaxed) -
+	       atomic_load_explicit(&account->claimed, memory_order_relaxed);
+}
+
 /* What the kernel sees beyond what the lanes' accounts explain, and what the store keeps warm or for later. */
 static void measure(struct weir_local_run *run)
 {
@@ -583,7 +601,7 @@ static void measure(struct weir_local_run *run)
 	weir_mem_stats(session->mem, &stats);
 	for (uint32_t s = 0; s < run->stage_count; s++)
 		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
-			used += atomic_load_explicit(&run->stages[s].lanes[i].account.used, memory_order_relaxed);
+			used += own_bytes(&run->stages[s].lanes[i].account);
 	weir_core_stats(run->core, &core);
 	tell_session(run, used, run->store ? core.resident + core.granted : 0, core.workers);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */

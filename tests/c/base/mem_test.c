@@ -497,6 +497,44 @@ static void a_grant_is_asked_for_before_it_is_passed(void **state)
 	weir_mem_free(mem);
 }
 
+static void a_claim_counts_against_the_grant_alone(void **state)
+{
+	struct weir_mem *mem = mem_of(0);
+	struct weir_account lane, operator, other;
+	struct governor governor = {.step = 100};
+	struct weir_error err;
+
+	(void)state;
+	weir_account_init(&lane, weir_mem_root(mem), "lane");
+	weir_account_init(&operator, &lane, "operator");
+	weir_account_init(&other, weir_mem_root(mem), "one that nobody asks");
+	lane.ask = answer_ask;
+	lane.asked = &governor;
+	atomic_store(&lane.grant, 1000);
+	assert_int_equal(weir_account_claim(&operator, 800, &err), WEIR_OK);
+	assert_int_equal(weir_account_room(&operator), 200);
+	assert_int_equal(atomic_load(&lane.claimed), 800);
+	assert_int_equal(stats_of(mem).used, 0);
+	assert_int_equal(stats_of(mem).peak, 0);
+	governor.answer = WEIR_E_LIMIT;
+	assert_int_equal(weir_account_claim(&operator, 201, &err), WEIR_E_LIMIT);
+	assert_int_equal(weir_account_room(&operator), 200);
+	assert_int_equal(weir_account_charge(&operator, 200, &err), WEIR_OK);
+	assert_int_equal(stats_of(mem).used, 200);
+	weir_account_unclaim(&operator, 800);
+	assert_int_equal(atomic_load(&lane.claimed), 0);
+	assert_int_equal(weir_account_room(&operator), 800);
+	weir_account_discharge(&operator, 200);
+	assert_int_equal(weir_account_claim(&other, 70, &err), WEIR_OK);
+	assert_int_equal(weir_account_used(&other), 70);
+	assert_int_equal(stats_of(mem).used, 0);
+	weir_account_unclaim(&other, 70);
+	weir_account_release(&other);
+	weir_account_release(&operator);
+	weir_account_release(&lane);
+	weir_mem_free(mem);
+}
+
 /* --- spares --- */
 
 static void what_a_lane_frees_is_there_for_the_next(void **state)
@@ -812,6 +850,7 @@ int main(void)
 		cmocka_unit_test(warm_frames_leave_room_for_what_nobody_counted),
 		cmocka_unit_test(the_limit_is_met_by_warm_frames_first),
 		cmocka_unit_test(a_grant_is_asked_for_before_it_is_passed),
+		cmocka_unit_test(a_claim_counts_against_the_grant_alone),
 		cmocka_unit_test(what_a_lane_frees_is_there_for_the_next),
 		cmocka_unit_test(spares_add_up),
 		cmocka_unit_test(threads_share_frames_and_sums),

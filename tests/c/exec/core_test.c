@@ -167,6 +167,28 @@ static void alone_it_may_pass_the_budget_but_not_the_limit(void **state)
 	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "12.0 MiB"));
 }
 
+static void while_much_is_free_a_task_gets_more_than_it_asks_for(void **state)
+{
+	/* As much again as it has, then half of what is free beyond half of the budget. */
+	static const int64_t granted[] = {5 * MIB, 10 * MIB, 7 * MIB};
+	int64_t more = 0;
+
+	(void)state;
+	begin(4, 4 * MIB, 64 * MIB, 64 * MIB, 1);
+	step((struct weir_event){.kind = WEIR_EV_START});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY});
+	started(0);
+	for (int i = 0; i < 3; i++) {
+		step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = MIB});
+		assert_int_equal(find(WEIR_DO_GRANT, 0)->bytes, granted[i]);
+	}
+	for (int i = 0; i < 12; i++) {
+		step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = MIB});
+		more = find(WEIR_DO_GRANT, 0)->bytes;
+	}
+	assert_int_equal(more, MIB);
+}
+
 static void turns_come_in_order(void **state)
 {
 	struct weir_run a, b;
@@ -671,6 +693,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(splits_go_to_lanes_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_gets_what_the_youngest_has, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone_it_may_pass_the_budget_but_not_the_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(while_much_is_free_a_task_gets_more_than_it_asks_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(turns_come_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(enough_stops_what_lies_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_first_cause_is_told, setup, teardown),
