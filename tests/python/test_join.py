@@ -573,3 +573,25 @@ def test_blocks_of_partitions_are_chunks():
         kept = left.join(right, join_type="inner", num_partitions=count, on=("id",)).materialize()
         assert kept.num_blocks() == count and kept.count() == 1_000_000
         assert kept.sum("w") == 999_999 * 1_000_000
+
+
+@pytest.mark.parametrize("right", ["plain", "sort", "shuffle"])
+@pytest.mark.parametrize("left", ["sort", "shuffle", "group", "repartition", "join", "limit"])
+def test_sides_that_are_exchanges(left, right):
+    """Of few rows, of which one side is held, and of so many that both are put into partitions."""
+    import weir
+
+    rows = weir.range(300_000).with_column("k", weir.col("id") * 2654435761 % 4294967291)
+    ways = {"plain": lambda ds: ds, "sort": lambda ds: ds.sort("k"), "shuffle": lambda ds: ds.random_shuffle(seed=1),
+            "group": lambda ds: ds.groupby("k").sum("id"), "repartition": lambda ds: ds.repartition(5, keys=["k"]),
+            "join": lambda ds: ds.join(rows.select_columns(["k"]), "left_semi", 4, on=("k",)), "limit": lambda ds: ds.sort("k").limit(100_000)}
+    try:
+        for limit in (None, 64 << 20):
+            weir.init(num_cpus=2, memory_limit=limit, ignore_reinit_error=True)
+            others = rows.rename_columns({"id": "other"})
+            joined = ways[left](rows).join(ways[right](others), "inner", 4, on=("k",))
+            assert joined.count() == (100_000 if left == "limit" else 300_000)
+            assert joined.sum("other") == sum(ways[left](rows).select_columns(["id" if left != "group" else "sum(id)"]).unique("id" if left != "group" else "sum(id)"))
+            weir.shutdown()
+    finally:
+        weir.shutdown()

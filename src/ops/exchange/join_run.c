@@ -304,6 +304,27 @@ static int gate_lane_new(void *object, struct weir_lane_context *context, void *
 	return gate->inner_ops->lane_new(gate->inner, context, lane, err);
 }
 
+static void gate_splits_over(void *object, uint64_t count)
+{
+	const struct gate *gate = object;
+
+	gate->inner_ops->splits_over(gate->inner, count);
+}
+
+static bool gate_is_needed(const void *object)
+{
+	const struct gate *gate = object;
+
+	return gate->inner_ops->is_needed(gate->inner);
+}
+
+static void gate_splits_join(void *object)
+{
+	const struct gate *gate = object;
+
+	gate->inner_ops->splits_join(gate->inner);
+}
+
 static uint64_t gate_rows_pruned(const void *object)
 {
 	const struct gate *gate = object;
@@ -336,6 +357,9 @@ static int gate_put(struct weir_fragment *fragment, struct weir_join_state *stat
 	gate->ops.split_next = gate_next;
 	gate->ops.split_free = gate_split_free;
 	gate->ops.lane_new = gate_lane_new;
+	gate->ops.splits_over = gate->ops.splits_over ? gate_splits_over : NULL;
+	gate->ops.is_needed = gate->ops.is_needed ? gate_is_needed : NULL;
+	gate->ops.splits_join = gate->ops.splits_join ? gate_splits_join : NULL;
 	gate->ops.rows_pruned = gate_rows_pruned;
 	gate->ops.free = gate_free;
 	fragment->source_ops = &gate->ops;
