@@ -54,9 +54,9 @@ void weir_local_tell_budget(struct weir_local_run *run)
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = bytes});
 }
 
-/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run
- * whose lock is held is told by its own thread, soon: a lane of it may be waiting, with the lock, for rows of the very run that
- * ends here (a stream that the program makes of them). */
+/* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run is
+ * told by its own thread, soon: whoever tells it may have to cut its next split, and wait for rows of the very run that ends here (a
+ * stream that the program makes of them); and a lane of it may be waiting for those already, with its lock. */
 static void share_budget(struct weir_session *session)
 {
 	for (size_t i = 0; i < session->runs.count; i++) {
@@ -64,10 +64,7 @@ static void share_budget(struct weir_session *session)
 
 		atomic_store_explicit(&run->budget_due, run->budget / (int64_t)session->runs.count,
 				      memory_order_relaxed);
-		if (pthread_mutex_trylock(&run->lock))
-			continue;
-		weir_local_tell_budget(run);
-		pthread_mutex_unlock(&run->lock);
+		pthread_cond_broadcast(&run->over);
 	}
 }
 
