@@ -8,6 +8,7 @@ is started here.
 """
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -167,6 +168,45 @@ def pool_sizes(spec: CallSpec) -> dict[str, int]:
     return sizes | {"slots_min": _limited(compute.min_size), "slots_max": _limited(compute.max_size),
                     "slots_first": _limited(compute.initial_size),
                     "in_flight": _limited(getattr(compute, "max_tasks_in_flight_per_actor", None))}
+
+
+def slots_at_most(spec: CallSpec, state: _session.State, context: Any) -> int:
+    """How many workers of this function the GPUs and execution_options.resource_limits are enough for; 0: any number."""
+    limits = context.execution_options.resource_limits
+    others = context.execution_options.exclude_resources
+    context.execution_options.validate()
+    most = math.inf
+    if spec.num_gpus:
+        total = state.num_gpus if state.num_gpus is not None else float(len(gpu_pool()))
+        total -= others.gpu
+        if spec.num_gpus > total:
+            raise ValueError(
+                f"{spec.name} wants {spec.num_gpus:g} GPU{'' if spec.num_gpus == 1 else 's'} a worker, and there "
+                f"{'is' if total == 1 else 'are'} {total:g}: "
+                "weir.init(num_gpus=…) declares GPUs that are not found"
+            )
+        most = min(total, limits.gpu) / spec.num_gpus
+    cpus = cpus_of(spec)
+    if cpus and not state.num_cpus:
+        raise ValueError(f"{spec.name} wants {cpus:g} CPU a worker, and the session has 0: init(num_cpus=…) says how many there are, and "
+                         "num_cpus=0 lets it run without one")
+    if cpus:
+        most = min(most, limits.cpu / cpus)
+        if others.cpu:
+            most = min(most, (state.num_cpus - others.cpu) / cpus)
+    if spec.memory:
+        most = min(most, limits.memory / spec.memory)
+        if state.logical_memory is not None:
+            most = min(most, state.logical_memory / spec.memory)
+    for name, amount in (spec.resources or {}).items():
+        there = state.resources.get(name, 0.0)
+        if amount > there:
+            raise ValueError(
+                f"{spec.name} wants {amount:g} of {name!r} a worker, and there is {there:g}: weir.init(resources={{{name!r}: …}}) says how "
+                "much there is"
+            )
+        most = min(most, there / amount)
+    return 0 if math.isinf(most) else max(1, int(most))
 
 
 def _limited(value: Any) -> int:

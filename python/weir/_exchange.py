@@ -1,7 +1,7 @@
 """What moves rows between blocks: sort and random_shuffle. Both are steps of the engine (src/ops/exchange).
 
-Where functions stand before them, what they make is kept first: an exchange needs all rows anyway before it gives the first,
-and blocks that differ in their columns are unified when they are read again.
+Where functions stand before them, little of what they make is kept first: blocks that differ in their columns are unified when they are
+read again. Much of it goes on into the exchange while it is made (_handover.py).
 """
 
 from __future__ import annotations
@@ -41,6 +41,11 @@ class Exchange(Step):
         if not parts:
             return []
         if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
+            from weir import _handover
+
+            if len(parts) == 1 and _handover.may_begin(parts[0], run):
+                made = _handover.begun(parts[0], run, len(operators(self.input)))
+                return [] if made is None else [_run.with_input(self, made)]
             first = len(run.stats)
             blocks = [block for part in parts for block in run.blocks_of(part)]
             for figures in run.stats[first:]:  # these are about the operators up to here

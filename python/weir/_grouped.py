@@ -60,8 +60,10 @@ class _Keyed(Exchange):
             if missing is None:
                 raise
             raise ValueError(f"{_ABSENT.format(missing)}: {error}") from error
-        if parts and isinstance(parts[0].input, Blocks):  # of others it is known at the call
-            names = {field[0]: None for block in parts[0].input.blocks for field in block.schema()}
+        before = parts[0].input if parts else None
+        if isinstance(before, (Blocks, _run.Streamed)):  # of others it is known at the call
+            blocks = before.blocks if isinstance(before, Blocks) else [before.first]
+            names = {field[0]: None for block in blocks for field in block.schema()}
             for key in self.keys:
                 if key not in names:
                     raise ValueError(f"{_ABSENT.format(key)}. The dataset has columns: {list(names)}")

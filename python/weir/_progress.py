@@ -1,11 +1,13 @@
 """Whether a run shows what it does while it runs, and where: on a terminal, in a notebook, or nowhere. The drawing is the engine's
-(src/observe, src/pyext/display.c)."""
+(src/observe, src/pyext/display.c). And what user code prints meanwhile."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from weir import _session
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -63,3 +65,19 @@ def begin(task: Task, run: Run) -> None:
             whole_names=not context.enable_progress_bar_name_truncation,
             asking=run.asking,
         )
+
+
+def show(lines: list[tuple[str, Literal["stdout", "stderr"], str]]) -> None:
+    """What user code printed, through the driver's own sys.stdout and sys.stderr; called by whoever waits for the task."""
+    state = _session.existing()
+    if state is not None and not state.log_to_driver:
+        return
+    for label, stream, text in lines:
+        out = sys.stderr if stream == "stderr" else sys.stdout
+        if out is not None:
+            out.write(f"{label} {text}" if label else text)
+            if not text.endswith("\n"):
+                out.write("\n")
+    for out in (sys.stdout, sys.stderr):
+        if out is not None:
+            out.flush()

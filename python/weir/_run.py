@@ -19,7 +19,6 @@ from __future__ import annotations
 import copy
 import itertools
 import logging
-import math
 import os
 import sys
 import time
@@ -60,6 +59,10 @@ FINE_ROWS = 16  # of a block's first task: nobody knows how long a function of r
 End = Literal["collect", "count", "sink", "blocks"]
 
 
+class Differs(Exception):
+    """A batch has other columns than those before it, which are in an exchange already (_handover.py)."""
+
+
 class translated:
     """Around what waits for a run: weir._errors.translated, which is imported when there is an error."""
 
@@ -77,6 +80,8 @@ class translated:
             from weir._errors import translate
 
             broken = self.run.broken if self.run is not None else None
+            if isinstance(broken, Differs):
+                raise broken from None
             made = broken if broken is not None else translate(error, self.context)
             if self.run is not None and self.run.observer is not None:
                 self.run.observer.failed(made)
@@ -172,7 +177,7 @@ class Build:
 
         spec = copy.copy(spec)
         spec.context = self.context  # the Dataset's that runs, which may have been changed since the step was added
-        most = _slots_at_most(spec, self.state, self.context)
+        most = _call.slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state, spec.batch_format)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
         if self.fixed_bytes is not None:
@@ -204,47 +209,6 @@ class Build:
         prepared["fine"] = 0
         if self.has_call and not prepared["batch_rows"]:
             prepared["whole_splits"] = 1
-
-
-def _slots_at_most(spec: Any, state: _session.State, context: DataContext) -> int:
-    """How many workers of this function the GPUs and execution_options.resource_limits are enough for; 0: any number."""
-    from weir import _call
-
-    limits = context.execution_options.resource_limits
-    others = context.execution_options.exclude_resources
-    context.execution_options.validate()
-    most = math.inf
-    if spec.num_gpus:
-        total = state.num_gpus if state.num_gpus is not None else float(len(_call.gpu_pool()))
-        total -= others.gpu
-        if spec.num_gpus > total:
-            raise ValueError(
-                f"{spec.name} wants {spec.num_gpus:g} GPU{'' if spec.num_gpus == 1 else 's'} a worker, and there "
-                f"{'is' if total == 1 else 'are'} {total:g}: "
-                "weir.init(num_gpus=…) declares GPUs that are not found"
-            )
-        most = min(total, limits.gpu) / spec.num_gpus
-    cpus = _call.cpus_of(spec)
-    if cpus and not state.num_cpus:
-        raise ValueError(f"{spec.name} wants {cpus:g} CPU a worker, and the session has 0: init(num_cpus=…) says how many there are, and "
-                         "num_cpus=0 lets it run without one")
-    if cpus:
-        most = min(most, limits.cpu / cpus)
-        if others.cpu:
-            most = min(most, (state.num_cpus - others.cpu) / cpus)
-    if spec.memory:
-        most = min(most, limits.memory / spec.memory)
-        if state.logical_memory is not None:
-            most = min(most, state.logical_memory / spec.memory)
-    for name, amount in (spec.resources or {}).items():
-        there = state.resources.get(name, 0.0)
-        if amount > there:
-            raise ValueError(
-                f"{spec.name} wants {amount:g} of {name!r} a worker, and there is {there:g}: weir.init(resources={{{name!r}: …}}) says how "
-                "much there is"
-            )
-        most = min(most, there / amount)
-    return 0 if math.isinf(most) else max(1, int(most))
 
 
 def _zygote(state: _session.State, batch_format: str | None = None) -> Any:
@@ -560,7 +524,7 @@ def _fixed_blocks(part: Op, context: DataContext, most: int) -> tuple[int | None
     return (largest if _has_fixed_blocks(part) else None), most
 
 
-def _has_exact_blocks(part: Op) -> bool:
+def has_exact_blocks(part: Op) -> bool:
     """Whether blocks end where a step said, at a row: no exchange has come after it."""
     from weir._exchange import Exchange
 
@@ -665,8 +629,11 @@ class Run:
         self._finished = False
         self.observer = _watch.observer(self)
         self.inner: list[Run] = []  # whose rows this one takes
+        self.making: list[tuple[Op, Run]] = []  # sources that are being made, each by a run (_handover.py)
+        self._feeding: list[Run] = []  # those of the task that runs now
         self.broken: BaseException | None = None  # what went wrong in them
         self.is_inner = False
+        self.last_place = (0, 0)  # of an inner run's last batch, as Block.place
         self.asking: _progress.Asking | None = None  # where the program works between its batches
         self.began_ns = time.monotonic_ns()
         self.is_trial = False  # an error of it is no news: there is another way
@@ -749,6 +716,8 @@ class Run:
         if limit == 0:
             return
         batches = self._taken([self._start(part, "collect", batch_rows)], limit)
+        if any(isinstance(op, LocalRows) for op in walk(part)):
+            batches = self._or_again(batches, part, limit, batch_rows)
         if self.meanwhile is not None and self.build.calls:
             self.meanwhile()
         rows = self.build.block_rows
@@ -759,6 +728,37 @@ class Run:
         elif not batch_rows and (most := block_most(part, self.context)) and most < CHUNK_BYTES:
             batches = split_large(batches, most)
         yield from batches
+
+    def _or_again(self, batches: Iterator[Batch], part: Op, limit: int | None, batch_rows: int) -> Iterator[Batch]:
+        """The batches; where their columns came to differ in front of an exchange, or rows came back changed from disk before any was
+        seen, those of rows that are all kept first."""
+        from weir._weir import SpillError
+
+        is_seen = False
+        try:
+            for batch in batches:
+                is_seen = True
+                yield batch
+                del batch
+            return
+        except (Differs, SpillError) as error:
+            if is_seen:
+                raise
+            part = self._kept_first(part, error)
+        yield from self._taken([self._start(part, "collect", batch_rows)], limit)
+
+    def _kept_first(self, part: Op, error: BaseException) -> Op:
+        from weir import _handover
+
+        if any(isinstance(op, LocalRows) and not isinstance(op, _handover.Made) for op in walk(part)):
+            raise error
+        logging.getLogger("weir").warning("%s; all is read again", error)
+        self.broken = None
+        return _handover.kept(part, self)
+
+    def taken(self, part: Op) -> Iterator[Batch]:
+        """A part's batches as they come."""
+        return self._taken([self._start(part, "collect")], None)
 
     def _taken(self, held: list[Task], limit: int | None) -> Iterator[Batch]:
         """The batches of a task, which is taken out of the list: frames that a traceback keeps do not keep what it has on disk."""
@@ -771,6 +771,8 @@ class Run:
                 self._tell_left_out(task)
                 if batch is None:
                     break
+                if self.is_inner:
+                    self.last_place = task.place()
                 count = batch.num_rows
                 if not count:
                     self.empty = self.empty or batch
@@ -790,12 +792,18 @@ class Run:
         with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
+            self._feed(part)
             # Many batches at once: one that reaches over the end of what comes together is copied.
             together = batch_rows * max(1, ROWS_TOGETHER // batch_rows) if batch_rows else 0
             task = self._task = flow.start(end=end, batch_rows=together)
-            task.show(_show)
+            task.show(_progress.show)
             _progress.begin(task, self)
             return task
+
+    def _feed(self, part: Op) -> None:
+        """The part is what runs now, and ends those that make its rows."""
+        found = set(walk(part)) if self.making else ()
+        self._feeding = [run for source, run in self.making if source in found]
 
     def asks(self) -> None:
         """The program waits for its next batch from now on."""
@@ -812,7 +820,7 @@ class Run:
 
     def cancel(self) -> None:
         """From any thread: whoever waits for the run's next batch stops waiting."""
-        for run in self.inner:
+        for run in [*self.inner, *(run for _, run in self.making)]:
             run.cancel()
         task = self._task
         if task is not None:
@@ -821,7 +829,7 @@ class Run:
     def _end(self, task: Task) -> None:
         if os.getpid() != self.build.state.pid:
             return  # a forked child leaves alone what its parent runs
-        for run in self.inner:
+        for run in [*self.inner, *self._feeding]:
             run.cancel()
         if self._task is task:
             self._task = None  # a Dataset keeps its last run: not what that run needed
@@ -852,20 +860,21 @@ class Run:
 
         try:
             return self._waited(part, end, flow_end)
-        except SpillError as error:
-            if not (self.build.calls or end == "blocks") or any(isinstance(op, LocalRows) for op in walk(part)):
+        except (SpillError, Differs) as error:
+            if not (self.build.calls or end == "blocks" or self.making):
                 raise
-            logging.getLogger("weir").warning("%s; all is read again", error)
+            part = self._kept_first(part, error)
         return self._waited(part, end, flow_end)
 
     def _waited(self, part: Op, end: End, flow_end: Callable[[Flow], None] | None) -> Task:
         with translated(self.context, self):
             self.build.block_rows = None
             flow = self.build.flow(part)
+            self._feed(part)
             if flow_end is not None:
                 flow_end(flow)
             task = flow.start(end=end)
-            task.show(_show)
+            task.show(_progress.show)
             _progress.begin(task, self)
         watch = _watch.watch(task, self.context, bool(self.build.calls))
         try:
@@ -875,6 +884,8 @@ class Run:
                 else:
                     _watched(task.wait, watch)
         except BaseException:
+            for run in self._feeding:
+                run.cancel()
             self._tell_left_out(task)
             self.stats.append(task.stats())
             del task, watch
@@ -921,14 +932,18 @@ class Run:
         if as_cut and (parts := _with_blocks(part, self)) is not None:
             return [block for made in parts for block in self.blocks_of(made)]
         self.build.block_rows = None
-        if as_cut and _has_exact_blocks(part):
+        if as_cut and has_exact_blocks(part):
             return self._kept_as_cut(part)
         task = self.wait(part, "blocks")
         made = task.blocks()
         blocks: list[Any] = [b for b in made if b.num_rows]
         if made and not blocks:
             self.empty = self.empty or as_batch(made[0])
-        if not as_cut:
+        return self.as_blocks(part, blocks) if as_cut else blocks
+
+    def as_blocks(self, part: Op, blocks: list[Any]) -> list[Any]:
+        """What a part has made as the blocks that it has."""
+        if has_exact_blocks(part):
             return blocks
         rows = sum(block.num_rows for block in blocks)
         most_joined = min(JOINED_BYTES, self.build.state.native.memory_limit // 4)
@@ -971,19 +986,3 @@ class Run:
         if isinstance(part, LocalRows) or (any(isinstance(op, Limit) for op in chain(part)) and not part.is_native):
             return sum(batch.num_rows for batch in self.collect([part]))
         return int(self.wait(part, "count").stats()["rows_out"])
-
-
-def _show(lines: list[tuple[str, Literal["stdout", "stderr"], str]]) -> None:
-    """What user code printed, through the driver's own sys.stdout and sys.stderr; called by whoever waits for the task."""
-    state = _session.existing()
-    if state is not None and not state.log_to_driver:
-        return
-    for label, stream, text in lines:
-        out = sys.stderr if stream == "stderr" else sys.stdout
-        if out is not None:
-            out.write(f"{label} {text}" if label else text)
-            if not text.endswith("\n"):
-                out.write("\n")
-    for out in (sys.stdout, sys.stderr):
-        if out is not None:
-            out.flush()

@@ -80,6 +80,8 @@ int64_t api_task_budget(struct weir_task *task); /* bytes that its run may have 
 int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
 /* The same without waiting: *out is NULL also when there is none yet, and *ended says which. */
 int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err);
+/* Where the batch that was taken last comes from, in a flow with calls (backend/backend.h). By whoever took it. */
+struct weir_place api_task_place(const struct weir_task *task);
 /* Whether it is over, and how it ended. */
 bool api_task_ended(struct weir_task *task, struct weir_error *err);
 /* The doorbell: a descriptor that can be read exactly while there is a batch to take or the task has ended. Made by the

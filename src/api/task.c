@@ -58,6 +58,7 @@ struct weir_task {
 	struct weir_error error;
 	/* The consumer's own. */
 	struct weir_block_cache cache;
+	struct weir_place place; /* of what was taken last */
 	struct WEIR_LIST(struct weir_block *) blocks; /* kept; the keeping thread's until it is joined */
 };
 
@@ -227,6 +228,7 @@ static int open_taken(struct weir_task *task, struct queued *taken, struct weir_
 	int code;
 
 	*out = taken->batch;
+	task->place = taken->place;
 	if (!taken->chunk)
 		return WEIR_OK;
 	code = weir_chunk_owner(taken->chunk, &owner, &bytes, err);
@@ -251,6 +253,11 @@ int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_e
 	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
 	return code ? code : open_taken(task, &taken, out, err);
+}
+
+struct weir_place api_task_place(const struct weir_task *task)
+{
+	return task->place;
 }
 
 int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err)

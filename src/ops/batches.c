@@ -1,8 +1,10 @@
-/* Rows come from the program: each batch of an Arrow stream is a split. Batches are taken one at a time under the source's
- * lock; a batch larger than a split would be is handed out in vectors all the same, nothing is copied. A split that is given
- * up is opened again: its batch is kept until the split is freed. */
+/* Rows come from the program: each batch of an Arrow stream is a split, or, where an exchange follows, several that come one after
+ * another. Batches are taken under the source's lock; a batch larger than a split would be is handed out in vectors all the
+ * same, nothing is copied. A split that is given up is opened again: its batches are kept until the split is freed. */
 #include "ops/collect.h"
 #include "ops/ops_impl.h"
+
+enum { JOINED_SHARE = 32, JOINED_BYTES_MIN = 1 << 20, JOINED_BYTES_MAX = 16 << 20 };
 
 struct batches_config {
 	struct weir_schema *schema;
@@ -12,15 +14,25 @@ struct batches_config {
 struct batches_source {
 	struct weir_account *account;
 	struct weir_batch_source source;
+	int64_t memory_limit;
+	int64_t joined_bytes; /* of a split of several batches, at least; 0: each is one */
 	uint64_t count;
+	bool ended;
+};
+
+struct batches_split {
+	struct weir_account *account;
+	struct WEIR_LIST(struct weir_batch *) batches;
 };
 
 struct batches_lane {
 	struct weir_account account;
 	struct weir_lane_context *context;
 	struct weir_arena arena;
-	struct weir_batch *batch; /* borrowed from the split */
-	int64_t row;
+	struct batches_split *split;
+	size_t batch; /* of the split */
+	int64_t row;  /* of the batch */
+	int64_t row_first;
 };
 
 static void config_release(void *object)
@@ -87,29 +99,77 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	return weir_error_set(err, WEIR_E_DATA, "a saved plan cannot read batches of a program");
 }
 
-static int split_next(void *state, struct weir_split_info *out, void **split, bool *done, struct weir_error *err)
+static void split_free(void *state, void *object)
 {
-	struct batches_source *source = state;
+	struct batches_split *split = object;
+
+	(void)state;
+	if (!split)
+		return;
+	for (size_t i = 0; i < split->batches.count; i++)
+		weir_batch_unref(split->batches.items[i]);
+	weir_list_release(&split->batches, split->account);
+	weir_free(split->account, split, sizeof(*split));
+}
+
+/* The next batch that has rows; NULL: there is none. */
+static int next_batch(struct batches_source *source, struct weir_batch **out, struct weir_error *err)
+{
 	struct weir_batch *batch = NULL;
-	int code;
+	int code = WEIR_OK;
 
 	do {
 		weir_batch_unref(batch);
-		code = source->source.next(source->source.state, &batch, err);
-	} while (!code && batch && batch->row_count == 0);
-	if (code)
-		return code;
-	*done = !batch;
-	*split = batch;
-	*out = (struct weir_split_info){.number = source->count, .rows_est = batch ? batch->row_count : 0};
-	source->count += batch != NULL;
-	return WEIR_OK;
+		batch = NULL;
+		code = source->ended ? WEIR_OK : source->source.next(source->source.state, &batch, err);
+		source->ended = source->ended || code || !batch;
+	} while (batch && batch->row_count == 0);
+	*out = batch;
+	return code;
 }
 
-static void split_free(void *state, void *split)
+static int split_next(void *state, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
 {
-	(void)state;
-	weir_batch_unref(split);
+	struct batches_source *source = state;
+	struct batches_split *split;
+	struct weir_batch *batch;
+	int64_t bytes = 0;
+	int code = next_batch(source, &batch, err);
+
+	*done = !batch;
+	if (!batch)
+		return code;
+	split = weir_alloc_zero(source->account, sizeof(*split), err);
+	if (!split) {
+		weir_batch_unref(batch);
+		return err->code;
+	}
+	split->account = source->account;
+	*out = (struct weir_split_info){.number = source->count++};
+	while (!code && batch) {
+		out->rows_est += batch->row_count;
+		bytes += source->joined_bytes ? weir_batch_bytes(batch) : 0;
+		code = weir_list_push(&split->batches, source->account, err, batch);
+		if (code)
+			weir_batch_unref(batch);
+		batch = NULL;
+		if (!code && bytes < source->joined_bytes)
+			code = next_batch(source, &batch, err);
+	}
+	if (code)
+		split_free(state, split);
+	else
+		*split_out = split;
+	return code;
+}
+
+/* What a lane holds of a stream is memory that the program has no use for meanwhile. */
+static void splits_join(void *state)
+{
+	struct batches_source *source = state;
+	int64_t bytes = source->memory_limit / JOINED_SHARE;
+
+	source->joined_bytes = bytes < JOINED_BYTES_MIN ? JOINED_BYTES_MIN : bytes > JOINED_BYTES_MAX ? JOINED_BYTES_MAX : bytes;
 }
 
 static int lane_new(void *state, struct weir_lane_context *context, void **out, struct weir_error *err)
@@ -141,25 +201,33 @@ static int split_open(void *state, void *split, struct weir_error *err)
 	struct batches_lane *lane = state;
 
 	(void)err;
-	lane->batch = split;
-	lane->row = 0;
+	lane->split = split;
+	lane->batch = 0;
+	lane->row = lane->row_first = 0;
 	return WEIR_OK;
 }
 
 static int next(void *state, struct weir_vector *out, struct weir_error *err)
 {
 	struct batches_lane *lane = state;
-	int64_t count = lane->batch->row_count - lane->row;
+	const struct weir_batch *batch = lane->split->batches.items[lane->batch];
+	int64_t count;
 	int code;
 
+	if (lane->row == batch->row_count && lane->batch + 1 < lane->split->batches.count) {
+		lane->row_first += lane->row;
+		lane->row = 0;
+		batch = lane->split->batches.items[++lane->batch];
+	}
+	count = batch->row_count - lane->row;
 	if (count > WEIR_VECTOR_ROWS)
 		count = WEIR_VECTOR_ROWS;
 	*out = (struct weir_vector){0};
 	if (count == 0)
 		return WEIR_OK;
 	weir_arena_clear(&lane->arena);
-	code = weir_vector_from_batch(lane->batch, lane->row, (uint32_t)count, &lane->arena, out, err);
-	out->source_row = lane->row;
+	code = weir_vector_from_batch(batch, lane->row, (uint32_t)count, &lane->arena, out, err);
+	out->source_row = lane->row_first + lane->row;
 	lane->row += count;
 	return code;
 }
@@ -168,7 +236,7 @@ static void split_abort(void *state)
 {
 	struct batches_lane *lane = state;
 
-	lane->batch = NULL;
+	lane->split = NULL;
 }
 
 static void source_free(void *state)
@@ -189,6 +257,7 @@ static const struct weir_source_ops source_ops = {
 	.next = next,
 	.split_abort = split_abort,
 	.lane_free = lane_free,
+	.splits_join = splits_join,
 	.free = source_free,
 };
 
@@ -204,6 +273,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		return err->code;
 	source->account = env->account;
 	source->source = config->source;
+	source->memory_limit = env->keeping.memory_limit;
 	config->source = (struct weir_batch_source){0};
 	return weir_fragment_source(fragment, &source_ops, source);
 }

@@ -475,6 +475,17 @@ static PyObject *task_blocks(PyObject *object, PyObject *Py_UNUSED(unused))
 	return list;
 }
 
+static PyObject *task_place(PyObject *object, PyObject *Py_UNUSED(unused))
+{
+	struct task_object *self = (struct task_object *)object;
+	struct weir_place place;
+
+	if (pyext_need_here(self->pid, "Task"))
+		return NULL;
+	place = api_task_place(self->task);
+	return Py_BuildValue("(II)", (unsigned)place.split, (unsigned)place.chunk);
+}
+
 /* ---- stats ---- */
 
 /* Questions about a run wait for its lock, whose holder may be waiting for the GIL (a source that is a Python iterator): they
@@ -635,6 +646,7 @@ static PyMethodDef task_methods[] = {
 	{"hide", task_hide, METH_NOARGS, "hide($self)\n--\n\nTakes the display off, until it is drawn again."},
 	{"blocks", task_blocks, METH_NOARGS,
 	 "blocks($self)\n--\n\nThe Blocks of a Task that keeps its rows and has ended."},
+	{"place", task_place, METH_NOARGS, "place($self)\n--\n\nAs Block.place, of the Batch that was given out last."},
 	{"stats", task_stats, METH_NOARGS, "stats($self)\n--\n\nWhat it did so far, as a dict."},
 	{"__enter__", task_enter, METH_NOARGS, NULL},
 	{"__exit__", task_exit, METH_VARARGS, NULL},
