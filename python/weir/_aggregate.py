@@ -164,7 +164,7 @@ def _in_one_row(
 
 def _missing(error: Exception, columns: list[str]) -> str | None:
     named = getattr(error, "column", None)
-    return str(named) if named else next((c for c in columns if c in str(error)), None)
+    return str(named) if named else next((c for c in columns if f"'{c}'" in str(error)), None)
 
 
 def _result(item: Any, column: Merged | None, rows: int) -> Any:

@@ -16,6 +16,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from weir import _formats, _session, _setup
+from weir._mistakes import WrongArgument, WrongInTask
 
 if TYPE_CHECKING:
     from weir import _errors
@@ -100,9 +101,9 @@ def operator_name(kind: str, fn: Any) -> str:
 def check(spec: CallSpec) -> None:
     """Raises what can be known without running; gives the spec its name."""
     if not callable(spec.fn):
-        raise ValueError(f"{spec.kind} takes a function or a class, not {spec.fn!r}")
+        raise WrongInTask(f"{spec.kind} takes a function or a class, not {spec.fn!r}")
     if spec.is_class and "__call__" not in {name for cls in spec.fn.__mro__ for name in vars(cls)}:
-        raise ValueError(f"{spec.kind}: the class {spec.fn.__name__} has no __call__ method")
+        raise WrongInTask(f"{spec.kind}: the class {spec.fn.__name__} has no __call__ method")
     if not spec.is_class and (spec.fn_constructor_args is not None or spec.fn_constructor_kwargs is not None):
         which = "fn_constructor_args" if spec.fn_constructor_args is not None else "fn_constructor_kwargs"
         raise ValueError(f"{which} can only be given with a class, and {function_name(spec.fn)} is a function")
@@ -112,7 +113,7 @@ def check(spec: CallSpec) -> None:
     for name in ("num_cpus", "num_gpus", "memory"):
         value = getattr(spec, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-            raise ValueError(f"{name} is a number of at least 0, not {value!r}")
+            raise WrongArgument(f"{name} is a number of at least 0, not {value!r}")
     _check_runtime_env(spec.runtime_env)
     if not spec.name:
         spec.name = operator_name(spec.kind, spec.fn)
@@ -126,7 +127,7 @@ def _check_batch_size(spec: CallSpec) -> None:
                              "is best")
         return
     if isinstance(size, bool) or not hasattr(size, "__index__"):
-        raise ValueError(f'batch_size is a number of rows, None or "auto", not {size!r}')
+        raise WrongArgument(f'batch_size is a number of rows, None or "auto", not {size!r}')
     spec.batch_size = int(size)
     if spec.batch_size < 1:
         raise ValueError(f"batch_size is at least 1, not {size}")

@@ -285,7 +285,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     if kind == "input":
         return ArrowConversionError(text)
     if kind == "returned":
-        error: RayTaskError = _make((RayTaskError, ValueError), ValueError, None, text)
+        error: RayTaskError = _make((RayTaskError, ValueError, TypeError), ValueError, None, text)
     elif kind == "setup":
         error = _make((RayTaskError,), type(cause) if cause else None, cause, text)
     else:

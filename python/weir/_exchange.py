@@ -10,6 +10,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from weir._mistakes import WrongArgument, WrongCount
 from weir._plan import Blocks, Op, Step, operators, quoted
 
 if TYPE_CHECKING:
@@ -259,12 +260,16 @@ class Exchanges:
         """
         keys = [key] if isinstance(key, str) else list(key) if isinstance(key, (list, tuple)) else None
         if not keys or not all(isinstance(name, str) for name in keys):
-            raise ValueError(f"sort takes a column or a list of columns, not {key!r}")
+            raise (WrongCount if key == [] else ValueError)(f"sort takes a column or a list of columns as its key, not {key!r}")
+        if not isinstance(descending, bool) and not (isinstance(descending, (list, tuple)) and all(isinstance(down, bool) for down in descending)):
+            raise WrongArgument(f"descending is True, False, or a list of these, not {descending!r}")
         downs = [descending] * len(keys) if isinstance(descending, bool) else list(descending)
         if len(downs) != len(keys):
             raise ValueError(
                 f"Length of `descending` does not match the length of the key: {len(downs)} and {len(keys)}: {descending!r}, {keys!r}"
             )
+        if boundaries is not None and not isinstance(boundaries, (list, tuple)):
+            raise WrongArgument(f"boundaries are a list of numbers, not {boundaries!r}")
         if boundaries is not None and not all(isinstance(b, (int, float)) and not isinstance(b, bool) for b in boundaries):
             raise ValueError(f"boundaries are a list of numbers, not {boundaries!r}")
         check_columns(self, keys)  # type: ignore[arg-type]
@@ -288,5 +293,7 @@ class Exchanges:
         from weir._transform import remote_args
 
         remote_args("random_shuffle", ray_remote_args)
+        if num_blocks is not None and (isinstance(num_blocks, bool) or not hasattr(num_blocks, "__index__") or num_blocks < 1):
+            raise WrongArgument(f"num_blocks is a number of at least 1, not {num_blocks!r}")
         shuffled: Op = Shuffle(self._op, checked_seed(seed))
         return self._then(shuffled if num_blocks is None else Repartition(shuffled, int(num_blocks)))

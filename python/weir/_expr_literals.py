@@ -9,6 +9,8 @@ import re
 from enum import Enum
 from typing import Any
 
+from weir._mistakes import WrongInTask
+
 _ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 _ESCAPES.update({n: f"\\x{n:02x}" for n in (*range(32), 127) if n not in _ESCAPES})
 
@@ -61,7 +63,7 @@ def compile_literal(value: Any) -> str:
         scale = max(-int(exponent), 0)
         precision = max(len(digits) + max(int(exponent), 0), scale, 1)
         return _typed(f"{value:f}", f"decimal{128 if precision <= 38 else 256}({precision}, {scale})")
-    raise TypeError(f"a value of type {kind.__qualname__} cannot stand in an expression: {value!r:.80}")
+    raise WrongInTask(f"a value of type {kind.__qualname__} cannot stand in an expression: {value!r:.80}")
 
 
 def _typed_or_plain(value: Any, type_name: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir._expr_tree import Expr, LiteralExpr, _paren, _wrap, col, lit
+from weir._mistakes import WrongInTask
 
 if TYPE_CHECKING:
     from weir.datatype import DataType
@@ -247,7 +248,12 @@ class CallExpr(UDFExpr):
         from weir._expr_functions import FUNCTIONS
 
         make = FUNCTIONS[self.function].text
-        return make([arg._compile() for arg in self.args], self.options) if make else None
+        args = [arg._compile() for arg in self.args]
+        try:
+            return make(args, self.options) if make else None
+        except (TypeError, ValueError, AttributeError) as error:
+            options = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+            raise WrongInTask(f"{self.function}({options}): an argument is not what it takes: {error}") from error
 
     def needs_python(self) -> bool:
         """Whether an argument does, or the engine does not have the function with these options.

@@ -10,6 +10,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from weir._expr_literals import check_type, compile_literal, text_literal, type_name
+from weir._mistakes import WrongInTask
 
 if TYPE_CHECKING:
     import pyarrow
@@ -843,7 +844,7 @@ class BinaryExpr(Expr):
         if hasattr(values, "to_pylist"):
             return list(values.to_pylist())
         if isinstance(values, (str, bytes, Expr)) or not isinstance(values, Iterable):
-            raise TypeError(f"is_in and not_in take a list of values, not {values!r:.80}")
+            raise WrongInTask(f"is_in and not_in take a list of values, not {values!r:.80}")
         return list(values)
 
     def _compile_in(self, exact: bool) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._exchange import Exchange
+from weir._mistakes import WrongArgument, WrongCount, WrongObject
 from weir._plan import Blocks, Op, Step, column_reference, operators, quoted
 
 if TYPE_CHECKING:
@@ -218,7 +219,7 @@ class Joins:
         left_keys = _names(on, "on")
         right_keys = _names(right_on, "right_on") if right_on else left_keys
         if not isinstance(ds, Joins):
-            raise TypeError(f"join takes a Dataset, not {type(ds).__name__}")
+            raise WrongObject(f"join takes a Dataset, not {ds!r} of type {type(ds).__name__}")
         if isinstance(join_type, JoinType):
             join_type = join_type.value
         if join_type not in HOW:
@@ -226,7 +227,10 @@ class Joins:
         if isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__"):
             raise TypeError(f"num_partitions is a number, not {type(num_partitions).__name__}")
         if num_partitions < 1:
-            raise ValueError(f"num_partitions must be at least 1, not {num_partitions}")
+            raise WrongCount(f"num_partitions must be at least 1, not {num_partitions}")
+        for which, suffix in (("left_suffix", left_suffix), ("right_suffix", right_suffix)):
+            if suffix is not None and not isinstance(suffix, str):
+                raise WrongArgument(f"{which} is a text, not {suffix!r}")
         if not left_keys:
             raise ValueError(f"At least 1 column name to join on has to be provided (got {_listed(left_keys)})")
         if len(left_keys) != len(right_keys):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir import _blocks
+from weir._mistakes import WrongArgument
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -51,20 +52,20 @@ def check_iteration(
 ) -> None:
     """What can be wrong with a loop's arguments."""
     if batch_size is not None and (isinstance(batch_size, bool) or not hasattr(batch_size, "__index__")):
-        raise ValueError(f"batch_size is a number of rows or None, not {batch_size!r}")
+        raise WrongArgument(f"batch_size is a number of rows or None, not {batch_size!r}")
     if batch_size is not None and batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, not {batch_size}")
     if batch_format not in FORMATS:
         raise ValueError(
-            f"The given batch format {batch_format} isn't allowed (must be one of ['numpy', 'pandas', 'pyarrow', 'torch', None])."
+            f"The given batch format {batch_format} isn't allowed (batch_format must be one of ['numpy', 'pandas', 'pyarrow', 'torch', None])."
         )
     if not isinstance(prefetch_batches, int) or isinstance(prefetch_batches, bool):
-        raise ValueError(f"prefetch_batches is a number, not {prefetch_batches!r}")
+        raise WrongArgument(f"prefetch_batches is a number, not {prefetch_batches!r}")
     if local_shuffle_buffer_size is not None:
         if batch_size is None:
             raise ValueError("Must specify a batch_size if using a local shuffle.")
         if isinstance(local_shuffle_buffer_size, bool) or not hasattr(local_shuffle_buffer_size, "__index__"):
-            raise ValueError(f"local_shuffle_buffer_size is a number of rows, not {local_shuffle_buffer_size!r}")
+            raise WrongArgument(f"local_shuffle_buffer_size is a number of rows, not {local_shuffle_buffer_size!r}")
         if local_shuffle_buffer_size < 1:
             raise ValueError(f"local_shuffle_buffer_size must be at least 1, not {local_shuffle_buffer_size}")
 

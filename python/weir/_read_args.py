@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from weir._mistakes import NoSuchName, WrongInTask
+
 Option = tuple[str, "str | None"]
 
 _ENCODINGS = {
@@ -24,8 +26,8 @@ def encoding(method: str, name: str) -> str:
 
     try:
         known = codecs.lookup(name).name
-    except LookupError:
-        raise ValueError(f"{method}: there is no encoding {name!r}") from None
+    except (LookupError, TypeError):
+        raise (NoSuchName if isinstance(name, str) else WrongInTask)(f"{method}: there is no encoding {name!r}") from None
     if known not in _ENCODINGS:
         raise NotNative(f"{method}(encoding={name!r}) is not supported: utf-8, latin-1 and utf-16 are")
     return _ENCODINGS[known]
@@ -74,7 +76,7 @@ def csv(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     columns: list[str] | None = None
     for name in arguments:
         if name not in ("read_options", "parse_options", "convert_options", "memory_pool"):
-            raise TypeError(f"read_csv() got an unexpected keyword argument {name!r}")
+            raise WrongInTask(f"read_csv() got an unexpected keyword argument {name!r}")
     read, parse, convert = (arguments.get(f"{k}_options") for k in ("read", "parse", "convert"))
     if read is not None:
         _changed(
@@ -128,7 +130,7 @@ def json(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     columns: list[str] | None = None
     for name in arguments:
         if name not in ("read_options", "parse_options", "memory_pool"):
-            raise TypeError(f"read_json() got an unexpected keyword argument {name!r}")
+            raise WrongInTask(f"read_json() got an unexpected keyword argument {name!r}")
     read, parse = arguments.get("read_options"), arguments.get("parse_options")
     if read is not None:
         _changed(read, {}, ("use_threads", "block_size"), "ReadOptions")

@@ -12,6 +12,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _run, _tasks
+from weir._mistakes import WrongObject
 from weir._plan import Call, Op
 from weir._transform import remote_args
 
@@ -30,7 +31,7 @@ def write(ds: Dataset, sink: Datasink[Any], extra: dict[str, Any] | None, concur
     from weir.datasource.file_datasink import _FileDatasink
 
     if not isinstance(sink, Base):
-        raise TypeError(f"write_datasink takes a Datasink, not {type(sink).__name__}")
+        raise WrongObject(f"write_datasink takes a Datasink, not {type(sink).__name__}")
     given = remote_args("write_datasink", {}, extra)
     read_api._check_concurrency(concurrency)
     try:

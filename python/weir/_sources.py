@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from weir._mistakes import WrongInTask, WrongObject
 from weir._plan import ReadTasks
 from weir._transform import remote_args
 from weir.context import DataContext
@@ -66,7 +67,7 @@ def _read(method: str, datasource: Any, arguments: Mapping[str, Any], read_args:
     from weir import _call, _tasks, read_api
 
     if not hasattr(datasource, "get_read_tasks") and not hasattr(datasource, "prepare_read"):
-        raise TypeError(f"{method} takes a Datasource, not {type(datasource).__name__}")
+        raise WrongObject(f"{method} takes a Datasource, not {type(datasource).__name__}")
     get = arguments.get
     given = remote_args(method, {name: get(name) for name in _RESOURCES}, get("ray_remote_args"))
     wanted = read_api._num_blocks(get("parallelism", -1), get("override_num_blocks"))
@@ -290,6 +291,6 @@ def _objects(method: str, refs: Any) -> list[Any]:
         raise ValueError(f"{method}: expected an object ref or a list of object refs, got {type(refs)}")
     for ref in listed:
         if not isinstance(ref, ObjectRef):
-            raise ValueError(f"{method}: expected a list of object refs, got a list containing {type(ref)}")
+            raise WrongInTask(f"{method}: expected a list of object refs, got a list containing {type(ref)}")
     found: list[Any] = weir.get(listed)
     return found

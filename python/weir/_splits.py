@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _run
 from weir._arrange import Mix, MixStoppingCondition, RandomHalf, RandomizeBlocks, RandomSeedConfig, cut_at, sharded
+from weir._mistakes import WrongObject
 from weir._plan import Blocks, Op
 
 if TYPE_CHECKING:
@@ -314,7 +315,7 @@ class Splits:
         """
         for ds in other:
             if not isinstance(ds, Splits):
-                raise TypeError(f"mix takes Datasets, not {type(ds).__name__}")
+                raise WrongObject(f"mix takes Datasets, not {ds!r} of type {type(ds).__name__}")
         shares = [1.0] * (len(other) + 1) if weights is None else list(weights)
         if len(shares) != len(other) + 1:
             raise ValueError(
@@ -343,7 +344,7 @@ class Splits:
         _outdated.warn("`Dataset.zip` is deprecated since Ray 2.60, and may go from Ray Data; weir keeps it", RayDeprecationWarning)
         for ds in other:
             if not isinstance(ds, Splits):
-                raise TypeError(f"zip takes Datasets, not {type(ds).__name__}")
+                raise WrongObject(f"zip takes Datasets, not {ds!r} of type {type(ds).__name__}")
         return self._then(Zip(self._op, [ds._op for ds in other])) if other else self._then(self._op)
 
     def randomize_block_order(self, *, seed: int | RandomSeedConfig | None = None) -> Dataset:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _plan
+from weir._mistakes import WrongArgument, WrongCount, WrongInTask, WrongObject
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 from weir.schema import NO_COLUMN
@@ -25,7 +26,7 @@ UserFunction = Callable[..., Any]
 
 def refuse(method: str, argument: str, why: str) -> None:
     """Raises for an argument that weir does not obey."""
-    raise ValueError(f"{method}({argument}=…) is not supported: {why}")
+    raise WrongArgument(f"{method}({argument}=…) is not supported: {why}")
 
 
 # Of a cluster's scheduler and its retries: on one machine there is nothing to choose, weir retries by its own rules, and gives back what
@@ -45,6 +46,8 @@ def remote_args(
     `warns`: `extra` is a **ray_remote_args, which is outdated."""
     merged = {name: value for name, value in arguments.items() if value is not None}
     is_outdated = bool(extra) and warns
+    if extra is not None and not isinstance(extra, Mapping):
+        raise WrongObject(f"{method}: ray_remote_args is a dict, not {extra!r}")
     asked = merged.pop("ray_remote_args_fn", None)
     if asked is not None:
         _warn_outdated("`ray_remote_args_fn` is deprecated: weir asks it once, when the operator is made")
@@ -69,11 +72,11 @@ def remote_args(
 
             known = (*_RESOURCE_NAMES, "batch_size", "batch_format", "zero_copy_batch", "compute", "concurrency", "fn_args", "fn_kwargs",
                      "fn_constructor_args", "fn_constructor_kwargs", "ray_remote_args")
-            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{nearest(name, known)}")
+            raise WrongArgument(f"{method}() got an unexpected keyword argument {name!r}{nearest(name, known)}")
     for name in ("num_cpus", "num_gpus", "memory"):
         value = out.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
-            raise ValueError(f"{method}: {name} is a number of at least 0, not {value!r}")
+            raise WrongArgument(f"{method}: {name} is a number of at least 0, not {value!r}")
     if is_outdated:
         _warn_outdated("`ray_remote_args` is deprecated: num_cpus, num_gpus, memory and the others are arguments of their own")
     return out
@@ -440,7 +443,7 @@ class Transforms:
                     columns[str(field.name)] = field._unalias()
                 continue
             if not isinstance(part, Mapping):
-                raise TypeError(f"with_columns takes mappings of names to expressions, or unnest(), not {type(part).__name__}")
+                raise WrongObject(f"with_columns takes mappings of names to expressions, or unnest(), not {type(part).__name__}")
             if any(isinstance(expr, DownloadExpr) for expr in part.values()):
                 raise ValueError("`with_columns` does not support DownloadExpr: call with_column(name, download(column)) for it")
             columns.update(part)
@@ -459,11 +462,11 @@ class Transforms:
         resources = remote_args("with_column", arguments, extra, warns=True)
         for name, expr in columns.items():
             if not isinstance(name, str) or not name:
-                raise ValueError(f"a column's name is a text that is not empty, not {name!r}")
+                raise WrongInTask(f"a column's name is a text that is not empty, not {name!r}")
             if isinstance(expr, UnnestExpr):
                 raise TypeError("unnest() makes columns of its own names: give it to with_columns as it is")
             if not isinstance(expr, Expr):
-                raise TypeError(f"column {name!r} needs an expression, such as weir.col('a') + 1, not {type(expr).__name__}")
+                raise WrongObject(f"column {name!r} needs an expression (expr), such as weir.col('a') + 1, not {type(expr).__name__}")
         if any(expr.needs_python() for expr in columns.values()):
             return self._with_python(columns, compute, resources)
         with computed_as(_plan.rules_of(self._op)):
@@ -526,7 +529,7 @@ class Transforms:
         if not isinstance(col, str):
             raise ValueError(f"a column's name is a text, not {col!r}")
         if not callable(fn):
-            raise ValueError(f"add_column takes a function, not {fn!r}")
+            raise ValueError(f"add_column: `fn` must be a function, not {fn!r}")
         from weir._functions import AddColumn
 
         return self._call(
@@ -572,7 +575,7 @@ class Transforms:
         if not isinstance(cols, (list, tuple)):
             raise TypeError("select_columns requires 'cols' to be a string or a list of strings.")
         if not all(isinstance(c, str) for c in cols):
-            raise ValueError("select_columns requires all elements of 'cols' to be strings.")
+            raise ValueError(f"select_columns requires all elements of 'cols' to be strings, not {list(cols)!r}")
         if len(set(cols)) != len(cols):
             raise ValueError(f"select_columns expected unique column names, got duplicate column names: {list(cols)}")
         remote_args("select_columns", _resources(locals()), ray_remote_args, warns=True)
@@ -603,7 +606,9 @@ class Transforms:
         """
         if isinstance(cols, str):
             cols = [cols]
-        cols = list(cols)
+        if not isinstance(cols, Iterable) and cols is not None:
+            raise WrongArgument(f"drop_columns takes a list of columns (cols), not {cols!r}")
+        cols = list(cols or [])
         if len(set(cols)) != len(cols):
             raise ValueError(f"drop_columns expects unique column names, got: {cols}")
         remote_args("drop_columns", _resources(locals()), ray_remote_args, warns=True)
@@ -664,7 +669,7 @@ class Transforms:
         else:
             raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
         if not all(isinstance(k, str) and isinstance(v, str) for k, v in mapping.items()):
-            raise ValueError("rename_columns requires both keys and values in the 'names' to be strings.")
+            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings, not {names!r}")
         remote_args("rename_columns", _resources(locals()), ray_remote_args, warns=True)
         words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
         return self._then(Step(self._op, "rename", words) if words else self._op)
@@ -720,7 +725,7 @@ class Transforms:
         """
         for ds in other:
             if not isinstance(ds, Transforms):
-                raise TypeError(f"union takes Datasets, not {type(ds).__name__}")
+                raise WrongObject(f"union takes Datasets, not {ds!r} of type {type(ds).__name__}")
         return self._then(_plan.Union(self._op, [ds._op for ds in other]) if other else self._op)
 
     def repartition(
@@ -769,7 +774,7 @@ class Transforms:
                 stacklevel=2,
             )
         elif sort and not keys:
-            refuse("repartition", "sort", "without keys there is nothing to sort by: Dataset.sort(…) before it sorts everything")
+            warnings.warn("`sort` is ignored without `keys`: there is nothing to sort by. Dataset.sort(…) before it sorts everything.", stacklevel=2)
         what, count = (
             ("num_blocks", num_blocks) if num_blocks is not None else ("target_num_rows_per_block", target_num_rows_per_block)
         )
@@ -777,14 +782,14 @@ class Transforms:
             raise TypeError(f"{what} is a number, not {type(count).__name__}")
         assert count is not None
         if count < 1:
-            raise ValueError(f"{what} must be at least 1, not {count}")
+            raise WrongCount(f"{what} must be at least 1, not {count}")
         if num_blocks is not None:
             from weir._exchange import RepartitionKeys, Shuffle, check_columns
 
             if keys:
                 keys = [keys] if isinstance(keys, str) else keys
-                if not all(isinstance(key, str) for key in keys):
-                    raise TypeError(f"keys is a list of columns, not {keys!r}")
+                if not isinstance(keys, Iterable) or not all(isinstance(key, str) for key in keys):
+                    raise WrongArgument(f"keys is a list of columns, not {keys!r}")
                 check_columns(self, keys)  # type: ignore[arg-type]
                 return self._then(RepartitionKeys(self._op, int(count), keys, sort))
             return self._then(Repartition(Shuffle(self._op, _SHUFFLED_SEED) if shuffle else self._op, int(count)))
@@ -819,7 +824,7 @@ def as_expression(expr: Any) -> Expr:
         from weir._expr_pyarrow import from_pyarrow
 
         return from_pyarrow(expr)
-    raise TypeError(f"expr is an expression, such as weir.col('a') > 2, or a text, not {type(expr).__name__}")
+    raise WrongArgument(f"expr is an expression, such as weir.col('a') > 2, or a text, not {type(expr).__name__}")
 
 
 _RESOURCE_NAMES = (
@@ -844,8 +849,12 @@ def _fn_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {}
     for name in ("fn_args", "fn_constructor_args"):
         value = arguments.get(name)
+        if value is not None and not isinstance(value, Iterable):
+            raise WrongInTask(f"{name} is a list of arguments, not {value!r}")
         out[name] = tuple(value) if value is not None else None
     for name in ("fn_kwargs", "fn_constructor_kwargs"):
         value = arguments.get(name)
+        if value is not None and not isinstance(value, Mapping):
+            raise WrongInTask(f"{name} is a dict of arguments by name, not {value!r}")
         out[name] = dict(value) if value is not None else None
     return out

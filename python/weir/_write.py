@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weir import _pieces, _plan, _run
 from weir._checkpointed import Checkpoint
+from weir._mistakes import NoSuchName, WrongInTask
 from weir._plan import Op
 from weir._transform import refuse, remote_args
 from weir.dataset import SaveMode
@@ -64,7 +65,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         refuse(method, "catalog", "files are written to a folder")
     provider = get("filename_provider")
     if provider is not None and not hasattr(provider, "get_filename_for_task"):
-        raise TypeError(f"{method}: filename_provider is a FilenameProvider, not {type(provider).__name__}")
+        raise WrongInTask(f"{method}: filename_provider is a FilenameProvider, not {type(provider).__name__}")
     remote_args(method, {}, get("ray_remote_args"))
     concurrency = get("concurrency")
     if concurrency is not None and _count(concurrency, "concurrency") is None:
@@ -107,8 +108,8 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
 def _partitions(columns: Any) -> list[str]:
     if columns is None:
         return []
-    if isinstance(columns, str) or not all(isinstance(c, str) for c in columns):
-        raise ValueError(f"partition_cols is a list of names, not {columns!r}")
+    if not isinstance(columns, (list, tuple)) or not all(isinstance(c, str) for c in columns):
+        raise WrongInTask(f"partition_cols is a list of names, not {columns!r}")
     if len(set(columns)) != len(columns):
         raise ValueError(f"partition_cols names a column twice: {columns}")
     return list(columns)
@@ -161,7 +162,7 @@ def _with_schema(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> Datase
 
 
 def _unknown(method: str, name: str, value: Any) -> None:
-    raise TypeError(f"{method}: the argument {name}={value!r} is not supported")
+    raise WrongInTask(f"{method}: the argument {name}={value!r} is not supported")
 
 
 def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
@@ -271,7 +272,7 @@ def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
 
     for column in columns:
         if column not in batch.names:
-            raise ValueError(f"partition_cols names the column {column!r}, and there are {batch.names}")
+            raise NoSuchName(f"partition_cols names the column {column!r}, and there are {batch.names}")
     rest = [n for n in batch.names if n not in columns]
     if not rest:
         raise ValueError("partition_cols leaves no column to write")

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir._expr_literals import quote_name
+from weir._mistakes import WrongArgument
 
 if TYPE_CHECKING:
     import pyarrow
@@ -511,7 +512,7 @@ class Std(_Own):
         self, on: str | None = None, ddof: int = 1, ignore_nulls: bool = True, alias_name: str | None = None
     ) -> None:
         if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof < 0:
-            raise ValueError(f"ddof is an integer of at least 0, not {ddof!r}")
+            raise WrongArgument(f"ddof is an integer of at least 0, not {ddof!r}")
         self._ddof = ddof
         super().__init__(on, ignore_nulls, alias_name, lambda: [0, 0, 0])
 

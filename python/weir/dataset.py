@@ -17,6 +17,7 @@ from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
 from weir._join import Joins
+from weir._mistakes import WrongArgument, WrongObject
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
@@ -112,7 +113,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         [{'id': 0}, {'id': 1}]
         """
         rows: list[dict[str, Any]] = []
-        limit = int(limit)
+        limit = _count_of(limit, "limit")
         if limit <= 0:
             return rows
         run = self._last_run = self._new_run(Limit(self._op, limit))
@@ -148,7 +149,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         from weir._loop import check_iteration
 
         check_iteration(None, batch_format, 1, None)
-        run = self._last_run = self._new_run(Limit(self._op, max(0, int(batch_size))))
+        run = self._last_run = self._new_run(Limit(self._op, max(0, _count_of(batch_size, "batch_size"))))
         batches = list(run)
         if not batches:
             raise ValueError("The dataset is empty.")
@@ -327,7 +328,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         1.0
         """
         if isinstance(ddof, bool) or not isinstance(ddof, int) or ddof < 0:
-            raise ValueError(f"ddof is an integer of at least 0, not {ddof!r}")
+            raise WrongArgument(f"ddof is an integer of at least 0, not {ddof!r}")
         return self._aggregate("std", on, ignore_nulls, ddof)
 
     def aggregate(self, *aggs: AggregateFn) -> dict[str, Any] | None:
@@ -343,7 +344,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
         for agg in aggs:
             if not isinstance(agg, AggregateFn):
-                raise TypeError(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
+                raise WrongObject(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
         return _aggregate.aggregated(self, aggs)
 
     def groupby(self, key: str | list[str] | None, num_partitions: int | None = None) -> GroupedData:
@@ -809,6 +810,13 @@ class MaterializedDataset(Dataset):
         if self._last_run is None:  # so that stats() tells of rows that were given
             self._last_run = self._new_run()
         return self
+
+
+def _count_of(value: Any, name: str) -> int:
+    """A number of rows that a method was given."""
+    if isinstance(value, str) or not hasattr(value, "__int__"):
+        raise WrongArgument(f"{name} is a number of rows, not {value!r}")
+    return int(value)
 
 
 def _no_limit(limit: int | None) -> int | None:

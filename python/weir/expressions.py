@@ -249,6 +249,8 @@ def download(uri_column_name: str, *, filesystem: Any = None) -> DownloadExpr:
     ...     rows.select_columns(["bytes"]).take()
     [{'bytes': b'abc'}, {'bytes': None}]
     """
+    if not isinstance(uri_column_name, str):
+        raise TypeError(f"download takes the name of a column (uri_column_name), not {uri_column_name!r}")
     return DownloadExpr(uri_column_name, filesystem)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from weir._exchange import check_columns
+from weir._mistakes import WrongArgument, WrongObject
 from weir.aggregate import AggregateFn, Count, Max, Mean, Min, Std, Sum
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class GroupedData:
 
         for agg in aggs:
             if not isinstance(agg, AggregateFn):
-                raise TypeError(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
+                raise WrongObject(f"aggregate takes aggregations such as weir.aggregate.Sum, not {agg!r}")
         if not aggs:
             raise ValueError("Aggregate requires at least one aggregation")
         _check_known(self._dataset, _grouped.needed(aggs))
@@ -65,6 +66,8 @@ class GroupedData:
         if on is None:
             keys = self._keys()
             on = [name for name in self._dataset.columns() or [] if name not in keys]
+        if not isinstance(on, (str, list, tuple)):
+            raise ValueError(f"`on` is a column, a list of columns or None, not {on!r}")
         columns = [on] if isinstance(on, str) else list(on)
         if not columns:
             raise ValueError("At least 1 column to aggregate on has to be provided")
@@ -105,6 +108,8 @@ class GroupedData:
         """
         from weir import _grouped
 
+        if not callable(fn):
+            raise WrongObject(f"map_groups takes a function or a class (fn), not {fn!r}")
         keys = self._keys()
         ds = self._dataset._then(_grouped.Groups(self._dataset._op, keys, partitions=self._num_partitions))
         arguments = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory, "ray_remote_args_fn": ray_remote_args_fn}
@@ -137,7 +142,7 @@ class GroupedData:
         if not isinstance(column_name, str) or not column_name:
             raise ValueError(f"column_name must be a non-empty string, got: {column_name!r}")
         if not isinstance(expr, Expr):
-            raise TypeError("expr must be an expression, such as weir.col('a') + 1")
+            raise WrongObject("expr must be an expression, such as weir.col('a') + 1")
         if isinstance(expr, DownloadExpr):
             raise TypeError("GroupedData.with_column does not support download expressions.")
         if not expr.needs_python():  # of each row by itself: groups make no difference
@@ -232,6 +237,8 @@ def grouped_by(ds: Dataset, key: str | list[str] | None, num_partitions: int | N
         if not isinstance(key, str) and not (isinstance(key, list) and key and all(isinstance(name, str) for name in key)):
             raise ValueError(f"Key must be a string or a list of strings, but got {key}.")
         _check_known(ds, [key] if isinstance(key, str) else key)
+    if num_partitions is not None and (isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__")):
+        raise WrongArgument(f"`num_partitions` must be a positive integer, not {num_partitions!r}")
     if num_partitions is not None and num_partitions <= 0:
         raise ValueError("`num_partitions` must be a positive integer")
     return GroupedData(ds, key, num_partitions=num_partitions)

@@ -15,6 +15,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks
+from weir._mistakes import WrongArgument
 
 if TYPE_CHECKING:
     from weir.dataset import Dataset
@@ -32,7 +33,7 @@ class RandomAccessDataset:
     def __init__(self, ds: Dataset, key: str, num_workers: int | None = None) -> None:
         begun = time.perf_counter()
         if not isinstance(key, str):
-            raise TypeError(f"key is a column's name, not {type(key).__name__}")
+            raise WrongArgument(f"key is a column's name, not {type(key).__name__}")
         if num_workers is not None and num_workers < 1:
             raise ValueError(f"num_workers must be at least 1, not {num_workers}")
         names = ds.columns()

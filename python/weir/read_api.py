@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _session
+from weir._mistakes import WrongArgument, WrongInTask, WrongObject
 from weir._plan import Blocks, Call, Range, Read, ReadBlocks
 from weir._transform import refuse, remote_args
+from weir.context import DataContext
 from weir.dataset import Dataset, MaterializedDataset
 from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, PathPartitionParser, check_paths, plain_path
 from weir.datasource.listing import check_some, local_paths
@@ -38,6 +42,7 @@ _JSON_EXTENSIONS = [
 _HIVE = Partitioning("hive")
 TENSOR_BYTES = 8 << 20
 MANY_BLOCKS = 5000
+ITEMS_BYTES_MAX = 8 << 20  # of a block
 
 
 # ---- numbers and objects ----
@@ -55,7 +60,7 @@ def range(
     if isinstance(n, float) and int(n) == n:
         n = int(n)  # 1e6
     if isinstance(n, bool) or not hasattr(n, "__index__"):
-        raise TypeError(f"range takes a number, not {type(n).__name__}")
+        raise WrongArgument(f"range takes a number, not {n!r} of type {type(n).__name__}")
     _check_concurrency(concurrency)
     count = max(0, int(n))
     blocks = _num_blocks(parallelism, override_num_blocks)
@@ -79,6 +84,8 @@ def range_tensor(
     from weir import _call
     from weir._functions import Tensors
 
+    if not isinstance(shape, (list, tuple)) or not all(hasattr(size, "__index__") for size in shape):
+        raise WrongArgument(f"shape is a tuple of numbers, not {shape!r}")
     ds = range(n, parallelism=parallelism, concurrency=concurrency, override_num_blocks=override_num_blocks)
     # A number is a tensor that may be large: so many of them at once are made of a block that few bytes tell nothing about.
     at_once = max(1, TENSOR_BYTES // (8 * max(1, math.prod(shape))))
@@ -92,7 +99,8 @@ def range_tensor(
 def from_items(
     items: Sequence[Any], *, parallelism: int = -1, override_num_blocks: int | None = None
 ) -> MaterializedDataset:
-    """A row for each item: dicts are rows, anything else is a column `item`.
+    """A row for each item: dicts are rows, anything else is a column `item`. Each item is a block, up to 200 of them
+    (read_op_min_num_blocks), or as many as `override_num_blocks` says; items of different blocks may have different columns.
 
     >>> import weir
     >>> weir.from_items([{"a": 1}, {"a": 2}]).take()
@@ -104,10 +112,50 @@ def from_items(
 
     if isinstance(items, (str, bytes, Mapping)) or not hasattr(items, "__len__") or not hasattr(items, "__iter__"):
         more = ": of a dict of columns, pandas.DataFrame(…) with from_pandas makes rows" if isinstance(items, Mapping) else ""
-        raise TypeError(f"from_items takes a list of items, not {type(items).__name__}{more}")
+        raise TypeError(f"from_items takes a list of items, not {items!r} of type {type(items).__name__}{more}")
     rows = [item if isinstance(item, Mapping) else {"item": item} for item in items]
-    batches = [batch_from_rows(rows)] if rows else []
-    return _from_batches("FromItems", batches, _num_blocks(parallelism, override_num_blocks))
+    asked = _num_blocks(parallelism, override_num_blocks)
+    count = min(len(rows), asked or max(1, DataContext.get_current().read_op_min_num_blocks))
+    try:
+        batches = [batch_from_rows(part) for part in _even(rows, count)]
+    except ValueError as error:
+        from weir._errors import ArrowConversionError
+
+        raise ArrowConversionError(str(error)) from error
+    batches = _without_null_types(rows, batches)
+    # Large blocks that nobody asked for need not reach a function as they are.
+    fixed = asked is not None or all(batch.nbytes <= ITEMS_BYTES_MAX for batch in batches)
+    return MaterializedDataset(Blocks("FromItems", batches, _session.current().id, fixed))
+
+
+def _without_null_types(rows: list[Any], batches: list[Any]) -> list[Any]:
+    """Blocks in which a column has only None have the type that the others give it. Columns that differ otherwise stay as they are."""
+    from weir import _blocks
+    from weir._weir import batch_from_rows
+
+    found = [_blocks.columns_of(batch) for batch in batches]
+    if all(columns == found[0] for columns in found[1:]):
+        return batches
+    try:
+        whole = batch_from_rows(rows)
+    except (ValueError, TypeError, OverflowError):  # no type has them all
+        return batches
+    wanted = _blocks.columns_of(whole)
+    for columns in found:
+        if [column[0] for column in columns] != [column[0] for column in wanted]:
+            return batches
+        if any(column != best and "null" not in column[1] for column, best in zip(columns, wanted)):
+            return batches
+    ends = list(itertools.accumulate(batch.num_rows for batch in batches))
+    return [whole.slice(end - batch.num_rows, end) for batch, end in zip(batches, ends)]
+
+
+def _even(rows: list[Any], count: int) -> Iterator[list[Any]]:
+    """So many parts of a list; those that have one more come first."""
+    size, more = divmod(len(rows), max(count, 1))
+    at = 0
+    for i in builtins.range(count):
+        yield rows[at : (at := at + size + (i < more))]
 
 
 def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
@@ -123,7 +171,7 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
     frames = [dfs] if isinstance(dfs, pd.DataFrame) else list(dfs)
     for frame in frames:
         if not isinstance(frame, pd.DataFrame):
-            raise TypeError(f"from_pandas takes DataFrames, not {type(frame).__name__}")
+            raise WrongObject(f"from_pandas takes DataFrames, not {frame!r} of type {type(frame).__name__}")
     batches = [batch for frame in frames for batch in _formats.from_frame(frame)]
     made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks), _formats.frame_rules(frames))
     made._frames = frames
@@ -149,7 +197,7 @@ def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> Materi
 
             batches.extend(batch_from_arrow(_tensors.from_users(table), objects=_tensors.has_objects(table)))
         else:
-            raise TypeError(f"from_arrow takes Arrow tables (anything with __arrow_c_stream__), not {type(table).__name__}")
+            raise WrongInTask(f"from_arrow takes Arrow tables (anything with __arrow_c_stream__), not {type(table).__name__}")
     return _from_batches("FromArrow", batches, _num_blocks(-1, override_num_blocks))
 
 
@@ -181,7 +229,7 @@ def from_numpy(ndarrays: numpy.ndarray[Any, Any] | list[numpy.ndarray[Any, Any]]
     arrays = [ndarrays] if isinstance(ndarrays, np.ndarray) else [np.asarray(a) for a in ndarrays]
     for array in arrays:
         if array.ndim == 0:
-            raise ValueError("from_numpy takes arrays with at least one dimension")
+            raise WrongInTask(f"from_numpy takes arrays with at least one dimension, not {array!r}")
     return _from_batches("FromNumpy", [batch_from_columns({"data": array.copy()}) for array in arrays], None)
 
 
@@ -196,6 +244,8 @@ def from_blocks(blocks: list[Any]) -> MaterializedDataset:
 
     made, frames = [], []
     for block in blocks:
+        if not isinstance(block, Mapping) and not hasattr(block, "__arrow_c_stream__") and not hasattr(block, "columns"):
+            raise WrongArgument(f"from_blocks takes blocks, which are DataFrames and Arrow tables, not {block!r} of type {type(block).__name__}")
         is_frame = type(block).__name__ == "DataFrame" and type(block).__module__.startswith("pandas")
         frames += [block] if is_frame else []
         batches = [b for b in (_formats.from_frame(block) if is_frame else _formats.from_result(block, copy=True)) if b.num_rows]
@@ -219,7 +269,7 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
         if parallelism != -1:
             raise ValueError("parallelism and override_num_blocks cannot both be given: override_num_blocks is the newer name")
         if isinstance(override_num_blocks, bool) or not hasattr(override_num_blocks, "__index__"):
-            raise TypeError(f"override_num_blocks is a number, not {type(override_num_blocks).__name__}")
+            raise WrongArgument(f"override_num_blocks is a number, not {type(override_num_blocks).__name__}")
         if override_num_blocks == -1:  # as None, and as parallelism=-1
             return None
         if override_num_blocks < 1:
@@ -227,6 +277,8 @@ def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None
         if override_num_blocks >= MANY_BLOCKS:
             _warn_many(int(override_num_blocks))
         return int(override_num_blocks)
+    if isinstance(parallelism, bool) or not hasattr(parallelism, "__index__"):
+        raise WrongArgument(f"parallelism is a number, not {parallelism!r}")
     if parallelism == -1:
         return None
     _outdated.log("The argument `parallelism` is outdated since Ray 2.10: the same number is `override_num_blocks`")
@@ -251,7 +303,7 @@ def _check_concurrency(concurrency: Any) -> None:
     if concurrency is None:
         return
     if isinstance(concurrency, bool) or not isinstance(concurrency, int):
-        raise ValueError(f"concurrency is a number, not {concurrency!r}")
+        raise WrongArgument(f"concurrency is a number, not {concurrency!r}")
     if concurrency < 1:
         raise ValueError(f"concurrency must be at least 1, not {concurrency}")
 
@@ -290,11 +342,11 @@ def _read(
     _check_concurrency(get("concurrency"))
     options = options + _open_options(method, get("arrow_open_stream_args"))
     extensions = get("file_extensions")
-    if extensions is not None and (isinstance(extensions, str) or not all(isinstance(e, str) for e in extensions)):
-        raise ValueError(f"file_extensions is a list of texts, not {extensions!r}")
+    if extensions is not None and (not isinstance(extensions, (list, tuple)) or not all(isinstance(e, str) for e in extensions)):
+        raise WrongArgument(f"file_extensions is a list of texts, not {extensions!r}")
     partitioning = get("partitioning")
     if partitioning is not None and not isinstance(partitioning, Partitioning):
-        raise ValueError(f"partitioning is a weir.Partitioning or None, not {partitioning!r}")
+        raise WrongInTask(f"partitioning is a weir.Partitioning or None, not {partitioning!r}")
     if partitioning is not None:
         PathPartitionParser(partitioning)  # says what it lacks
     for field, kind in (partitioning.field_types if partitioning is not None else {}).items():
@@ -302,7 +354,7 @@ def _read(
             raise ValueError(f"partitioning: the type of {field!r} is str, int, float or bool, not {kind!r}")
     partition_filter = get("partition_filter")
     if partition_filter is not None and not callable(partition_filter):
-        raise ValueError(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
+        raise WrongObject(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
     ignore_missing = bool(get("ignore_missing_paths", False))
     skipped = _skipped(get("skip_paths"))
     listing = Listing(
@@ -457,7 +509,7 @@ def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, in
     from weir.expressions import col, lit
 
     if not hasattr(schema, "names") or not hasattr(schema, "types"):
-        raise ValueError(f"read_parquet(schema=…) is a pyarrow.Schema, not {schema!r}")
+        raise WrongObject(f"read_parquet(schema=…) is a pyarrow.Schema, not {schema!r}")
     found = ds.schema()
     have = dict(zip(found.names, found.types)) if found is not None else {}
     files = ds.input_files()

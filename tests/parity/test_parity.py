@@ -11,6 +11,7 @@ import sys
 import pytest
 
 import parity
+from cases_mistakes import MISTAKES, SAID
 from known import KNOWN, reason
 from watch import Watch
 
@@ -52,6 +53,9 @@ def test_same_as_ray(name, at):
     with Watch(os.path.dirname(os.path.realpath(weir.__file__))) if claims else contextlib.nullcontext() as watch:
         mine = parity.answer(CASES[name], weir.data, at)
     theirs = RECORDED[name]
+    if name.startswith("mistakes/") and isinstance(mine, dict) and "error" in mine:
+        (mistake,) = CASES[name].values
+        assert MISTAKES[mistake].lower() in SAID[mistake].lower(), f"the message does not name {MISTAKES[mistake]}: {SAID[mistake]}"
     why = reason(name)
     if why is not None:
         assert why.startswith("later") or not parity.same(theirs, mine), f"this is no difference any more: {why}"

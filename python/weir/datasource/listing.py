@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+from weir._mistakes import WrongArgument
 from weir.datasource.partitioning import PathPartitionFilter
 
 
@@ -53,9 +54,11 @@ class Listing(NamedTuple):
 
 def plain_path(path: Any) -> str:
     """A path of this machine as text; what only other systems have is refused."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise WrongArgument(f"a path must be str or pathlib.Path, not {path!r} of {type(path)}")
     text = os.fspath(path)
     if not isinstance(text, str):
-        raise ValueError(f"paths must be text, not {type(text).__name__}")
+        raise WrongArgument(f"a path must be text, not {type(text).__name__}")
     if text.startswith(("local://", "file://")):
         return text.split("://", 1)[1]
     scheme, colon, rest = text.partition("://")
@@ -79,7 +82,7 @@ def local_paths(filesystem: Any, paths: Any) -> Any:
     """
     folder = _local_folder(filesystem)
     if folder is None:
-        raise ValueError(f"filesystem={type(filesystem).__name__} is not supported: files are read from and written to this machine")
+        raise WrongArgument(f"filesystem={type(filesystem).__name__} is not supported: files are read from and written to this machine")
     if not folder or not isinstance(paths, (str, os.PathLike, list, tuple)):
         return paths
     if isinstance(paths, (list, tuple)):
@@ -114,6 +117,8 @@ def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) ->
         if not isinstance(path, (str, os.PathLike)):
             raise ValueError(f"paths must be str, pathlib.Path, or list of these, got {type(path)} in the list")
         text = plain_path(path)
+        if not text:
+            raise FileNotFoundError("an empty text is no path: '.' is the folder in which the program runs")
         full = os.path.abspath(text) + ("/" if text.endswith("/") and text.strip("/") else "")
         if full in skip:
             continue

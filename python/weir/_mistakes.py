@@ -1,0 +1,51 @@
+"""Errors of wrong arguments, by the classes that programs catch them by.
+
+What Ray raises for an argument of a wrong type follows from the line that stumbles over it first: TypeError, ValueError or
+AttributeError. weir looks at arguments at the call, says what is wrong, and what it raises is caught by either name.
+"""
+from __future__ import annotations
+
+from weir._errors import RayTaskError, UserCodeException
+
+
+class WrongArgument(TypeError, ValueError):
+    """An argument of a type that a method does not take.
+
+    >>> issubclass(WrongArgument, TypeError) and issubclass(WrongArgument, ValueError)
+    True
+    """
+
+
+class WrongObject(WrongArgument, AttributeError):
+    """An object of another class stands where a Dataset, an expression or the like is wanted.
+
+    >>> issubclass(WrongObject, AttributeError)
+    True
+    """
+
+
+class WrongInTask(WrongObject, UserCodeException, RayTaskError):
+    """What Ray finds only in a task, when rows are wanted: programs catch it around all of a chain, as what a task raised.
+
+    >>> issubclass(WrongInTask, RayTaskError)
+    True
+    """
+
+
+class WrongCount(ValueError, AssertionError):
+    """A number of things that there cannot be.
+
+    >>> issubclass(WrongCount, AssertionError)
+    True
+    """
+
+
+class NoSuchName(KeyError, ValueError, RayTaskError):
+    """A column or another name that is not there; Ray finds it in a task.
+
+    >>> str(NoSuchName("there is no column 'x'"))
+    "there is no column 'x'"
+    """
+
+    def __str__(self) -> str:
+        return str(self.args[0])
