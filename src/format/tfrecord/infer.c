@@ -329,26 +329,33 @@ static int note(struct tf_reader *self, const char *name, const struct tf_shape 
 	return WEIR_OK;
 }
 
-/* One value that does not fit is seldom alone, and a run may begin again only once: everything at hand is looked at. */
-int tf_misfits_note(struct tf_reader *self, struct weir_error *err)
+/* One value that does not fit is seldom alone, and a run may begin again only once: everything at hand is looked at. What is damaged in
+ * the record that does not fit, which begins at `at` of the window, or in one before it, is the error instead, if all columns are read:
+ * types were looked for only as far as the damage. */
+int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err)
 {
 	struct weir_text_input window = self->input;
 	struct weir_error broken = {0};
 	struct tf_frame frame;
 	struct guess guess;
-	bool found = true, more = false;
+	bool found = true, more = false, is_noted = self->file->setup && self->file->setup->misfit;
+	size_t begin = 0;
 	int code = WEIR_OK;
 
-	if (!self->file->setup || !self->file->setup->misfit)
-		return WEIR_OK;
 	guess_init(&guess, self->account, self->file->options);
 	/* From the first record of the vector that is out, or of the one that is being made. */
 	window.begin = self->offsets[0];
 	while (!broken.code && found && !tf_frame_next(&window, 0, false, false, &frame, &found, &more, &broken) && found) {
+		begin = window.begin;
 		look_record(&guess, &window, &frame, &broken);
 		tf_frame_pass(&window, &frame);
 	}
-	for (uint32_t i = 0; !code && i < guess.list.count; i++)
+	if (broken.code == WEIR_E_DATA && begin <= at && self->wants_all) {
+		*err = broken;
+		weir_error_at_source(err, weir_file_path(self->file->base.file));
+		code = err->code;
+	}
+	for (uint32_t i = 0; is_noted && !code && i < guess.list.count; i++)
 		code = note(self, guess.names.list.items[i].text, &guess.list.items[i].shape, err);
 	guess_release(&guess);
 	return code;

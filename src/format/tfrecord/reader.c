@@ -211,7 +211,8 @@ fail:
 	return err->code;
 }
 
-static int feature_new(struct tf_reader *self, const struct tf_feature *feature, struct weir_error *err)
+/* `at`: where its record begins in the window. */
+static int feature_new(struct tf_reader *self, const struct tf_feature *feature, size_t at, struct weir_error *err)
 {
 	const struct tf_options *options = self->file->options;
 
@@ -220,7 +221,7 @@ static int feature_new(struct tf_reader *self, const struct tf_feature *feature,
 	if (options->unexpected == TF_UNEXPECTED_ERROR)
 		return weir_error_set(err, WEIR_E_VALUE, "Found extra unexpected feature %.*s not in specified schema",
 				      (int)(feature->name_size < 200 ? feature->name_size : 200), feature->name);
-	if (tf_misfits_note(self, err))
+	if (tf_misfits_note(self, at, err))
 		return err->code;
 	weir_error_set(err, WEIR_E_MISFIT,
 		       "the record has the feature '%.*s', which none of those looked at has; --infer all looks at all of them, --types names it",
@@ -228,29 +229,33 @@ static int feature_new(struct tf_reader *self, const struct tf_feature *feature,
 	return err->code;
 }
 
-/* Notes where the record's features lie. */
+/* Notes where the record's features lie. A damaged record is that first, and only then one with an unknown feature: behind damage
+ * nothing was looked at. */
 static int walk_record(struct tf_reader *self, const struct tf_frame *frame, uint32_t row, struct weir_error *err)
 {
 	const uint8_t *text = self->input.text;
 	struct tf_walk walk = tf_walk_begin(text + frame->begin, frame->size);
-	struct tf_feature feature;
+	struct tf_feature feature, unknown = {0};
+	bool has_unknown = false;
 
 	for (uint32_t i = 0; i < self->column_count; i++)
 		self->columns[i].spans[row].begin = WEIR_NO_NAME;
 	while (tf_walk_next(&walk, &feature)) {
 		uint32_t at = weir_name_index_find(&self->names, feature.name, feature.name_size);
 
-		if (at == WEIR_NO_NAME) {
-			if (feature_new(self, &feature, err))
-				return err->code;
+		if (at == WEIR_NO_NAME && !has_unknown) {
+			unknown = feature;
+			has_unknown = true;
+		} else if (at == WEIR_NO_NAME) {
+			continue;
 		} else if (self->slots[at] != WEIR_NO_NAME) {
 			self->columns[self->slots[at]].spans[row] =
 				(struct tf_span){.begin = (uint32_t)(feature.bytes - text), .size = (uint32_t)feature.size};
 		}
 	}
-	if (!walk.broken)
-		return WEIR_OK;
-	return weir_error_set(err, WEIR_E_DATA, "the record is no tf.train.Example: it has %s", walk.broken);
+	if (walk.broken)
+		return weir_error_set(err, WEIR_E_DATA, "the record is no tf.train.Example: it has %s", walk.broken);
+	return has_unknown ? feature_new(self, &unknown, self->input.begin, err) : WEIR_OK;
 }
 
 /* Records up to a full vector, the end of the window's or of the range's. */

@@ -212,6 +212,6 @@ int tf_reader_place(struct tf_reader *self, uint64_t offset, uint64_t record, st
 int tf_column_decode(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		     struct weir_error *err);
 /* Tells the read of every column that the window's records show to be wider than it was taken to be, and of new ones. */
-int tf_misfits_note(struct tf_reader *self, struct weir_error *err);
+int tf_misfits_note(struct tf_reader *self, size_t at, struct weir_error *err);
 
 #endif

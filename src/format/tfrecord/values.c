@@ -37,7 +37,7 @@ static int misfit(struct tf_column *column, uint32_t row, const struct tf_values
 			       kind_name(values->kind), (unsigned long long)values->count);
 		return place(column, row, err);
 	}
-	if (tf_misfits_note(self, err))
+	if (tf_misfits_note(self, self->offsets[row], err))
 		return err->code;
 	weir_error_set(err, WEIR_E_MISFIT, "the feature has %llu values of kind %s, which the type %s that others of it have does not hold; "
 		       "--infer all looks at all records first, --types says the type", (unsigned long long)values->count,

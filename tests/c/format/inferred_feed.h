@@ -172,10 +172,8 @@ static inline int inferred_feed_run(struct inferred_feed *feed, const void *byte
 	weir_format_file_unref(file);
 	weir_schema_unref(schema);
 	weir_file_unref(opened);
-	/* What is broken is said with its place; nothing else can come of bytes, but that features behind a broken record, which are
-	 * not looked at for their types, are new. */
-	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT &&
-	    code != WEIR_E_VALUE && !(code == WEIR_E_MISFIT && feed->format == &weir_tfrecord_format)) {
+	/* What is broken is said with its place; nothing else can come of bytes. */
+	if (code && !feed->may_fail && code != WEIR_E_DATA && code != WEIR_E_UNSUPPORTED && code != WEIR_E_LIMIT && code != WEIR_E_VALUE) {
 		fprintf(stderr, "%s\n", err->message);
 		abort();
 	}

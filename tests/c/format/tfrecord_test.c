@@ -2,63 +2,15 @@
  * place, the second one first; and lengths that lie. */
 #include "base/fault.h"
 #include "base/hash.h"
+#include "corpus.h"
 #include "inferred_feed.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-enum { FILES_MAX = 64, FILE_MAX = 64 << 10 };
-
-static struct {
-	char name[64];
-	uint8_t *bytes;
-	size_t size;
-} files[FILES_MAX];
-static uint32_t file_count;
 
 static int load(void **state)
 {
-	DIR *dir = opendir("tests/fuzz/corpus/tfrecord");
-	struct dirent *entry;
-
 	(void)state;
-	assert_non_null(dir);
-	while ((entry = readdir(dir)) && file_count < FILES_MAX) {
-		char path[512];
-		FILE *file;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "tests/fuzz/corpus/tfrecord/%s", entry->d_name);
-		file = fopen(path, "rb");
-		assert_non_null(file);
-		snprintf(files[file_count].name, sizeof(files[0].name), "%.60s", entry->d_name);
-		files[file_count].bytes = malloc(FILE_MAX);
-		files[file_count].size = fread(files[file_count].bytes, 1, FILE_MAX, file);
-		file_count++;
-		fclose(file);
-	}
-	closedir(dir);
-	assert_true(file_count >= 8);
-	return 0;
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	for (uint32_t i = 0; i < file_count; i++)
-		free(files[i].bytes);
-	return 0;
-}
-
-/* Names of the corpus that are read; the others are wrong on purpose. */
-static bool is_good(uint32_t i)
-{
-	return strncmp(files[i].name, "bad_", 4) != 0;
+	return corpus_load("tfrecord");
 }
 
 static void test_every_cut_in_two(void **state)
@@ -68,19 +20,19 @@ static void test_every_cut_in_two(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		int code = inferred_feed_run(&feed, files[i].bytes, files[i].size, 0);
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		int code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0);
 		int64_t rows = feed.row_count;
 		char *text;
 
-		if ((code == WEIR_OK) != is_good(i))
-			fail_msg("%s: %s", files[i].name, feed.error.message);
+		if ((code == WEIR_OK) != corpus_is_good(i))
+			fail_msg("%s: %s", corpus_files[i].name, feed.error.message);
 		if (code)
 			continue;
-		assert_true(rows > 0 || files[i].size == 0);
+		assert_true(rows > 0 || corpus_files[i].size == 0);
 		text = strndup(feed.rows.size ? feed.rows.data : "", feed.rows.size);
-		for (uint64_t cut = 1; cut < files[i].size; cut++) {
-			assert_int_equal(inferred_feed_run(&feed, files[i].bytes, files[i].size, cut), WEIR_OK);
+		for (uint64_t cut = 1; cut < corpus_files[i].size; cut++) {
+			assert_int_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, cut), WEIR_OK);
 			assert_int_equal(feed.row_count, rows);
 			assert_int_equal(feed.rows.size, strlen(text));
 			if (feed.rows.size)
@@ -100,12 +52,12 @@ static void test_every_byte_changed(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		for (size_t at = 0; at < files[i].size; at++) {
-			files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		for (size_t at = 0; at < corpus_files[i].size; at++) {
+			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
 			/* No byte of a file is without a checksum. */
-			assert_int_not_equal(inferred_feed_run(&feed, files[i].bytes, files[i].size, 0), WEIR_OK);
-			files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
+			assert_int_not_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0), WEIR_OK);
+			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
 		}
 	}
 	inferred_feed_end(&feed);
@@ -132,19 +84,19 @@ static void checksums_mend(uint8_t *bytes, size_t size)
 
 static void test_every_byte_changed_and_summed(void **state)
 {
-	uint8_t *copy = malloc(FILE_MAX);
+	uint8_t *copy = malloc(CORPUS_FILE_MAX);
 	uint64_t noticed = 0, runs = 0;
 	struct inferred_feed feed;
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		for (size_t at = 0; at < files[i].size; at++) {
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		for (size_t at = 0; at < corpus_files[i].size; at++) {
 			for (uint32_t bit = 0; bit < 8; bit++) {
-				memcpy(copy, files[i].bytes, files[i].size);
+				memcpy(copy, corpus_files[i].bytes, corpus_files[i].size);
 				copy[at] ^= (uint8_t)(1 << bit);
-				checksums_mend(copy, files[i].size);
-				noticed += inferred_feed_run(&feed, copy, files[i].size, 0) != WEIR_OK;
+				checksums_mend(copy, corpus_files[i].size);
+				noticed += inferred_feed_run(&feed, copy, corpus_files[i].size, 0) != WEIR_OK;
 				runs++;
 			}
 		}
@@ -155,23 +107,61 @@ static void test_every_byte_changed_and_summed(void **state)
 	free(copy);
 }
 
+/* Behind a damaged record nothing is looked at for its types: the damage is the error, not the features that are new there. */
+static void test_damage_before_new_features(void **state)
+{
+	/* a: int64 [1]; b: int64 [1] and a feature that ends too late; c: int64 [1] */
+	static const uint8_t good[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01, 0x01};
+	static const uint8_t bad[] = {0x0a, 0x10, 0x0a, 0x0a, 0x0a, 0x01, 'b', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x01, 0x01,
+				      0x0a, 0x7f, 0x0a, 0x01};
+	static const uint8_t values[] = {0x0a, 0x0c, 0x0a, 0x0a, 0x0a, 0x01, 'a', 0x12, 0x05, 0x1a, 0x03, 0x0a, 0x7f, 0x01};
+	const struct {
+		const uint8_t *bytes;
+		size_t size;
+	} second[] = {{bad, sizeof(bad)}, {values, sizeof(values)}};
+	struct inferred_feed feed;
+
+	(void)state;
+	inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
+	for (size_t i = 0; i < 2; i++) {
+		uint8_t bytes[256] = {0};
+		size_t size = 0;
+
+		for (uint32_t record = 0; record < 3; record++) {
+			const uint8_t *from = record == 1 ? second[i].bytes : good;
+			uint64_t length = record == 1 ? second[i].size : sizeof(good);
+
+			memcpy(bytes + size, &length, 8);
+			memcpy(bytes + size + 12, from, length);
+			if (record == 2)
+				bytes[size + 12 + 6] = 'c';
+			size += 16 + length;
+		}
+		checksums_mend(bytes, size);
+		assert_int_equal(inferred_feed_run(&feed, bytes, size, 0), WEIR_E_DATA);
+		assert_non_null(strstr(feed.error.message, "it has"));
+		assert_true(feed.row_count <= 1);
+	}
+	inferred_feed_end(&feed);
+}
+
 static void test_every_end(void **state)
 {
 	struct inferred_feed feed;
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
+	for (uint32_t i = 0; i < corpus_count; i++) {
 		size_t whole = 0;
 
-		for (size_t size = 0; size < files[i].size; size++) {
+		for (size_t size = 0; size < corpus_files[i].size; size++) {
 			uint64_t length;
 
 			/* Good where a record has just ended. */
-			if (inferred_feed_run(&feed, files[i].bytes, size, 0) == WEIR_OK)
+			if (inferred_feed_run(&feed, corpus_files[i].bytes, size, 0) == WEIR_OK)
 				assert_int_equal(size, whole);
 			if (size == whole) {
-				memcpy(&length, files[i].bytes + whole, 8);
+				memcpy(&length, corpus_files[i].bytes + whole, 8);
 				whole += 16 + length;
 			}
 		}
@@ -206,8 +196,8 @@ static void test_every_failure(void **state)
 	uint64_t failed = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < file_count; i++) {
-		for (size_t k = 0; is_good(i) && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		for (size_t k = 0; corpus_is_good(i) && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 			for (uint64_t nth = 1;; nth++) {
 				uint64_t calls;
 				int code;
@@ -215,7 +205,7 @@ static void test_every_failure(void **state)
 				inferred_feed_begin(&feed, &weir_tfrecord_format, NULL, 0);
 				feed.may_fail = true;
 				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
-				code = inferred_feed_run(&feed, files[i].bytes, files[i].size, files[i].size / 2);
+				code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, corpus_files[i].size / 2);
 				calls = weir_fault_count(kinds[k]);
 				weir_fault_disarm();
 				inferred_feed_end(&feed);
@@ -236,6 +226,7 @@ int main(void)
 		cmocka_unit_test(test_every_cut_in_two),
 		cmocka_unit_test(test_every_byte_changed),
 		cmocka_unit_test(test_every_byte_changed_and_summed),
+		cmocka_unit_test(test_damage_before_new_features),
 		cmocka_unit_test(test_every_end),
 		cmocka_unit_test(test_lengths_that_lie),
 #ifdef WEIR_FAULTS
@@ -243,5 +234,5 @@ int main(void)
 #endif
 	};
 
-	return cmocka_run_group_tests_name("TFRecord", tests, load, unload);
+	return cmocka_run_group_tests_name("TFRecord", tests, load, corpus_unload);
 }

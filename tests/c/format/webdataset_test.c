@@ -1,62 +1,14 @@
 /* WebDataset shards: those of the fuzz corpus, each with every byte changed, cut off at every length, and read in two ranges. */
 #include "base/fault.h"
+#include "corpus.h"
 #include "inferred_feed.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-enum { FILES_MAX = 64, FILE_MAX = 64 << 10 };
-
-static struct {
-	char name[64];
-	uint8_t *bytes;
-	size_t size;
-} files[FILES_MAX];
-static uint32_t file_count;
 
 static int load(void **state)
 {
-	DIR *dir = opendir("tests/fuzz/corpus/webdataset");
-	struct dirent *entry;
-
 	(void)state;
-	assert_non_null(dir);
-	while ((entry = readdir(dir)) && file_count < FILES_MAX) {
-		char path[512];
-		FILE *file;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "tests/fuzz/corpus/webdataset/%s", entry->d_name);
-		file = fopen(path, "rb");
-		assert_non_null(file);
-		snprintf(files[file_count].name, sizeof(files[0].name), "%.60s", entry->d_name);
-		files[file_count].bytes = malloc(FILE_MAX);
-		files[file_count].size = fread(files[file_count].bytes, 1, FILE_MAX, file);
-		file_count++;
-		fclose(file);
-	}
-	closedir(dir);
-	assert_true(file_count >= 8);
-	return 0;
-}
-
-static int unload(void **state)
-{
-	(void)state;
-	for (uint32_t i = 0; i < file_count; i++)
-		free(files[i].bytes);
-	return 0;
-}
-
-/* Names of the corpus that are read; the others are wrong on purpose. */
-static bool is_good(uint32_t i)
-{
-	return strncmp(files[i].name, "bad_", 4) != 0;
+	return corpus_load("webdataset");
 }
 
 static void test_every_sample_begins_a_range(void **state)
@@ -65,19 +17,19 @@ static void test_every_sample_begins_a_range(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_webdataset_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		int code = inferred_feed_run(&feed, files[i].bytes, files[i].size, 0);
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		int code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0);
 		int64_t rows = feed.row_count;
 		char *text;
 
-		if ((code == WEIR_OK) != is_good(i))
-			fail_msg("%s: %s", files[i].name, feed.error.message);
+		if ((code == WEIR_OK) != corpus_is_good(i))
+			fail_msg("%s: %s", corpus_files[i].name, feed.error.message);
 		if (code)
 			continue;
 		assert_true(rows > 1);
 		text = strndup(feed.rows.data, feed.rows.size);
 		for (int64_t cut = 1; cut <= rows; cut++) {
-			assert_int_equal(inferred_feed_run(&feed, files[i].bytes, files[i].size, (uint64_t)cut), WEIR_OK);
+			assert_int_equal(inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, (uint64_t)cut), WEIR_OK);
 			assert_int_equal(feed.row_count, rows);
 			assert_memory_equal(feed.rows.data, text, feed.rows.size);
 		}
@@ -93,11 +45,11 @@ static void test_every_byte_changed(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_webdataset_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		for (size_t at = 0; at < files[i].size; at++) {
-			files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
-			noticed += inferred_feed_run(&feed, files[i].bytes, files[i].size, 0) != WEIR_OK;
-			files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		for (size_t at = 0; at < corpus_files[i].size; at++) {
+			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
+			noticed += inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 0) != WEIR_OK;
+			corpus_files[i].bytes[at] ^= (uint8_t)(1 << at % 8);
 			runs++;
 		}
 	}
@@ -118,10 +70,10 @@ static void test_every_byte_of_headers_changed_and_summed(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_webdataset_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
-		uint8_t *bytes = files[i].bytes, saved[512];
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		uint8_t *bytes = corpus_files[i].bytes, saved[512];
 
-		for (size_t block = 0; block + 512 <= files[i].size; block += 512) {
+		for (size_t block = 0; block + 512 <= corpus_files[i].size; block += 512) {
 			if (!is_header(bytes + block))
 				continue;
 			memcpy(saved, bytes + block, 512);
@@ -134,7 +86,7 @@ static void test_every_byte_of_headers_changed_and_summed(void **state)
 						sum += k >= 148 && k < 156 ? 0 : bytes[block + k];
 					snprintf((char *)bytes + block + 148, 8, "%06o", sum);
 					bytes[block + 155] = ' ';
-					inferred_feed_run(&feed, bytes, files[i].size, 0);
+					inferred_feed_run(&feed, bytes, corpus_files[i].size, 0);
 					memcpy(bytes + block, saved, 512);
 				}
 			}
@@ -149,10 +101,10 @@ static void test_every_end(void **state)
 
 	(void)state;
 	inferred_feed_begin(&feed, &weir_webdataset_format, NULL, 0);
-	for (uint32_t i = 0; i < file_count; i++) {
+	for (uint32_t i = 0; i < corpus_count; i++) {
 		/* A whole header at least: what is there of a member is all of it, or it is an error. */
-		for (size_t size = 0; size < files[i].size; size++)
-			if (inferred_feed_run(&feed, files[i].bytes, size, 0) == WEIR_OK)
+		for (size_t size = 0; size < corpus_files[i].size; size++)
+			if (inferred_feed_run(&feed, corpus_files[i].bytes, size, 0) == WEIR_OK)
 				assert_true(size >= 512);
 	}
 	inferred_feed_end(&feed);
@@ -167,8 +119,8 @@ static void test_every_failure(void **state)
 	uint64_t failed = 0;
 
 	(void)state;
-	for (uint32_t i = 0; i < file_count; i++) {
-		for (size_t k = 0; is_good(i) && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+	for (uint32_t i = 0; i < corpus_count; i++) {
+		for (size_t k = 0; corpus_is_good(i) && k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 			for (uint64_t nth = 1;; nth++) {
 				uint64_t calls;
 				int code;
@@ -176,7 +128,7 @@ static void test_every_failure(void **state)
 				inferred_feed_begin(&feed, &weir_webdataset_format, NULL, 0);
 				feed.may_fail = true;
 				weir_fault_arm(kinds[k], nth, kinds[k] == WEIR_FAULT_READ ? EINVAL : ENOMEM, false);
-				code = inferred_feed_run(&feed, files[i].bytes, files[i].size, 1);
+				code = inferred_feed_run(&feed, corpus_files[i].bytes, corpus_files[i].size, 1);
 				calls = weir_fault_count(kinds[k]);
 				weir_fault_disarm();
 				inferred_feed_end(&feed);
@@ -203,5 +155,5 @@ int main(void)
 #endif
 	};
 
-	return cmocka_run_group_tests_name("WebDataset", tests, load, unload);
+	return cmocka_run_group_tests_name("WebDataset", tests, load, corpus_unload);
 }
