@@ -66,8 +66,8 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
 
 
 def as_made(blocks: list[Any], most: int | None, most_joined: int, by_chunk: bool) -> list[Any]:
-    """What functions made of one block, batch by batch, is one, up to `most` bytes. `by_chunk`: that block was not a split of the
-    run, but a chunk of one."""
+    """What functions made of one block, batch by batch, is one, or several of about `most` bytes. `by_chunk`: that block was not a split
+    of the run, but a chunk of one."""
     is_small = sum(b.nbytes for b in blocks) <= most_joined
     out: list[Any] = []
     held: list[Any] = []
@@ -75,9 +75,9 @@ def as_made(blocks: list[Any], most: int | None, most_joined: int, by_chunk: boo
         if held and (
             block is None
             or block.place[: 1 + by_chunk] != held[0].place[: 1 + by_chunk]
-            or (most and sum(b.nbytes for b in held) >= most)
+            or (most and not is_small and sum(b.nbytes for b in held) >= most)
         ):
-            out += _as_one(held, is_small)
+            out += split_large(_as_one(held, is_small), most)
             held = []
         if block is not None:
             held.append(block)

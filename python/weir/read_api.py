@@ -64,7 +64,20 @@ def range(
     _check_concurrency(concurrency)
     count = max(0, int(n))
     blocks = _num_blocks(parallelism, override_num_blocks)
-    return Dataset(Range(count, min(blocks, count) if blocks is not None and count else None))
+    return Dataset(Range(count, _blocks_of_numbers(count, blocks)))
+
+
+def _blocks_of_numbers(count: int, asked: int | None) -> int | None:
+    """How many blocks: as many as asked for, or more of them where they were larger than 1.5 × target_max_block_size. None: what the
+    engine takes."""
+    context = DataContext.get_current()
+    most = context.target_max_block_size if context.block_splitting_enabled else None
+    rows_max = max(1, most // 8) if most else count
+    if not count or (asked is None and (rows_max >= count or rows_max * 8 >= ITEMS_BYTES_MAX)):
+        return None
+    parts = min(asked or 1, count)
+    rows = -(-count // parts)
+    return parts if rows < 1.5 * rows_max else min(count, parts * -(-rows // rows_max))
 
 
 def range_tensor(

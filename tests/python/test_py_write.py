@@ -116,7 +116,7 @@ def test_partitions_are_folders(tmp_path):
 def test_parquet_options(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     out = str(tmp_path / "a")
-    rows = weir.from_items([{"s": f"the same text again and again, and a number: {i}"} for i in range(1000)])
+    rows = weir.from_items([{"s": f"the same text again and again, and a number: {i}"} for i in range(1000)], override_num_blocks=1)
     rows.write_parquet(out, compression="zstd", compression_level=3, row_group_size=100, use_dictionary=False)
     meta = pq.ParquetFile(files(out)[0]).metadata
     assert meta.num_row_groups == 10 and meta.row_group(0).column(0).compression == "ZSTD"
@@ -127,7 +127,7 @@ def test_parquet_options(tmp_path):
 
 
 def test_csv_and_json_texts(tmp_path):
-    ds = weir.from_items([{"n": 1, "s": 'a"b'}, {"n": None, "s": "ß"}])
+    ds = weir.from_items([{"n": 1, "s": 'a"b'}, {"n": None, "s": "ß"}], override_num_blocks=1)
     ds.write_csv(str(tmp_path / "c"))
     assert open(files(tmp_path / "c")[0]).read() == '"n","s"\n1,"a""b"\n,"ß"\n'
     ds.write_json(str(tmp_path / "j"))

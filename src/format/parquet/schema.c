@@ -12,6 +12,7 @@
  * adds one to the repetition level too. A shape notes at which definition level it is there.
  */
 #include "arrow/ipc.h"
+#include "arrow/tensor.h"
 #include "format/parquet/schema_impl.h"
 
 #include <stdio.h>
@@ -108,18 +109,20 @@ fail:
 
 static struct parquet_shape *shape_build(struct parquet_schema_build *build, struct place place);
 
-/* The type of a group, from those of its children. Of the hint it takes names, metadata and the kind of list. */
+/* The type of a group, from those of its children. Of the hint it takes names, metadata and the kind of list; what a list's elements
+ * are called the file says, as for other readers of it. */
 static int shape_type_nested(struct parquet_schema_build *build, struct parquet_shape *shape, enum weir_type_id id,
 			     const char *const *names, const struct weir_type *hint)
 {
 	struct weir_account *account = build->file->account;
+	bool is_list = id != WEIR_STRUCT && id != WEIR_MAP;
 	struct weir_field *fields;
 
 	fields = weir_arena_alloc_zero(&build->file->arena, (shape->child_count + 1) * sizeof(*fields), build->err);
 	if (!fields)
 		return build->err->code;
 	for (uint32_t i = 0; i < shape->child_count; i++) {
-		fields[i].name = hint ? hint->fields[i].name : names[i];
+		fields[i].name = hint && (!is_list || build->keeps_names) ? hint->fields[i].name : names[i];
 		fields[i].type = shape->children[i]->type;
 		fields[i].nullable = shape->children[i]->nullable;
 		if (hint)
@@ -446,7 +449,7 @@ static int columns_build(struct parquet_file *file, const struct weir_schema *hi
 {
 	const struct parquet_metadata *metadata = &file->metadata;
 	struct parquet_schema_build build = {.file = file, .err = err, .next = 1};
-	uint32_t count = (uint32_t)metadata->elements[0].child_count;
+	uint32_t count = (uint32_t)metadata->elements[0].child_count, size;
 	struct weir_field *fields;
 
 	if (metadata->elements[0].physical != PARQUET_GROUP)
@@ -467,6 +470,7 @@ static int columns_build(struct parquet_file *file, const struct weir_schema *hi
 		if (known && (!element || strcmp(known->name, element->name) != 0))
 			known = NULL;
 		build.path[0] = '\0';
+		build.keeps_names = known && weir_metadata_get(&known->metadata, WEIR_EXTENSION_NAME, &size);
 		file->columns[i] = shape_build(&build, (struct place){.hint = known ? known->type : NULL});
 		if (!file->columns[i])
 			return err->code;

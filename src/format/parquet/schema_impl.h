@@ -9,6 +9,7 @@ struct parquet_schema_build {
 	struct weir_error *err;
 	uint32_t next; /* element */
 	uint32_t leaf;
+	bool keeps_names; /* of lists' elements, as ARROW:schema has them: storage of an extension type */
 	char path[1024]; /* of the element being built, cut when longer */
 };
 
