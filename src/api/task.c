@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
-enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20 };
+enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20, HELD_BYTES_MAX = 256 << 20 };
 
 /* What waits for the consumer: a batch, or a chunk with the number that the run has for it. */
 struct queued {
@@ -297,6 +297,7 @@ static void size_batches(const struct weir_session *session, struct weir_consume
 	bytes = bytes < BATCH_BYTES_MIN ? BATCH_BYTES_MIN : bytes > BATCH_BYTES_MAX ? BATCH_BYTES_MAX : bytes;
 	consumer->batch_bytes = (uint64_t)bytes;
 	consumer->batches_bytes = 2 * bytes * count;
+	consumer->held_bytes = quarter / 2 < HELD_BYTES_MAX ? quarter / 2 : HELD_BYTES_MAX;
 }
 
 static int64_t kept_max(const struct weir_session *session)

@@ -1,6 +1,8 @@
-/* Rows leave for the program. The lane whose turn it is delivers as it goes; the others gather at most batch_bytes and wait. */
+/* Rows leave for the program. The lane whose turn it is delivers as it goes. The others hold what they have made, while all that is
+ * held is no more than held_bytes, and wait then: splits that fit into it are made at the same time, however many batches they are. */
 #include "ops/collect.h"
 
+#include "base/list.h"
 #include "ops/ops_impl.h"
 
 enum { BATCH_ROWS = 65536, BATCH_BYTES = 8 << 20 };
@@ -10,6 +12,7 @@ struct collect_sink {
 	struct weir_schema *schema;
 	struct weir_consumer consumer;
 	uint64_t row_bytes; /* 0: rows have different numbers of them */
+	_Atomic int64_t held; /* relaxed: a figure to stay below */
 };
 
 struct collect_lane {
@@ -17,6 +20,8 @@ struct collect_lane {
 	struct weir_lane_context *context;
 	struct collect_sink *sink;
 	struct weir_gather *gather;
+	struct WEIR_LIST(struct weir_batch *) held; /* out of turn; in the session's memory, as they are */
+	int64_t held_bytes;
 	int64_t rows_left; /* of the split, as far as is known; −1: not */
 	bool in_turn;
 };
@@ -99,11 +104,23 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	return WEIR_OK;
 }
 
+/* Held batches are no more; the first `count` are others' already. */
+static void drop_held(struct collect_lane *lane, size_t count)
+{
+	for (size_t i = count; i < lane->held.count; i++)
+		weir_batch_unref(lane->held.items[i]);
+	lane->held.count = 0;
+	atomic_fetch_sub_explicit(&lane->sink->held, lane->held_bytes, memory_order_relaxed);
+	lane->held_bytes = 0;
+}
+
 static void lane_free(void *state)
 {
 	struct collect_lane *lane = state;
 	struct weir_account *account = lane->context->account;
 
+	drop_held(lane, 0);
+	weir_list_release(&lane->held, lane->sink->account);
 	weir_gather_free(lane->gather);
 	weir_account_release(&lane->account);
 	weir_free(account, lane, sizeof(*lane));
@@ -114,6 +131,7 @@ static void drop_rows(struct collect_lane *lane)
 	struct weir_batch *batch = NULL;
 	struct weir_error ignored = {0};
 
+	drop_held(lane, 0);
 	if (weir_gather_rows(lane->gather) > 0 && !weir_gather_finish(lane->gather, &batch, &ignored))
 		weir_batch_unref(batch);
 }
@@ -138,6 +156,17 @@ static void expect(struct collect_lane *lane, uint32_t first)
 	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left);
 }
 
+static int deliver_held(struct collect_lane *lane, struct weir_error *err)
+{
+	size_t done = 0;
+	int code = WEIR_OK;
+
+	while (done < lane->held.count && !code) /* it takes the batch over, on failure too */
+		code = lane->sink->consumer.deliver(lane->sink->consumer.state, lane->held.items[done++], err);
+	drop_held(lane, done);
+	return code;
+}
+
 static int deliver(struct collect_lane *lane, struct weir_error *err)
 {
 	struct weir_batch *batch = NULL;
@@ -146,6 +175,7 @@ static int deliver(struct collect_lane *lane, struct weir_error *err)
 	if (!lane->in_turn)
 		code = lane->context->wait_turn(lane->context, err);
 	lane->in_turn = !code;
+	code = code ? code : deliver_held(lane, err);
 	if (!code && weir_gather_rows(lane->gather) > 0) {
 		code = weir_gather_finish(lane->gather, &batch, err);
 		if (!code)
@@ -154,10 +184,36 @@ static int deliver(struct collect_lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* What is gathered waits here for the turn, if there is room; *out false: there is none, or it is our turn. */
+static int hold(struct collect_lane *lane, bool *out, struct weir_error *err)
+{
+	struct collect_sink *sink = lane->sink;
+	int64_t bytes = (int64_t)weir_gather_bytes(lane->gather);
+	struct weir_batch *batch = NULL;
+	int code;
+
+	*out = false;
+	if (lane->in_turn || lane->context->is_turn(lane->context))
+		return WEIR_OK;
+	if (atomic_fetch_add_explicit(&sink->held, bytes, memory_order_relaxed) + bytes > sink->consumer.held_bytes) {
+		atomic_fetch_sub_explicit(&sink->held, bytes, memory_order_relaxed);
+		return WEIR_OK;
+	}
+	lane->held_bytes += bytes;
+	code = weir_list_reserve(&lane->held, sink->account, err, lane->held.count + 1);
+	if (!code)
+		code = weir_gather_finish(lane->gather, &batch, err);
+	if (!code)
+		lane->held.items[lane->held.count++] = batch;
+	*out = !code;
+	return code;
+}
+
 static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 {
 	struct collect_lane *lane = state;
 	int64_t rows_max = lane->sink->consumer.batch_rows ? lane->sink->consumer.batch_rows : BATCH_ROWS;
+	bool is_held = false;
 	int code = WEIR_OK;
 
 	if (weir_gather_rows(lane->gather) > 0 && weir_gather_rows(lane->gather) + vector->selection.count > rows_max &&
@@ -170,8 +226,11 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 	if (lane->rows_left >= 0)
 		lane->rows_left -= lane->rows_left < vector->selection.count ? lane->rows_left
 									     : vector->selection.count;
-	if (!code && weir_gather_bytes(lane->gather) >= lane->sink->consumer.batch_bytes)
-		code = deliver(lane, err);
+	if (!code && weir_gather_bytes(lane->gather) >= lane->sink->consumer.batch_bytes) {
+		code = hold(lane, &is_held, err);
+		if (!code && !is_held)
+			code = deliver(lane, err);
+	}
 	return code;
 }
 
@@ -179,7 +238,7 @@ static int split_end(void *state, struct weir_error *err)
 {
 	struct collect_lane *lane = state;
 
-	return weir_gather_rows(lane->gather) > 0 ? deliver(lane, err) : WEIR_OK;
+	return lane->held.count || weir_gather_rows(lane->gather) > 0 ? deliver(lane, err) : WEIR_OK;
 }
 
 static void split_abort(void *state)
@@ -238,6 +297,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		sink->row_bytes += bytes;
 	}
 	fragment->ordered = true;
+	fragment->outside_bytes += sink->consumer.held_bytes;
 	return weir_fragment_sink(fragment, &sink_ops, sink);
 }
 

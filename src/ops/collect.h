@@ -16,6 +16,7 @@ struct weir_consumer {
 	 * so what they may take altogether (in lanes, queues and hands) is kept out of the grants: batches_bytes. */
 	uint64_t batch_bytes;
 	int64_t batches_bytes;
+	int64_t held_bytes; /* what lanes that are not in turn may hold together, beside that */
 };
 
 /* On a node of the verb "collect". The consumer must outlive the run. */
