@@ -18,6 +18,13 @@
 
 enum { EXTENT_BYTES = 4 << 20, EXTENT_BYTES_MEMORY = 256 << 10 };
 
+enum { DENSE_UNIT = 64 };
+
+static uint64_t unit_of(const struct weir_spool *spool)
+{
+	return spool->is_dense ? DENSE_UNIT : STORE_PAGE;
+}
+
 void weir_spool_init(struct weir_spool *spool, struct weir_store *store)
 {
 	*spool = (struct weir_spool){.store = store};
@@ -37,7 +44,7 @@ static int extent_open(struct weir_spool *spool, uint32_t number, uint64_t size,
 	if (code)
 		return code;
 	wanted = file->is_memory ? EXTENT_BYTES_MEMORY : EXTENT_BYTES;
-	code = weir_spill_file_take(file, size > wanted / 4 ? size : wanted, &range, err);
+	code = weir_spill_file_take(file, spool->is_dense || size > wanted / 4 ? size : wanted, &range, err);
 	if (code)
 		return code;
 	spool->extents.items[spool->extents.count] = range;
@@ -51,7 +58,7 @@ static uint64_t room_of(const struct weir_spool *spool)
 	return spool->extents.count ? spool->extents.items[spool->open]->size - spool->used : 0;
 }
 
-/* Pieces one behind the other, each but the last of whole pages, all of which have `size`. */
+/* Pieces one behind the other, each but the last of whole units, all of which have `size`. */
 static int write_run(struct weir_spool *spool, const struct weir_spool_piece *pieces, uint32_t count, uint64_t size,
 		     struct weir_error *err)
 {
@@ -105,11 +112,13 @@ int weir_spool_write(struct weir_spool *spool, const struct weir_spool_piece *pi
 		     struct weir_spool_place *places, struct weir_error *err)
 {
 	for (uint32_t first = 0, end; first < count; first = end) {
-		uint64_t size = pieces[first].size, at;
+		uint64_t size = pieces[first].size, room = room_of(spool), at;
 		int code;
 
-		for (end = first + 1; end < count && end - first < WEIR_SPOOL_PIECES_MAX && size % STORE_PAGE == 0; end++) {
-			if (size + pieces[end].size > room_of(spool))
+		if (spool->is_dense && room < size)
+			room = UINT64_MAX;
+		for (end = first + 1; end < count && end - first < WEIR_SPOOL_PIECES_MAX && size % unit_of(spool) == 0; end++) {
+			if (size + pieces[end].size > room)
 				break;
 			size += pieces[end].size;
 		}
@@ -122,7 +131,7 @@ int weir_spool_write(struct weir_spool *spool, const struct weir_spool_piece *pi
 		spool->used += store_pages(size);
 		for (uint32_t i = first; i < end; i++) {
 			places[i] = (struct weir_spool_place){.extent = (uint32_t)spool->open,
-							      .page = (uint32_t)(at / STORE_PAGE),
+							      .unit = (uint32_t)(at / unit_of(spool)),
 							      .crc = weir_crc32c(0, pieces[i].bytes, pieces[i].size)};
 			at += pieces[i].size;
 		}
@@ -134,7 +143,7 @@ int weir_spool_read(const struct weir_spool *spool, struct weir_spool_place plac
 		    struct weir_error *err)
 {
 	struct weir_store *store = spool->store;
-	int code = weir_spill_file_get(spool->extents.items[place.extent], place.page * STORE_PAGE, place.crc, to, size, err);
+	int code = weir_spill_file_get(spool->extents.items[place.extent], place.unit * unit_of(spool), place.crc, to, size, err);
 
 	pthread_mutex_lock(&store->lock);
 	store->spill_reads += !code;
@@ -147,7 +156,7 @@ void weir_spool_expect(const struct weir_spool *spool, struct weir_spool_place p
 {
 	struct weir_range part = *spool->extents.items[place.extent];
 
-	part.offset += place.page * STORE_PAGE;
+	part.offset += place.unit * unit_of(spool);
 	weir_spill_file_expect((struct weir_extent){.range = &part}, size);
 }
 

@@ -100,6 +100,9 @@ struct weir_spool {
 	size_t open;   /* the extent that is being filled; of no meaning where there is none */
 	uint64_t used; /* of that one */
 	uint64_t written;
+	/* Pieces are large and end anywhere: places are counted in parts of a page, and what is written by one call has an extent of its
+	 * own with nothing left free behind it. Set before the first is written. */
+	bool is_dense;
 };
 
 struct weir_spool_piece {
@@ -108,7 +111,7 @@ struct weir_spool_piece {
 };
 
 struct weir_spool_place {
-	uint32_t extent, page, crc; /* in which extent, how many pages of 4 KiB from its beginning */
+	uint32_t extent, unit, crc; /* in which extent, how many pages of 4 KiB (dense: 64 bytes) from its beginning */
 };
 
 enum { WEIR_SPOOL_PIECES_MAX = 32 }; /* of one call */

@@ -32,8 +32,8 @@ struct cursor {
 	const struct weir_batch *batch;
 	bool ends; /* with this chunk */
 	struct weir_chunk *pinned;
-	uint8_t *copy; /* of one that is on disk */
-	size_t copy_size;
+	uint8_t *copy; /* of one that is on disk: a part of the merge's, but while ranks are asked for */
+	size_t copy_size; /* 0: it is a part */
 	struct weir_batch *opened; /* of the open chunk */
 	struct weir_key_list few; /* of a chunk's rows */
 };
@@ -55,6 +55,8 @@ struct weir_merge {
 	struct weir_bound from, to;
 	struct cursor *cursors;
 	size_t cursor_count;
+	uint8_t *copies; /* in one piece, which is one that was used before: small ones would have to be cleared by the system each time */
+	size_t copies_size;
 	struct weir_cells *cells; /* by column, then by cursor: what is open */
 	bool *has_nulls;          /* by column: so far */
 	struct weir_key_view *views; /* by cursor: which keys are at hand */
@@ -235,11 +237,14 @@ static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_boun
 	return low ? low - 1 : 0;
 }
 
-/* Whether all rows of a chunk are before the bound, which is the beginning of a piece: where that is known without looking at them. */
+/* Whether all rows of a chunk are before the bound, which is a mark or the beginning of a piece: where that is known without looking at
+ * them. */
 static bool chunk_is_over(const struct weir_run_chunk *chunk, const struct weir_bound *bound)
 {
 	uint64_t number;
 
+	if (chunk->mark && bound->mark)
+		return chunk->mark <= bound->mark;
 	if (!chunk->repeats.count || bound->row >= 0 || bound->key_size < 1 + sizeof(number))
 		return false;
 	memcpy(&number, bound->key + 1, sizeof(number));
@@ -251,29 +256,27 @@ int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_boun
 	return run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
 }
 
-static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, struct weir_chunk *chunk, const uint8_t **out,
+static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t **out,
 		       struct weir_error *err)
 {
-	size_t size = weir_chunk_size(chunk);
+	size_t size;
 	int code;
 
-	if (weir_chunk_is_resident(chunk)) {
-		code = weir_chunk_pin(chunk, out, err);
+	if (chunk->chunk) {
+		code = weir_chunk_pin(chunk->chunk, out, err);
 		if (!code)
-			cursor->pinned = chunk;
+			cursor->pinned = chunk->chunk;
 		return code;
 	}
-	if (size > cursor->copy_size) {
-		weir_free(&merge->account, cursor->copy, cursor->copy_size);
-		cursor->copy_size = 0;
+	if (!cursor->copy) {
+		size = cursor->run->footprint_max;
 		cursor->copy = weir_alloc(&merge->account, size, err);
 		if (!cursor->copy)
 			return err->code;
 		cursor->copy_size = size;
 	}
 	*out = cursor->copy;
-	atomic_fetch_add_explicit(&cursor->run->space->read, weir_chunk_footprint(chunk), memory_order_relaxed);
-	return weir_chunk_read(chunk, cursor->copy, err);
+	return weir_run_chunk_read(cursor->run, chunk, cursor->copy, err);
 }
 
 /* What the cursor's picks point into. */
@@ -356,9 +359,9 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 		chunk_close(cursor);
 		chunk = &cursor->run->chunks.items[cursor->chunk++];
 		after = cursor->chunk < cursor->run->chunks.count ? chunk + 1 : NULL;
-		code = chunk_bytes(merge, cursor, chunk->chunk, &bytes, err);
+		code = chunk_bytes(merge, cursor, chunk, &bytes, err);
 		if (!code)
-			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
+			code = weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL,
 					       false, &cursor->opened, err);
 		if (!code)
 			code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened, err);
@@ -366,11 +369,11 @@ static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has
 			return code;
 		cursor->batch = cursor->opened;
 		show_cells(merge, cursor);
-		if (after && after->chunk)
-			weir_chunk_expect(after->chunk);
+		if (after)
+			weir_run_chunk_expect(cursor->run, after);
 		cursor->row = 0;
 		cursor->row_end = chunk->row_count;
-		if (merge->from.key)
+		if (merge->from.key && chunk_is_before(cursor->run, chunk, &merge->from))
 			code = rows_before(merge, cursor, chunk, &merge->from, &cursor->row, err);
 		if (!code && merge->to.key && !chunk_is_before(cursor->run, after, &merge->to)) {
 			code = rows_before(merge, cursor, chunk, &merge->to, &cursor->row_end, err);
@@ -501,6 +504,27 @@ static int room_for_rows(struct weir_merge *merge, struct weir_error *err)
 	return merge->items ? WEIR_OK : err->code;
 }
 
+/* For an open chunk of each run that has some on disk. */
+static int room_for_copies(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count, struct weir_error *err)
+{
+	size_t size = 0;
+
+	for (size_t i = 0; i < count; i++)
+		size += runs[i]->footprint_max;
+	if (!size)
+		return WEIR_OK;
+	merge->copies = weir_alloc(&merge->account, size, err);
+	if (!merge->copies)
+		return err->code;
+	merge->copies_size = size;
+	size = 0;
+	for (size_t i = 0; i < count; i++) {
+		merge->cursors[i].copy = runs[i]->footprint_max ? merge->copies + size : NULL;
+		size += runs[i]->footprint_max;
+	}
+	return WEIR_OK;
+}
+
 int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *from, const struct weir_bound *to, struct weir_error *err)
 {
@@ -523,6 +547,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	code = room_for_rows(merge, err);
 	if (code)
 		return code;
+	code = room_for_copies(merge, runs, count, err);
 	for (size_t i = 0; i < count && !code; i++) {
 		struct cursor *cursor = &merge->cursors[i];
 		bool has_row = false;
@@ -821,9 +846,9 @@ int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *run
 		if (runs[i]->reserved || !runs[i]->chunks.count)
 			continue;
 		chunk = &runs[i]->chunks.items[chunk_of(runs[i], bound)];
-		code = chunk_bytes(merge, &cursor, chunk->chunk, &bytes, err);
+		code = chunk_bytes(merge, &cursor, chunk, &bytes, err);
 		if (!code)
-			code = weir_block_open(&merge->account, &merge->cache, bytes, weir_chunk_size(chunk->chunk), NULL,
+			code = weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL,
 					       false, &cursor.opened, err);
 		if (!code)
 			code = weir_run_chunk_complete(runs[i], chunk, &merge->account, merge->schema, &cursor.opened, err);
@@ -832,9 +857,11 @@ int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *run
 			code = rows_before(merge, &cursor, chunk, bound, &rows, err);
 		*out += chunk->row_first + rows;
 		chunk_close(&cursor);
+		weir_free(&merge->account, cursor.copy, cursor.copy_size);
+		cursor.copy = NULL;
+		cursor.copy_size = 0;
 	}
 	weir_key_list_release(&cursor.few);
-	weir_free(&merge->account, cursor.copy, cursor.copy_size);
 	return code;
 }
 
@@ -846,13 +873,15 @@ void weir_merge_close(struct weir_merge *merge)
 
 		chunk_close(cursor);
 		weir_key_list_release(&cursor->few);
-		weir_free(&merge->account, cursor->copy, cursor->copy_size);
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
 	weir_free(&merge->account, merge->items, merge->items ? 2 * merge->items_max * sizeof(*merge->items) : 0);
 	weir_free(&merge->account, merge->active, merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
 	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);
 	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
+	weir_free(&merge->account, merge->copies, merge->copies_size);
+	merge->copies = NULL;
+	merge->copies_size = 0;
 	merge->cursors = NULL;
 	merge->items = NULL;
 	merge->active = NULL;

@@ -14,6 +14,7 @@ struct weir_bound {
 	uint64_t split;
 	uint32_t part;
 	int64_t row; /* in its run; −1: in front of all rows whose keys begin with `key`, and split and part are 0 */
+	uint32_t mark; /* which of the runs' marks it is, counted from 1 on; 0: none of them */
 };
 
 /* So many rows of a run, or more, are in front of the bound. */

@@ -28,6 +28,7 @@ enum {
 	CHUNK_BYTES_MAX = 1 << 20,
 	RANGE_BYTES_MIN = 4 << 20,
 	RANGE_BYTES_MAX = 128 << 20,
+	MARKED_SHARE = 8, /* of the limit, what a range has that begins and ends at marks */
 	RESIDENT_LESS = 16 << 20,
 	LYING_BYTES_MIN = 1 << 20,
 	LYING_ROWS = 1 << 18,
@@ -56,6 +57,7 @@ void weir_ordered_unref(void *object)
 	weir_free(state->account, state->keys, (state->columns.count + 1) * sizeof(*state->keys));
 	weir_schema_unref(state->schema);
 	weir_schema_unref(state->space.bare);
+	weir_run_marks_free(state->account, atomic_load_explicit(&state->space.marks, memory_order_relaxed));
 	pthread_mutex_destroy(&state->lock);
 	weir_free(state->account, state, sizeof(*state));
 }
@@ -157,6 +159,9 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->space.chunk_bytes = between(state->run_bytes / 320, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
 	/* What a lane makes out of its turn lies in memory until then. */
 	state->range_bytes_max = between(keeping->memory_limit / 8 * 3, RANGE_BYTES_MAX, INT64_MAX);
+	/* A lane out of its turn can have all of it. */
+	state->marked_bytes = between(keeping->memory_limit / MARKED_SHARE, RANGE_BYTES_MIN, INT64_MAX);
+	state->space.has_marks = ordering->limit < 0 && !ordering->keeps_groups && !ordering->part_count && !ordering->part_rows;
 	state->whole_bytes = (uint64_t)between(keeping->memory_limit / 4, 0, WHOLE_BYTES_MAX);
 	/* Two lanes should have room for it. */
 	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
@@ -185,6 +190,7 @@ struct runs_lane {
 	struct weir_key_list keys;
 	uint64_t split;
 	int64_t rows_est; /* of the split; −1: unknown */
+	int64_t rows_full; /* of the last run that became as large as one in chunks may; 0: none did */
 	uint32_t parts;
 	struct WEIR_LIST(struct weir_sorted_run *) runs; /* of this split; in the session's memory */
 	uint8_t *cutoff; /* a copy of the state's */
@@ -366,6 +372,8 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	/* Growing costs pages that are new each time; where there is room, it is taken at once. */
 	if (!code && lane->lying && lane->rows_est > 0)
 		weir_gather_expect(lane->gather, between(lane->rows_est, 0, most));
+	else if (!code && !lane->lying)
+		weir_gather_expect(lane->gather, lane->rows_full);
 	return code;
 }
 
@@ -493,6 +501,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		is_full = bytes + (int64_t)(weir_gather_bytes(lane->gather) +
 					    (is_bare(state) ? 0 : weir_key_order_bytes(lane->keys.count))) >=
 			  state->run_bytes;
+	if (is_full && !lane->lying)
+		lane->rows_full = (int64_t)lane->keys.count;
 	return is_full || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
 }
 
@@ -660,10 +670,40 @@ static int cut_at_rows(struct weir_ordered *state, struct weir_error *err)
 	return code;
 }
 
+/* Bounds at marks, about so many chunks apart, and in between where there are far more: few rows were known when marks were made. */
+static int cut_at_marks(struct weir_ordered *state, const struct weir_run_marks *marks, const struct weir_bound *fences, size_t count,
+			size_t chunks, struct weir_error *err)
+{
+	struct weir_bound mark = {.row = -1};
+	size_t since = 0;
+	int code = WEIR_OK;
+
+	mark.key = weir_run_mark(marks, 0, &mark.key_size);
+	for (size_t i = 0; i < count && !code; i++, since++) {
+		while (!code && mark.mark < marks->count && compare_bounds(&mark, &fences[i]) <= 0) {
+			mark.mark++;
+			if (4 * since >= 3 * chunks) {
+				code = weir_list_push(&state->bounds, state->account, err, mark);
+				since = 0;
+			}
+			if (mark.mark < marks->count)
+				mark.key = weir_run_mark(marks, mark.mark, &mark.key_size);
+		}
+		if (!code && since >= 2 * chunks) {
+			code = weir_list_push(&state->bounds, state->account, err, fences[i]);
+			since = 0;
+		}
+	}
+	return code;
+}
+
 /* Bounds at the beginnings of chunks, so that ranges are about alike. */
 static int cut(struct weir_ordered *state, struct weir_error *err)
 {
 	struct WEIR_LIST(struct weir_bound) fences = {0};
+	/* What steps have made has chunks that end anywhere. */
+	const struct weir_run_marks *marks =
+		state->steps.count ? NULL : atomic_load_explicit(&state->space.marks, memory_order_acquire);
 	int64_t range_bytes, pieces;
 	size_t ranges;
 	int code = WEIR_OK;
@@ -691,8 +731,13 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 		code = state->columns.count ? cut_at_numbers(state, err) : cut_at_rows(state, err);
 		ranges = 1;
 	}
-	if (!code && ranges > 1 && fences.count) {
+	if (!code && fences.count)
 		qsort(fences.items, fences.count, sizeof(*fences.items), compare_bounds);
+	if (!code && marks && marks->count) {
+		size_t chunks = (size_t)((double)fences.count * (double)state->marked_bytes / (double)(state->bytes + 1));
+
+		code = cut_at_marks(state, marks, fences.items, fences.count, chunks ? chunks : 1, err);
+	} else if (!code && ranges > 1 && fences.count) {
 		for (size_t i = 1; i < ranges && !code; i++) {
 			size_t at = i * fences.count / ranges;
 

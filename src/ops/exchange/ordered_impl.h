@@ -35,6 +35,7 @@ struct weir_ordered {
 	uint32_t group_key_count;
 	int64_t part_count, part_rows;
 	int64_t range_bytes_max; /* where runs are on disk */
+	int64_t marked_bytes; /* of a range, where ranges begin at marks */
 	uint64_t whole_bytes; /* of all rows: up to here a range that somebody asked for comes in one piece */
 	uint8_t *part_keys; /* of bounds: PART_KEY_BYTES each */
 	pthread_mutex_t lock; /* guards what follows, while runs are made; rank: alone */

@@ -8,6 +8,10 @@
 enum {
 	OPEN_BYTES = 10 << 10,
 	PAGE_BYTES = 4 << 10,
+	UNIT_BYTES = 64,           /* what a chunk on disk is filled up to */
+	WRITTEN_BYTES = 512 << 10, /* together */
+	TAKEN_PARTS = 4,           /* of a run that becomes chunks: so much of it is there twice */
+	MARK_ROWS_MIN = 64,        /* between two marks, in the run that they are taken from */
 	WIDE_ROW_BYTES = 256,
 	NUMBER_KEY_BYTES = 9,
 	ENDS_BYTES_MIN = 36 << 10,
@@ -55,6 +59,8 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 	for (size_t i = 0; i < run->chunks.count && !run->keys.count; i++)
 		chunk_release(space, &run->chunks.items[i]);
 	weir_list_release(&run->chunks, space->account);
+	weir_spool_release(&run->spool);
+	weir_free(space->account, run->unwritten, run->unwritten_max);
 	weir_free(space->account, run->last, run->last_size);
 	weir_drawn_free(space->account, run->drawn);
 	if (run->reserved) {
@@ -428,10 +434,116 @@ int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir
 	return WEIR_OK;
 }
 
+/* ---- on disk ---- */
+
+static size_t whole(uint64_t size, size_t unit)
+{
+	return (size_t)(size + unit - 1) / unit * unit;
+}
+
+size_t weir_run_chunk_footprint(const struct weir_run_chunk *chunk)
+{
+	return whole(chunk->size, UNIT_BYTES);
+}
+
+int weir_run_chunk_read(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, uint8_t *to, struct weir_error *err)
+{
+	atomic_fetch_add_explicit(&run->space->read, weir_run_chunk_footprint(chunk), memory_order_relaxed);
+	return weir_spool_read(&run->spool, chunk->place, to, weir_run_chunk_footprint(chunk), err);
+}
+
+void weir_run_chunk_expect(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk)
+{
+	if (!chunk->chunk && !run->reserved)
+		weir_spool_expect(&run->spool, chunk->place, weir_run_chunk_footprint(chunk));
+}
+
+/* What waits for it goes to disk. */
+static int write_chunks(struct weir_sorted_run *run, struct weir_error *err)
+{
+	struct weir_spool_piece pieces[WEIR_SPOOL_PIECES_MAX];
+	struct weir_spool_place places[WEIR_SPOOL_PIECES_MAX];
+	uint32_t count = (uint32_t)run->unwritten_count;
+	struct weir_run_chunk *chunks = run->chunks.items + run->chunks.count - count;
+	const uint8_t *bytes = run->unwritten;
+	int code = WEIR_OK;
+
+	for (uint32_t i = 0; i < count; i++) {
+		pieces[i] = (struct weir_spool_piece){.bytes = bytes, .size = weir_run_chunk_footprint(&chunks[i])};
+		bytes += pieces[i].size;
+	}
+	if (count)
+		code = weir_spool_write(&run->spool, pieces, count, places, err);
+	for (uint32_t i = 0; i < count && !code; i++)
+		chunks[i].place = places[i];
+	if (!code) {
+		atomic_fetch_add_explicit(&run->space->spilled, whole(run->unwritten_size, PAGE_BYTES), memory_order_relaxed);
+		run->unwritten_size = run->unwritten_count = 0;
+	}
+	return code;
+}
+
+static void unwritten_free(struct weir_sorted_run *run)
+{
+	weir_free(run->space->account, run->unwritten, run->unwritten_max);
+	run->unwritten = NULL;
+	run->unwritten_max = 0;
+}
+
+/* Room for so many bytes behind those that wait, which may be none any more. */
+static int unwritten_room(struct weir_sorted_run *run, size_t size, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	if (run->unwritten_size + size > run->unwritten_max || run->unwritten_count == WEIR_SPOOL_PIECES_MAX)
+		code = write_chunks(run, err);
+	if (code || size <= run->unwritten_max)
+		return code;
+	unwritten_free(run);
+	run->unwritten = weir_alloc(run->space->account, size < WRITTEN_BYTES ? WRITTEN_BYTES : size, err);
+	if (!run->unwritten)
+		return err->code;
+	run->unwritten_max = size < WRITTEN_BYTES ? WRITTEN_BYTES : size;
+	if (!run->spool.store) {
+		weir_spool_init(&run->spool, run->space->store);
+		run->spool.is_dense = true;
+	}
+	return WEIR_OK;
+}
+
+/* The batch is the run's next chunk, and takes `plan`: in memory while there is room. */
+static int put(struct weir_sorted_run *run, const struct weir_batch *batch, const struct weir_block_plan *plan,
+	       struct weir_run_chunk *chunk, struct weir_error *err)
+{
+	struct weir_run_space *space = run->space;
+	int64_t footprint = (int64_t)whole(plan->size, PAGE_BYTES);
+	uint8_t *to;
+	int code;
+
+	chunk->size = plan->size;
+	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <= space->resident_max &&
+	    !run->unwritten_count) {
+		code = write_chunk(space, batch, &chunk->chunk, err);
+		if (code)
+			atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+		return code;
+	}
+	atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+	code = unwritten_room(run, weir_run_chunk_footprint(chunk), err);
+	if (code)
+		return code;
+	to = run->unwritten + run->unwritten_size;
+	code = weir_block_write(batch, plan, to, err);
+	if (!code)
+		memset(to + plan->size, 0, weir_run_chunk_footprint(chunk) - plan->size);
+	return code;
+}
+
 int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
 		    struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
+	struct weir_block_plan plan;
 	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = batch->row_count, .fence_size = fence_size};
 	uint8_t *copy = weir_alloc(space->account, fence_size, err);
 	struct weir_batch *written = NULL;
@@ -443,24 +555,34 @@ int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch,
 	chunk.fence = copy;
 	code = bare_of(run, batch, &chunk, &written, err);
 	if (!code)
-		code = weir_run_space_put(space, written, &chunk.chunk, err);
+		code = weir_block_measure(written, &plan, err);
+	if (!code)
+		code = put(run, written, &plan, &chunk, err);
 	weir_batch_unref(written);
+	if (!code)
+		code = weir_list_push(&run->chunks, space->account, err, chunk);
 	if (code) {
 		chunk_release(space, &chunk);
 		return code;
 	}
-	code = weir_list_push(&run->chunks, space->account, err, chunk);
-	if (code) {
-		chunk_release(space, &chunk);
-		return code;
+	if (!chunk.chunk) {
+		run->unwritten_size += weir_run_chunk_footprint(&chunk);
+		run->unwritten_count++;
+		if (weir_run_chunk_footprint(&chunk) > run->footprint_max)
+			run->footprint_max = weir_run_chunk_footprint(&chunk);
 	}
 	run->row_count += batch->row_count;
-	run->bytes += weir_chunk_size(chunk.chunk);
+	run->bytes += chunk.size;
 	return WEIR_OK;
 }
 
 int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size, struct weir_error *err)
 {
+	int code = write_chunks(run, err);
+
+	if (code)
+		return code;
+	unwritten_free(run);
 	run->last = weir_alloc(run->space->account, size, err);
 	if (!run->last)
 		return err->code;
@@ -474,9 +596,9 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < run->chunks.count; i++) {
-		struct weir_chunk *chunk = run->chunks.items[i].chunk;
-		uint64_t numbers = run->chunks.items[i].is_bare ? 8 * (uint64_t)run->chunks.items[i].row_count : 0;
-		uint64_t bytes = chunk && !weir_chunk_is_resident(chunk) ? weir_chunk_footprint(chunk) + numbers : numbers;
+		const struct weir_run_chunk *chunk = &run->chunks.items[i];
+		uint64_t numbers = chunk->is_bare ? 8 * (uint64_t)chunk->row_count : 0;
+		uint64_t bytes = run->reserved || chunk->chunk ? numbers : weir_run_chunk_footprint(chunk) + numbers;
 
 		most = bytes > most ? bytes : most;
 	}
@@ -527,7 +649,8 @@ static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, con
 	weir_batch_unref(part);
 	if (!code) {
 		atomic_fetch_add_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk.chunk), memory_order_relaxed);
-		run->bytes += weir_chunk_size(chunk.chunk);
+		chunk.size = weir_chunk_size(chunk.chunk);
+		run->bytes += chunk.size;
 		code = weir_list_push(&run->chunks, space->account, err, chunk);
 	}
 	if (code)
@@ -611,6 +734,139 @@ static int64_t piece_rows(const struct weir_key_list *keys, const uint32_t *rows
 	return low - first;
 }
 
+/* ---- marks ---- */
+
+void weir_run_marks_free(struct weir_account *account, struct weir_run_marks *marks)
+{
+	if (marks)
+		weir_free(account, marks, sizeof(*marks) + marks->size);
+}
+
+const uint8_t *weir_run_mark(const struct weir_run_marks *marks, uint32_t number, uint32_t *size)
+{
+	uint32_t begin = number ? marks->ends[number - 1] : 0;
+
+	*size = marks->ends[number] - begin;
+	return marks->bytes + begin;
+}
+
+/* Keys that cut these rows, which are in order, into parts that are about alike. */
+static int marks_new(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+		     struct weir_run_marks **out, struct weir_error *err)
+{
+	const uint8_t *before = NULL;
+	uint32_t size = 0, before_size = 0, bytes = 0;
+
+	for (int64_t i = 1; i <= WEIR_RUN_MARKS; i++) {
+		weir_key_at(keys, rows[i * count / (WEIR_RUN_MARKS + 1)], &size);
+		bytes += size;
+	}
+	*out = weir_alloc_zero(account, sizeof(**out) + bytes, err);
+	if (!*out)
+		return err->code;
+	(*out)->size = bytes;
+	bytes = 0;
+	for (int64_t i = 1; i <= WEIR_RUN_MARKS; i++) {
+		const uint8_t *key = weir_key_at(keys, rows[i * count / (WEIR_RUN_MARKS + 1)], &size);
+
+		if (before && !weir_key_compare(before, before_size, key, size))
+			continue;
+		memcpy((*out)->bytes + bytes, key, size);
+		before = key;
+		before_size = size;
+		bytes += size;
+		(*out)->ends[(*out)->count++] = bytes;
+	}
+	return WEIR_OK;
+}
+
+/* The marks of all runs: the first that is large enough gives them. NULL: there are none. */
+static int marks_of(struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
+		    struct weir_run_marks **out, struct weir_error *err)
+{
+	struct weir_run_marks *mine = NULL;
+	int code;
+
+	/* acquire, and release below: whoever sees them sees what is in them. */
+	*out = atomic_load_explicit(&space->marks, memory_order_acquire);
+	if (*out || !space->has_marks || count < MARK_ROWS_MIN * (WEIR_RUN_MARKS + 1))
+		return WEIR_OK;
+	code = marks_new(space->account, keys, rows, count, &mine, err);
+	if (code)
+		return code;
+	if (atomic_compare_exchange_strong_explicit(&space->marks, out, mine, memory_order_acq_rel, memory_order_acquire))
+		*out = mine;
+	else
+		weir_run_marks_free(space->account, mine);
+	return WEIR_OK;
+}
+
+/* How many of these rows, which are in order, are before a mark. */
+static int64_t rows_before_mark(const struct weir_run_marks *marks, uint32_t number, const struct weir_key_list *keys,
+				const uint32_t *rows, int64_t low, int64_t high)
+{
+	uint32_t size, mark_size;
+	const uint8_t *mark = weir_run_mark(marks, number, &mark_size);
+
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		const uint8_t *key = weir_key_at(keys, rows[middle], &size);
+
+		if (weir_key_compare(key, size, mark, mark_size) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Where marks fall in a run, and which is the next one. */
+struct mark_places {
+	const struct weir_run_marks *marks;
+	uint32_t next;
+	int64_t rows[WEIR_RUN_MARKS]; /* so many are before it */
+};
+
+static void mark_places_init(struct mark_places *places, const struct weir_run_marks *marks, const struct weir_key_list *keys,
+			     const uint32_t *rows, int64_t count)
+{
+	places->marks = marks;
+	places->next = 0;
+	for (uint32_t i = 0; marks && i < marks->count; i++)
+		places->rows[i] = rows_before_mark(marks, i, keys, rows, i ? places->rows[i - 1] : 0, count);
+}
+
+/* How many rows the next chunk has, so that it ends where a mark is: of few rows that are left before the next mark, with those
+ * behind it. */
+static int64_t rows_to_mark(struct mark_places *places, int64_t first, int64_t here, int64_t step)
+{
+	int64_t rows = 0;
+	uint32_t next;
+
+	if (!places->marks)
+		return here;
+	while (places->next < places->marks->count && places->rows[places->next] <= first)
+		places->next++;
+	for (next = places->next; next < places->marks->count && places->rows[next] - first <= step + step / 4; next++)
+		rows = places->rows[next] - first;
+	if (rows >= step / 2)
+		return rows;
+	if (next == places->marks->count)
+		return here;
+	/* As many chunks as there have to be, all alike. */
+	rows = places->rows[next] - first;
+	return (rows + (rows + step / 2) / step - 1) / ((rows + step / 2) / step);
+}
+
+/* The number of the first mark that all rows before `row` are before, from 1 on; 0: there is none. */
+static uint32_t mark_above(const struct mark_places *places, int64_t row)
+{
+	for (uint32_t i = places->next; places->marks && i < places->marks->count; i++)
+		if (places->rows[i] >= row)
+			return i + 1;
+	return 0;
+}
+
 /* How many rows the next chunk has. Where ranges are pieces that somebody asked for, none should begin inside a chunk, which would
  * be read twice. */
 static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows,
@@ -641,41 +897,59 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 {
 	struct weir_sorted_run *run = weir_run_new(space, err);
 	struct weir_batch *taken = NULL;
-	int64_t step, most, *numbers;
+	struct weir_run_marks *marks = NULL;
+	struct mark_places places;
+	int64_t step, most, at_once, taken_first = 0, taken_end = 0, *numbers;
 	int code = WEIR_OK;
 
 	if (!run)
 		return err->code;
+	code = marks_of(space, keys, rows, count, &marks, err);
+	mark_places_init(&places, marks, keys, rows, count);
 	/* A merge has the numbers as well while a chunk is open. */
 	step = weir_run_chunk_rows(space, (uint64_t)(batch_bytes(batch) + (draw ? batch->row_count * (int64_t)sizeof(uint64_t) : 0)),
 				   batch->row_count);
 	step = step > count ? count : step;
 	most = step + step / 2;
-	numbers = weir_alloc(account, (size_t)most * sizeof(*numbers), err);
-	if (!numbers)
+	/* Column by column, and many rows of each: what is read of it stays in the cache until its neighbours are wanted. */
+	at_once = count / TAKEN_PARTS > most ? count / TAKEN_PARTS : most;
+	numbers = weir_alloc(account, (size_t)at_once * sizeof(*numbers), err);
+	if (!numbers && !code)
 		code = err->code;
 	if (!code && draw)
 		code = weir_drawn_new(space->account, draw, &run->drawn, err);
 	for (int64_t first = 0, here; first < count && !code; first += here) {
+		struct weir_batch *part = NULL;
 		const uint8_t *fence;
 		uint32_t fence_size;
 
-		here = chunk_rows(space, keys, rows, first, count, step);
-		for (int64_t i = 0; i < here; i++)
-			numbers[i] = rows[first + i];
+		here = rows_to_mark(&places, first, chunk_rows(space, keys, rows, first, count, step), step);
+		here = here < most ? here : most;
+		if (first + here > taken_end) {
+			weir_batch_unref(taken);
+			taken = NULL;
+			taken_first = first;
+			taken_end = count - first < at_once ? count : first + at_once;
+			for (int64_t i = first; i < taken_end; i++)
+				numbers[i - first] = rows[i];
+			code = weir_batch_take(account, batch, numbers, taken_end - first, &taken, err);
+		}
 		fence = weir_key_at(keys, rows[first], &fence_size);
-		code = weir_batch_take(account, batch, numbers, here, &taken, err);
 		if (!code)
-			code = weir_run_append(run, taken, fence, fence_size, err);
-		weir_batch_unref(taken);
-		taken = NULL;
+			code = slice(taken, first - taken_first, here, &part, err);
+		if (!code)
+			code = weir_run_append(run, part, fence, fence_size, err);
+		weir_batch_unref(part);
+		if (!code)
+			run->chunks.items[run->chunks.count - 1].mark = mark_above(&places, first + here);
 		/* The others are as large, unless values are of any size. */
-		if (!code && !first && here == step && here < count) {
-			step += rows_to_page(batch, weir_chunk_size(run->chunks.items[0].chunk));
+		if (!code && !first && !marks && here == step && here < count) {
+			step += rows_to_page(batch, run->chunks.items[0].size);
 			step = step < 1 ? 1 : step > most * 4 / 5 ? most * 4 / 5 : step;
 		}
 	}
-	weir_free(account, numbers, numbers ? (size_t)most * sizeof(*numbers) : 0);
+	weir_batch_unref(taken);
+	weir_free(account, numbers, numbers ? (size_t)at_once * sizeof(*numbers) : 0);
 	if (!code) {
 		uint32_t size;
 		const uint8_t *key = weir_key_at(keys, rows[count - 1], &size);

@@ -14,8 +14,9 @@
  * go to what follows as they are.
  *
  * All are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it.
- * All runs of an exchange together may have so much in memory; a chunk that would be beyond it goes to disk at once, by the
- * lane that made it. (Pages of the process cost the kernel two thirds of what the store's shared ones do.)
+ * All runs of an exchange together may have so much in memory; a chunk that would be beyond it goes to disk, by the lane that made
+ * it, together with those that follow it: of what is written half a megabyte at a time the page cache makes large pieces, which cost the
+ * system a third of what chunks of ten pages do, to write, to read and to forget. (Pages of the process cost the kernel two thirds of what the store's shared ones do.)
  */
 #ifndef WEIR_OPS_EXCHANGE_RUN_H
 #define WEIR_OPS_EXCHANGE_RUN_H
@@ -26,14 +27,30 @@
 #include "ops/exchange/numbers.h"
 
 struct weir_run_chunk {
-	struct weir_chunk *chunk;     /* NULL: the run lies */
+	struct weir_chunk *chunk;     /* NULL: it is on disk, or the run lies */
+	struct weir_spool_place place; /* on disk */
+	uint64_t size;                 /* of its block */
 	int64_t row_first, row_count; /* in the run */
 	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it has them */
 	uint32_t fence_size;
+	uint32_t mark; /* all its rows are before that one, which is counted from 1 on; 0: not known */
 	bool is_given; /* what follows has it, too, and it counts there */
 	bool is_bare; /* its last column was not written: it is made of `repeats`, or of what the run has drawn */
 	struct weir_repeats repeats;
 };
+
+/* Keys at which chunks of all runs end, as far as that is known before there are more runs than one: where a range begins at one of them, no
+ * chunk is in two ranges, and none is read twice. */
+enum { WEIR_RUN_MARKS = 127 };
+
+struct weir_run_marks {
+	uint32_t count, size;
+	uint32_t ends[WEIR_RUN_MARKS]; /* in `bytes` */
+	uint8_t bytes[];
+};
+
+void weir_run_marks_free(struct weir_account *account, struct weir_run_marks *marks); /* NULL is fine */
+const uint8_t *weir_run_mark(const struct weir_run_marks *marks, uint32_t number, uint32_t *size);
 
 /* Where the runs of one exchange lie. */
 struct weir_run_space {
@@ -45,6 +62,8 @@ struct weir_run_space {
 	/* Rows' columns without the last, which has numbers that need not be written (numbers.h); NULL: there are none. */
 	struct weir_schema *bare;
 	bool repeats; /* its numbers repeat, and are what keys begin with; else they were drawn */
+	bool has_marks; /* ranges may begin at any key */
+	struct weir_run_marks *_Atomic marks; /* once there is a run to take them from; owned by whoever has the space */
 	_Atomic int64_t resident; /* relaxed: a figure to stay below */
 	_Atomic uint64_t spilled, read; /* relaxed: figures for stats: bytes written to disk, and read back */
 };
@@ -58,6 +77,10 @@ struct weir_sorted_run {
 	uint8_t *last; /* the key of its last row */
 	uint32_t last_size;
 	struct weir_run_chunks WEIR_LIST(struct weir_run_chunk) chunks;
+	struct weir_spool spool; /* of those that are on disk */
+	size_t footprint_max;    /* of those */
+	uint8_t *unwritten;      /* blocks of its last chunks, each of whole pages, that go to disk together; NULL: there are none */
+	size_t unwritten_max, unwritten_size, unwritten_count;
 	struct weir_drawn *drawn; /* NULL: numbers were not drawn, or are written */
 	/* Where it lies: */
 	struct weir_account account; /* of all that follows, and of the batch while it is gathered */
@@ -118,6 +141,10 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
 			struct weir_sorted_run **out, struct weir_error *err);
+/* The bytes of a chunk that is on disk, of which there are as many as it takes there; and: they will be wanted soon. */
+size_t weir_run_chunk_footprint(const struct weir_run_chunk *chunk);
+int weir_run_chunk_read(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, uint8_t *to, struct weir_error *err);
+void weir_run_chunk_expect(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk);
 /* A chunk's rows as they were read; those of a bare one get the column that it lacks. *batch is replaced. */
 int weir_run_chunk_complete(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, struct weir_account *account,
 			    const struct weir_schema *schema, struct weir_batch **batch, struct weir_error *err);
