@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { LOOSE_BYTES = 2 << 20, SETTLE_BYTES = 64 << 20 };
+enum { LOOSE_BYTES = 2 << 20, SETTLE_BYTES = 64 << 20, TAKEN_PARTS = 4 };
 
 /* ---- columns ---- */
 
@@ -81,6 +81,7 @@ struct sink_lane {
 	struct weir_join_side *side;
 	struct weir_join_projection projection;
 	struct weir_gather *gather;
+	int64_t rows_full; /* of the last batch that became full; 0: none did */
 	struct WEIR_LIST(uint16_t) slots; /* the hash's upper bits of each gathered row */
 	struct weir_join_chunks chunks;   /* of this split; in the session's memory */
 	struct weir_join_keys keys;
@@ -174,7 +175,7 @@ static int put(struct sink_lane *lane, const struct weir_batch *batch, uint16_t 
 	return code;
 }
 
-static int put_slice(struct sink_lane *lane, const struct weir_batch *batch, int64_t first, int64_t count,
+static int put_slice(struct sink_lane *lane, const struct weir_batch *batch, int64_t first, int64_t count, uint16_t part,
 		     struct weir_error *err)
 {
 	uint32_t n = 0;
@@ -189,7 +190,7 @@ static int put_slice(struct sink_lane *lane, const struct weir_batch *batch, int
 	}
 	if (!code) {
 		slice = weir_batch_new(&lane->account, batch->schema, count, columns, err);
-		code = slice ? put(lane, slice, WEIR_JOIN_LOOSE, err) : err->code;
+		code = slice ? put(lane, slice, part, err) : err->code;
 	}
 	weir_batch_unref(slice);
 	for (uint32_t i = 0; columns && i < batch->column_count; i++)
@@ -205,18 +206,21 @@ static int put_loose(struct sink_lane *lane, const struct weir_batch *batch, int
 
 	step = step < 1 ? 1 : step > WEIR_JOIN_CHUNK_ROWS ? WEIR_JOIN_CHUNK_ROWS : step;
 	for (int64_t first = 0; first < batch->row_count && !code; first += step)
-		code = put_slice(lane, batch, first, batch->row_count - first < step ? batch->row_count - first : step, err);
+		code = put_slice(lane, batch, first, batch->row_count - first < step ? batch->row_count - first : step,
+				 WEIR_JOIN_LOOSE, err);
 	return code;
 }
 
-/* Rows in the order of their partitions, by counting; then each partition's as chunks. */
+/* Rows in the order of their partitions, by counting; then each partition's as chunks. Many rows are taken at once, column by column:
+ * what is read of one stays in the cache until its neighbours are wanted. */
 static int put_parts(struct sink_lane *lane, const struct weir_batch *batch, struct weir_error *err)
 {
 	uint32_t bits = lane->side->state->part_bits, parts = 1u << bits;
 	size_t count = lane->slots.count;
 	int64_t *rows = weir_alloc(&lane->account, (count + 1) * sizeof(*rows), err);
 	size_t *ends = rows ? weir_alloc_zero(&lane->account, (parts + 1) * sizeof(*ends), err) : NULL;
-	size_t begin = 0;
+	size_t begin = 0, taken_begin = 0, taken_end = 0;
+	struct weir_batch *taken = NULL;
 	int code = ends ? WEIR_OK : err->code;
 
 	for (size_t i = 0; i < count && !code; i++)
@@ -229,16 +233,22 @@ static int put_parts(struct sink_lane *lane, const struct weir_batch *batch, str
 	for (uint32_t p = 0; p < parts && !code; p++) {
 		for (; begin < ends[p] && !code;) {
 			size_t here = ends[p] - begin;
-			struct weir_batch *taken = NULL;
 
 			here = here > WEIR_JOIN_CHUNK_ROWS ? WEIR_JOIN_CHUNK_ROWS : here;
-			code = weir_batch_take(&lane->account, batch, rows + begin, (int64_t)here, &taken, err);
+			if (begin + here > taken_end) {
+				weir_batch_unref(taken);
+				taken = NULL;
+				taken_begin = begin;
+				taken_end = begin + (count / TAKEN_PARTS > here ? count / TAKEN_PARTS : here);
+				taken_end = taken_end < count ? taken_end : count;
+				code = weir_batch_take(&lane->account, batch, rows + begin, (int64_t)(taken_end - begin), &taken, err);
+			}
 			if (!code)
-				code = put(lane, taken, (uint16_t)p, err);
-			weir_batch_unref(taken);
+				code = put_slice(lane, taken, (int64_t)(begin - taken_begin), (int64_t)here, (uint16_t)p, err);
 			begin += here;
 		}
 	}
+	weir_batch_unref(taken);
 	weir_free(&lane->account, ends, ends ? (parts + 1) * sizeof(*ends) : 0);
 	weir_free(&lane->account, rows, rows ? (count + 1) * sizeof(*rows) : 0);
 	return code;
@@ -309,18 +319,23 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	struct weir_join_state *state = lane->side->state;
 	int code = lane->sink->settles ? WEIR_OK : weir_join_project(&lane->projection, vector, err);
 
-	if (!code && !lane->gather)
+	if (!code && !lane->gather) {
 		code = weir_gather_new(&lane->account, lane->side->stored, &lane->gather, err);
+		/* What grows takes up to twice its room, and lanes wait for each other's. */
+		if (!code)
+			weir_gather_expect(lane->gather, lane->rows_full);
+	}
 	if (!code)
 		code = take_slots(lane, vector, err);
 	if (code || !vector->selection.count)
 		return code;
 	code = weir_gather_push(lane->gather, vector, err);
-	if (code)
+	if (code || ((int64_t)weir_gather_bytes(lane->gather) < state->batch_bytes && lane->slots.count <= UINT32_MAX / 2))
 		return code;
-	return (int64_t)weir_gather_bytes(lane->gather) >= state->batch_bytes || lane->slots.count > UINT32_MAX / 2
-		       ? seal(lane, err)
-		       : WEIR_OK;
+	lane->rows_full = weir_gather_rows(lane->gather);
+	code = seal(lane, err);
+	weir_gather_expect(lane->gather, lane->rows_full);
+	return code;
 }
 
 static int split_end(void *object, struct weir_error *err)
