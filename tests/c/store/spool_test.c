@@ -21,15 +21,15 @@ static void check_nothing_is_left(struct fixture *f)
 		assert_int_equal(f->store->files[i].taken, 0);
 }
 
-static void test_pieces_come_back(void **state)
+static void pieces_come_back(struct fixture *f, bool is_dense)
 {
-	struct fixture *f = *state;
 	struct weir_spool spool;
 	static struct weir_spool_place places[PIECES];
 	uint64_t sum = 0;
 
 	fixture_store(f, (struct weir_store_options){0});
 	weir_spool_init(&spool, f->store);
+	spool.is_dense = is_dense;
 	for (uint32_t i = 0, count; i < PIECES; i += count) {
 		struct weir_spool_piece pieces[WEIR_SPOOL_PIECES_MAX];
 		uint64_t at = 0;
@@ -49,6 +49,8 @@ static void test_pieces_come_back(void **state)
 	}
 	assert_true(f->store->spilled >= (int64_t)sum && f->store->spilled <= (int64_t)(sum + PIECES * STORE_PAGE));
 	assert_true(f->store->files[0].taken && f->store->files[1].taken);
+	/* Nothing is left free behind what was written. */
+	assert_true(!is_dense || f->store->files[0].taken + f->store->files[1].taken == (uint64_t)f->store->spilled);
 	for (uint32_t n = 0; n < PIECES; n++) {
 		uint32_t i = n * 7 % PIECES;
 
@@ -58,6 +60,42 @@ static void test_pieces_come_back(void **state)
 		assert_memory_equal(written, came_back, size_of(i));
 	}
 	weir_spool_release(&spool);
+	weir_spool_release(&spool);
+	check_nothing_is_left(f);
+}
+
+static void test_pieces_come_back(void **state)
+{
+	pieces_come_back(*state, false);
+}
+
+static void test_dense_pieces_come_back(void **state)
+{
+	pieces_come_back(*state, true);
+}
+
+/* Of which none is whole pages: one behind the other all the same. */
+static void test_dense_pieces_follow_each_other(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_spool spool;
+	struct weir_spool_place places[3];
+	struct weir_spool_piece pieces[3];
+
+	fixture_store(f, (struct weir_store_options){0});
+	weir_spool_init(&spool, f->store);
+	spool.is_dense = true;
+	for (uint32_t i = 0; i < 3; i++) {
+		fill(written + i * 5056, 5056, i);
+		pieces[i] = (struct weir_spool_piece){.bytes = written + i * 5056, .size = 5056};
+	}
+	assert_int_equal(weir_spool_write(&spool, pieces, 3, places, &f->err), 0);
+	assert_int_equal(f->store->spilled, 4 * STORE_PAGE);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(places[i].unit, i * 5056 / 64);
+		assert_int_equal(weir_spool_read(&spool, places[i], came_back, 5056, &f->err), 0);
+		assert_memory_equal(written + i * 5056, came_back, 5056);
+	}
 	weir_spool_release(&spool);
 	check_nothing_is_left(f);
 }
@@ -80,7 +118,7 @@ static void test_a_changed_piece_is_found(void **state)
 	range = spool.extents.items[places[1].extent];
 	byte = written[8192 + 77] ^ 4;
 	assert_int_equal(pwrite(((struct weir_spill_file *)range->home)->fd, &byte, 1,
-				(off_t)(range->offset + places[1].page * STORE_PAGE + 77)), 1);
+				(off_t)(range->offset + places[1].unit * STORE_PAGE + 77)), 1);
 	assert_int_equal(weir_spool_read(&spool, places[1], came_back, 8192, &f->err), WEIR_E_SPILL_CORRUPT);
 	assert_true(strstr(f->err.source, "weir-store-test") && f->err.has_offset);
 	weir_error_clear(&f->err);
@@ -109,6 +147,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		store_test(test_pieces_come_back),
+		store_test(test_dense_pieces_come_back),
+		store_test(test_dense_pieces_follow_each_other),
 		store_test(test_a_changed_piece_is_found),
 		store_test(test_no_more_than_may_be_spilled),
 	};
