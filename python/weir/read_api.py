@@ -274,7 +274,8 @@ def _from_batches(name: str, batches: list[Any], num_blocks: int | None, rules: 
         total = sum(b.num_rows for b in batches)
         batches = _blocks.cut_blocks(batches, min(num_blocks, total)) if total else batches
     state = _session.current()
-    return MaterializedDataset(Blocks(name, batches, state.id, num_blocks is not None, rules))
+    is_list = name != "FromItems" and len(batches) > 1  # the user has cut them: what is made of each is a block of its own, too
+    return MaterializedDataset(Blocks(name, batches, state.id, num_blocks is not None or is_list, rules))
 
 
 def _num_blocks(parallelism: int, override_num_blocks: int | None) -> int | None:

@@ -186,3 +186,23 @@ def test_a_materialised_dataset_pickles_within_its_session():
     weir.shutdown()
     with pytest.raises(RuntimeError, match="session"):
         pickle.loads(data).take()
+
+
+@pytest.mark.parametrize("form", ["pandas", "arrow", "blocks", "numpy", "refs"])
+def test_lists_of_tables_are_blocks_behind_functions_too(tmp_path, form):
+    """Who gives several tables has cut them: rows of one make one block, small ones come together only where batch_size needs it."""
+    pa, pd, np = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "numpy"))
+    core = pytest.importorskip("weir.core")
+    sizes = [2, 3, 1, 4]
+    frames = [pd.DataFrame({"x": range(size)}) for size in sizes]
+    ds = {
+        "pandas": lambda: weir.from_pandas(frames),
+        "arrow": lambda: weir.from_arrow([pa.table({"x": list(range(size))}) for size in sizes]),
+        "blocks": lambda: weir.from_blocks(frames),
+        "numpy": lambda: weir.from_numpy([np.arange(size) for size in sizes]),
+        "refs": lambda: weir.from_pandas_refs([core.put(frame) for frame in frames]),
+    }[form]()
+    assert [block.num_rows for block in ds.map(lambda row: row).materialize()._op.blocks] == sizes
+    assert [block.num_rows for block in ds.map_batches(lambda batch: batch, batch_size=3).materialize()._op.blocks] == [5, 5]
+    ds.map(lambda row: row).write_csv(str(tmp_path))
+    assert len(list(tmp_path.glob("*.csv"))) == 4
