@@ -354,6 +354,7 @@ def main() -> int:
     zygote = Zygote(learned)
     if not zygote.run():
         zygote.end()
+        zygote.socket.detach()  # closed by the end of the process, without a warning (-X dev)
         return 0
     code = _work()
     learned.tell()

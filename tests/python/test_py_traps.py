@@ -501,3 +501,28 @@ def test_elsewhere_the_import_says_so(change, said):
     program = f"import os, sys\n{change}\ntry:\n    import weir\nexcept ImportError as error:\n    print(error)\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert said in done.stdout and "weir" in done.stdout, done.stderr
+
+
+# ---- stopped, and told so ----
+
+def test_a_worker_that_was_stopped_is_replaced(tmp_path, caplog):
+    """SIGSTOP from outside: its batch runs elsewhere after a few seconds, and the log names the process."""
+    mark = tmp_path / "stopped"
+
+    def stops(batch):
+        if batch["id"][0] == 500 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return batch
+
+    with caplog.at_level("WARNING", "weir"):
+        assert weir.range(1000, override_num_blocks=10).map_batches(stops).sum("id") == 499_500
+    assert mark.exists() and "was stopped (SIGSTOP)" in caplog.text
+
+
+@pytest.mark.parametrize("flags", [["-X", "dev"], ["-W", "error"]])
+def test_no_warning_of_ours_at_the_end(tmp_path, flags):
+    script = tmp_path / "script.py"
+    script.write_text("import weir\nprint(weir.range(10).map(lambda row: row).count())\n")
+    done = subprocess.run([sys.executable, *flags, str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("10\n", "")

@@ -7,6 +7,7 @@
  */
 #include "backend/local/pool.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "backend/local/worker_impl.h"
 
 #include <errno.h>
@@ -459,6 +460,17 @@ int weir_pool_wait(struct weir_pool *pool, int64_t timeout_ns, struct weir_pool_
 	return collect(pool, out, err);
 }
 
+/* One that was stopped from outside would hold its batches up for ever. They run elsewhere. */
+static void end_stopped(struct weir_worker *worker)
+{
+	if (atomic_load_explicit(&worker->flight_count, memory_order_relaxed) == 0 ||
+	    !weir_worker_is_stopped(worker, weir_clock_ns()))
+		return;
+	weir_log(WEIR_LOG_WARN, "the worker with pid %lld was stopped (SIGSTOP) and does not go on: it is ended, its batches run again",
+		 (long long)worker->pid);
+	weir_worker_kill(worker);
+}
+
 int weir_pool_measure(struct weir_pool *pool, struct weir_pool_events *out, struct weir_error *err)
 {
 	int code = WEIR_OK;
@@ -470,6 +482,7 @@ int weir_pool_measure(struct weir_pool *pool, struct weir_pool_events *out, stru
 
 		if (!worker || !worker->is_ready || worker->is_dead)
 			continue;
+		end_stopped(worker);
 		event = event_of(pool, slot, WEIR_EV_MEASURED);
 		event.event.bytes = weir_worker_measure(worker);
 		if (event.event.bytes > 0)

@@ -82,6 +82,8 @@ struct weir_worker {
 	struct pipe_end prints[2];
 	int statm; /* W: −1: not open */
 	int64_t memory_peak;
+	uint64_t state_ns;       /* W: when its state was looked at */
+	uint32_t stopped_count;  /* W: so many looks in a row it was stopped */
 	int64_t bound, unused_virtual, regions_mapped; /* see worker_watch.c */
 };
 
@@ -97,6 +99,8 @@ void weir_worker_flights_end(struct weir_worker *worker); /* and what is held */
 void weir_workers_look(struct weir_worker *const *workers, uint32_t count);
 void weir_worker_apply_bound(struct weir_worker *worker);
 void weir_worker_watch_begin(struct weir_worker *worker); /* it is up */
+/* W: whether somebody has stopped it (SIGSTOP) for as long as this process, which was not, has looked on. */
+bool weir_worker_is_stopped(struct weir_worker *worker, uint64_t now_ns);
 void weir_worker_watch_release(struct weir_worker *worker);
 
 /* Any place that a worker's own figures come from: sent before the task that needs it. */

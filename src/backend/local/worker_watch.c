@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
+#define STATE_NS ((uint64_t)1000000000)
+enum { STOPPED_LOOKS = 5 };
 
 /* --- waiting --- */
 
@@ -302,6 +304,36 @@ int64_t weir_worker_measure(struct weir_worker *worker)
 	if (anon > worker->memory_peak)
 		worker->memory_peak = anon;
 	return anon;
+}
+
+/* 'T' in /proc/PID/stat, behind the name; a debugger's is 't'. */
+static bool read_stopped(const struct weir_worker *worker)
+{
+	char path[40], buffer[160], *name_end;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)worker->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, buffer, sizeof(buffer) - 1);
+	close(fd);
+	buffer[n > 0 ? n : 0] = 0;
+	name_end = strrchr(buffer, ')');
+	return name_end && !strncmp(name_end, ") T", 3) && is_alive(worker);
+}
+
+bool weir_worker_is_stopped(struct weir_worker *worker, uint64_t now_ns)
+{
+	if (now_ns - worker->state_ns < STATE_NS)
+		return false;
+	/* Who did not look in time was stopped, too: with Ctrl-Z all are, and go on together. */
+	if (now_ns - worker->state_ns > 3 * STATE_NS)
+		worker->stopped_count = 0;
+	worker->state_ns = now_ns;
+	worker->stopped_count = read_stopped(worker) ? worker->stopped_count + 1 : 0;
+	return worker->stopped_count > STOPPED_LOOKS;
 }
 
 struct weir_worker_rows weir_worker_at(const struct weir_worker *worker)
