@@ -10,6 +10,7 @@ pandas, pyarrow and torch are imported only when they are asked for, and named i
 """
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -180,20 +181,28 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
         if index is not None:
             frame.index = index
         return frame if zero_copy else frame.copy()
-    columns = {}
+    columns: dict[int, Any] = {}
     for i, field in enumerate(table.schema):
         if i in objects:
-            columns[field.name] = pd.Series(objects[i], dtype=object)
+            columns[i] = pd.Series(objects[i], dtype=object)
         elif pa.types.is_dictionary(field.type) or pa.types.is_null(field.type):  # pandas cannot put a value into a null[pyarrow] column
-            columns[field.name] = table.column(i).to_pandas()
+            columns[i] = table.column(i).to_pandas()
         else:
-            columns[field.name] = pd.Series(pd.arrays.ArrowExtensionArray(table.column(i)))
-    frame = pd.DataFrame(columns, copy=not zero_copy)
+            columns[i] = pd.arrays.ArrowExtensionArray(table.column(i))
     if not columns:
         frame = pd.DataFrame(index=range(table.num_rows))
+    else:
+        frame = pd.DataFrame(columns, copy=not zero_copy)
+        frame.columns = _names_index(tuple(table.column_names)).view()
     if index is not None:
         frame.index = index
     return frame
+
+
+@functools.lru_cache(maxsize=8)
+def _names_index(names: tuple[str, ...]) -> Any:
+    """Most of what a small frame costs is the index of its names, and looking one up there for the first time."""
+    return _need("pandas", 'batch_format="pandas"').Index(names)
 
 
 def _without_index(table: pyarrow.Table) -> pyarrow.Table:
