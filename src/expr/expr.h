@@ -45,6 +45,7 @@ int weir_expr_substitute(const struct weir_expr *expr, const struct weir_expr *(
 			 void *context, struct weir_account *account, struct weir_expr **out, struct weir_error *err);
 /* Splits at top-level `and`. Calls visit with borrowed sub-expressions; clone what is kept. */
 int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const struct weir_expr *), void *context);
+uint32_t weir_expr_depth(const struct weir_expr *expr); /* levels, at most WEIR_EXPR_DEPTH_MAX */
 
 /* Builders (build.c), for the C API and Python: each consumes its operands (on failure too) and returns NULL with err set. */
 struct weir_expr *weir_expr_column(struct weir_account *account, const char *name, struct weir_error *err);

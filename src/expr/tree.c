@@ -254,6 +254,11 @@ int weir_expr_conjuncts(const struct weir_expr *expr, int (*visit)(void *, const
 	return 0;
 }
 
+uint32_t weir_expr_depth(const struct weir_expr *expr)
+{
+	return expr->depth;
+}
+
 struct weir_expr *weir_expr_column(struct weir_account *account, const char *name, struct weir_error *err)
 {
 	struct weir_expr_owner *owner;

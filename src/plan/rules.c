@@ -10,6 +10,8 @@
 
 #include <string.h>
 
+enum { MERGED_DEPTH_MAX = 100 };
+
 /* ---- filters ---- */
 
 struct sink_filters {
@@ -93,6 +95,9 @@ static int merge_filters(struct weir_plan *plan, struct weir_node **link, struct
 
 	if (!weir_filter_predicate(node) || !weir_filter_predicate(below) || is_volatile_filter(node) ||
 	    is_volatile_filter(below))
+		return WEIR_OK;
+	/* A conjunct more is a level more, and expressions have only so many: the rest is a filter of its own. */
+	if (weir_expr_depth(weir_filter_predicate(node)) + weir_expr_depth(weir_filter_predicate(below)) > MERGED_DEPTH_MAX)
 		return WEIR_OK;
 	code = join(plan, &all, weir_filter_predicate(below), err);
 	if (!code)

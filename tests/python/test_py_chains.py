@@ -5,6 +5,7 @@ import math
 import os
 
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -116,3 +117,14 @@ def test_chains(data):
         note(f"{step}: {len(rows)} rows")
     got = [plain(row) for row in ds.take_all()]
     assert got == [plain(row) for row in rows]
+
+
+@pytest.mark.parametrize("between", [False, True])
+def test_hundreds_of_filters(between):
+    """Filters in a row become one as long as its expression is not too deep."""
+    ds = weir.range(1000)
+    for i in range(300):
+        ds = ds.filter(expr=f"id != {i}")
+        if between and i % 10 == 0:
+            ds = ds.with_column("x", weir.expressions.col("id") + 1)
+    assert ds.count() == 700 and ds.take(1)[0]["id"] == 300
