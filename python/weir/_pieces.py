@@ -35,7 +35,7 @@ class Names:
     def __init__(self, ds: Dataset, job: Job) -> None:
         from weir.datasource.filename_provider import FilenameProvider
 
-        self.extension = {"parquet": "parquet", "csv": "csv", "jsonl": "json"}[job.format]
+        self.extension = {"jsonl": "json", "tfrecord": "tfrecords"}.get(job.format, job.format)
         self.is_parquet = job.format == "parquet"
         self.write_uuid = os.urandom(16).hex()
         self.provider = job.provider or FilenameProvider(ds._uuid[:22], self.extension)

@@ -342,3 +342,13 @@ def test_the_command(tmp_path):
         weir_chain.stream(f"read '{path}' --infer some")
     with pytest.raises(weir_chain.ChainError, match="is for CSV"):
         weir_chain.run(f"read '{path}' then write '{tmp_path}/c.tfrecords' --delimiter ';'")
+
+
+@pytest.mark.parametrize("is_function", [False, True])
+def test_small_blocks_share_files(tmp_path, is_function):
+    ds = weir.range(100, override_num_blocks=20)
+    if is_function:
+        ds = ds.map(lambda row: row)
+    ds.write_tfrecords(str(tmp_path), min_rows_per_file=50)
+    assert len(list(tmp_path.glob("*.tfrecords"))) == len(list(tmp_path.iterdir())) == 2
+    assert weir.read_tfrecords(str(tmp_path)).sum("id") == 4950
