@@ -287,9 +287,11 @@ static inline int make(struct weir_parts_lane *lane, uint64_t hash, uint64_t tai
 	if (__builtin_expect(weir_row_page_put(&part->open, row_bytes, tail_bytes, row, tail), 1))
 		return WEIR_OK;
 	code = page_open(lane, part, row_bytes + tail_bytes, err);
-	if (!code)
-		weir_row_page_put(&part->open, row_bytes, tail_bytes, row, tail);
-	return code;
+	if (code)
+		return code;
+	weir_row_page_put(&part->open, row_bytes, tail_bytes, row, tail);
+	/* A page of one huge row is full: as many as there are parts would be more than the memory. It stays until the next settling. */
+	return row_bytes + tail_bytes > parts->page_bytes ? page_close(lane, part, err) : WEIR_OK;
 }
 
 static int lane_make(struct weir_row_maker *maker, uint64_t hash, uint64_t tail_bytes, uint8_t **row, uint8_t **tail,

@@ -945,7 +945,8 @@ int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *accou
 		/* The others are as large, unless values are of any size. */
 		if (!code && !first && !marks && here == step && here < count) {
 			step += rows_to_page(batch, run->chunks.items[0].size);
-			step = step < 1 ? 1 : step > most * 4 / 5 ? most * 4 / 5 : step;
+			step = step > most * 4 / 5 ? most * 4 / 5 : step;
+			step = step < 1 ? 1 : step; /* a row that is larger than a chunk is one */
 		}
 	}
 	weir_batch_unref(taken);
