@@ -197,7 +197,10 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         >>> weir.range(10).schema().names
         ['id']
         """
-        if self._schema_known is None and (fetch_if_missing or _tells_columns(self._op)):
+        if self._schema_known is None and not fetch_if_missing:
+            op = _behind_filters(self._op)
+            return Dataset(op, self._context)._find_schema() if _tells_columns(op) else None
+        if self._schema_known is None:
             self._schema_known = self._find_schema()
         return self._schema_known
 
@@ -822,6 +825,14 @@ def _count_of(value: Any, name: str) -> int:
 def _no_limit(limit: int | None) -> int | None:
     """float("inf") is a limit, too: none."""
     return None if limit is None or limit == float("inf") else limit
+
+
+def _behind_filters(op: Op) -> Op:
+    """What functions that leave rows out, and nothing else, are called with."""
+    while isinstance(op, _plan.Call) and op.spec.kind == "filter":
+        assert op.input is not None
+        op = op.input
+    return op
 
 
 def _tells_columns(op: Op) -> bool:

@@ -397,6 +397,8 @@ def test_columns_that_nothing_was_read_for(tmp_path):
     weir.range(3).write_parquet(str(tmp_path / "p"))
     assert weir.read_parquet(str(tmp_path / "p")).columns(fetch_if_missing=False) == ["id"]
     assert weir.range(3).map(lambda row: row).schema(fetch_if_missing=False) is None
+    assert weir.range(3).filter(lambda row: row["id"] / 0).columns(fetch_if_missing=False) == ["id"]
+    assert csv.filter(lambda row: True).columns(fetch_if_missing=False) is None
 
 
 def test_stats_of_rows_that_were_given():
