@@ -156,7 +156,7 @@ def fields() -> list[Field]:
               env="RAY_DATA_RAISE_ORIGINAL_MAP_EXCEPTION"),
         Field("print_on_execution_start", True, reason="weir prints nothing"),
         Field("s3_try_create_dir", False, reason=CONNECTOR),
-        Field("wait_for_min_actors_s", -1, reason="a run begins with the first worker that is ready", env="RAY_DATA_DEFAULT_WAIT_FOR_MIN_ACTORS_S"),
+        Field("wait_for_min_actors_s", -1, effect="seconds after which a class of which no worker is ready yet is a GetTimeoutError; a run begins with the first that is", env="RAY_DATA_DEFAULT_WAIT_FOR_MIN_ACTORS_S"),
         Field("max_tasks_in_flight_per_actor", None, effect="how many batches a worker of a class is given ahead"),
         Field("retried_io_errors", Made(lambda: [*AWS_ERRORS, "AWS Error SERVICE_UNAVAILABLE"]),
               effect="reads and writes of Datasources and Datasinks that failed with such a text are tried again"),

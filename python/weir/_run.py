@@ -107,6 +107,7 @@ class Build:
         self.fixed_bytes: int | None = None  # where the user said what the blocks are: of the largest, as far as is known
         self.block_most = 0  # a function that takes blocks gets larger ones in pieces
         self.calls: list[str] = []
+        self.actors: list[str] = []  # those of them that are classes
         self.gpus = 0.0  # that the calls so far have
 
     def check_session(self, session: str) -> None:
@@ -200,6 +201,8 @@ class Build:
         finally:
             os.close(fd)
         self.calls.append(spec.name)
+        if spec.is_class:
+            self.actors.append(spec.name)
 
 
     def _give_blocks(self, prepared: dict[str, Any]) -> None:
@@ -763,7 +766,7 @@ class Run:
     def _taken(self, held: list[Task], limit: int | None) -> Iterator[Batch]:
         """The batches of a task, which is taken out of the list: frames that a traceback keeps do not keep what it has on disk."""
         task = held.pop()
-        watch = _watch.watch(task, self.context, bool(self.build.calls))
+        watch = _watch.watch(task, self.context, bool(self.build.calls), self.build.actors)
         try:
             while True:
                 with translated(self.context, self):
@@ -876,7 +879,7 @@ class Run:
             task = flow.start(end=end)
             task.show(_progress.show)
             _progress.begin(task, self)
-        watch = _watch.watch(task, self.context, bool(self.build.calls))
+        watch = _watch.watch(task, self.context, bool(self.build.calls), self.build.actors)
         try:
             with translated(self.context, self):
                 if watch is None:

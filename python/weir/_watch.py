@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -75,10 +77,13 @@ _PAUSE = 0.25
 
 
 class Watch:
-    """A task that somebody waits for. `since`: since when, on the monotonic clock; 0: nobody waits now."""
+    """A task that somebody waits for. `since`: since when, on the monotonic clock; 0: nobody waits now. `actors`: classes of which a
+    worker must be ready after `start_limit` seconds."""
 
-    def __init__(self, task: Task, limit: float) -> None:
+    def __init__(self, task: Task, limit: float, actors: Sequence[str] = (), start_limit: float = math.inf) -> None:
         self.task, self.limit = task, limit
+        self.actors, self.start_limit, self.began = tuple(actors), start_limit, time.monotonic()
+        self.late = ""  # the class of which none is
         self.since = self.moved = 0.0
         self.seen: Any = None
         self.expired = False
@@ -108,11 +113,22 @@ class Watch:
             self.seen, self.moved = seen, now
         elif now - max(self.moved, since) >= self.limit:
             self.expired = True
+        if now - self.began >= self.start_limit:
+            self.late = next((s["name"] for s in stats["stages"] if s["name"] in self.actors and not s["slots_peak"]), "")
+            self.expired = self.expired or bool(self.late)
+        if self.expired:
             self.task.cancel()
 
     def error(self) -> Exception:
         from weir._errors import ExecutionTimeoutError
 
+        if self.late:
+            from weir.exceptions import GetTimeoutError
+
+            return GetTimeoutError(
+                f"Timed out while starting actors: no worker of {self.late} was ready after {self.start_limit:g} s "
+                "(DataContext.wait_for_min_actors_s): its constructor takes longer, or there is no room for it"
+            )
         names = [stage["name"] for stage in self.task.stats()["stages"] if "(" in stage["name"]]
         return ExecutionTimeoutError(
             f"the run has made no progress for {self.limit:g} s (DataContext.execution_no_progress_timeout_s): "
@@ -137,7 +153,10 @@ def _look_once() -> bool:
     return bool(watches)
 
 
-def watch(task: Task, context: DataContext, has_functions: bool) -> Watch | None:
-    """None where nothing can hang, or the context has no limit."""
-    limit = context.execution_no_progress_timeout_s
-    return Watch(task, float(limit)) if has_functions and limit and limit > 0 else None
+def watch(task: Task, context: DataContext, has_functions: bool, actors: Sequence[str] = ()) -> Watch | None:
+    """None where nothing can hang, or the context has no limit. `actors`: the functions that are classes."""
+    limit, start = context.execution_no_progress_timeout_s, context.wait_for_min_actors_s
+    starts = bool(actors) and start is not None and start > 0
+    if not has_functions or not (starts or (limit and limit > 0)):
+        return None
+    return Watch(task, float(limit) if limit and limit > 0 else math.inf, actors, float(start) if starts else math.inf)

@@ -148,3 +148,19 @@ def shuffle_strategies(data, at):
 @case("DEFAULT_TARGET_MAX_BLOCK_SIZE", "DEFAULT_READ_OP_MIN_NUM_BLOCKS", "DEFAULT_MAX_ERRORED_BLOCKS")
 def constants(data, at, name):
     return getattr(sub(data, "context"), name)
+
+
+@case((1, 4), (30, 0))
+def classes_that_start_late(data, at, seconds, needed):
+    """wait_for_min_actors_s: how long workers of a class may need to start."""
+    import time
+
+    class Slow:
+        def __init__(self):
+            time.sleep(needed)
+
+        def __call__(self, batch):
+            return batch
+
+    data.DataContext.get_current().wait_for_min_actors_s = seconds
+    return data.range(4, override_num_blocks=1).map(lambda row: {"a": row["id"]}).map_batches(Slow, concurrency=1, batch_size=2).take_all()
