@@ -205,7 +205,7 @@ class DataIterator:
                 "dtype inside collate_fn."
             )
         if collate_fn is not None and not callable(collate_fn):
-            raise ValueError(f"Unsupported collate function: collate_fn is a function or a CollateFn, not {collate_fn!r} of {type(collate_fn)}")
+            raise ValueError(f"Unsupported collate function: {type(collate_fn)}")
         check_iteration(batch_size, "numpy", prefetch_batches, local_shuffle_buffer_size)
         target = None if device == "auto" else device
         if collate_fn is not None:

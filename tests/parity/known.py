@@ -18,6 +18,7 @@ KNOWN = [
     (r"transform/union$", "rows of a union come in the order of its sides, also with preserve_order, with which Ray takes turns"),
     (r"consume/materialize$", "a MaterializedDataset is materialised: materialize() gives itself"),
     (r"create/from_pandas\[empty\]", "later: frames without rows lose their columns"),
+    (r"blocks/columns_in_arrow\[range\]", "the numbers of range cannot be null, and their field says so; a field that may be null costs memory between stages"),
     # ---- values ----
     (r"values/(in_numpy|in_pandas|types|through_a_batch)\[\[d\(2024, 1, 2\), None\]\]", "a datetime beside None is a timestamp; Ray pickles such a column"),
     (r"values/(in_numpy|through_a_batch)\[\[\[\], None\]\]", "empty lists of nothing are arrays of another dtype"),
