@@ -470,6 +470,8 @@ _IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
     (r"; --infer all looks at all of them, --types names it", "; tf_schema= names all of them"),
     (r"; --infer all looks at all records first, --types says the type", "; tf_schema= says what all of them are"),
     (r"; --types and --unexpected ignore can leave it out", ""),
+    (r" \(--surrogates replace makes it U\+FFFD\)", ""),
+    (r"; --types 'COLUMN=string' keeps them as text", ""),
     (r"or by --compression\)", "or by arrow_open_stream_args={'compression': …})"),
     (r"give --path-column another name", "rename or drop it where the files are written, or leave include_paths out"),
 ))
@@ -518,6 +520,8 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
             made = _make((RayTaskError, UserCodeException), _also(error), error, in_python(str(error)))
             made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
             return made
+        if len(error.args) == 1 and isinstance(error.args[0], str):
+            error.args = (in_python(error.args[0]),)
         return error
     if error.payload is None:  # there was no room for more than a line
         return _make((RayTaskError, RayDataUserCodeException), None, None, str(error))

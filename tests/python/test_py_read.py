@@ -363,6 +363,12 @@ def test_advice_in_errors_of_text_is_pythons_and_works(tmp_path):
     path.write_bytes(b"ab\n\xe9\n")
     fails(weir.read_text, path, "line 2", "encoding= names another encoding")
     assert weir.read_text(str(path), encoding="latin-1").take_all() == [{"text": "ab"}, {"text": "é"}]
+    path = tmp_path / "half.json"
+    path.write_text('{"a":"\\ud800"}\n')
+    fails(weir.read_json, path, "half of a surrogate pair")
+    path.write_text('{"a":' + "[" * 300 + "]" * 300 + "}\n")
+    with pytest.raises(NotImplementedError, match="128 deep, which no type is$"):
+        weir.read_json(str(path)).take_all()
     path = tmp_path / "late.csv"
     path.write_text("a\n" + "1\n" * 3_000_000 + "x\n")
     advice = "convert_options=pyarrow.csv.ConvertOptions(column_types={'a': 'string'}) says what it is"
