@@ -138,7 +138,7 @@ def run_job(job, folder, times, limit, args):
     """What the job said, with its peak; or an error."""
     spill = ROOT / "spill"
     spill.mkdir(parents=True, exist_ok=True)
-    environment = dict(os.environ)
+    environment = dict(os.environ, OPENBLAS_NUM_THREADS="1")  # threads that wait for work by spinning take a core from weir
     if os.environ.get("WEIR_PYTHON"):
         environment["PYTHONPATH"] = str(Path(os.environ["WEIR_PYTHON"]).resolve())
     command = [sys.executable, str(HERE / "bounded.py"), "--child", job, str(folder), str(times), str(limit), str(args.threads), str(spill)]
