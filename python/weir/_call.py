@@ -33,6 +33,7 @@ ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LEARNED = ("pyarrow", "pandas")  # imported by the zygote once workers were seen to use them: 0.3 s a worker
+START_BYTES = {"pandas": 48 << 20, "pyarrow": 24 << 20}  # what a worker has in memory before its first batch, where that is more than NumPy
 LEARNED_LIMIT = 2_000_000_000  # below it, the 40 MB that they take in the zygote are better left to the run
 
 
@@ -252,7 +253,7 @@ def prepare(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict
         "fine": int(spec.kind not in ("map_batches", "write") or spec.takes_groups
                     or (spec.kind == "map_batches" and isinstance(spec.batch_size, int))),
         "milli_cpus": round(1000 * cpus_of(spec)), "milli_gpus": round(1000 * (spec.num_gpus or 0)),
-        "memory": int(spec.memory or 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
+        "memory": int(spec.memory or 0), "start": START_BYTES.get(spec.batch_format or "", 0), "errored_max": int(getattr(context, "max_errored_blocks", 0)),
         "user_retries": _user_retries(spec), "attempts_max": spec.attempts_max, "setup": setup,
     }
 

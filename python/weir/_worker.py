@@ -8,6 +8,7 @@ A worker runs one thread. It starts as a fork of the zygote, with its descriptor
 """
 from __future__ import annotations
 
+import errno
 import os
 import resource  # now: where memory has run out it could not be loaded any more
 import sys
@@ -25,6 +26,7 @@ AUTO_BYTES = 16 << 20      # batch_size="auto": a batch's worth
 MERGED_MIN = 1 << 20       # results smaller than this are put together before they are written
 ROWS_AT_ONCE = 4096        # Python rows made in one go
 ROWS_KEPT = 1 << 16        # results of map and flat_map are made into a batch at the latest after so many
+NEAR_LIMIT = 16 << 20      # so much below its limit a worker may be short of memory: the largest pieces that importing asks for
 IDLE_MS = 200              # without work for so long, a worker gives free memory back
 ASYNC_BATCHES = 16         # calls of an async function that go on at once
 ASYNC_ROWS = 64
@@ -521,18 +523,46 @@ def set_threads(count: int) -> None:
             break
 
 
-def is_governors(error: BaseException) -> bool:
-    """Whether a failed allocation is due to the limit that the engine has set, and so the engine's to deal with."""
-    from weir import _weir
+class Shortage:
+    """Whether a failure is due to the limit on memory that the engine has set, and so the engine's to deal with."""
 
-    if isinstance(error, MemoryError) and isinstance(error, _weir.Error):
-        return True  # no room for the result
-    text = str(error) if isinstance(error, (RuntimeError, SystemError)) else ""
-    # The interpreter itself forgets to say so now and then, where it has no memory for what it makes (modules, mostly).
-    said = ("DefaultCPUAllocator: can't allocate memory", "without setting an exception", "error return without exception set")
-    if not isinstance(error, MemoryError) and not any(words in text for words in said):
-        return False
-    return resource.getrlimit(resource.RLIMIT_DATA)[0] != resource.RLIM_INFINITY
+    def __init__(self) -> None:
+        self.limit = resource.RLIM_INFINITY  # when the task began: it may have been raised since
+        self.was_short = False  # from then on, modules may be there in part
+
+    def begin(self) -> None:
+        self.limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+
+    def explains(self, error: BaseException) -> bool:
+        limits = [limit for limit in (self.limit, resource.getrlimit(resource.RLIMIT_DATA)[0]) if limit != resource.RLIM_INFINITY]
+        found = self._is_refusal(error, bool(limits)) or (bool(limits) and self._is_consequence(error, min(limits)))
+        self.was_short = self.was_short or found
+        return found
+
+    def _is_refusal(self, error: BaseException, is_limited: bool) -> bool:
+        from weir import _weir
+
+        if isinstance(error, MemoryError):
+            return is_limited or isinstance(error, _weir.Error)  # the latter: no room for the result
+        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
+            return is_limited
+        # The interpreter itself forgets to say so now and then, where it has no memory for what it makes (modules, mostly).
+        said = ("DefaultCPUAllocator: can't allocate memory", "without setting an exception", "error return without exception set")
+        return is_limited and isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in said)
+
+    def _is_consequence(self, error: BaseException, limit: int) -> bool:
+        """A module that could not be imported as a whole fails in any way. What has another reason fails with more memory, too."""
+        return isinstance(error, (ImportError, AttributeError, TypeError, SystemError)) and (
+            self.was_short or _data_bytes() > limit - NEAR_LIMIT)
+
+
+shortage = Shortage()
+
+
+def _data_bytes() -> int:
+    """What RLIMIT_DATA counts of this process."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[5]) * resource.getpagesize()
 
 
 def _flush() -> None:
@@ -593,6 +623,7 @@ def main() -> None:
 
 def run_task(worker: Any, function: Function, task: Any) -> None:
     """One task, from its rows to its answer."""
+    shortage.begin()
     batch = task.batch
     function.task = task.number
     function.call_ns = 0
@@ -613,7 +644,7 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
         name, rows = getattr(function.call, "place", None) or ("", function.rows)  # of several: the one that failed
-        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns, group), memory=is_governors(error))
+        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns, group), memory=shortage.explains(error))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

@@ -71,8 +71,9 @@ struct weir_call {
 				* a task of batch_rows does not depend on who is ready first */
 	uint32_t whole_splits; /* 1: a task holds what there is of one split, up to chunk_bytes; batch_rows is 0 */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
-	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + 16 MiB, or 4 × the largest batch that
+	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + start, or 4 × the largest batch that
 				* waits for it, if that is more */
+	int64_t start; /* of that, what it has before its first batch: 16 MiB */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
 	uint32_t user_retries; /* a function that fails is called again so often */
 	uint32_t attempts_max; /* a batch may end its worker so often, the last time with the run; 0: three times */

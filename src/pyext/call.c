@@ -21,7 +21,7 @@ static const struct call_number numbers[] = {
 	NUMBER(batch_rows), NUMBER(chunk_bytes),  NUMBER(fine),         NUMBER(fine_first),
 	NUMBER(paced),      NUMBER(keeps_splits), NUMBER(whole_splits), NUMBER(milli_cpus),
 	NUMBER(milli_gpus), NUMBER(memory),       NUMBER(errored_max),  NUMBER(user_retries),
-	NUMBER(attempts_max),
+	NUMBER(attempts_max), NUMBER(start),
 };
 #undef NUMBER
 

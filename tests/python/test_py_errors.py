@@ -204,12 +204,34 @@ def test_translated():
 def test_memory_errors_are_the_governors_only_under_its_limit():
     import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    assert not _worker.is_governors(MemoryError()) or soft != resource.RLIM_INFINITY
+    assert not _worker.Shortage().explains(MemoryError()) or soft != resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
     try:
-        assert _worker.is_governors(MemoryError())
-        assert _worker.is_governors(RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12"))
-        assert not _worker.is_governors(ValueError())
+        for error in (MemoryError(), OSError(12, "Cannot allocate memory"), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12")):
+            assert _worker.Shortage().explains(error)
+        for error in (ValueError(), OSError(2, "no such file"), ImportError("no such module")):
+            assert not _worker.Shortage().explains(error)
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def test_what_a_shortage_leaves_behind_is_the_governors():
+    """A module that is there in part fails in ways of its own, also when the limit has been raised."""
+    import resource
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    shortage = _worker.Shortage()
+    try:
+        resource.setrlimit(resource.RLIMIT_DATA, (_worker._data_bytes() + (64 << 20), hard))
+        shortage.begin()
+        assert not shortage.explains(ImportError("cannot map zero-fill pages"))  # there was enough
+        resource.setrlimit(resource.RLIMIT_DATA, (_worker._data_bytes() + (1 << 20), hard))
+        shortage.begin()
+        resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
+        assert not shortage.explains(ValueError())
+        assert shortage.explains(ImportError("cannot map zero-fill pages"))
+        shortage.begin()
+        assert shortage.explains(AttributeError("partially initialized module"))
+        assert not shortage.explains(KeyError("x"))
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
     assert issubclass(OutOfMemoryError, MemoryError)

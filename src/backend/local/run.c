@@ -138,16 +138,16 @@ static int64_t or_default(int64_t given, int64_t instead)
 
 static void call_spec(const struct weir_session *session, const struct weir_call *call, struct weir_stage_spec *spec)
 {
-	int64_t chunk = or_default(call->chunk_bytes, CHUNK_BYTES);
+	int64_t chunk = or_default(call->chunk_bytes, CHUNK_BYTES), start = or_default(call->start, WORKER_START);
 
 	*spec = (struct weir_stage_spec){
 		.kind = WEIR_STAGE_WORKERS,
 		.slots = (uint32_t)or_default(call->slots_max, session->threads),
 		.in_flight_max = (uint32_t)or_default(call->in_flight, 2),
 		.in_flight_short = call->in_flight ? 0 : WEIR_WORKER_FLIGHT_MAX,
-		.slot_memory = or_default(call->memory, BATCH_TIMES * chunk + WORKER_START),
+		.slot_memory = or_default(call->memory, BATCH_TIMES * chunk + start),
 		.slot_times = call->memory ? 0 : BATCH_TIMES,
-		.slot_start = WORKER_START,
+		.slot_start = start,
 		.name = call->name,
 		.slots_first = (uint32_t)or_default(call->slots_first, 1),
 		.slots_min = (uint32_t)or_default(call->slots_min, 1),
