@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
 PARTED_BYTES = 16 << 20  # the same where the number of blocks is asked for, and not how large each is
+UNEVEN_BYTES = 1 << 20  # of blocks that are small
 
 
 def columns_of(block: Any) -> list[tuple[str, str, Any]]:
@@ -169,6 +170,13 @@ def cut_at(
         elif held:
             out.append(joined([as_batch(b) for b in held]) if is_small and is_uniform(held) else Group(held))
     return out
+
+
+def is_uneven(blocks: list[Any], rows: int) -> bool:
+    """Whether some blocks have rows enough for a batch and others have not: then which come together must not depend on which is there
+    first. Not of large ones, which would have to be there as a whole before a later one may go on."""
+    sizes = [block.num_rows for block in blocks]
+    return bool(sizes) and min(sizes) < rows <= max(sizes) and max(block.nbytes for block in blocks) <= UNEVEN_BYTES
 
 
 def is_uniform(blocks: list[Any]) -> bool:

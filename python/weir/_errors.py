@@ -285,7 +285,9 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     if kind == "input":
         return ArrowConversionError(text)
     if kind == "returned":
-        error: RayTaskError = _make((RayTaskError, ValueError, TypeError), ValueError, None, text)
+        # What is no list of rows, Ray notices when it goes through it.
+        also = (TypeError,) if operator.startswith("FlatMap") else ()
+        error: RayTaskError = _make((RayTaskError, ValueError, *also), ValueError, None, text)
     elif kind == "setup":
         error = _make((RayTaskError,), type(cause) if cause else None, cause, text)
     else:

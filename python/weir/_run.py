@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uniform, parted, rebatched, resized, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uneven, is_uniform, parted, rebatched, resized, split_large
 from weir._plan import (
     Blocks,
     Call,
@@ -105,6 +105,7 @@ class Build:
         self.first_rows = FINE_ROWS  # a function of rows gets so many of the first block at first
         self.is_counting = False
         self.fixed_bytes: int | None = None  # where the user said what the blocks are: of the largest, as far as is known
+        self.given: list[Any] = []  # blocks that the part begins with
         self.block_most = 0  # a function that takes blocks gets larger ones in pieces
         self.calls: list[str] = []
         self.actors: list[str] = []  # those of them that are classes
@@ -139,6 +140,7 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
+        self.given = steps[0].blocks if isinstance(steps[0], Blocks) else []
         self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // BLOCK_SHARE)
         self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
         self.has_call = False
@@ -182,7 +184,7 @@ class Build:
         zygote = _zygote(self.state, spec.batch_format)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
         if self.fixed_bytes is not None:
-            prepared["keeps_splits"] = 1
+            prepared["keeps_splits"] = 1 + is_uneven(self.given, prepared["batch_rows"])
             if takes_blocks or (shape is None and _fuse.takes_blocks(spec)):
                 self._give_blocks(prepared)
         self.has_call = True
@@ -975,8 +977,9 @@ class Run:
         from weir._exchange import RepartitionKeys
 
         found = [b for part in self.parts() for b in self.blocks_of(part)]
-        if isinstance(self.op, RepartitionKeys) and found:  # there are as many as the user said, though no row came into some
-            found += [as_batch(found[0]).slice(0, 0)] * (self.op.count - len(found))
+        if isinstance(self.op, RepartitionKeys) and 0 < len(found) < self.op.count:  # as many as the user said, though no row came into some
+            one = found[0].chunks[0] if isinstance(found[0], Group) else found[0]
+            found += [as_batch(one).slice(0, 0)] * (self.op.count - len(found))
         self.finished = True
         return found
 

@@ -165,6 +165,8 @@ def text(ds: Dataset) -> str:
     stages = _stages(run.stats, names, ds.context)
     # Rows that were given are operator 0: nothing ran for them.
     first = 0 if names and isinstance(names[0][0], Blocks) and names[0][0].name.startswith("From") else 1
+    if first == 0:
+        stages[0]["tasks"] = 1
     for number, (group, stage) in enumerate(zip(names, stages), first):
         lines += _operator(number, "->".join(o.name for o in group), stage, seconds)
         lines.append("")

@@ -68,7 +68,8 @@ struct weir_call {
 	uint32_t paced;      /* 1: with fine and batch_rows, several batches where they take little time */
 	uint32_t
 		keeps_splits; /* 1: what splits are matters: behind it, what a sink gets at once is of one, and which ones make
-				* a task of batch_rows does not depend on who is ready first */
+				* a task of batch_rows does not depend on who is ready first. 2: nor where some splits have as many
+				* rows by themselves and others have not */
 	uint32_t whole_splits; /* 1: a task holds what there is of one split, up to chunk_bytes; batch_rows is 0 */
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
 	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + start, or 4 × the largest batch that

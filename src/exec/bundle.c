@@ -89,7 +89,7 @@ void weir_exec_bundle_look(struct weir_core *core, uint32_t index)
 		struct stage *stage = &core->stages[item->stage];
 		bool full = item->task_rows >= stage->spec.rows_min;
 
-		if (!full && may_be_joined(core, item))
+		if ((!full || (stage->spec.in_order && !MUTANT(51))) && may_be_joined(core, item))
 			return;
 		if (item->after == NO_ITEM) {
 			if (full || core->cut_all)

@@ -74,7 +74,8 @@ struct weir_stage_spec {
 	int64_t rows_min; /* stages after the first: a task holds at least so many rows, if there are so many: neighbouring
 	                             * chunks, between which nothing can come any more, are bundled (TASK_PART) */
 	bool by_split;    /* with rows_min: a bundle holds chunks of one split only, */
-	bool from_first;        /* or it begins where the one before it ends, whichever of its chunks is there first */
+	bool from_first;        /* or it begins where the one before it ends, whichever of its chunks is there first, */
+	bool in_order;          /* also if that one alone has rows enough: some splits have, and some have not */
 	int64_t rows_max_bytes; /* a bundle is not larger, but one chunk always goes; 0: half the budget */
 	uint32_t
 		slot_times; /* WORKERS: before any task is done, a worker that starts is taken to need so many times the largest */

@@ -215,7 +215,7 @@ def test_names_of_files_that_are_added_tell_writes_apart(tmp_path: Path) -> None
 
 def test_given_rows_are_operator_0_of_stats() -> None:
     text = weir.from_items([{"a": i} for i in range(50)]).map(lambda row: row).filter(lambda row: row["a"] > 3).materialize().stats()
-    assert text.startswith("Operator 0 FromItems: 1 tasks executed") and "\nOperator 1 Map(<lambda>)->Filter(<lambda>): " in text
+    assert text.startswith("Operator 0 FromItems: 1 tasks executed, 50 blocks produced") and "\nOperator 1 Map(<lambda>)->Filter(<lambda>): " in text
     assert weir.range(3).materialize().stats().startswith("Operator 1 ReadRange")
 
 

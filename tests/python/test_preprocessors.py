@@ -229,7 +229,7 @@ def test_vectors():
 
 
 def test_vectors_and_texts_that_stay_what_they_are():
-    ds = weir.from_items([{"a": 1, "v": np.array([1, 2]), "s": "x"}, {"a": 2, "v": np.array([3, 4]), "s": None}])
+    ds = weir.from_items([{"a": 1, "v": np.array([1, 2]), "s": "x"}, {"a": 2, "v": np.array([3, 4]), "s": None}], override_num_blocks=1)
     for number, row in enumerate(p.Concatenator(["a", "v"]).transform(ds).take()):
         assert row["concat_out"][0] == number + 1 and row["concat_out"][1].tolist() == [2 * number + 1, 2 * number + 2]
     assert column(p.Concatenator(["s"]).transform(ds), "concat_out") == [["x"], [None]]
@@ -315,7 +315,7 @@ def test_text_is_no_number():
 
 def test_values_without_an_order():
     with pytest.raises(TypeError, match="no common order"):
-        p.OrdinalEncoder(["x"]).fit(items([1, "a"]))
+        p.OrdinalEncoder(["x"]).fit(weir.from_items([{"x": 1}, {"x": "a"}], override_num_blocks=1))
 
 
 def test_nulls_need_an_imputer():

@@ -255,7 +255,7 @@ def test_what_the_engine_is_told():
     os.close(call.pop("setup")[0])
     assert call == {"name": "MapBatches(Model)", "slots_min": 1, "slots_max": 4, "slots_first": 1, "in_flight": 0,
                     "batch_rows": 32, "chunk_bytes": 2 << 20, "fine": 1, "milli_cpus": 500, "milli_gpus": 250, "memory": 10**9,
-                    "errored_max": 7, "user_retries": 0xFFFF, "attempts_max": 0}
+                    "start": 0, "errored_max": 7, "user_retries": 0xFFFF, "attempts_max": 0}
     call = _call.prepare(CallSpec("map_batches", len, batch_size="auto"))
     os.close(call.pop("setup")[0])
     assert (call["batch_rows"], call["chunk_bytes"], call["milli_cpus"], call["user_retries"]) == (0, 16 << 20, 1000, 0)
@@ -263,6 +263,9 @@ def test_what_the_engine_is_told():
     call = _call.prepare(CallSpec("map", len))
     os.close(call.pop("setup")[0])
     assert (call["batch_rows"], call["chunk_bytes"], call["fine"]) == (0, 64 << 10, 1)
+    call = _call.prepare(CallSpec("map_batches", len, batch_format="pandas"))
+    os.close(call.pop("setup")[0])
+    assert call["start"] == 48 << 20  # it is imported before the first batch
 
 
 def test_pools_fit_what_there_is(monkeypatch):

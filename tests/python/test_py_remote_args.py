@@ -84,7 +84,7 @@ def test_add_column_says_what_its_function_returns():
 
 
 @pytest.mark.parametrize("names, text", [
-    ({"a": 1}, "rename_columns requires both keys and values in the 'names' to be strings."),
+    ({"a": 1}, "rename_columns requires both keys and values in the 'names' to be strings, not {'a': 1}"),
     (["x", 1], "rename_columns requires all elements in the 'names' to be strings."),
 ])
 def test_names_are_texts(names, text):

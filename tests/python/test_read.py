@@ -219,7 +219,7 @@ def test_standard_input_is_told_by_its_first_bytes(weir, tmp_path):
     assert closed.returncode == 1 and b"standard input" in closed.stderr
 
 
-@pytest.mark.parametrize("head", [b"", b"a,b\n" + b"1,2\n" * 100_000])
+@pytest.mark.parametrize("head", [b"", b"a,b\n" + b"1,2\n" * 100_000], ids=["nothing", "rows"])
 @on_a_busy_machine
 def test_interrupted_while_standard_input_is_silent(weir_command, head):
     """Before anything has come, and in the middle of the run."""

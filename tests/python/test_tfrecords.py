@@ -132,7 +132,8 @@ def protobuf_example():
 
 def test_protocol_buffers_reads_what_is_written_and_the_other_way(tmp_path):
     Example = protobuf_example()
-    weir.from_items([{"a": -1, "b": 1.5, "c": "é", "d": [1, 2, 300]}, {"a": 2**62, "b": -0.0, "c": "", "d": []}]).write_tfrecords(str(tmp_path / "out"))
+    weir.from_items([{"a": -1, "b": 1.5, "c": "é", "d": [1, 2, 300]}, {"a": 2**62, "b": -0.0, "c": "", "d": []}],
+                    override_num_blocks=1).write_tfrecords(str(tmp_path / "out"))
     (path,) = (tmp_path / "out").iterdir()
     messages = [Example.FromString(record) for record in tf.frames(path.read_bytes())]
     assert [m.features.feature["a"].Int64.value[0] for m in messages] == [-1, 2**62]

@@ -154,6 +154,7 @@ static void call_spec(const struct weir_session *session, const struct weir_call
 		.rows_min = call->whole_splits ? INT64_MAX : call->batch_rows,
 		.by_split = call->whole_splits,
 		.from_first = call->keeps_splits,
+		.in_order = call->keeps_splits > 1,
 		.rows_max_bytes = call->whole_splits ? chunk : 0,
 		.milli_cpus = call->milli_cpus,
 		.milli_gpus = call->milli_gpus,

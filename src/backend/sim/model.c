@@ -562,8 +562,10 @@ void sim_check_resume(struct world *world, const struct weir_action *action)
 		other = sim_position(&chunk->place, chunk->kept);
 		passes |= chunk->place.length == action->stage + 2 && !chunk->running && !chunk->done &&
 			  sim_place_compare(&at, &other) < 0;
-		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. */
-		if (next->rows_min > 0 && (chunk->bundle ? chunk->part > 0 : chunk->rows < next->rows_min))
+		/* At least so many tasks: of a bundle only the last chunk can have all the rows by itself. Where bundles are made in
+		 * order even that may join what is to come. */
+		if (next->rows_min > 0 &&
+		    (chunk->bundle ? chunk->part > 0 : chunk->rows < next->rows_min || next->in_order))
 			continue;
 		waiting += chunk->place.length == action->stage + 2 && !chunk->done && !chunk->doomed && !chunk->held;
 	}
@@ -599,7 +601,7 @@ void sim_check_busy(struct world *world)
 			return;
 		waiting += chunk->place.length == last + 1 && chunk->where == CHUNK_RESIDENT && !chunk->running &&
 			   !chunk->done && !chunk->doomed && !chunk->held && !chunk->bundle &&
-			   chunk->rows >= world->config.stages[last].rows_min;
+			   chunk->rows >= world->config.stages[last].rows_min && !world->config.stages[last].in_order;
 	}
 	for (uint32_t w = 0; w < world->config.stages[last].slots && waiting; w++) {
 		const struct worker *worker = &world->workers[last][w];

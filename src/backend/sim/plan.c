@@ -36,6 +36,7 @@ static void plan_stage(struct random *random, struct config *config, struct weir
 		spec->rows_min = 1 + skewed(random, 60);
 		spec->by_split = chance(random, 30);
 		spec->from_first = chance(random, 30);
+		spec->in_order = spec->from_first && spec->rows_min % 2;
 		if (chance(random, 40))
 			spec->rows_max_bytes = config->unit * (int64_t)(1 + random_below(random, 8));
 	}

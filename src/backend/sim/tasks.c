@@ -283,8 +283,8 @@ void sim_check_bundle(struct world *world, const struct weir_action *action, str
 			PROMISE(world, bytes <= spec->rows_max_bytes, "a bundle that is too large");
 		if (rows < spec->rows_min)
 			check_short(world, head, last, bytes);
-		if ((spec->by_split || spec->from_first) && (rows < spec->rows_min || world->parts.count > 0) &&
-		    head->rows < spec->rows_min)
+		if (spec->in_order || ((spec->by_split || spec->from_first) &&
+				       (rows < spec->rows_min || world->parts.count > 0) && head->rows < spec->rows_min))
 			check_first(world, spec, head);
 	}
 	head->bundle = ++world->bundles;

@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 50, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 51, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -77,6 +77,7 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"the last of a split does not wait for those before it",
 	"workers that have run something stay beside a batch that is to have all memory",
 	"how large a batch is, is not looked at before its first worker is measured",
+	"a bundle with rows enough does not wait for what may have it join",
 };
 
 static int find(struct weir_account *account)
