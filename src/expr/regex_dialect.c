@@ -1,7 +1,7 @@
 /* RE2's patterns for PCRE2. Most of a pattern means the same in both and passes as it is; this walks over it and
  *
  *   refuses   what RE2 has not: (?= (?! (?<= (?> (?P= (?R (*VERB), \1 \k \K \R \X \h \Z …, a++, a**, more than 1000 times
- *   rewrites  \s, \S (no vertical tab), \v (that one character), \123, \p{Script}, \Q…\E, {…} that is no count, names of groups
+ *   rewrites  \w, \W (letters fold), \s, \S (no vertical tab), \v (that one character), \123, \p{Script}, \Q…\E, {…} that is no count, names of groups
  *
  * so that the same texts are errors and the same ones match. Named groups become plain ones: their names are kept here, since
  * PCRE2's may neither be long nor begin with a digit.
@@ -133,6 +133,12 @@ static int walk_escape(struct walk *walk, bool in_class)
 	case 'v':
 		put(walk, "\\x0b");
 		break;
+	case 'w': /* without regard to case, the long s and the sign of the kelvin are letters, too */
+		put(walk, in_class ? "0-9A-Za-z_" : "[0-9A-Za-z_]");
+		break;
+	case 'W':
+		put(walk, in_class ? "\\W" : "[^0-9A-Za-z_]");
+		break;
 	case 'p':
 	case 'P':
 		return walk_property(walk, begin);
@@ -165,8 +171,6 @@ static int walk_escape(struct walk *walk, bool in_class)
 		/* fall through */
 	case 'd':
 	case 'D':
-	case 'w':
-	case 'W':
 	case 'a':
 	case 'f':
 	case 'n':

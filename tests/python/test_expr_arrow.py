@@ -7,7 +7,7 @@ import os
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 import expr_probe
 from expr_probe import CONSTANTS, DICTIONARY, PENDING, SELECTION, SMALL, ExprError
@@ -99,6 +99,8 @@ NEVER_EMPTY = {"a", "a+", "(a)(b)?", "[ab]+", "[^a]", ".", "a|b", "(?i)A", "(?i)
                r"\pL+", "a{2}", "x*?a", "(?:ab)+", "[a-c]", r"\.", "ä", "(?i)ä", "日|🎈", "a{1,2}", "^a", "a$", r"\bx"}
 
 
+@example(pa.array(["\u017f", "\u212a", "s", "-"]), r"\w", True)
+@example(pa.array(["\u017f", "\u212a", "s", "-"]), r"\W", True)
 @given(texts(), PATTERNS, st.booleans())
 def test_patterns(probe, x, pattern, ignore_case):
     if pattern == r"\p{Lu}":  # RE2 takes the small letters too, PCRE2 does not
