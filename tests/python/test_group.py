@@ -230,7 +230,9 @@ def test_std_is_as_numpy_has_it():
         for row in got.to_pylist():
             for name, values in columns.items():
                 wanted = np.std(values[keys == row["k"]].astype(np.longdouble), ddof=ddof)
-                assert math.isclose(row[name], wanted, rel_tol=1e-12, abs_tol=1e-9 if name == "same" else 0), (name, row)
+                # Of "near" the squares have 31 digits, of which 19 cancel; how they round depends on what each lane gets.
+                tolerance = 1e-11 if name == "near" else 1e-12
+                assert math.isclose(row[name], wanted, rel_tol=tolerance, abs_tol=1e-9 if name == "same" else 0), (name, row)
 
 
 def test_decimals_have_std_and_durations_a_mean():

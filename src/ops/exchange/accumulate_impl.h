@@ -104,10 +104,18 @@ static inline struct pair pair_add(struct pair pair, double value)
 	return pair;
 }
 
+/* What the second has grown to beyond the first's last digit goes into the first, so that its own digits are not lost either. */
 static inline struct pair pair_add_pair(struct pair a, struct pair b)
 {
+	double high;
+
 	a = pair_add(a, b.high);
 	a.low += b.low;
+	high = a.high + a.low;
+	if (!isfinite(high))
+		return a;
+	a.low -= high - a.high;
+	a.high = high;
 	return a;
 }
 
