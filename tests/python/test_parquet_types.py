@@ -238,15 +238,3 @@ def test_random_flat_tables(read, tmp_path, data, codec, page, version, dictiona
                                 use_dictionary=dictionary, write_batch_size=16)
     note(str(table.schema))
     same(read(path), table)
-
-
-@pytest.mark.parametrize("unit", ["ms", "us"])
-def test_a_zone_holds_whatever_the_unit_became(tmp_path, unit):
-    """pandas.DataFrame.to_parquet(coerce_timestamps="us"): stored in another unit than ARROW:schema tells."""
-    import weir
-
-    table = pyarrow.table({"x": pyarrow.array([0, 10**18], pyarrow.timestamp("ns", "America/New_York"))})
-    pyarrow.parquet.write_table(table, tmp_path / "x.parquet", coerce_timestamps=unit)
-    batch = weir.read_parquet(str(tmp_path)).take_batch(batch_format="pyarrow")
-    assert batch.schema.field("x").type == pyarrow.timestamp(unit, "America/New_York")
-    assert batch.to_pylist() == pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()

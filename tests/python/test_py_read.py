@@ -374,3 +374,15 @@ def test_advice_in_errors_of_text_is_pythons_and_works(tmp_path):
     advice = "convert_options=pyarrow.csv.ConvertOptions(column_types={'a': 'string'}) says what it is"
     fails(weir.read_csv, path, "line 3000002", "'x' is no int64", advice)
     assert weir.read_csv(str(path), convert_options=csv.ConvertOptions(column_types={"a": "string"})).count() == 3_000_001
+
+
+@pytest.mark.parametrize("unit", ["ms", "us"])
+def test_a_zone_holds_whatever_the_unit_became(tmp_path, unit):
+    """pandas.DataFrame.to_parquet(coerce_timestamps="us"): stored in another unit than ARROW:schema tells."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"x": pyarrow.array([0, 10**18], pyarrow.timestamp("ns", "America/New_York"))})
+    parquet.write_table(table, tmp_path / "x.parquet", coerce_timestamps=unit)
+    batch = weir.read_parquet(str(tmp_path)).take_batch(batch_format="pyarrow")
+    assert batch.schema.field("x").type == pyarrow.timestamp(unit, "America/New_York")
+    assert batch.to_pylist() == parquet.read_table(tmp_path / "x.parquet").to_pylist()
