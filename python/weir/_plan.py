@@ -113,6 +113,11 @@ def walk(op: Op) -> Iterator[Op]:
         yield from walk(before)
 
 
+def is_repeatable(op: Op) -> bool:
+    """Whether a step draws numbers that are to be the same in each run: they go by where rows lie."""
+    return any(getattr(step, "seed", None) is not None or any("\x01" in word for word in getattr(step, "words", ())) for step in walk(op))
+
+
 # ---- sources ----
 
 

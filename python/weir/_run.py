@@ -27,24 +27,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
 from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uneven, is_uniform, parted, rebatched, resized, split_large
-from weir._plan import (
-    Blocks,
-    Call,
-    Filter,
-    Limit,
-    Op,
-    Range,
-    Read,
-    ReadBlocks,
-    ReadTasks,
-    Repartition,
-    RepartitionRows,
-    Source,
-    Step,
-    Union,
-    chain,
-    walk,
-)
+from weir._plan import Blocks, Call, Filter, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
+from weir._plan import chain, is_repeatable, walk
 from weir.datasource import Listing
 from weir.schema import Schema
 
@@ -107,6 +91,7 @@ class Build:
         self.fixed_bytes: int | None = None  # where the user said what the blocks are: of the largest, as far as is known
         self.given: list[Any] = []  # blocks that the part begins with
         self.block_most = 0  # a function that takes blocks gets larger ones in pieces
+        self.may_pace = True  # batches of a task may be as many as fit its time: nothing depends on where chunks end
         self.calls: list[str] = []
         self.actors: list[str] = []  # those of them that are classes
         self.gpus = 0.0  # that the calls so far have
@@ -189,7 +174,7 @@ class Build:
                 self._give_blocks(prepared)
         self.has_call = True
         # Where tasks that fail are left out, they are one batch each, and so is what reads or writes.
-        prepared["paced"] = int(spec.kind == "map_batches" and not prepared["errored_max"] and not self.reads_tasks)
+        prepared["paced"] = int(spec.kind == "map_batches" and self.may_pace and not prepared["errored_max"] and not self.reads_tasks)
         prepared["fine_first"] = prepared["fine"] * self.first_rows
         prepared["fine"] *= FINE_ROWS
         self.gpus += _call.gpus_of(spec)
@@ -625,6 +610,7 @@ class Run:
         self.op = op
         self.context = context
         self.build = Build(context)
+        self.build.may_pace = not is_repeatable(op)
         context._set_executed(self.build.execution + 1)
         self.stats: list[dict[str, Any]] = []
         self._disk: tuple[int, int] | None = None  # what the session had written to disk and read back when this run began
@@ -679,6 +665,7 @@ class Run:
         """Another run, whose rows this one takes: it ends with this one."""
         run = Run(op, self.context)
         run.is_inner = True
+        run.build.may_pace = run.build.may_pace and self.build.may_pace
         run.build.execution = self.build.execution
         self.context._set_executed(self.build.execution + 1)
         self.inner.append(run)
@@ -976,6 +963,8 @@ class Run:
         """Everything, kept."""
         from weir._exchange import RepartitionKeys
 
+        # Who has blocks may shuffle them with a seed.
+        self.build.may_pace = self.build.may_pace and _has_fixed_blocks(self.op)
         found = [b for part in self.parts() for b in self.blocks_of(part)]
         if isinstance(self.op, RepartitionKeys) and 0 < len(found) < self.op.count:  # as many as the user said, though no row came into some
             one = found[0].chunks[0] if isinstance(found[0], Group) else found[0]

@@ -117,3 +117,19 @@ def test_a_key_that_is_not_there():
         ds.groupby("nothere").count().take_all()
     with pytest.raises(Exception, match="nothere"):
         ds.sort("nothere").take_all()
+
+
+def test_a_seed_gives_the_same_order_whoever_is_quick(tmp_path):
+    """Where rows come to lie must not depend on how many batches a worker was given at a time."""
+    def orders():
+        ds = weir.range(150_000).map_batches(lambda batch: batch, batch_size=500)
+        yield keys(ds.random_shuffle(seed=3), "id")
+        yield keys(ds.random_sample(0.1, seed=3), "id")
+        yield keys(ds.materialize().random_shuffle(seed=3), "id")
+    wanted = list(orders())
+    assert (np.sort(wanted[0]) == np.arange(150_000)).all() and not (wanted[0] == np.sort(wanted[0])).all()
+    for cpus in (1, 7):
+        weir.shutdown()
+        weir.init(num_cpus=cpus, memory_limit=LIMIT, spill_dir=str(tmp_path / "spill"))
+        for first, again in zip(wanted, orders(), strict=True):
+            assert np.array_equal(first, again)
