@@ -125,7 +125,7 @@ class Build:
         flow = Flow(self.state.native)
         steps = chain(op)
         self.block_rows = None
-        self.given = steps[0].blocks if isinstance(steps[0], Blocks) else []
+        self.given = list(steps[0].blocks) if isinstance(steps[0], Blocks) else []
         self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // BLOCK_SHARE)
         self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
         self.has_call = False

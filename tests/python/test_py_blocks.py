@@ -93,7 +93,7 @@ def test_more_blocks_than_memory_are_spilled(tmp_path, threads):
         total += batch.num_rows
         last = batch.slice(batch.num_rows - 1).rows()[0]["id"]
     assert (total, last) == (40000000, 39999999)
-    assert session.memory()["peak"] <= 128 << 20
+    assert session.memory()["peak"] <= (128 << 20) * 1.1
 
 
 def test_what_are_no_blocks_is_refused():
