@@ -196,8 +196,7 @@ static int search_new(struct weir_program *program, struct weir_node *node, bool
 		return refuse(program, node, err);
 	if (!pattern || pattern->is_null || !weir_type_is_bytes(pattern->type))
 		return weir_bind_fail(program, node, err, WEIR_E_TYPE, "the pattern is a text literal");
-	/* Where a pattern is found is looked for byte by byte, as there. */
-	search->is_text = weir_type_is_text(type) && node->op != OP_FIND_REGEX;
+	search->is_text = weir_type_is_text(type);
 	search->is_large = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
 	options |= search->is_text ? PCRE2_UTF : 0;
 	bytes = weir_view_bytes(&pattern->bytes);
