@@ -521,11 +521,16 @@ static uint8_t *put_pattern(uint8_t *out, const struct pattern *pattern, const s
 		uint8_t *behind = NULL;
 		uint32_t code = i + 1;
 
-		/* %Ey and %Od are %y and %d. */
-		if (text[i] == '%' && pattern->is_arrow && code + 1 < pattern->size &&
-		    ((text[code] == 'E' && strchr("cCxXyY", text[code + 1])) ||
-		     (text[code] == 'O' && strchr("deHImMSuUVwWy", text[code + 1]))))
+		/* %Ey and %Od are %y and %d; %E and %O stay as they are with what else follows, be it a %. */
+		if (text[i] == '%' && pattern->is_arrow && code + 1 < pattern->size && (text[code] == 'E' || text[code] == 'O')) {
+			if (!strchr(text[code] == 'E' ? "cCxXyY" : "deHImMSuUVwWy", text[code + 1])) {
+				memcpy(out, text + i, 3);
+				out += 3;
+				i += 2;
+				continue;
+			}
 			code++;
+		}
 		if (text[i] == '%' && code < pattern->size)
 			behind = put_code(out, text[code], at, pattern->digits);
 		if (behind) {
