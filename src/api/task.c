@@ -296,7 +296,6 @@ static void size_batches(const struct weir_session *session, struct weir_consume
 
 	bytes = bytes < BATCH_BYTES_MIN ? BATCH_BYTES_MIN : bytes > BATCH_BYTES_MAX ? BATCH_BYTES_MAX : bytes;
 	consumer->batch_bytes = (uint64_t)bytes;
-	consumer->batches_bytes = 2 * bytes * count;
 	consumer->held_bytes = quarter / 2 < HELD_BYTES_MAX ? quarter / 2 : HELD_BYTES_MAX;
 }
 

@@ -346,7 +346,7 @@ bool weir_exec_restore(struct weir_core *core, uint32_t head)
 static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 {
 	const struct item *item = item_at(core, index);
-	int64_t missing = bytes < INT64_MAX / 4 ? used(core) + bytes - core->overdraft + bytes / 4 : bytes;
+	int64_t enough = bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 + (core->limit - core->overdraft) : bytes;
 	char needs[24], has[24], limit[24], give[24];
 
 	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
@@ -357,7 +357,7 @@ static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 		core->stages[item->stage < core->stage_count ? item->stage : core->stage_count - 1].spec.name,
 		item->stage ? "batch" : "split", weir_format_bytes(bytes, needs, sizeof(needs)),
 		weir_format_bytes(used(core), has, sizeof(has)), weir_format_bytes(core->limit, limit, sizeof(limit)),
-		weir_format_bytes(core->limit + missing, give, sizeof(give)));
+		weir_format_bytes(enough, give, sizeof(give)));
 	return false;
 }
 

@@ -12,11 +12,9 @@ struct weir_consumer {
 	int (*deliver)(void *state, struct weir_batch *batch, struct weir_error *err);
 	void *state;
 	int64_t batch_rows; /* at most this many rows a batch; 0: as they come, about 64 Ki */
-	/* A lane gathers so much before it delivers or waits for its turn; 0: 8 MiB. Batches are the session's, not a lane's,
-	 * so what they may take altogether (in lanes, queues and hands) is kept out of the grants: batches_bytes. */
-	uint64_t batch_bytes;
-	int64_t batches_bytes;
-	int64_t held_bytes; /* what lanes that are not in turn may hold together, beside that */
+	uint64_t batch_bytes; /* a lane gathers so much before it delivers or waits for its turn; 0: 8 MiB */
+	/* What lanes that are not in turn may hold together. Batches are the session's, not a lane's, so it is kept out of the grants. */
+	int64_t held_bytes;
 };
 
 /* On a node of the verb "collect". The consumer must outlive the run. */
