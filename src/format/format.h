@@ -144,6 +144,7 @@ enum weir_quoting {
 	WEIR_QUOTING_ALL,        /* always */
 	WEIR_QUOTING_NONNUMERIC, /* all but numbers */
 	WEIR_QUOTING_NONE,       /* never; an error where they are needed */
+	WEIR_QUOTING_STRINGS,    /* all strings, bytes and nested values */
 };
 
 /* CSV and JSON. Zero is the default of each. */

@@ -9,6 +9,8 @@
  */
 #include "io/inflate.h"
 
+#include "io/snappy_frames.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -47,6 +49,7 @@ struct weir_inflate {
 	int64_t lz4_charged;
 	unsigned char lz4_head[LZ4_HEAD];
 	uint32_t lz4_head_size;
+	struct weir_snappy_frames *snappy;
 };
 
 /* What one call may take and give. */
@@ -358,6 +361,26 @@ static void lz4_release(struct weir_inflate *state)
 	weir_account_discharge(state->account, state->lz4_charged);
 }
 
+/* ---- Snappy: a chunk is a member ---- */
+
+static int snappy_begin(struct weir_inflate *state, struct weir_error *err)
+{
+	return state->snappy ? WEIR_OK : weir_snappy_frames_new(state->account, &state->snappy, err);
+}
+
+static int snappy_run(struct weir_inflate *state, struct span *span, bool *ended, struct weir_error *err)
+{
+	const char *wrong = weir_snappy_frames_run(state->snappy, (const uint8_t *)span->in, span->size_in, &span->used,
+						   (uint8_t *)span->out, span->size_out, &span->made, ended);
+
+	return wrong ? fail(state, wrong, err) : WEIR_OK;
+}
+
+static void snappy_release(struct weir_inflate *state)
+{
+	weir_snappy_frames_free(state->snappy);
+}
+
 /* ---- all ---- */
 
 static const struct inflate_ops table[] = {
@@ -366,6 +389,7 @@ static const struct inflate_ops table[] = {
 	[WEIR_COMPRESSION_BZ2] = {"bz2", false, bz2_begin, bz2_run, bz2_release},
 	[WEIR_COMPRESSION_XZ] = {"xz", true, xz_begin, xz_run, xz_release},
 	[WEIR_COMPRESSION_LZ4] = {"LZ4", false, lz4_begin, lz4_run, lz4_release},
+	[WEIR_COMPRESSION_SNAPPY] = {"Snappy", false, snappy_begin, snappy_run, snappy_release},
 };
 
 int weir_inflate_new(struct weir_account *account, enum weir_compression compression, struct weir_inflate **out,
@@ -376,7 +400,7 @@ int weir_inflate_new(struct weir_account *account, enum weir_compression compres
 	*out = state;
 	if (!state)
 		return err->code;
-	WEIR_ASSERT(compression >= WEIR_COMPRESSION_GZIP && compression <= WEIR_COMPRESSION_LZ4);
+	WEIR_ASSERT(compression >= WEIR_COMPRESSION_GZIP && compression <= WEIR_COMPRESSION_SNAPPY);
 	state->account = account;
 	state->ops = &table[compression];
 	return WEIR_OK;

@@ -9,7 +9,7 @@
 
 struct weir_inflate;
 
-/* One of GZIP to LZ4. */
+/* One of GZIP to SNAPPY. */
 int weir_inflate_new(struct weir_account *account, enum weir_compression compression, struct weir_inflate **out,
 		     struct weir_error *err);
 void weir_inflate_free(struct weir_inflate *inflate);

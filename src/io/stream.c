@@ -61,8 +61,8 @@ static const struct {
 } compressions[] = {
 	{"gzip", ".gz", WEIR_COMPRESSION_GZIP}, {"zstd", ".zst", WEIR_COMPRESSION_ZSTD},
 	{"bz2", ".bz2", WEIR_COMPRESSION_BZ2},  {"xz", ".xz", WEIR_COMPRESSION_XZ},
-	{"lz4", ".lz4", WEIR_COMPRESSION_LZ4},  {"none", NULL, WEIR_COMPRESSION_NONE},
-	{"auto", NULL, WEIR_COMPRESSION_BY_NAME},
+	{"lz4", ".lz4", WEIR_COMPRESSION_LZ4},  {"snappy", ".snappy", WEIR_COMPRESSION_SNAPPY},
+	{"none", NULL, WEIR_COMPRESSION_NONE},  {"auto", NULL, WEIR_COMPRESSION_BY_NAME},
 };
 enum { COMPRESSION_COUNT = sizeof(compressions) / sizeof(compressions[0]) };
 
@@ -88,7 +88,7 @@ int weir_compression_parse(const char *name, enum weir_compression *out, struct 
 		}
 	}
 	return weir_error_set(err, WEIR_E_VALUE,
-			      "there is no compression '%s'; there are gzip, zstd, bz2, xz, lz4, none, and auto, which goes by "
+			      "there is no compression '%s'; there are gzip, zstd, bz2, xz, lz4, snappy, none, and auto, which goes by "
 			      "the file's name", name);
 }
 

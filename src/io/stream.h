@@ -1,7 +1,7 @@
 /* stream: the bytes of an input in order, whatever it is: part of a file, a compressed file, a pipe; text in another
  * encoding becomes UTF-8. What text formats read from.
  *
- *     file or pipe ─▶ decompress (gzip, zstd, bz2, xz, lz4; members and frames one after another) ─▶ UTF-8 ─▶ caller's buffer
+ *     file or pipe ─▶ decompress (gzip, zstd, bz2, xz, lz4, snappy; members and frames one after another) ─▶ UTF-8 ─▶ caller's buffer
  *
  * A pipe (standard input) can be read once. Until the run begins it keeps what is read of it: streams that look for types
  * (infer) all begin at its first byte, and so does the one that reads it in the end (io/file.h: weir_file_begin_pipe). A
@@ -15,13 +15,14 @@
 #include "io/file.h"
 
 enum weir_compression {
-	WEIR_COMPRESSION_BY_NAME, /* .gz .zst .bz2 .xz .lz4, in any case; else none */
+	WEIR_COMPRESSION_BY_NAME, /* .gz .zst .bz2 .xz .lz4 .snappy, in any case; else none */
 	WEIR_COMPRESSION_NONE,
 	WEIR_COMPRESSION_GZIP,
 	WEIR_COMPRESSION_ZSTD,
 	WEIR_COMPRESSION_BZ2,
 	WEIR_COMPRESSION_XZ,
 	WEIR_COMPRESSION_LZ4,
+	WEIR_COMPRESSION_SNAPPY,
 };
 
 enum weir_encoding {

@@ -391,7 +391,7 @@ const struct weir_op weir_op_read = {
 		 "[--partition-style S] [options of the format]",
 	.help = "Reads files. A PATH is a file, a folder, or a pattern (*, ?, [ab], {a,b}, **); several may be given; - is\n"
 		"standard input. Folders like year=2024/city=Oslo/ give columns year and city. The names tell the format; text\n"
-		"formats may be compressed (.gz, .zst, .bz2, .xz, .lz4). What a format has for options, see docs/formats.md.\n"
+		"formats may be compressed (.gz, .zst, .bz2, .xz, .lz4, .snappy). What a format has for options, see docs/formats.md.\n"
 		"\n"
 		"  --format F           whatever the files are called; needed for - unless the first bytes tell\n"
 		"  --columns A,B        only these columns\n"
@@ -399,6 +399,7 @@ const struct weir_op weir_op_read = {
 		"  --missing skip       leave out what does not exist or cannot be opened; else (error) it ends the run\n"
 		"  --unify-schemas      look at every file first for the common schema; else at some where there are many\n"
 		"  --no-hive            do not make columns of folder names\n"
+		"  --int96 UNIT         s, ms, us or ns: of Parquet's old timestamps; ns, which is the default, ends in 2262\n"
 		"  --no-metadata        forget what the files' writers noted beside the columns (what pandas notes, for one)\n"
 		"  --blocks N           cut into at least so many pieces, as far as the files allow\n"
 		"  --part I/N           only the part I, from 0, of N parts of each file's rows (Parquet, Arrow)\n"

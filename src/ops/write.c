@@ -935,7 +935,7 @@ const struct weir_op weir_op_write = {
 		"\n"
 		"CSV and JSON, compressed when their name ends in .gz, .zst or .lz4 too (out.csv.gz), or with --compression:\n"
 		"  --delimiter C, --quote C, --escape C   one byte each, or \\t; without --escape quotes are doubled\n"
-		"  --quoting minimal|all|nonnumeric|none  which CSV cells stand between quotes (minimal)\n"
+		"  --quoting minimal|all|nonnumeric|strings|none  which CSV cells stand between quotes (minimal)\n"
 		"  --null TEXT, --no-header, --line-terminator lf|crlf\n"
 		"  --non-finite null|nan                  how JSON shows what is not a finite number (null)\n"
 		"\n"

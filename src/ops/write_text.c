@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-static const char *const quotings[] = {"minimal", "all", "nonnumeric", "none"};
+static const char *const quotings[] = {"minimal", "all", "nonnumeric", "none", "strings"};
 
 /* One byte, or \t. */
 static int parse_byte(const char *name, const char *value, char *out, struct weir_error *err)
@@ -29,7 +29,7 @@ static int parse_quoting(const char *value, enum weir_quoting *out, struct weir_
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_INVALID, "--quoting is minimal, all, nonnumeric or none, not '%.40s'", value);
+	return weir_error_set(err, WEIR_E_INVALID, "--quoting is minimal, all, nonnumeric, strings or none, not '%.40s'", value);
 }
 
 int weir_write_text_parse(struct weir_arena *arena, const struct weir_words *words, struct weir_write_text *out,

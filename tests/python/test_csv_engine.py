@@ -207,7 +207,7 @@ def test_empty_files(weir, tmp_path):
 def test_names(weir, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('a,a,,a_1,""\n1,2,3,4,5\n')
-    assert weir("read", path) == "a,a_1,f2,a_1_1,f4\n1,2,3,4,5\n"
+    assert weir("read", path) == 'a,a_1,"",a_1_1,f4\n1,2,3,4,5\n'
     path.write_text("1,x\n2,y\n")
     assert weir("read", path, "--no-header") == "f0,f1\n1,x\n2,y\n"
     assert weir("read", path, "--names", "p,q") == "p,q\n1,x\n2,y\n"

@@ -198,7 +198,8 @@ def test_kernels_agree(text, lines):
     (["1", "null"], pa.int64()), (["1", "2.5"], pa.float64()), (["true", "false"], pa.bool_()), (["null"], pa.null()),
     (["9223372036854775807", "-9223372036854775808"], pa.int64()), (["9223372036854775808"], pa.float64()),
     (['"2020-01-01"'], pa.timestamp("s")), (['"2020-01-01T10:00:00Z"', '"2020-01-01 10"'], pa.timestamp("s")),
-    (['"2020-01-01"', '"x"'], pa.string()), (['"2020-01-01T00:00:00.5"'], pa.string()), (['"10:00"'], pa.string()),
+    (['"2020-01-01"', '"x"'], pa.string()), (['"2020-01-01T00:00:00.5"'], pa.string()),
+    (['"2020-01-01T00:00:00.000Z"'], pa.string()), (['"2020-01-01"', '"2020-01-01T00:00:00.0"'], pa.string()), (['"10:00"'], pa.string()),
     (["[]"], pa.list_(pa.null())), (["[1, null]", "[]", "null"], pa.list_(pa.int64())), (["[1, 2.5]"], pa.list_(pa.float64())),
     (['{"b": 1}', '{"c": "x"}'], pa.struct([("b", pa.int64()), ("c", pa.string())])), (["1E5"], pa.float64()),
     (["-0"], pa.int64()), (["-0.0"], pa.float64()), (["NaN", "Infinity", "-Infinity"], pa.float64()),
@@ -356,7 +357,7 @@ def test_encodings(read):
     assert read('{"a": "é"}'.encode("latin-1"), encoding="latin1").to_pylist() == [{"a": "é"}]
 
 
-@pytest.mark.parametrize("name, value", [("layout", "x"), ("depth", "0"), ("infer", "some"), ("types", "a"), ("types", "a=in64"),
+@pytest.mark.parametrize("name, value", [("layout", "x"), ("mixed", "x"), ("depth", "0"), ("infer", "some"), ("types", "a"), ("types", "a=in64"),
                                          ("surrogates", ""), ("non-finite", "yes"), ("unexpected", "?"), ("encoding", "ebcdic")])
 def test_options_that_are_wrong(read, name, value):
     assert f"--{name}" in fails(read, "{}", **{name: value}).message or name == "encoding"

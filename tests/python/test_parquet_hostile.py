@@ -237,6 +237,14 @@ def test_hadoop_lz4(outcome):
     assert outcome(data) == [{"c": 1}, {"c": 2}, {"c": 3}] * 50
 
 
+@pytest.mark.parametrize("codec, number", [("snappy", 1), ("gzip", 2), ("brotli", 4), ("zstd", 6), ("lz4_raw", 7)])
+def test_a_chunk_that_says_its_compressed_size_twice(outcome, codec, number):
+    """Some writers do; the pages know better."""
+    body = pyarrow.Codec(codec).compress(THREE * 1000, asbytes=True)
+    data = one([data_page(body, 3000, uncompressed=len(THREE) * 1000)], count=3000, codec=number, uncompressed=len(body))
+    assert outcome(data) == [{"c": 1}, {"c": 2}, {"c": 3}] * 1000
+
+
 def test_empty_pages_between(outcome):
     data = one([data_page(b"", 0), data_page(plain64([1]), 1), data_page(b"", 0), data_page(plain64([2, 3]), 2)])
     assert outcome(data) == [{"c": 1}, {"c": 2}, {"c": 3}]

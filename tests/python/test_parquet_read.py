@@ -1,9 +1,6 @@
 """Parquet files that pyarrow, DuckDB and Polars wrote, read by weir."""
 import ctypes
-import datetime
 import os
-import struct
-import subprocess
 
 import numpy
 import pyarrow
@@ -410,18 +407,3 @@ def test_large_pages_of_several_columns(read, tmp_path):
         got = read(path, grant=96 << 20, every=every)
         same(got, table.take(numpy.arange(0, rows, every)))
         assert read.peak <= 96 << 20
-
-
-def test_int96_beyond_nanoseconds_is_refused(tmp_path, weir_command):
-    """A time that nanoseconds cannot tell must not come back as another one."""
-    table = pyarrow.table(
-        {"t": pyarrow.array([datetime.datetime(2024, 1, 1), None], pyarrow.timestamp("us")), "x": [1, 2]})
-    path = tmp_path / "t.parquet"
-    pyarrow.parquet.write_table(table, path, use_deprecated_int96_timestamps=True, use_dictionary=False, compression="none")
-    data = path.read_bytes()
-    day = struct.pack("<I", 2440588 + (datetime.date(2024, 1, 1) - datetime.date(1970, 1, 1)).days)
-    assert data.count(day) >= 1
-    path.write_bytes(data.replace(day, struct.pack("<I", 5373484)))
-    done = subprocess.run([weir_command, "read", path], capture_output=True, text=True)
-    assert done.returncode == 1 and "column t" in done.stderr and "1677 to 2262" in done.stderr
-    assert subprocess.run([weir_command, "read", path, "then", "select", "x"], capture_output=True).returncode == 0

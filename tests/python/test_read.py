@@ -475,8 +475,10 @@ def test_keep_takes_each_row_by_itself(weir):
     first = weir("range", 1000, "then", "keep", "0.5", "--seed", 1).stdout
     assert first != weir("range", 1000, "then", "keep", "0.5", "--seed", 2).stdout
     assert first == weir("range", 1000, "then", "keep", "0.5", "--seed", 1).stdout
+    assert len({weir("range", 1000, "then", "keep", "0.5", "--seed", 1, *run).stdout for run in ((), ("--run", 0), ("--run", 1))}) == 3
     for word in ("1.5", "-1", "x", ""):
         weir("range", 10, "then", "keep", word, code=1)
+    weir("range", 10, "then", "keep", "0.5", "--run", "-1", code=1)
 
 
 def test_files_of_a_folder_are_called_as_asked(weir, tmp_path):

@@ -99,7 +99,7 @@ def struct_same(a, b):
 
 
 @CASES
-@given(tables(), st.sampled_from(["minimal", "all", "nonnumeric"]), st.sampled_from([",", "\\t", ";", "|"]), st.booleans(),
+@given(tables(), st.sampled_from(["minimal", "all", "nonnumeric", "strings"]), st.sampled_from([",", "\\t", ";", "|"]), st.booleans(),
        st.sampled_from(["", "NA", "\\N"]))
 def test_python_reads_csv(weir, table, quoting, delimiter, crlf, null):
     options = ["--quoting", quoting, "--delimiter", delimiter, "--null", null, "--line-terminator", "crlf" if crlf else "lf"]
@@ -405,6 +405,7 @@ def test_quoting_styles(weir, tmp_path):
     expected = {
         "minimal": b'i,d,b,s,t,day,l\n1,0.5,true,x,"a""b",2024-02-29,[1]\n,,,,"",,\n',
         "all": b'"i","d","b","s","t","day","l"\n"1","0.5","true","x","a""b","2024-02-29","[1]"\n,,,,"",,\n',
+        "strings": b'"i","d","b","s","t","day","l"\n1,0.5,true,"x","a""b",2024-02-29,"[1]"\n,,,,"",,\n',
         "nonnumeric": b'"i","d","b","s","t","day","l"\n1,0.5,"true","x","a""b","2024-02-29","[1]"\n,,,,"",,\n',
     }
     for quoting, text in expected.items():
@@ -440,7 +441,7 @@ def test_times_and_delimiters(weir, tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     (["--delimiter", "ab"], "one byte"), (["--delimiter", "1"], "part of numbers"), (["--quote", ","], "the quote"),
-    (["--quoting", "some"], "minimal, all, nonnumeric or none"), (["--null", "a,b"], "spelling of null"),
+    (["--quoting", "some"], "minimal, all, nonnumeric, strings or none"), (["--null", "a,b"], "spelling of null"),
     (["--null", "x" * 65], "64 bytes"), (["--line-terminator", "cr"], "lf or crlf"), (["--escape", ","], "the escape"),
     (["--non-finite", "nan"], "--non-finite is for JSON"), (["--compression", "snappy"], "gzip, zstd, lz4"),
     (["--format", "jsonl", "--delimiter", ";"], "--delimiter is for CSV"),

@@ -1,6 +1,6 @@
 /* A CSV file before its rows: header, names, where data begins, and how it is cut into ranges.
  *
- * Names: a header's own, or those given, or f0, f1 …. An empty name becomes f and its number; a name that was there before
+ * Names: a header's own, or those given, or f0, f1 …. A second empty name becomes f and its number; a name that was there before
  * gets _1, _2 … until it is new.
  */
 #include "base/log.h"
@@ -132,16 +132,27 @@ static bool name_is_taken(const char *const *names, uint32_t count, const char *
 }
 
 /* Looking at all names before is quadratic, so a very wide header is looked at only as far as this. */
-static int name_make_new(struct csv_head *head, uint32_t i, struct weir_error *err)
+static int name_make_new(struct csv_head *head, uint32_t i, bool is_given, struct weir_error *err)
 {
 	const char *name = head->names[i];
 
-	if (*name == 0)
+	/* One column may go without a name, as the index of a data frame does. */
+	if (*name == 0 && (!is_given || name_is_taken(head->names, i, name)))
 		name = weir_arena_printf(&head->arena, err, "f%u", i);
 	for (uint32_t n = 1; name && name_is_taken(head->names, i, name); n++)
 		name = weir_arena_printf(&head->arena, err, "%s_%u", *head->names[i] ? head->names[i] : "f", n);
 	head->names[i] = name;
 	return name ? WEIR_OK : err->code;
+}
+
+/* Files of other formats come into a folder of CSV, and whoever reads it wants to hear of that, not of encodings. */
+static int no_name(const void *bytes, size_t size, uint32_t column, struct weir_error *err)
+{
+	const struct weir_format_ops *other = weir_format_for_bytes(bytes, size);
+
+	if (other)
+		return weir_error_set(err, WEIR_E_DATA, "this is a %s file, not one of CSV", other->name);
+	return weir_error_set(err, WEIR_E_DATA, "the name of column %u in the header is not UTF-8 text (see --encoding)", column);
 }
 
 static int take_names(struct csv_head *head, const struct csv_options *options, const struct csv_dialect *dialect,
@@ -172,13 +183,11 @@ static int take_names(struct csv_head *head, const struct csv_options *options, 
 			size = csv_unquote(dialect, (const char *)index->text + begin, end - begin, name);
 			name[size] = 0;
 			if (!weir_utf8_valid(name, size) || strlen(name) != size)
-				return weir_error_set(err, WEIR_E_DATA,
-						      "the name of column %u in the header is not UTF-8 text (see --encoding)",
-						      i + 1);
+				return no_name(index->text + scan->input.begin, end - (uint32_t)scan->input.begin, i + 1, err);
 			head->names[i] = name;
 			begin = index->ends[i] + 1;
 		}
-		if (name_make_new(head, i, err))
+		if (name_make_new(head, i, options->names || (options->has_header && !head->is_empty), err))
 			return err->code;
 	}
 	return WEIR_OK;

@@ -155,7 +155,15 @@ static bool parse_timestamp(const struct weir_type *type, const char *text, size
 	struct weir_timestamp_text scanned;
 
 	return weir_scan_timestamp(text, size, &scanned) && scanned.has_zone == (type->timezone != NULL) &&
-	       weir_timestamp_units(&scanned, unit_digits(type->unit), out);
+	       scanned.fraction_digits <= unit_digits(type->unit) && weir_timestamp_units(&scanned, unit_digits(type->unit), out);
+}
+
+/* A fraction is one of seconds only where its unit has as many digits, were they zeroes: a type is not to depend on a row's value. */
+static bool parse_time(const char *text, size_t size, uint32_t digits, int64_t *out)
+{
+	const char *point = memchr(text, '.', size);
+
+	return weir_parse_time(text, size, digits, out) && (!point || (size_t)(text + size - point - 1) <= digits);
 }
 
 bool csv_value_parse(const struct weir_type *type, uint8_t point, const char *text, size_t size, void *out)
@@ -201,7 +209,7 @@ bool csv_value_parse(const struct weir_type *type, uint8_t point, const char *te
 		return true;
 	case WEIR_TIME32:
 	case WEIR_TIME64:
-		if (!weir_parse_time(text, size, unit_digits(type->unit), &wide))
+		if (!parse_time(text, size, unit_digits(type->unit), &wide))
 			return false;
 		memcpy(out, &wide, type->byte_width);
 		return true;
@@ -275,7 +283,7 @@ uint32_t csv_kinds_of(uint8_t point, const char *text, size_t size)
 		kinds |= KIND(CSV_REAL);
 	if (weir_parse_date(inner, inner_size, &days))
 		kinds |= KIND(CSV_DATE);
-	if (weir_parse_time(inner, inner_size, 0, &number))
+	if (parse_time(inner, inner_size, 0, &number))
 		kinds |= KIND(CSV_TIME);
 	return kinds;
 }

@@ -78,7 +78,8 @@ static bool timestamp_read(const struct weir_type *type, const char *text, size_
 	struct weir_timestamp_text scanned;
 	int64_t value;
 
-	if (!weir_scan_timestamp(text, size, &scanned) || !weir_timestamp_units(&scanned, digits[type->unit], &value))
+	if (!weir_scan_timestamp(text, size, &scanned) || scanned.fraction_digits > digits[type->unit] ||
+	    !weir_timestamp_units(&scanned, digits[type->unit], &value))
 		return false;
 	memcpy(out, &value, 8);
 	return true;
@@ -301,6 +302,8 @@ static int string_slowly(struct decode *decode, uint32_t row, uint32_t entry, st
 	}
 	if (window->text[window->entries[entry]] != '"' && decode->column->shape.kind == JSON_BINARY)
 		return json_value_misfit(self, decode->column, entry, entry, err);
+	if (json_text_check(self, decode->column, entry, err))
+		return err->code;
 	if (json_text_read(window, self->file->options, entry, &self->arena, &bytes, &size, err))
 		return err->code;
 	*out = weir_view_make(bytes, (uint32_t)size);
@@ -430,6 +433,27 @@ static void add_value(const struct json_window *window, uint32_t entry, struct w
 		weir_error_at_value(err, (const char *)window->text + begin + 1, end - begin - 1);
 	else if (byte != '{' && byte != '[')
 		weir_error_at_value(err, (const char *)window->text + begin, end - begin);
+}
+
+int json_text_check(struct json_reader *self, const struct json_column *column, uint32_t entry, struct weir_error *err)
+{
+	const struct json_window *window = &self->cursor.window;
+	const struct json_options *options = self->file->options;
+	const char *name = column->field->name;
+	size_t at = window->entries[entry], size = strlen(name);
+
+	if (!options->mixed_refused || window->text[at] == '"')
+		return WEIR_OK;
+	for (uint32_t i = 0; i < options->given_count; i++) /* of the column, or of something inside it */
+		if (strncmp(options->given[i].path, name, size) == 0 &&
+		    (!options->given[i].path[size] || options->given[i].path[size] == '.'))
+			return WEIR_OK;
+	json_window_fail(window, at, err, WEIR_E_DATA,
+			 "no type holds this value and the others of the column; say --types '%.64s=string' to read all of them as "
+			 "text",
+			 name);
+	add_value(window, entry, err);
+	return err->code;
 }
 
 int json_value_misfit(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t entry,

@@ -3,7 +3,7 @@
  * What a sample holds is gathered in a tree: for each field the kinds of values it had, and what was inside them. A type is
  * made of it at the end:
  *
- *     nothing but null                null          strings that all read as timestamps     timestamp[s]
+ *     nothing but null                null          strings that all read as whole seconds   timestamp[s]
  *     true, false                     bool          other strings                           string
  *     integers of 64 bits             int64         lists                                   list<item: …>
  *     other numbers, or both          double        objects                                 struct<…>
@@ -122,7 +122,7 @@ static int check_string(struct check *check, uint32_t entry, struct json_guess *
 			     &bytes, &size, check->err))
 		return check->err->code;
 	if (guess && !(guess->kinds & HAS_STRING))
-		guess->kinds |= weir_scan_timestamp((const char *)bytes, size, &time) &&
+		guess->kinds |= weir_scan_timestamp((const char *)bytes, size, &time) && time.fraction_digits == 0 &&
 						weir_timestamp_units(&time, 0, &seconds)
 					? HAS_TIMESTAMP
 					: HAS_STRING;

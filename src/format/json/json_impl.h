@@ -47,6 +47,7 @@ struct json_options {
 	enum json_surrogates surrogates;
 	enum json_unexpected unexpected;
 	bool infer_all;
+	bool mixed_refused; /* what is no string, in a column of strings that nobody gave */
 	enum json_nonfinite nonfinite; /* NaN, Infinity and -Infinity */
 	uint32_t depth_max;
 	struct weir_stream_options stream;
@@ -343,6 +344,9 @@ bool json_scalar_read(const struct json_window *window, const struct json_option
 /* A value does not fit its column's type. `top` is the column's value as a whole, `entry` the one inside it that is wrong. */
 int json_value_misfit(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t entry,
 		      struct weir_error *err);
+
+/* A value that is no string in a column of strings: an error if mixed=error says so, unless its type was given. */
+int json_text_check(struct json_reader *self, const struct json_column *column, uint32_t entry, struct weir_error *err);
 
 /* A field that the schema does not have: of the record (column NULL) or of an object inside a column's value. */
 int json_field_new(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t name, uint32_t value,

@@ -276,6 +276,8 @@ static int put_value(struct nest *nest, struct json_shape *shape, struct weir_bu
 			*entry += 2;
 			return WEIR_OK;
 		}
+		if (byte != '"' && shape->kind == JSON_STRING && json_text_check(nest->reader, nest->column, *entry, nest->err))
+			return nest->err->code;
 		if (byte == '"' || shape->kind == JSON_STRING)
 			return put_text(nest, builder, entry);
 		break;

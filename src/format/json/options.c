@@ -6,7 +6,7 @@
 #include <string.h>
 
 const char *const json_option_names[] = {
-	"types=", "infer=", "layout=", "unexpected=", "surrogates=", "non-finite=", "depth=", "encoding=", "compression=", NULL,
+	"types=", "infer=", "layout=", "unexpected=", "surrogates=", "non-finite=", "mixed=", "depth=", "encoding=", "compression=", NULL,
 };
 
 const struct json_options json_options_default = {.depth_max = JSON_DEPTH_DEFAULT};
@@ -40,6 +40,8 @@ static const struct choice nonfinite_choices[] = {
 	{"error", JSON_NONFINITE_ERROR},
 	{NULL, 0},
 };
+
+static const struct choice mixed_choices[] = {{"text", 0}, {"error", 1}, {NULL, 0}};
 
 static int choose(const struct weir_setting *setting, const struct choice *choices, int *out, struct weir_error *err)
 {
@@ -138,6 +140,9 @@ static int parse_setting(struct weir_arena *arena, const struct weir_setting *se
 	} else if (strcmp(setting->name, "non-finite") == 0) {
 		code = choose(setting, nonfinite_choices, &value, err);
 		options->nonfinite = (enum json_nonfinite)value;
+	} else if (strcmp(setting->name, "mixed") == 0) {
+		code = choose(setting, mixed_choices, &value, err);
+		options->mixed_refused = value;
 	} else {
 		code = weir_error_set(err, WEIR_E_INVALID, "JSON has no option --%s", setting->name);
 	}

@@ -21,8 +21,9 @@ static void narrow(const uint8_t *in, uint32_t count, uint32_t width_in, uint32_
 	}
 }
 
-/* 64 bits of nanoseconds reach from 1677 to 2262; what lies outside must not come back as another time. */
-static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct weir_error *err)
+/* 64 bits of nanoseconds reach from 1677 to 2262; what lies outside must not come back as another time. `nanos_per_unit`: of the
+ * unit that was asked for; what is less than one of it is dropped. */
+static int from_int96(const uint8_t *in, uint32_t count, int64_t nanos_per_unit, int64_t *out, struct weir_error *err)
 {
 	for (uint32_t i = 0; i < count; i++, in += 12) {
 		int64_t nanos, days;
@@ -31,11 +32,13 @@ static int from_int96(const uint8_t *in, uint32_t count, int64_t *out, struct we
 		memcpy(&nanos, in, 8);
 		memcpy(&julian, in + 8, 4);
 		days = (int64_t)julian - JULIAN_1970;
-		if (__builtin_mul_overflow(days, NANOS_PER_DAY, &days) || __builtin_add_overflow(days, nanos, &out[i]))
+		if (__builtin_mul_overflow(days, NANOS_PER_DAY / nanos_per_unit, &days) ||
+		    __builtin_add_overflow(days, nanos / nanos_per_unit, &out[i]))
 			return weir_error_set(
 				err, WEIR_E_VALUE,
 				"An INT96 timestamp (Julian day %u) lies outside the years 1677 to 2262 that "
-				"nanoseconds can tell; leave the column out to read the others.",
+				"nanoseconds can tell; read such columns in microseconds (--int96 us, in Python "
+				"coerce_int96_timestamp_unit=\"us\"), or leave the column out to read the others.",
 				julian);
 	}
 	return WEIR_OK;
@@ -149,7 +152,7 @@ int parquet_convert(const struct parquet_leaf_info *info, const void *in, uint32
 		narrow(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;
 	case PARQUET_FROM_INT96:
-		return from_int96(in, count, out, err);
+		return from_int96(in, count, info->factor, out, err);
 	case PARQUET_DECIMAL_INT:
 		decimal_int(in, count, info->width, info->width_arrow, out);
 		return WEIR_OK;

@@ -147,9 +147,10 @@ static int file_open(struct weir_account *account, const struct weir_read_setup 
 {
 	struct parquet_file *self = weir_alloc_zero(account, sizeof(*self), err);
 
-	(void)setup; /* the footer says everything */
 	if (!self)
 		return err->code;
+	/* All else the footer says. */
+	self->int96_unit = setup && setup->options ? *(const enum weir_time_unit *)setup->options : WEIR_NANO;
 	self->account = account;
 	weir_arena_init(&self->arena, account);
 	self->base.ops = &weir_parquet_format;
@@ -289,9 +290,35 @@ static int file_ranges(struct weir_format_file *base, const struct weir_scan *sc
 
 static const char *const extensions[] = {".parquet", ".parq", ".pq", NULL};
 
+static const char *const option_names[] = {"int96=", NULL};
+
+static int options_parse(struct weir_arena *arena, const struct weir_setting *settings, uint32_t count, const void **out,
+			 struct weir_error *err)
+{
+	static const char *const names[] = {[WEIR_SECOND] = "s", [WEIR_MILLI] = "ms", [WEIR_MICRO] = "us", [WEIR_NANO] = "ns"};
+	enum weir_time_unit *unit = weir_arena_alloc_zero(arena, sizeof(*unit), err);
+
+	if (!unit)
+		return err->code;
+	*unit = WEIR_NANO;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t found = 0;
+
+		while (found < 4 && strcmp(settings[i].value, names[found]))
+			found++;
+		if (found == 4)
+			return weir_error_set(err, WEIR_E_INVALID, "--int96 is s, ms, us or ns, not '%s'", settings[i].value);
+		*unit = (enum weir_time_unit)found;
+	}
+	*out = unit;
+	return WEIR_OK;
+}
+
 const struct weir_format_ops weir_parquet_format = {
 	.name = "parquet",
 	.extensions = extensions,
+	.option_names = option_names,
+	.options_parse = options_parse,
 	.open = file_open,
 	.close = file_close,
 	.column_bounds = parquet_column_bounds,

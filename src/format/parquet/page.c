@@ -130,7 +130,27 @@ void parquet_leaf_release(struct parquet_leaf *leaf)
 		parquet_memory_release(account, buffers[i]);
 }
 
-/* The header at `offset`; body_offset and sizes are checked against the chunk. */
+/* The most that `size` bytes of a codec can stand for, so that a damaged header asks for no memory that its page cannot fill. What the
+ * chunk says of itself is no measure: there are writers that give the compressed size twice. */
+static uint64_t expanded_max(enum weir_codec codec, uint64_t size)
+{
+	switch (codec) {
+	case WEIR_CODEC_NONE:
+		return size;
+	case WEIR_CODEC_SNAPPY:
+		return size * 32 + 64;
+	case WEIR_CODEC_LZ4_FRAME:
+	case WEIR_CODEC_LZ4_RAW:
+	case WEIR_CODEC_LZ4_HADOOP:
+		return size * 256 + 64;
+	case WEIR_CODEC_GZIP:
+		return size * 1040 + 64;
+	default:
+		return INT32_MAX; /* a few bytes can be any number of zeroes */
+	}
+}
+
+/* The header at `offset`; body_offset and sizes are checked against the chunk and the codec. */
 static int header_at(struct parquet_leaf *leaf, uint64_t offset, struct parquet_page_header *header,
 		     uint64_t *body_offset, struct weir_error *err)
 {
@@ -168,12 +188,10 @@ static int header_at(struct parquet_leaf *leaf, uint64_t offset, struct parquet_
 	if ((uint64_t)header->size_compressed > leaf->chunk_end - *body_offset)
 		return parquet_leaf_damaged(leaf, err, "A page of %d bytes leads out of its column chunk.",
 					    (int)header->size_compressed);
-	bytes_max = (uint64_t)leaf->chunk->size_uncompressed;
-	if (bytes_max < (uint64_t)leaf->chunk->size_compressed)
-		bytes_max = (uint64_t)leaf->chunk->size_compressed;
+	bytes_max = expanded_max(leaf->codec, (uint64_t)header->size_compressed);
 	if ((uint64_t)header->size_uncompressed > bytes_max)
-		return parquet_leaf_damaged(leaf, err, "A page of %d bytes uncompressed, in a column chunk of %llu.",
-					    (int)header->size_uncompressed, (unsigned long long)bytes_max);
+		return parquet_leaf_damaged(leaf, err, "A page of %d bytes uncompressed, made of %d: more than there can be in them.",
+					    (int)header->size_uncompressed, (int)header->size_compressed);
 	return WEIR_OK;
 }
 

@@ -31,7 +31,7 @@
 enum parquet_convert {
 	PARQUET_KEEP,           /* the same bytes */
 	PARQUET_NARROW,         /* int32 to 8 or 16 bits */
-	PARQUET_FROM_INT96,     /* Julian day and nanoseconds to nanoseconds since 1970 */
+	PARQUET_FROM_INT96,     /* Julian day and nanoseconds to units since 1970 */
 	PARQUET_DECIMAL_INT,    /* int32 or int64 to 16 or 32 bytes */
 	PARQUET_DECIMAL_FIXED,  /* big-endian bytes to 16 or 32 */
 	PARQUET_DECIMAL_BYTES,  /* the same, each of its own length */
@@ -65,7 +65,7 @@ struct parquet_leaf_info {
 	uint32_t width;       /* bytes of a physical value; 0: bits (BOOLEAN) or variable (BYTE_ARRAY) */
 	uint32_t width_arrow; /* bytes of an Arrow value; 0: bits or views */
 	enum parquet_convert convert;
-	int64_t factor; /* UNSCALE */
+	int64_t factor; /* UNSCALE; FROM_INT96: nanoseconds per unit */
 	bool is_text;   /* must be UTF-8 */
 };
 
@@ -80,6 +80,7 @@ struct parquet_file {
 	uint32_t column_count;
 	struct parquet_shape **columns; /* one per field of base.schema */
 	uint64_t pages_end;             /* no page reaches past this byte: the footer's place */
+	enum weir_time_unit int96_unit;
 };
 
 struct parquet_levels;

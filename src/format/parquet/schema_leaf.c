@@ -1,4 +1,5 @@
 /* The types of leaves: from physical and logical types, and the annotations of older writers, to Arrow's. */
+#include "arrow/value.h"
 #include "format/parquet/schema_impl.h"
 
 static const struct weir_type *decimal_type(struct parquet_schema_build *build, int32_t precision, int32_t scale)
@@ -128,7 +129,7 @@ static const struct weir_type *stored_type(struct parquet_schema_build *build, c
 			return decimal_type(build, logical.precision, logical.scale);
 		return weir_type_ref(type ? type : weir_type_of(WEIR_INT64));
 	case PARQUET_INT96:
-		return temporal(build, WEIR_TIMESTAMP, WEIR_NANO, false);
+		return temporal(build, WEIR_TIMESTAMP, build->file->int96_unit, false);
 	case PARQUET_FLOAT:
 		return weir_type_ref(weir_type_of(WEIR_FLOAT));
 	case PARQUET_DOUBLE:
@@ -278,6 +279,7 @@ int parquet_leaf_convert(struct parquet_schema_build *build, const struct parque
 									: PARQUET_DECIMAL_INT;
 	} else if (element->physical == PARQUET_INT96) {
 		info->convert = PARQUET_FROM_INT96;
+		info->factor = INT64_C(1000000000) / weir_unit_per_second(build->file->int96_unit);
 	} else if (type->id == WEIR_INTERVAL_MONTH_DAY_NANO) {
 		info->convert = PARQUET_FROM_INTERVAL;
 	} else if (type->id == WEIR_DATE64) {

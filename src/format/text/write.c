@@ -122,6 +122,11 @@ static bool is_number(enum text_kind kind, const struct weir_type *type)
 	return (kind >= TEXT_I8 && kind <= TEXT_DOUBLE) || type->id == WEIR_DECIMAL128 || type->id == WEIR_DECIMAL256;
 }
 
+static bool is_text(enum text_kind kind)
+{
+	return kind == TEXT_STRING || kind == TEXT_BINARY || kind == TEXT_FIXED_BINARY || kind == TEXT_NESTED;
+}
+
 static int make_column(struct text_writer *writer, uint32_t number, struct weir_error *err)
 {
 	static const uint8_t digits[] = {[WEIR_SECOND] = 0, [WEIR_MILLI] = 3, [WEIR_MICRO] = 6, [WEIR_NANO] = 9};
@@ -140,6 +145,7 @@ static int make_column(struct text_writer *writer, uint32_t number, struct weir_
 	}
 	column->quoted = style->quoting == WEIR_QUOTING_ALL ||
 			 (style->quoting == WEIR_QUOTING_NONNUMERIC && !is_number(column->kind, type)) ||
+			 (style->quoting == WEIR_QUOTING_STRINGS && is_text(column->kind)) ||
 			 (is_time && (style->delimiter == ' ' || style->delimiter == ':'));
 	if (column->quoted && style->quoting == WEIR_QUOTING_NONE) {
 		weir_error_set(err, WEIR_E_VALUE,
@@ -148,8 +154,7 @@ static int make_column(struct text_writer *writer, uint32_t number, struct weir_
 		weir_error_at_column(err, column->name);
 		return err->code;
 	}
-	column->wraps = column->quoted && column->kind != TEXT_STRING && column->kind != TEXT_BINARY &&
-			column->kind != TEXT_FIXED_BINARY && column->kind != TEXT_NESTED;
+	column->wraps = column->quoted && !is_text(column->kind);
 	return WEIR_OK;
 }
 
@@ -325,7 +330,7 @@ static int csv_header(struct weir_account *account, const struct weir_schema *sc
 		if (i)
 			*line.p++ = style.delimiter;
 		code = text_put_csv(&line, &style, (const uint8_t *)name, strlen(name),
-				    style.quoting == WEIR_QUOTING_ALL || style.quoting == WEIR_QUOTING_NONNUMERIC,
+				    style.quoting != WEIR_QUOTING_MINIMAL && style.quoting != WEIR_QUOTING_NONE,
 				    &needs_quotes, err);
 		if (!code && needs_quotes) {
 			code = weir_error_set(
