@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks what a compiler does not: include order, layers, reach into another folder's _impl.h, banned calls, machine
-paths, file sizes, trailing blanks, and that each header compiles alone. The rules are told in CONTRIBUTING.md.
+paths, file sizes, trailing blanks, functions that nobody calls, and that each header compiles alone. The rules are told in CONTRIBUTING.md.
 
     tools/tidy.py [--fix] [--root DIR]
 
@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -42,6 +43,8 @@ KEPT_APART = [
 ]
 ELSEWHERE = re.compile(r"(?<![\w.])/(?:work|farm|root)/|pypi\.org|deb\.debian\.org|files\.pythonhosted")
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX)\b")
+DEFINED = re.compile(r"^(?!static\b)\w[^\n;{}=#]*?\b(weir_\w+)\([^;{}]*\)\n\{", re.MULTILINE)
+NAMED = re.compile(r"\bweir_\w+")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -49,6 +52,9 @@ class Tidy:
     def __init__(self, root):
         self.root = root
         self.findings = []
+        self.defined = {}  # functions of src that other files could call: where they are
+        self.declared = set()  # those that a header names
+        self.named = Counter()  # how often each is named in code, its definition and its declaration too
 
     def found(self, path, line, what):
         self.findings.append((str(path), line, what))
@@ -72,10 +78,13 @@ class Tidy:
             except UnicodeDecodeError:
                 continue
             self.check_text(path, text)
+            if path.suffix == ".py":
+                self.named.update(NAMED.findall(text))
             if path.suffix in (".c", ".h"):
                 self.check_c(path, text)
             if path.suffix == ".h" and path.parts[0] in ("src", "include") and not path.stem.endswith("_template"):
                 headers.append(path)
+        self.check_used()
         if compiler:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 list(pool.map(lambda header: self.check_compiles(header, compiler), headers))
@@ -99,6 +108,19 @@ class Tidy:
         code = blank_comments_and_strings(text)
         self.check_includes(path, text, code)
         self.check_calls(path, text, code)
+        self.named.update(NAMED.findall(code))
+        if path.suffix == ".h":
+            self.declared.update(NAMED.findall(code))
+        if path.parts[0] == "include":
+            self.named.update(NAMED.findall(code))  # the public ones are called elsewhere
+        elif path.parts[0] == "src" and path.suffix == ".c":
+            for match in DEFINED.finditer(code):
+                self.defined[match.group(1)] = (path, code.count("\n", 0, match.start(1)) + 1)
+
+    def check_used(self):
+        for name, (path, line) in self.defined.items():
+            if self.named[name] <= 1 + (name in self.declared):
+                self.found(path, line, f"{name}: nobody calls it")
 
     def check_calls(self, path, text, code):
         in_src = path.parts[0] in ("src", "include")

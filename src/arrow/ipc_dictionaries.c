@@ -168,9 +168,3 @@ int weir_ipc_dictionaries_read(struct weir_ipc_dictionaries *dictionaries, const
 		return weir_error_set(err, WEIR_E_DATA, "the message is not a dictionary batch");
 	return ipc_dictionaries_read(dictionaries, &message, body, err);
 }
-
-const struct weir_array *weir_ipc_dictionaries_of(const struct weir_ipc_dictionaries *dictionaries, uint32_t column)
-{
-	WEIR_ASSERT(dictionaries->schema->schema->fields[column].type->id == WEIR_DICTIONARY_TYPE);
-	return dictionaries->values[first_number(dictionaries, column)];
-}

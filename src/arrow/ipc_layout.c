@@ -316,10 +316,3 @@ void weir_ipc_column_span(const struct weir_ipc_layout *layout, uint32_t column,
 	}
 	*begin = *begin < *end ? *begin : *end;
 }
-
-void weir_ipc_column_forget(struct weir_ipc_layout *layout, uint32_t column)
-{
-	for (uint32_t i = layout->nodes.items[layout->roots.items[column]].buffer;
-	     i < buffers_end(layout, column) && i < layout->inflated.count; i++)
-		weir_buffer_release(&layout->inflated.items[i]);
-}

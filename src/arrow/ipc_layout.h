@@ -5,7 +5,7 @@
  *
  * Bytes come from a struct weir_ipc_body, which the caller fills from a file: only the buffers, and of plain buffers only
  * the rows, that are asked for. A compressed buffer is inflated whole when first needed and kept until the next
- * layout_read or column_forget. Arrays are validated, UTF-8 too, before they are given out.
+ * layout_read. Arrays are validated, UTF-8 too, before they are given out.
  *
  * Threads: a schema is immutable; a layout and dictionaries belong to one thread at a time.
  */
@@ -91,9 +91,6 @@ int weir_ipc_column_texts(struct weir_ipc_layout *layout, uint32_t column, int64
 			  const struct weir_ipc_body *body, struct weir_ipc_texts *out, struct weir_error *err);
 void weir_ipc_texts_release(struct weir_ipc_texts *texts); /* twice is fine */
 
-/* Gives back what was inflated for a column. */
-void weir_ipc_column_forget(struct weir_ipc_layout *layout, uint32_t column);
-
 /* The dictionaries of a schema, as far as columns that were asked for need them. In a stream a dictionary may be replaced,
  * in a file it may not; deltas are appended in both. */
 int weir_ipc_dictionaries_new(struct weir_account *account, const struct weir_ipc_schema *schema, bool is_stream,
@@ -104,7 +101,5 @@ bool weir_ipc_dictionaries_wanted(const struct weir_ipc_dictionaries *dictionari
 /* A dictionary batch. Of one that nobody wants only the metadata is looked at. */
 int weir_ipc_dictionaries_read(struct weir_ipc_dictionaries *dictionaries, const uint8_t *metadata, uint64_t size,
 			       const struct weir_ipc_body *body, struct weir_error *err);
-/* The values of a column of DICTIONARY_TYPE; NULL: not sent yet, that is none. Borrowed. */
-const struct weir_array *weir_ipc_dictionaries_of(const struct weir_ipc_dictionaries *dictionaries, uint32_t column);
 
 #endif

@@ -481,11 +481,6 @@ const struct weir_type *weir_program_type(const struct weir_program *program)
 	return program->type;
 }
 
-const struct weir_scalar *weir_program_constant(const struct weir_program *program)
-{
-	return program->root->kind == WEIR_NODE_CONSTANT ? &program->root->value : NULL;
-}
-
 static bool reads_column(const struct weir_node *node, uint32_t column)
 {
 	if (node->kind == WEIR_NODE_COLUMN)

@@ -68,8 +68,6 @@ bool weir_program_is_vector(const struct weir_program *program);
  * expressions before are evaluated once. Before the first evaluator is made. */
 int weir_program_extend(struct weir_program *program, const struct weir_expr *expr, uint32_t *root,
 			struct weir_error *err);
-/* The literal it folded to, or NULL. */
-const struct weir_scalar *weir_program_constant(const struct weir_program *program);
 
 int weir_evaluator_new(struct weir_account *account, const struct weir_program *program, struct weir_evaluator **out,
 		       struct weir_error *err);

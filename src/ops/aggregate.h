@@ -29,7 +29,6 @@ static inline bool weir_aggregate_is_holistic(enum weir_aggregate_function funct
 {
 	return function >= WEIR_QUANTILE;
 }
-const char *weir_aggregate_function_name(enum weir_aggregate_function function);
 
 struct weir_aggregate_item {
 	const char *text; /* as written, for saving */

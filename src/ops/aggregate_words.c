@@ -33,11 +33,6 @@ static const struct {
 enum { LOG_CAPACITY_MAX = 24 };
 static const uint32_t function_count = sizeof(functions) / sizeof(*functions);
 
-const char *weir_aggregate_function_name(enum weir_aggregate_function function)
-{
-	return functions[function].name;
-}
-
 static const char *skip_blanks(const char *p)
 {
 	while (isspace((unsigned char)*p))
@@ -461,9 +456,7 @@ int weir_aggregates_fields(const struct weir_aggregates *aggregates, const struc
 		code = item->column ? weir_schema_find(schema, item->column, &column, err) : WEIR_OK;
 		if (code)
 			break;
-		fields[i] = (struct weir_field){.name = item->name,
-						.nullable = item->function != WEIR_COUNT &&
-							    item->function != WEIR_COUNT_DISTINCT};
+		fields[i] = (struct weir_field){.name = item->name, .nullable = true};
 		fields[i].type = weir_aggregate_type(
 			account, item, item->column ? weir_type_values(schema->fields[column].type) : NULL, err);
 		code = fields[i].type ? WEIR_OK : err->code;

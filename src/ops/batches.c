@@ -16,7 +16,7 @@ struct batches_source {
 	struct weir_batch_source source;
 	int64_t memory_limit;
 	int64_t joined_bytes; /* of a split of several batches, at least; 0: each is one */
-	uint64_t count;
+	uint64_t count, rows; /* so far */
 	bool ended;
 };
 
@@ -145,8 +145,9 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 		return err->code;
 	}
 	split->account = source->account;
-	*out = (struct weir_split_info){.number = source->count++};
+	*out = (struct weir_split_info){.number = source->count++, .is_counted = true, .row_first = source->rows};
 	while (!code && batch) {
+		source->rows += (uint64_t)batch->row_count;
 		out->rows_est += batch->row_count;
 		bytes += source->joined_bytes ? weir_batch_bytes(batch) : 0;
 		code = weir_list_push(&split->batches, source->account, err, batch);

@@ -244,7 +244,8 @@ static int split_next(void *state, struct weir_split_info *out, void **split_out
 	if (!split)
 		return err->code;
 	*split = (struct weir_batch_split){.block = block, .row_first = source->row_next};
-	*out = (struct weir_split_info){.number = source->number_next++};
+	*out = (struct weir_split_info){
+		.number = source->number_next++, .is_counted = true, .row_first = (uint64_t)source->row_next};
 	split->more = source->config->blocks + source->next + 1;
 	do {
 		uint64_t footprint;

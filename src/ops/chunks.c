@@ -328,7 +328,8 @@ static int gather_begin(struct chunks_lane *lane, struct weir_error *err)
 	rows = rows < lane->rows_wanted ? rows : lane->rows_wanted;
 	rows = rows < fit ? rows : fit;
 	if (!code && !lane->room)
-		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (more < (int64_t)WEIR_VECTOR_ROWS ? more : (int64_t)WEIR_VECTOR_ROWS) : 0);
+		weir_gather_expect(lane->gather, rows > 0 ? rows + rows / 16 + (more < (int64_t)WEIR_VECTOR_ROWS ? more : (int64_t)WEIR_VECTOR_ROWS) : 0,
+				   chunk_bytes(lane->sink) + (int64_t)WEIR_VECTOR_BYTES);
 	return code;
 }
 

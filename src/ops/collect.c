@@ -153,7 +153,7 @@ static void expect(struct collect_lane *lane, uint32_t first)
 	const struct collect_sink *sink = lane->sink;
 	int64_t rows = sink->row_bytes ? (int64_t)(sink->consumer.batch_bytes / sink->row_bytes) + first : 0;
 
-	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left);
+	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left, (int64_t)sink->consumer.batch_bytes);
 }
 
 static int deliver_held(struct collect_lane *lane, struct weir_error *err)

@@ -1,9 +1,9 @@
 /* keep FRACTION: each row with the same probability, by itself.
  *
- * A row's number is a hash of the seed, its split and its place among the rows that came here from that split; it is kept if
- * the number is below FRACTION × 2^64. So the rows depend on the input and the seed alone, not on lanes or timing, and a split
- * that is redone keeps the same rows again. */
-#include "base/hash.h"
+ * Rows draw numbers in their order within a split, and those below FRACTION stay. The numbers are those of
+ * numpy.random.default_rng((split, seed)), with --run (split, run, seed): who samples each block that way keeps the same rows. They depend
+ * on the input and the seed alone, not on lanes or timing, and a split that is redone keeps the same rows again. */
+#include "base/draws.h"
 #include "ops/ops_impl.h"
 
 #include <stdlib.h>
@@ -12,22 +12,22 @@
 struct keep_config {
 	double fraction;
 	uint64_t seed;
+	int64_t run; /* −1: every run is the same */
 };
 
 struct keep_step {
 	struct weir_account *account;
-	uint64_t bound, seed; /* numbers below it are kept */
-	bool keeps_all;
+	struct keep_config config;
 };
 
 struct keep_lane {
 	struct weir_account *account;
 	const struct keep_step *step;
-	uint64_t salt, position;
+	struct weir_draws draws;
 	uint16_t rows[WEIR_VECTOR_ROWS];
 };
 
-static const char *const option_names[] = {"seed=", NULL};
+static const char *const option_names[] = {"seed=", "run=", NULL};
 
 static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
 		 struct weir_error *err)
@@ -35,6 +35,7 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	struct keep_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, option_names, err) : err->code;
 	const char *seed = code ? NULL : weir_words_option(words, "seed");
+	const char *run = code ? NULL : weir_words_option(words, "run");
 	char *end;
 
 	if (code)
@@ -48,6 +49,12 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		config->seed = strtoull(seed, &end, 10);
 		if (*end || !*seed)
 			return weir_error_set(err, WEIR_E_INVALID, "--seed wants a whole number, not '%s'", seed);
+	}
+	config->run = -1;
+	if (run) {
+		config->run = strtoll(run, &end, 10);
+		if (*end || !*run || config->run < 0)
+			return weir_error_set(err, WEIR_E_INVALID, "--run wants a whole number, not '%s'", run);
 	}
 	return WEIR_OK;
 }
@@ -81,21 +88,26 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 
 	memcpy(&bits, &config->fraction, sizeof(bits));
 	code = weir_save_i64(save, bits, err);
-	return code ? code : weir_save_i64(save, (int64_t)config->seed, err);
+	if (!code)
+		code = weir_save_i64(save, (int64_t)config->seed, err);
+	return code ? code : weir_save_i64(save, config->run, err);
 }
 
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
 	struct keep_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
-	int64_t bits = 0, seed = 0;
+	int64_t bits = 0, seed = 0, run = 0;
 	int code = config ? weir_load_i64(load, &bits, err) : err->code;
 
 	if (!code)
 		code = weir_load_i64(load, &seed, err);
+	if (!code)
+		code = weir_load_i64(load, &run, err);
 	if (code)
 		return code;
 	memcpy(&config->fraction, &bits, sizeof(bits));
 	config->seed = (uint64_t)seed;
+	config->run = run;
 	node->config = config;
 	if (!(config->fraction >= 0 && config->fraction <= 1))
 		return weir_error_set(err, WEIR_E_DATA, "the saved plan keeps a fraction that is none");
@@ -133,10 +145,15 @@ static void lane_free(void *state)
 static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
 {
 	struct keep_lane *lane = state;
+	const struct keep_config *config = &lane->step->config;
+	uint64_t seeds[3] = {split->number};
+	uint32_t count = 1;
 
 	(void)err;
-	lane->salt = weir_hash_u64(lane->step->seed ^ weir_hash_u64(split->number + 1));
-	lane->position = 0;
+	if (config->run >= 0)
+		seeds[count++] = (uint64_t)config->run;
+	seeds[count++] = config->seed;
+	lane->draws = weir_draws_of(seeds, count);
 	return WEIR_OK;
 }
 
@@ -144,15 +161,14 @@ static int push(void *state, struct weir_vector *vector, enum weir_progress *pro
 {
 	struct keep_lane *lane = state;
 	const uint16_t *from = vector->selection.rows;
+	double fraction = lane->step->config.fraction;
 	uint32_t kept = 0;
 
 	(void)err;
-	if (!lane->step->keeps_all) {
+	if (fraction < 1) {
 		for (uint32_t i = 0; i < vector->selection.count; i++) {
-			uint64_t number = weir_hash_u64(lane->salt + lane->position++);
-
 			lane->rows[kept] = from ? from[i] : (uint16_t)i;
-			kept += number < lane->step->bound;
+			kept += weir_draws_fraction(&lane->draws) < fraction;
 		}
 		vector->selection.rows = lane->rows;
 		vector->selection.count = kept;
@@ -179,16 +195,15 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (!step)
 		return err->code;
 	step->account = env->account;
-	step->seed = config->seed;
-	step->keeps_all = config->fraction >= 1;
-	step->bound = step->keeps_all ? UINT64_MAX : (uint64_t)(config->fraction * 0x1p64);
+	step->config = *config;
 	return weir_fragment_step(fragment, &step_ops, step, err);
 }
 
 const struct weir_op weir_op_keep = {
 	.verb = "keep",
-	.usage = "keep FRACTION [--seed N]",
-	.help = "Keeps each row with the probability FRACTION. The same seed keeps the same rows of the same input.\n"
+	.usage = "keep FRACTION [--seed N] [--run N]",
+	.help = "Keeps each row with the probability FRACTION. The same seed keeps the same rows of the same input,\n"
+		"with --run N others for each N.\n"
 		"\n"
 		"  weir read data/ then keep 0.01 --seed 7 then write sample/\n",
 	.options = option_names,

@@ -60,6 +60,8 @@ struct weir_split_info {
 	uint64_t bytes_est; /* decoded */
 	int64_t rows_est;   /* −1: unknown */
 	uint64_t memory_est; /* what a lane needs at least while it runs it */
+	bool is_counted;    /* `row_first` is known: so many rows of the source come before */
+	uint64_t row_first;
 	bool is_block;      /* somebody asked for its rows as one piece, which it is small enough to be */
 };
 

@@ -87,7 +87,7 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 
 static int set_schema(struct weir_op_env *env, struct weir_node *node, bool with_id, struct weir_error *err)
 {
-	struct weir_field field = {.name = "id", .type = weir_type_of(WEIR_INT64), .nullable = false};
+	struct weir_field field = {.name = "id", .type = weir_type_of(WEIR_INT64), .nullable = true};
 
 	node->schema = weir_schema_new(env->account, &field, with_id, NULL, err);
 	return node->schema ? weir_op_keep_schema(env, node->schema, err) : err->code;

@@ -142,8 +142,8 @@ char *weir_words_name(struct weir_op_env *env, const char *begin, const char *en
 		quote = *begin++;
 		end--;
 	}
-	if (begin == end) {
-		weir_error_set(err, WEIR_E_SYNTAX, "a column name is empty");
+	if (begin == end && !quote) {
+		weir_error_set(err, WEIR_E_SYNTAX, "a column name is empty (\"\" is the column without a name)");
 		return NULL;
 	}
 	name = to = weir_arena_strndup(env->arena, begin, (size_t)(end - begin), err);

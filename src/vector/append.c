@@ -50,11 +50,12 @@ struct weir_gather {
 	struct weir_account *account;
 	struct weir_schema *schema;
 	int64_t row_count, rows_expected;
+	size_t bytes_expected;
 	struct gather_column *columns;
 };
 
-/* Gathered rows of this many bytes are a sign that those expected will come. */
-enum { EXPECT_BYTES = 64 << 10 };
+/* Gathered rows of this many bytes are a sign that those expected will come. A few do not say how long the others are. */
+enum { EXPECT_BYTES = 64 << 10, EXPECT_ROWS = 16 };
 
 static int grow(struct weir_gather *gather, struct growing *buffer, size_t size, struct weir_error *err)
 {
@@ -104,10 +105,11 @@ static size_t expected_bytes(const struct weir_gather *gather, const struct grow
 {
 	size_t expected;
 
-	if (size <= buffer->capacity || size < EXPECT_BYTES || gather->row_count <= 0 ||
+	if (size <= buffer->capacity || size < EXPECT_BYTES || gather->row_count < EXPECT_ROWS ||
 	    weir_mul_overflows(buffer->size / (size_t)gather->row_count + 1, (size_t)gather->rows_expected, &expected) ||
 	    expected > PTRDIFF_MAX / 2)
 		return size;
+	expected = expected < gather->bytes_expected ? expected : gather->bytes_expected;
 	return expected > size ? expected : size;
 }
 
@@ -732,8 +734,9 @@ int weir_gather_push_part(struct weir_gather *gather, struct weir_vector *vector
 	return WEIR_OK;
 }
 
-void weir_gather_expect(struct weir_gather *gather, int64_t rows)
+void weir_gather_expect(struct weir_gather *gather, int64_t rows, int64_t bytes_max)
 {
+	gather->bytes_expected = (size_t)bytes_max;
 	gather->rows_expected = rows > 0 ? rows : 0;
 }
 

@@ -157,8 +157,9 @@ int weir_gather_push(struct weir_gather *gather, struct weir_vector *vector, str
 /* The selected rows from number `begin` on, `count` of them. Parts of a vector are pushed in order. */
 int weir_gather_push_part(struct weir_gather *gather, struct weir_vector *vector, uint32_t begin, uint32_t count,
 			  struct weir_error *err);
-/* About so many rows will come before finish: memory for fixed-width rows is taken at once when the first have come. */
-void weir_gather_expect(struct weir_gather *gather, int64_t rows);
+/* About so many rows will come before finish: memory for them is taken at once when the first have come, and where these say how long the
+ * others are, no more than `bytes_max` for a column. */
+void weir_gather_expect(struct weir_gather *gather, int64_t rows, int64_t bytes_max);
 /* Where the values of a column with weir_type_row_bytes are to lie, `capacity` bytes (a multiple of 64): borrowed until finish
  * or free, and what finish gives points into it if the rows fitted. Only while the gatherer is empty. */
 void weir_gather_place(struct weir_gather *gather, uint32_t column, uint8_t *memory, size_t capacity);

@@ -1,4 +1,6 @@
-"""Rows of up to a sixteenth of the memory limit go through each exchange, in amounts that do not fit."""
+"""Rows of up to a sixteenth of the memory limit go through each exchange, and larger ones through some, in amounts that do not fit."""
+import random
+
 import pytest
 
 import weir
@@ -26,6 +28,7 @@ def tables(tmp_path_factory):
 
 JOBS = {
     "sort": lambda ds, path: ds.sort("k"),
+    "sort by them": lambda ds, path: ds.sort("t", descending=True),
     "random_shuffle": lambda ds, path: ds.random_shuffle(seed=1),
     "repartition by keys": lambda ds, path: ds.repartition(8, keys=["k"]),
     "group by them": lambda ds, path: ds.groupby("t").count(),
@@ -54,3 +57,78 @@ def test_each_exchange(job, size, tables, tmp_path):
         assert list(tmp_path.iterdir()) == []
     finally:
         weir.shutdown()
+
+
+@pytest.fixture
+def session(tmp_path):
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit=LIMIT, spill_dir=str(tmp_path))
+    yield
+    weir.shutdown()
+
+
+def test_rows_of_an_eighth_of_the_limit(session, tmp_path_factory):
+    """A merge has one of them open, however many runs there are."""
+    path = tmp_path_factory.mktemp("eighth") / "rows.parquet"
+    order = random.Random(1).sample(range(40), 40)
+    with pq.ParquetWriter(path, pa.schema([("k", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
+        for i in order:
+            writer.write_table(pa.table({"k": [i], "t": [f"{i:09d}" + "abcdefgh" * 1_000_000]}))
+    for made, wanted in ((weir.read_parquet(str(path)).sort("k"), sorted), (weir.read_parquet(str(path)).random_shuffle(seed=1), None)):
+        seen = []
+        for batch in made.iter_batches(batch_size=None, batch_format="pyarrow"):
+            seen += [(k, int(t.as_py()[:9])) for k, t in zip(batch["k"].to_pylist(), batch["t"])]
+            del batch
+        assert [k for k, _ in seen] == [t for _, t in seen]
+        assert sorted(k for k, _ in seen) == list(range(40))
+        assert wanted is None or seen == sorted(seen)
+
+
+@pytest.mark.parametrize("common", [0, 1021, 1024, 50_000])
+def test_long_keys_that_begin_alike(common, session, tmp_path_factory):
+    """Fences have the first kilobyte of a key: what is equal there is told apart by reading, or equal altogether. Rows of any size are beside each other."""
+    draw = random.Random(common)
+    rows = []
+    for i in range(200):
+        text = None if draw.random() < 0.05 else "p" * common + f"{draw.randrange(20):03d}" + "\0x"[draw.randrange(2)] * draw.randrange(3) + "q" * draw.choice([5, 2_000, 300_000, 900_000])
+        rows.append({"i": i, "g": draw.randrange(3), "t": text})
+    path = tmp_path_factory.mktemp("alike") / "rows.parquet"
+    with pq.ParquetWriter(path, pa.schema([("i", pa.int64()), ("g", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
+        for begin in range(0, len(rows), 3):
+            writer.write_table(pa.Table.from_pylist(rows[begin : begin + 3], writer.schema))
+    for is_descending in (False, True):
+        wanted = sorted((row for row in rows if row["t"] is not None), key=lambda row: row["t"].encode(), reverse=is_descending)
+        wanted += [row for row in rows if row["t"] is None]
+        seen = [i for batch in weir.read_parquet(str(path)).sort("t", descending=is_descending).iter_batches(batch_size=None) for i in batch["i"].tolist()]
+        assert seen == [row["i"] for row in wanted]
+    groups = {}
+    for row in rows:
+        groups.setdefault((row["g"], row["t"]), []).append(row["i"])
+    made = weir.read_parquet(str(path)).groupby(["g", "t"]).map_groups(lambda group: {"first": [min(group["i"])], "count": [len(group["i"])]}, batch_format="numpy")
+    assert sorted((row["first"], row["count"]) for row in made.take_all()) == sorted((min(found), len(found)) for found in groups.values())
+
+
+def test_rows_that_are_too_large(session, tmp_path, tmp_path_factory):
+    path = tmp_path_factory.mktemp("large") / "rows.parquet"
+    with pq.ParquetWriter(path, pa.schema([("k", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
+        for i in range(6):
+            writer.write_table(pa.table({"k": [-i], "t": ["abcdefgh" * 2_500_000]}))
+    with pytest.raises(MemoryError, match="give at least"):
+        for _ in weir.read_parquet(str(path)).sort("k").iter_batches(batch_size=None):
+            pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_limit_that_has_no_room_for_a_worker(session):
+    """pandas alone takes most of it. The advice is true."""
+    pytest.importorskip("pandas")
+
+    def groups():
+        return weir.range(10_000).map_batches(lambda batch: {"k": batch["id"] % 7}).groupby("k").map_groups(lambda group: group[:1], batch_format="pandas").count()
+
+    with pytest.raises(MemoryError, match=r"one worker of each stage needs 56.0 MiB, and what else is in memory leaves .*: give at least") as raised:
+        groups()
+    enough = float(str(raised.value).split("give at least ")[1].split(" MiB")[0])
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit=int((enough + 8) * 2**20))
+    assert groups() == 7

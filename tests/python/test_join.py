@@ -595,3 +595,25 @@ def test_sides_that_are_exchanges(left, right):
             weir.shutdown()
     finally:
         weir.shutdown()
+
+
+@pytest.mark.parametrize("side", ["given", "renamed", "filtered", "made"])
+def test_a_side_without_rows_has_its_columns(side):
+    import weir
+
+    none = weir.from_arrow(pa.table({"k": pa.array([], pa.int64()), "j": pa.array([], pa.string())}))
+    numbers = weir.range(5).map_batches(lambda batch: {"k": batch["id"], "j": batch["id"].astype(str)})
+    sides = {"given": lambda: none, "renamed": lambda: none.rename_columns({"j": "x"}).rename_columns({"x": "j"}),
+             "filtered": lambda: numbers.filter(lambda row: False), "made": lambda: numbers.map_batches(lambda batch: {name: values[:0] for name, values in batch.items()})}
+    rows = weir.from_items([{"k": 1, "i": 10}, {"k": 2, "i": 20}])
+    try:
+        for how in ("left_outer", "full_outer"):
+            found = sorted(rows.join(sides[side](), how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
+            assert found == [{"k": 1, "i": 10, "j": None}, {"k": 2, "i": 20, "j": None}]
+        for how in ("right_outer", "full_outer"):
+            found = sorted(sides[side]().join(rows, how, 2, on=("k",)).take_all(), key=lambda row: row["k"])
+            assert found == [{"k": 1, "j": None, "i": 10}, {"k": 2, "j": None, "i": 20}]
+        assert rows.join(sides[side](), "inner", 2, on=("k",)).take_all() == []
+        assert rows.join(sides[side](), "left_anti", 2, on=("k",)).count() == 2
+    finally:
+        weir.shutdown()

@@ -57,8 +57,6 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 
 		if (!name)
 			return err->code;
-		if (!name[0])
-			return weir_error_set(err, WEIR_E_INVALID, "a column to group by has no name");
 		config->names[config->count] = name;
 	}
 	config->mark = mark ? mark : "group";
@@ -285,6 +283,7 @@ int weir_groups_keys(const struct weir_node *node, struct weir_account *account,
 		code = weir_schema_find(schema, config->names[i], &keys[i].column, err);
 		if (!code)
 			keys[i].type = weir_type_values(schema->fields[keys[i].column].type);
+		keys[i].tells_zeros_apart = true; /* as hashing does (rows.h) */
 	}
 	if (code) {
 		weir_free(account, keys, keys ? (config->count + 1) * sizeof(*keys) : 0);

@@ -66,8 +66,6 @@ static int parse_keys(struct weir_op_env *env, const char *text, const char *con
 		names[i] = weir_words_name(env, parts[i], parts[i] + strlen(parts[i]), err);
 		if (!names[i])
 			return err->code;
-		if (!names[i][0])
-			return weir_error_set(err, WEIR_E_INVALID, "a column to join on has no name");
 	}
 	*out = names;
 	return WEIR_OK;

@@ -222,6 +222,8 @@ static void share_memory(struct weir_join_state *state, const struct weir_joinin
 	state->loose_max = state->build.keeps_all ? 0 : state->space.resident_max;
 	/* A partition that fits, with its table, into a piece, whatever was asked for: else the other side is read twice. */
 	least = joining->bytes_est[build] > 0 ? joining->bytes_est[build] / (state->piece_bytes / 2) + 1 : 0;
+	if (joining->bytes_est[build] < 0)
+		least = INT64_MAX; /* nobody knows: it is cut at all only if there is much */
 	wanted = wanted > least ? wanted : least;
 	state->part_bits = wanted ? PART_BITS_MIN : 6;
 	/* Not so many that a batch has little more than crumbs for each, with a page half empty behind every one. */
@@ -280,14 +282,27 @@ struct gate {
 	const struct weir_source_ops *inner_ops;
 	void *inner;
 	struct weir_join_state *state;
+	bool is_begun;
 };
+
+/* Rows of a split become batches of their own: few large ones have large chunks of each partition. */
+static void join_splits(const struct weir_source_ops *ops, void *source)
+{
+	if (ops->splits_join)
+		ops->splits_join(source);
+}
 
 static int gate_next(void *object, struct weir_split_info *out, void **split, bool *done, struct weir_error *err)
 {
 	struct gate *gate = object;
 
 	*done = true;
-	return gate->state->is_broadcast ? WEIR_OK : gate->inner_ops->split_next(gate->inner, out, split, done, err);
+	if (gate->state->is_broadcast)
+		return WEIR_OK;
+	if (!gate->is_begun)
+		join_splits(gate->inner_ops, gate->inner);
+	gate->is_begun = true;
+	return gate->inner_ops->split_next(gate->inner, out, split, done, err);
 }
 
 static void gate_split_free(void *object, void *split)
@@ -316,13 +331,6 @@ static bool gate_is_needed(const void *object)
 	const struct gate *gate = object;
 
 	return gate->inner_ops->is_needed(gate->inner);
-}
-
-static void gate_splits_join(void *object)
-{
-	const struct gate *gate = object;
-
-	gate->inner_ops->splits_join(gate->inner);
 }
 
 static uint64_t gate_rows_pruned(const void *object)
@@ -359,7 +367,7 @@ static int gate_put(struct weir_fragment *fragment, struct weir_join_state *stat
 	gate->ops.lane_new = gate_lane_new;
 	gate->ops.splits_over = gate->ops.splits_over ? gate_splits_over : NULL;
 	gate->ops.is_needed = gate->ops.is_needed ? gate_is_needed : NULL;
-	gate->ops.splits_join = gate->ops.splits_join ? gate_splits_join : NULL;
+	gate->ops.splits_join = NULL;
 	gate->ops.rows_pruned = gate_rows_pruned;
 	gate->ops.free = gate_free;
 	fragment->source_ops = &gate->ops;
@@ -971,6 +979,7 @@ int weir_join_cut(struct weir_op_env *env, struct weir_fragment *fragment, const
 	}
 	source->state = state; /* with the first reference */
 	source->gate = gate;
+	join_splits(sides[1 - probe].source_ops, sides[1 - probe].source);
 	weir_fragment_source(fragment, &source_ops, source);
 	code = add_phases(fragment, &state->build, &sides[1 - probe], &ignored, err);
 	if (code) {

@@ -323,7 +323,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		code = weir_gather_new(&lane->account, lane->side->stored, &lane->gather, err);
 		/* What grows takes up to twice its room, and lanes wait for each other's. */
 		if (!code)
-			weir_gather_expect(lane->gather, lane->rows_full);
+			weir_gather_expect(lane->gather, lane->rows_full, state->batch_bytes);
 	}
 	if (!code)
 		code = take_slots(lane, vector, err);
@@ -334,7 +334,7 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		return code;
 	lane->rows_full = weir_gather_rows(lane->gather);
 	code = seal(lane, err);
-	weir_gather_expect(lane->gather, lane->rows_full);
+	weir_gather_expect(lane->gather, lane->rows_full, state->batch_bytes);
 	return code;
 }
 

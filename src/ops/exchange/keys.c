@@ -527,31 +527,33 @@ int weir_key_list_push(struct weir_key_list *list, const struct weir_key_columns
 	return code;
 }
 
-/* Where the pair of a type ends that begins at `at`. */
-static uint32_t pair_end(const struct weir_type *type, bool is_descending, const uint8_t *key, uint32_t at)
+/* Where the pair of a type ends that begins at `at`, or beyond `size` where the key was cut within it. */
+static uint32_t pair_end(const struct weir_type *type, bool is_descending, const uint8_t *key, uint32_t size, uint32_t at)
 {
 	const uint8_t zero = is_descending ? 0xff : 0;
 
 	type = weir_type_values(type);
+	if (at >= size)
+		return size;
 	if (type->layout != WEIR_LAYOUT_BYTES && type->layout != WEIR_LAYOUT_NESTED)
 		return at + 1 + value_width(type);
 	if (key[at++] == CLASS_NULL)
 		return at;
 	for (uint32_t i = 0; i < type->field_count; i++)
-		at = pair_end(type->fields[i].type, is_descending, key, at);
+		at = pair_end(type->fields[i].type, is_descending, key, size, at);
 	if (type->layout == WEIR_LAYOUT_NESTED)
 		return at;
 	/* A zero that is a value's own has another byte behind it than the last one has. */
-	while (key[at] != zero || key[at + 1] != zero)
+	while (at + 1 < size && (key[at] != zero || key[at + 1] != zero))
 		at += key[at] == zero ? 2 : 1;
 	return at + 2;
 }
 
-uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key)
+uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key, uint32_t size)
 {
 	uint32_t at = 0;
 
 	for (uint32_t k = 0; k < count; k++)
-		at = pair_end(columns->keys[k].type, columns->keys[k].is_descending, key, at);
-	return at;
+		at = pair_end(columns->keys[k].type, columns->keys[k].is_descending, key, size, at);
+	return at < size ? at : size;
 }

@@ -77,8 +77,8 @@ static inline const uint8_t *weir_key_at(const struct weir_key_list *list, size_
 	return list->bytes + begin;
 }
 
-/* How many bytes of a key the first `count` of its columns have. */
-uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key);
+/* How many bytes of a key the first `count` of its columns have: all of them where it was cut within these. */
+uint32_t weir_key_beginning(const struct weir_key_columns *columns, uint32_t count, const uint8_t *key, uint32_t size);
 
 /* Where a key's first eight bytes, as a number, order like the key itself; shorter ones are filled up with zeros. */
 static inline uint64_t weir_key_prefix(const uint8_t *key, uint32_t size)

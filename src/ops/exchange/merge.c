@@ -9,12 +9,14 @@
  * equal ones in the order of their runs. That costs a third of what a heap of cursors does, whose every step is a guess.
  * A vector of it is made column by column. Where a chunk ends the batch does, since its strings point into it; the next chunk is
  * opened when the batch has been handed out. Where the first cursor has many rows before the next one's first, they are taken
- * without looking at others, and rows in order that all come from one place are not moved at all. */
+ * without looking at others, and rows in order that all come from one place are not moved at all.
+ *
+ * A large row (run.h) is not read before its turn: its key is the fence. There is room for one of them, so it is the only one of its
+ * vector. While a fence is the beginning of a key only, rows are picked one at a time, and where beginnings are alike the rows are read for
+ * their keys, of which no more is kept than tells them apart. That long keys are equal is known by their sizes and hashes. */
 #include "ops/exchange/merge.h"
 
-#include "arrow/block.h"
-#include "ops/exchange/interleave.h"
-#include "ops/exchange/order.h"
+#include "ops/exchange/merge_impl.h"
 
 #include <string.h>
 
@@ -22,59 +24,6 @@ enum {
 	KEYS_MIN = 128,       /* that are read at once, of each cursor */
 	BATCH_ROWS = 1 << 13, /* about */
 	STREAK = 64,
-};
-
-struct cursor {
-	const struct weir_sorted_run *run;
-	size_t chunk;         /* the next to be opened */
-	int64_t row, row_end; /* in the open chunk, or in a run that lies: the next, and where it or the range ends */
-	const uint32_t *order; /* where rows are in the batch; NULL: in order */
-	const struct weir_batch *batch;
-	bool ends; /* with this chunk */
-	struct weir_chunk *pinned;
-	uint8_t *copy; /* of one that is on disk: a part of the merge's, but while ranks are asked for */
-	size_t copy_size; /* 0: it is a part */
-	struct weir_batch *opened; /* of the open chunk */
-	struct weir_key_list few; /* of a chunk's rows */
-};
-
-/* A row of a cursor. The window is eight bytes of its key, behind what all keys have in common. */
-struct head {
-	uint64_t window;
-	const uint8_t *key;
-	uint32_t key_size;
-	uint32_t number; /* of the cursor */
-};
-
-struct weir_merge {
-	struct weir_account account;
-	struct weir_account *parent;
-	struct weir_schema *schema;
-	struct weir_key_columns key_columns;
-	struct weir_block_cache cache;
-	struct weir_bound from, to;
-	struct cursor *cursors;
-	size_t cursor_count;
-	uint8_t *copies; /* in one piece, which is one that was used before: small ones would have to be cleared by the system each time */
-	size_t copies_size;
-	struct weir_cells *cells; /* by column, then by cursor: what is open */
-	bool *has_nulls;          /* by column: so far */
-	struct weir_key_view *views; /* by cursor: which keys are at hand */
-	uint32_t *active;            /* cursors that have rows yet, ascending */
-	size_t active_count;
-	uint32_t keys_max; /* that are read at once */
-	uint32_t window_at;
-	bool is_exact; /* keys with equal windows are equal */
-	bool has_chunks; /* some run does not lie */
-	uint32_t rows_max;
-	/* The batch, in order, and how many of it were handed out. */
-	struct weir_windowed *items, *spare;
-	size_t items_max, item_count, item_at;
-	struct weir_arena arena; /* of the vector that was handed out */
-	struct weir_arena key_arena; /* of key columns while they are looked at */
-	struct weir_column *key_columns_of; /* as many as there are columns; those of keys are filled in */
-	struct weir_array **nested;
-	struct weir_pick picks[WEIR_VECTOR_ROWS];
 };
 
 int weir_merge_new(struct weir_account *account, const struct weir_schema *schema,
@@ -104,332 +53,6 @@ int weir_merge_new(struct weir_account *account, const struct weir_schema *schem
 		return err->code;
 	}
 	*out = merge;
-	return WEIR_OK;
-}
-
-/* ---- cursors ---- */
-
-static void chunk_close(struct cursor *cursor)
-{
-	weir_batch_unref(cursor->opened);
-	cursor->opened = NULL;
-	if (cursor->pinned)
-		weir_chunk_unpin(cursor->pinned);
-	cursor->pinned = NULL;
-	weir_key_list_clear(&cursor->few);
-}
-
-/* Which comes first where keys are equal. */
-static bool is_before(const struct weir_sorted_run *run, const struct weir_bound *bound)
-{
-	return run->split != bound->split ? run->split < bound->split : run->part < bound->part;
-}
-
-static bool is_of_run(const struct weir_sorted_run *run, const struct weir_bound *bound)
-{
-	return bound->row >= 0 && run->split == bound->split && run->part == bound->part;
-}
-
-/* Whether a row of a run with this key comes before the bound, which is of another run. */
-static bool key_is_before(const struct weir_sorted_run *run, const uint8_t *key, uint32_t size,
-			  const struct weir_bound *bound)
-{
-	int order = weir_key_compare(key, size, bound->key, bound->key_size);
-
-	return order ? order < 0 : is_before(run, bound);
-}
-
-/* The keys of `count` rows of the open chunk. */
-static int read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t first, int64_t count, struct weir_error *err)
-{
-	struct weir_vector rows = {.row_count = (uint32_t)count,
-				   .selection = {.count = (uint32_t)count},
-				   .column_count = merge->schema->field_count,
-				   .columns = merge->key_columns_of,
-				   .source_row = -1};
-	int code = WEIR_OK;
-
-	weir_arena_clear(&merge->key_arena);
-	for (uint32_t k = 0; k < merge->key_columns.count && !code; k++) {
-		uint32_t column = merge->key_columns.keys[k].column;
-
-		code = weir_column_from_array(cursor->batch->columns[column], first, (uint32_t)count,
-					      &merge->key_arena, &rows.columns[column], err);
-	}
-	weir_key_list_clear(&cursor->few);
-	return code ? code : weir_key_list_push(&cursor->few, &merge->key_columns, &rows, err);
-}
-
-/* The first of the open chunk's rows that is not before the bound. */
-static int rows_before(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk,
-		       const struct weir_bound *bound, int64_t *out, struct weir_error *err)
-{
-	int64_t low = 0, high = chunk->row_count, before = cursor->run->reserved ? chunk->row_first : 0; /* in the batch */
-
-	if (is_of_run(cursor->run, bound)) {
-		low = bound->row - chunk->row_first;
-		*out = low < 0 ? 0 : low > high ? high : low;
-		return WEIR_OK;
-	}
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		int code = read_keys(merge, cursor, before + middle, 1, err);
-		const uint8_t *key;
-		uint32_t size;
-
-		if (code)
-			return code;
-		key = weir_key_at(&cursor->few, 0, &size);
-		if (key_is_before(cursor->run, key, size, bound))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	*out = low;
-	return WEIR_OK;
-}
-
-static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_bound *bound);
-
-/* The first row of a run that has its keys, in its order, that is not before the bound. */
-static int64_t rows_lying_before(const struct weir_sorted_run *run, const struct weir_bound *bound)
-{
-	int64_t low = 0, high = run->row_count;
-
-	if (is_of_run(run, bound))
-		return bound->row < high ? bound->row : high;
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		uint32_t size;
-		const uint8_t *key = weir_key_at(&run->keys, (size_t)middle, &size);
-
-		if (key_is_before(run, key, size, bound))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Whether the first row of a chunk is before the bound. NULL: there is no chunk. */
-static bool chunk_is_before(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk,
-			    const struct weir_bound *bound)
-{
-	if (!chunk)
-		return false;
-	return is_of_run(run, bound) ? chunk->row_first <= bound->row
-				     : key_is_before(run, chunk->fence, chunk->fence_size, bound);
-}
-
-/* The last chunk whose first row is before the bound, or the first one: rows in front of the bound may be in it. */
-static size_t chunk_of(const struct weir_sorted_run *run, const struct weir_bound *bound)
-{
-	size_t low = 0, high = run->chunks.count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (chunk_is_before(run, &run->chunks.items[middle], bound))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low ? low - 1 : 0;
-}
-
-/* Whether all rows of a chunk are before the bound, which is a mark or the beginning of a piece: where that is known without looking at
- * them. */
-static bool chunk_is_over(const struct weir_run_chunk *chunk, const struct weir_bound *bound)
-{
-	uint64_t number;
-
-	if (chunk->mark && bound->mark)
-		return chunk->mark <= bound->mark;
-	if (!chunk->repeats.count || bound->row >= 0 || bound->key_size < 1 + sizeof(number))
-		return false;
-	memcpy(&number, bound->key + 1, sizeof(number));
-	return chunk->repeats.items[chunk->repeats.count - 1].number < __builtin_bswap64(number);
-}
-
-int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound)
-{
-	return run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
-}
-
-static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t **out,
-		       struct weir_error *err)
-{
-	size_t size;
-	int code;
-
-	if (chunk->chunk) {
-		code = weir_chunk_pin(chunk->chunk, out, err);
-		if (!code)
-			cursor->pinned = chunk->chunk;
-		return code;
-	}
-	if (!cursor->copy) {
-		size = cursor->run->footprint_max;
-		cursor->copy = weir_alloc(&merge->account, size, err);
-		if (!cursor->copy)
-			return err->code;
-		cursor->copy_size = size;
-	}
-	*out = cursor->copy;
-	return weir_run_chunk_read(cursor->run, chunk, cursor->copy, err);
-}
-
-/* What the cursor's picks point into. */
-static void show_cells(struct weir_merge *merge, struct cursor *cursor)
-{
-	size_t number = (size_t)(cursor - merge->cursors);
-
-	for (uint32_t i = 0; i < merge->schema->field_count; i++) {
-		struct weir_cells *cells = &merge->cells[i * merge->cursor_count + number];
-
-		weir_cells_init(cells, cursor->batch->columns[i]);
-		merge->has_nulls[i] = merge->has_nulls[i] || weir_cells_have_nulls(cells);
-	}
-}
-
-static struct weir_key_view *view_of(struct weir_merge *merge, const struct cursor *cursor)
-{
-	return &merge->views[cursor - merge->cursors];
-}
-
-/* How many of the cursor's next rows have their keys at hand. */
-static int64_t known_rows(struct weir_merge *merge, const struct cursor *cursor)
-{
-	const struct weir_key_view *view = view_of(merge, cursor);
-	int64_t known = view->row_first + (int64_t)view->keys->count - cursor->row, left = cursor->row_end - cursor->row;
-
-	return known < left ? known : left;
-}
-
-/* Keys of a good many of its next rows, if there are so many. */
-static int cursor_show(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err)
-{
-	int64_t left = cursor->row_end - cursor->row, known = known_rows(merge, cursor);
-
-	if (known == left || known >= merge->keys_max / 4)
-		return WEIR_OK;
-	view_of(merge, cursor)->row_first = cursor->row;
-	return read_keys(merge, cursor, cursor->row, left < merge->keys_max ? left : merge->keys_max, err);
-}
-
-/* Of a key that ends within the window: its last eight bytes, without those before it. */
-static inline uint64_t window_of(const struct weir_merge *merge, const struct weir_key_list *list, const uint8_t *key,
-				 uint32_t size)
-{
-	uint32_t at = merge->window_at;
-	uint64_t word;
-
-	if (size >= 8 && size > at && size < at + 8) {
-		__builtin_memcpy(&word, key + size - 8, 8);
-		return __builtin_bswap64(word) << 8 * (at + 8 - size);
-	}
-	if (size < at + 8 || key + at + 8 > list->bytes + list->size)
-		return weir_key_prefix(key + at, size - at);
-	__builtin_memcpy(&word, key + at, 8);
-	return __builtin_bswap64(word);
-}
-
-/* The row `ahead` of the cursor's next, whose key is at hand. */
-static inline struct head head_of(const struct weir_merge *merge, uint32_t number, int64_t ahead)
-{
-	const struct weir_key_view *view = &merge->views[number];
-	struct head head = {.number = number};
-
-	head.key = weir_key_at(view->keys, (size_t)(merge->cursors[number].row + ahead - view->row_first), &head.key_size);
-	head.window = window_of(merge, view->keys, head.key, head.key_size);
-	return head;
-}
-
-/* Opens the cursor's next chunk; *has_row false: there is none in the range any more. */
-static int chunk_open(struct weir_merge *merge, struct cursor *cursor, bool *has_row, struct weir_error *err)
-{
-	const struct weir_run_chunk *chunk, *after;
-	const uint8_t *bytes;
-	int code;
-
-	*has_row = false;
-	if (cursor->run->reserved)
-		return WEIR_OK;
-	while (!cursor->ends && cursor->chunk < cursor->run->chunks.count) {
-		chunk_close(cursor);
-		chunk = &cursor->run->chunks.items[cursor->chunk++];
-		after = cursor->chunk < cursor->run->chunks.count ? chunk + 1 : NULL;
-		code = chunk_bytes(merge, cursor, chunk, &bytes, err);
-		if (!code)
-			code = weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL,
-					       false, &cursor->opened, err);
-		if (!code)
-			code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened, err);
-		if (code)
-			return code;
-		cursor->batch = cursor->opened;
-		show_cells(merge, cursor);
-		if (after)
-			weir_run_chunk_expect(cursor->run, after);
-		cursor->row = 0;
-		cursor->row_end = chunk->row_count;
-		if (merge->from.key && chunk_is_before(cursor->run, chunk, &merge->from))
-			code = rows_before(merge, cursor, chunk, &merge->from, &cursor->row, err);
-		if (!code && merge->to.key && !chunk_is_before(cursor->run, after, &merge->to)) {
-			code = rows_before(merge, cursor, chunk, &merge->to, &cursor->row_end, err);
-			cursor->ends = true;
-		}
-		weir_key_list_clear(&cursor->few);
-		view_of(merge, cursor)->row_first = cursor->row;
-		if (!code && cursor->row < cursor->row_end) {
-			*has_row = true;
-			return WEIR_OK;
-		}
-		if (code)
-			return code;
-	}
-	chunk_close(cursor);
-	return WEIR_OK;
-}
-
-/* The first row of a run that lies that is not before the bound. */
-static int lying_row(struct weir_merge *merge, struct cursor *cursor, const struct weir_bound *bound, int64_t *out,
-		     struct weir_error *err)
-{
-	const struct weir_sorted_run *run = cursor->run;
-	const struct weir_run_chunk *chunk = &run->chunks.items[chunk_of(run, bound)];
-	int code;
-
-	if (run->keys.count) {
-		*out = rows_lying_before(run, bound);
-		return WEIR_OK;
-	}
-	code = rows_before(merge, cursor, chunk, bound, out, err);
-	*out += chunk->row_first;
-	return code;
-}
-
-static int lying_open(struct weir_merge *merge, struct cursor *cursor, bool *has_row, struct weir_error *err)
-{
-	const struct weir_sorted_run *run = cursor->run;
-	int code = WEIR_OK;
-
-	cursor->order = run->order;
-	cursor->batch = run->batch;
-	cursor->row = 0;
-	cursor->row_end = run->row_count;
-	if (merge->from.key)
-		code = lying_row(merge, cursor, &merge->from, &cursor->row, err);
-	if (!code && merge->to.key)
-		code = lying_row(merge, cursor, &merge->to, &cursor->row_end, err);
-	if (code)
-		return code;
-	weir_key_list_clear(&cursor->few);
-	if (run->keys.count)
-		*view_of(merge, cursor) = (struct weir_key_view){.keys = &run->keys};
-	*has_row = cursor->row < cursor->row_end;
-	if (*has_row)
-		show_cells(merge, cursor);
 	return WEIR_OK;
 }
 
@@ -509,8 +132,10 @@ static int room_for_copies(struct weir_merge *merge, struct weir_sorted_run *con
 {
 	size_t size = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		size += runs[i]->footprint_max;
+		merge->large_max = runs[i]->large_max > merge->large_max ? runs[i]->large_max : merge->large_max;
+	}
 	if (!size)
 		return WEIR_OK;
 	merge->copies = weir_alloc(&merge->account, size, err);
@@ -533,6 +158,8 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	int code = WEIR_OK;
 
 	weir_merge_close(merge);
+	merge->large_max = 0;
+	merge->has_large = false;
 	merge->from = *from;
 	merge->to = *to;
 	merge->cursors = weir_alloc_zero(&merge->account, (count + 1) * sizeof(*merge->cursors), err);
@@ -543,7 +170,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 	set_window(merge, runs, count);
 	memset(merge->has_nulls, 0, (merge->schema->field_count + 1) * sizeof(*merge->has_nulls));
 	for (size_t i = 0; i < count; i++)
-		weir_key_list_init(&merge->cursors[i].few, &merge->account, merge->key_columns.width);
+		weir_key_list_init(&merge->cursors[i].few, &merge->account, weir_cursor_key_width(merge));
 	code = room_for_rows(merge, err);
 	if (code)
 		return code;
@@ -556,12 +183,10 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 		merge->has_chunks |= !runs[i]->reserved;
 		merge->views[i].keys = &cursor->few;
 		if (runs[i]->reserved) {
-			code = lying_open(merge, cursor, &has_row, err);
+			code = weir_cursor_lie(merge, cursor, &has_row, err);
 		} else {
-			cursor->chunk = from->key ? chunk_of(runs[i], from) : 0;
-			if (from->key && runs[i]->chunks.count && chunk_is_over(&runs[i]->chunks.items[cursor->chunk], from))
-				cursor->chunk++;
-			code = chunk_open(merge, cursor, &has_row, err);
+			cursor->chunk = from->key ? weir_cursor_first_chunk(runs[i], from) : 0;
+			code = weir_cursor_next_chunk(merge, cursor, &has_row, err);
 		}
 		if (!code && has_row)
 			merge->active[merge->active_count++] = (uint32_t)i;
@@ -583,6 +208,7 @@ static void vector_forget(struct weir_merge *merge)
 		merge->nested[i] = NULL;
 	}
 	weir_arena_clear(&merge->arena);
+	weir_cursor_forget_large(merge);
 }
 
 /* How many of the first cursor's next rows, of at most so many, come before `next`. */
@@ -592,7 +218,7 @@ static uint32_t rows_in_front(const struct weir_merge *merge, uint32_t number, c
 
 	/* The last of them first: mostly it is before, too. Those up to `low` are, those behind `high` are not. */
 	for (uint32_t at = high; low < high; at = low + (high - low + 1) / 2) {
-		struct head probe = head_of(merge, number, at - 1);
+		struct head probe = weir_cursor_head(merge, number, at - 1);
 
 		if (comes_before(merge, &probe, next))
 			low = at;
@@ -614,26 +240,29 @@ static int cursors_ready(struct weir_merge *merge, struct weir_error *err)
 		bool has_row = cursor->row < cursor->row_end;
 
 		if (!has_row)
-			code = chunk_open(merge, cursor, &has_row, err);
+			code = weir_cursor_next_chunk(merge, cursor, &has_row, err);
 		if (!code && has_row)
 			merge->active[kept++] = merge->active[i];
 	}
 	if (code)
 		return code;
 	merge->active_count = kept;
+	merge->has_cut = false;
+	for (size_t i = 0; i < kept && merge->has_large; i++)
+		merge->has_cut |= merge->cursors[merge->active[i]].is_cut;
 	/* One that is alone is not compared. */
 	for (size_t i = 0; i < kept && kept > 1 && !code; i++)
-		code = cursor_show(merge, &merge->cursors[merge->active[i]], err);
+		code = weir_cursor_show(merge, &merge->cursors[merge->active[i]], err);
 	return code;
 }
 
 /* The cursor whose next row is the first, and the first row of all others, of which there are some. */
 static void first_two(const struct weir_merge *merge, struct head *first, struct head *second)
 {
-	*first = head_of(merge, merge->active[0], 0);
+	*first = weir_cursor_head(merge, merge->active[0], 0);
 	second->number = UINT32_MAX;
 	for (size_t i = 1; i < merge->active_count; i++) {
-		struct head head = head_of(merge, merge->active[i], 0);
+		struct head head = weir_cursor_head(merge, merge->active[i], 0);
 
 		if (comes_before(merge, &head, first)) {
 			*second = *first;
@@ -647,21 +276,21 @@ static void first_two(const struct weir_merge *merge, struct head *first, struct
 /* The last row of a cursor that may be in the batch. */
 static struct head last_at_hand(struct weir_merge *merge, uint32_t number)
 {
-	int64_t known = known_rows(merge, &merge->cursors[number]);
+	int64_t known = weir_cursor_known(merge, &merge->cursors[number]);
 
-	return head_of(merge, number, (known < merge->keys_max ? known : merge->keys_max) - 1);
+	return weir_cursor_head(merge, number, (known < merge->keys_max ? known : merge->keys_max) - 1);
 }
 
 /* The cursor's rows up to the bound, behind those that are there. */
 static void collect(struct weir_merge *merge, uint32_t number, const struct head *bound)
 {
 	struct cursor *cursor = &merge->cursors[number];
-	int64_t known = known_rows(merge, cursor);
+	int64_t known = weir_cursor_known(merge, cursor);
 	struct weir_windowed *to = merge->items + merge->item_count;
 	uint32_t count = 0, most = known < merge->keys_max ? (uint32_t)known : merge->keys_max;
 
 	for (; count < most; count++) {
-		struct head head = head_of(merge, number, count);
+		struct head head = weir_cursor_head(merge, number, count);
 
 		/* One that is of the bound's own cursor is not behind it. */
 		if (head.window > bound->window || (head.window == bound->window && number != bound->number &&
@@ -704,7 +333,7 @@ static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
 	if (merge->active_count > 1)
 		first_two(merge, &first, &second);
 	cursor = &merge->cursors[first.number];
-	known = merge->active_count > 1 ? known_rows(merge, cursor) : cursor->row_end - cursor->row;
+	known = merge->active_count > 1 ? weir_cursor_known(merge, cursor) : cursor->row_end - cursor->row;
 	count = known < merge->rows_max ? (uint32_t)known : merge->rows_max;
 	if (merge->active_count > 1) {
 		count = rows_in_front(merge, first.number, &second, count);
@@ -722,10 +351,112 @@ static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
 	return count;
 }
 
+/* The whole key of a large row that was not read. */
+static int read_whole_key(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err)
+{
+	int code = weir_cursor_read_large(merge, cursor, err);
+
+	if (!code)
+		code = weir_cursor_read_keys(merge, cursor, 0, 1, err);
+	weir_cursor_forget_large(merge);
+	return code;
+}
+
+/* No more of a key than is needed to tell it from the others so far, so that many long ones fit. */
+static int shorten_key(struct weir_merge *merge, struct cursor *cursor, uint32_t needed, struct weir_error *err)
+{
+	uint32_t size;
+	const uint8_t *key = weir_key_at(&cursor->few, 0, &size);
+	struct weir_key_list shorter;
+	int code;
+
+	cursor->is_cut = size > needed;
+	if (!cursor->is_cut)
+		return WEIR_OK;
+	weir_key_list_init(&shorter, &merge->account, weir_cursor_key_width(merge));
+	code = weir_key_list_append(&shorter, key, needed, err);
+	weir_key_list_release(&cursor->few);
+	cursor->few = shorter;
+	return code;
+}
+
+/* As much of both keys as tells them apart; at least one of them is cut, and they begin alike. */
+static int tell_apart(struct weir_merge *merge, struct cursor *a, struct cursor *b, struct weir_error *err)
+{
+	struct cursor *both[] = {a, b};
+	const uint8_t *first, *second;
+	uint32_t first_size, second_size, common = 0, needed;
+	bool was_cut[] = {a->is_cut, b->is_cut};
+	int code = WEIR_OK;
+
+	for (size_t i = 0; i < 2 && !code; i++)
+		code = was_cut[i] ? read_whole_key(merge, both[i], err) : WEIR_OK;
+	if (code)
+		return code;
+	first = weir_cursor_head(merge, (uint32_t)(a - merge->cursors), 0).key;
+	first_size = weir_cursor_head(merge, (uint32_t)(a - merge->cursors), 0).key_size;
+	second = weir_cursor_head(merge, (uint32_t)(b - merge->cursors), 0).key;
+	second_size = weir_cursor_head(merge, (uint32_t)(b - merge->cursors), 0).key_size;
+	while (common < first_size && common < second_size && first[common] == second[common])
+		common++;
+	needed = common + WEIR_FENCE_BYTES;
+	for (size_t i = 0; i < 2 && !code; i++)
+		code = was_cut[i] ? shorten_key(merge, both[i], needed, err) : WEIR_OK;
+	return code;
+}
+
+/* Whether the next row of a comes before that of b, which has a larger number. */
+static int compare_next(struct weir_merge *merge, uint32_t a, uint32_t b, bool *is_before, struct weir_error *err)
+{
+	struct cursor *first = &merge->cursors[a], *second = &merge->cursors[b];
+	int order, code;
+
+	for (;;) {
+		struct head one = weir_cursor_head(merge, a, 0), other = weir_cursor_head(merge, b, 0);
+
+		order = memcmp(one.key, other.key, one.key_size < other.key_size ? one.key_size : other.key_size);
+		if (order || !(first->is_cut || second->is_cut))
+			break;
+		if (first->is_cut && second->is_cut) {
+			const struct weir_run_chunk *its = &first->run->chunks.items[first->chunk - 1];
+			const struct weir_run_chunk *others = &second->run->chunks.items[second->chunk - 1];
+
+			if (its->key_size == others->key_size && its->key_hash == others->key_hash)
+				break;
+		}
+		code = tell_apart(merge, first, second, err);
+		if (code)
+			return code;
+	}
+	*is_before = order <= 0;
+	return WEIR_OK;
+}
+
+/* The next row, where its key, or another's, is not all there. */
+static int pick_one(struct weir_merge *merge, struct weir_error *err)
+{
+	uint32_t first = merge->active[0];
+	struct cursor *cursor;
+	int code = WEIR_OK;
+
+	for (size_t i = 1; i < merge->active_count && !code; i++) {
+		bool is_before = true;
+
+		code = compare_next(merge, first, merge->active[i], &is_before, err);
+		first = is_before ? first : merge->active[i];
+	}
+	cursor = &merge->cursors[first];
+	merge->picks[0] = (struct weir_pick){.source = first,
+					     .row = cursor->order ? cursor->order[cursor->row] : (uint32_t)cursor->row};
+	cursor->row += !code;
+	return code;
+}
+
 /* The rows of the next vector; *out 0: there is none. *is_slice: they are neighbours in one batch. */
 static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
 {
 	uint32_t count = 0;
+	bool has_large = false;
 	int code;
 
 	*out = 0;
@@ -734,15 +465,24 @@ static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct 
 		code = cursors_ready(merge, err);
 		if (code || !merge->active_count)
 			return code;
+		if (merge->has_cut && merge->active_count > 1) {
+			*out = 1;
+			return pick_one(merge, err);
+		}
 		*out = pick_streak(merge, is_slice);
 		if (*out)
 			return WEIR_OK;
 		next_batch(merge);
 	}
 	for (; count < merge->rows_max && merge->item_at < merge->item_count; count++) {
-		const struct weir_windowed *item = &merge->items[merge->item_at++];
+		const struct weir_windowed *item = &merge->items[merge->item_at];
 		const uint32_t *order = merge->cursors[item->source].order;
+		bool is_large = merge->cursors[item->source].is_unread;
 
+		if (is_large && has_large)
+			break;
+		has_large |= is_large;
+		merge->item_at++;
 		merge->picks[count] = (struct weir_pick){.source = item->source, .row = order ? order[item->row] : item->row};
 	}
 	*out = count;
@@ -760,6 +500,19 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 	code = pick(merge, &count, &is_slice, err);
 	if (code || !count)
 		return code;
+	for (uint32_t i = 0; i < count && merge->has_large && !code; i++) {
+		struct cursor *cursor = &merge->cursors[merge->picks[i].source];
+
+		if (!cursor->is_unread)
+			continue;
+		code = weir_cursor_read_large(merge, cursor, err);
+		cursor->is_unread = false;
+		if (!code)
+			weir_cursor_show_cells(merge, cursor);
+	}
+	if (code)
+		return code;
+	is_slice |= count == 1;
 	out->columns = weir_arena_alloc_zero(&merge->arena, (column_count + 1) * sizeof(*out->columns), err);
 	if (!out->columns)
 		return err->code;
@@ -784,9 +537,12 @@ static bool is_in_front(const struct cursor *cursor, const struct head *first, c
 	const struct weir_sorted_run *run = cursor->run;
 	const struct weir_run_chunk *after = &run->chunks.items[cursor->chunk];
 	bool has_after = cursor->chunk < run->chunks.count;
-	int order = weir_key_compare(has_after ? after->fence : run->last, has_after ? after->fence_size : run->last_size, other->key,
-				     other->key_size);
+	const uint8_t *key = has_after ? after->fence : run->last;
+	uint32_t size = has_after ? after->fence_size : run->last_size;
+	int order = weir_key_compare(key, size, other->key, other->key_size);
 
+	if (weir_fence_is_cut(size) && other->key_size >= size && !memcmp(key, other->key, size))
+		return false;
 	return order ? order < 0 : first->number < other->number;
 }
 
@@ -800,8 +556,9 @@ int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int
 	*out = NULL;
 	if (!merge->has_chunks || merge->item_at < merge->item_count)
 		return WEIR_OK;
+	weir_cursor_forget_large(merge);
 	code = cursors_ready(merge, err);
-	if (code || !merge->active_count)
+	if (code || !merge->active_count || merge->has_cut)
 		return code;
 	first = (struct head){.number = merge->active[0]};
 	if (merge->active_count > 1)
@@ -819,50 +576,8 @@ int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int
 	vector_forget(merge);
 	*rows = chunk->row_count;
 	cursor->row = cursor->row_end;
-	chunk_close(cursor);
+	weir_cursor_close(cursor);
 	return WEIR_OK;
-}
-
-int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
-		    const struct weir_bound *bound, int64_t *out, struct weir_error *err)
-{
-	struct cursor cursor = {0};
-	int code = WEIR_OK;
-
-	WEIR_ASSERT(!merge->cursor_count);
-	*out = 0;
-	weir_key_list_init(&cursor.few, &merge->account, merge->key_columns.width);
-	for (size_t i = 0; i < count && !code; i++) {
-		const struct weir_run_chunk *chunk;
-		const uint8_t *bytes;
-		int64_t rows = 0;
-
-		cursor.run = runs[i];
-		if (runs[i]->reserved) {
-			cursor.batch = runs[i]->batch;
-			code = lying_row(merge, &cursor, bound, &rows, err);
-			*out += rows;
-		}
-		if (runs[i]->reserved || !runs[i]->chunks.count)
-			continue;
-		chunk = &runs[i]->chunks.items[chunk_of(runs[i], bound)];
-		code = chunk_bytes(merge, &cursor, chunk, &bytes, err);
-		if (!code)
-			code = weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL,
-					       false, &cursor.opened, err);
-		if (!code)
-			code = weir_run_chunk_complete(runs[i], chunk, &merge->account, merge->schema, &cursor.opened, err);
-		cursor.batch = cursor.opened;
-		if (!code)
-			code = rows_before(merge, &cursor, chunk, bound, &rows, err);
-		*out += chunk->row_first + rows;
-		chunk_close(&cursor);
-		weir_free(&merge->account, cursor.copy, cursor.copy_size);
-		cursor.copy = NULL;
-		cursor.copy_size = 0;
-	}
-	weir_key_list_release(&cursor.few);
-	return code;
 }
 
 void weir_merge_close(struct weir_merge *merge)
@@ -871,7 +586,7 @@ void weir_merge_close(struct weir_merge *merge)
 	for (size_t i = 0; i < merge->cursor_count; i++) {
 		struct cursor *cursor = &merge->cursors[i];
 
-		chunk_close(cursor);
+		weir_cursor_close(cursor);
 		weir_key_list_release(&cursor->few);
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
@@ -882,6 +597,9 @@ void weir_merge_close(struct weir_merge *merge)
 	weir_free(&merge->account, merge->copies, merge->copies_size);
 	merge->copies = NULL;
 	merge->copies_size = 0;
+	weir_free(&merge->account, merge->large, merge->large_size);
+	merge->large = NULL;
+	merge->large_size = 0;
 	merge->cursors = NULL;
 	merge->items = NULL;
 	merge->active = NULL;

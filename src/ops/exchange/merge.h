@@ -10,7 +10,7 @@
 /* In front of a row. key NULL: no bound. */
 struct weir_bound {
 	const uint8_t *key;
-	uint32_t key_size;
+	uint32_t key_size; /* WEIR_FENCE_BYTES at most, but of one that weir_merge_rank is asked about */
 	uint64_t split;
 	uint32_t part;
 	int64_t row; /* in its run; −1: in front of all rows whose keys begin with `key`, and split and part are 0 */

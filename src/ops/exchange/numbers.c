@@ -21,7 +21,25 @@ static uint64_t number_of(uint64_t salt, uint32_t bucket, uint32_t rank)
 
 void weir_draw_begin(struct weir_draw *draw, uint64_t seed, uint64_t split)
 {
-	*draw = (struct weir_draw){.salt = weir_hash_u64(seed ^ weir_hash_u64(split + 1))};
+	*draw = (struct weir_draw){.salt = weir_hash_u64(seed ^ weir_hash_u64(split + 1)), .left = UINT64_MAX};
+}
+
+static uint32_t next_bucket(struct weir_draw *draw)
+{
+	return (uint32_t)(weir_hash_u64(draw->salt + draw->position++) >> (64 - WEIR_DRAW_BITS));
+}
+
+void weir_draw_begin_at(struct weir_draw *draw, uint64_t seed, uint64_t row)
+{
+	uint64_t section = row / WEIR_DRAW_SECTION, before = row % WEIR_DRAW_SECTION;
+
+	weir_draw_begin(draw, seed, section);
+	draw->left = WEIR_DRAW_SECTION - before;
+	draw->row_next = (section + 1) * WEIR_DRAW_SECTION;
+	/* Those of the section that are another's, as if they had been drawn. */
+	for (uint64_t i = 0; i < before; i++)
+		draw->counts[next_bucket(draw)]++;
+	weir_draw_begin_run(draw);
 }
 
 void weir_draw_begin_run(struct weir_draw *draw)
@@ -31,8 +49,9 @@ void weir_draw_begin_run(struct weir_draw *draw)
 
 uint64_t weir_draw_number(struct weir_draw *draw)
 {
-	uint32_t bucket = (uint32_t)(weir_hash_u64(draw->salt + draw->position++) >> (64 - WEIR_DRAW_BITS));
+	uint32_t bucket = next_bucket(draw);
 
+	draw->left -= draw->left < UINT64_MAX;
 	return number_of(draw->salt, bucket, draw->counts[bucket]++);
 }
 

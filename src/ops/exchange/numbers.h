@@ -9,6 +9,9 @@
  *
  *     repeated: a chunk's rows are of a few pieces, one after another: each number once, and where it ends
  *
+ * Where it is known how many rows of the input come before a split, `split` is a section of the input instead, of WEIR_DRAW_SECTION rows, and
+ * `row` its place there: how the input is cut shows nowhere. A run has rows of one section.
+ *
  * Both depend on the input alone, so which runs there are shows nowhere. A bucket is chosen and a place in it is chosen, both
  * by chance, so each order of all rows is as likely as any other.
  *
@@ -20,15 +23,18 @@
 #include "arrow/array.h"
 #include "ops/exchange/keys.h"
 
-enum { WEIR_DRAW_BITS = 10, WEIR_DRAW_BUCKETS = 1 << WEIR_DRAW_BITS };
+enum { WEIR_DRAW_BITS = 10, WEIR_DRAW_BUCKETS = 1 << WEIR_DRAW_BITS, WEIR_DRAW_SECTION = 1 << 20 };
 
 struct weir_draw {
 	uint64_t salt, position;
+	uint64_t left, row_next; /* rows that the section still has, and the number of the first behind it; without sections there is no end */
 	uint32_t counts[WEIR_DRAW_BUCKETS]; /* rows of the split so far */
 	uint32_t before[WEIR_DRAW_BUCKETS]; /* the same when the run began */
 };
 
 void weir_draw_begin(struct weir_draw *draw, uint64_t seed, uint64_t split);
+/* By sections: from this row of the input on. */
+void weir_draw_begin_at(struct weir_draw *draw, uint64_t seed, uint64_t row);
 /* From here on rows are of another run. */
 void weir_draw_begin_run(struct weir_draw *draw);
 uint64_t weir_draw_number(struct weir_draw *draw);

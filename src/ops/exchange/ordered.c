@@ -9,8 +9,8 @@
  * With a limit behind it a run keeps no more rows than that, and rows beyond the last that is still wanted of some run are
  * dropped as they come.
  *
- * A random order is an order by a number that depends on the seed, the row's split and its place among the rows that came
- * here from that split (numbers.h). While a run is made it is the row's key and nothing else; in a run that lies in memory it is a
+ * A random order is an order by a number that depends on the seed and the row's number in the source; where that is not known, on its split
+ * and its place among the rows that came here from that (numbers.h). While a run is made it is the row's key and nothing else; in a run that lies in memory it is a
  * column behind the others that nobody else sees; on disk it is not.
  */
 #include "ops/exchange/ordered.h"
@@ -198,6 +198,7 @@ struct runs_lane {
 	uint16_t kept[WEIR_VECTOR_ROWS];
 	/* A random order: numbers of this split's rows, and a vector with them. */
 	struct weir_draw draw;
+	uint16_t rest[WEIR_VECTOR_ROWS];
 	struct weir_column *numbered;
 	uint64_t numbers[WEIR_VECTOR_ROWS];
 };
@@ -262,7 +263,9 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 	lane->split = split->number;
 	lane->rows_est = split->rows_est;
 	lane->parts = 0;
-	if (lane->state->is_random)
+	if (lane->state->counts_rows && split->is_counted)
+		weir_draw_begin_at(&lane->draw, lane->state->seed, split->row_first);
+	else if (lane->state->is_random)
 		weir_draw_begin(&lane->draw, lane->state->seed, split->number);
 	return WEIR_OK;
 }
@@ -371,9 +374,9 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 				       is_bare(state) ? state->space.bare : state->schema, &lane->gather, err);
 	/* Growing costs pages that are new each time; where there is room, it is taken at once. */
 	if (!code && lane->lying && lane->rows_est > 0)
-		weir_gather_expect(lane->gather, between(lane->rows_est, 0, most));
+		weir_gather_expect(lane->gather, between(lane->rows_est, 0, most), state->space.lying_bytes);
 	else if (!code && !lane->lying)
-		weir_gather_expect(lane->gather, lane->rows_full);
+		weir_gather_expect(lane->gather, lane->rows_full, state->run_bytes);
 	return code;
 }
 
@@ -464,9 +467,8 @@ static void add_numbers(struct runs_lane *lane, struct weir_vector *vector)
 	vector->column_count = count + 1;
 }
 
-static int push(void *object, struct weir_vector *vector, struct weir_error *err)
+static int push_rows(struct runs_lane *lane, struct weir_vector *vector, struct weir_error *err)
 {
-	struct runs_lane *lane = object;
 	struct weir_ordered *state = lane->state;
 	size_t first = lane->keys.count;
 	struct weir_vector numbered = *vector, *keyed = vector;
@@ -506,6 +508,30 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 	return is_full || lane->keys.count > UINT32_MAX / 2 ? seal(lane, err) : WEIR_OK;
 }
 
+/* A run has rows of one section. */
+static int push(void *object, struct weir_vector *vector, struct weir_error *err)
+{
+	struct runs_lane *lane = object;
+	uint32_t count = vector->selection.count, here = count;
+	struct weir_vector rest = *vector;
+	int code = WEIR_OK;
+
+	if (lane->state->is_random && count > lane->draw.left) {
+		here = (uint32_t)lane->draw.left;
+		for (uint32_t i = here; i < count; i++)
+			lane->rest[i - here] = vector->selection.rows ? vector->selection.rows[i] : (uint16_t)i;
+		vector->selection.count = here;
+		rest.selection = (struct weir_selection){.count = count - here, .rows = lane->rest};
+	}
+	if (here)
+		code = push_rows(lane, vector, err);
+	if (code || here == count)
+		return code;
+	code = seal(lane, err);
+	weir_draw_begin_at(&lane->draw, lane->state->seed, lane->draw.row_next);
+	return code ? code : push_rows(lane, &rest, err);
+}
+
 static int split_end(void *object, struct weir_error *err)
 {
 	struct runs_lane *lane = object;
@@ -542,8 +568,7 @@ static int split_end(void *object, struct weir_error *err)
 
 static int commit(void *object, struct weir_error *err)
 {
-	(void)object;
-	(void)err;
+	(void)object, (void)err;
 	return WEIR_OK;
 }
 
@@ -617,13 +642,13 @@ static struct weir_bound bound_at(const struct weir_ordered *state, const struct
 {
 	if (state->keeps_groups)
 		return (struct weir_bound){.key = chunk->fence,
-					   .key_size = weir_key_beginning(&state->columns, state->group_key_count, chunk->fence),
+					   .key_size = weir_key_beginning(&state->columns, state->group_key_count, chunk->fence,
+									  chunk->fence_size),
 					   .row = -1};
-	return (struct weir_bound){.key = chunk->fence,
-				   .key_size = chunk->fence_size,
-				   .split = run->split,
-				   .part = run->part,
-				   .row = chunk->row_first};
+	if (weir_fence_is_cut(chunk->fence_size))
+		return (struct weir_bound){.key = chunk->fence, .key_size = chunk->fence_size, .row = -1};
+	return (struct weir_bound){
+		.key = chunk->fence, .key_size = chunk->fence_size, .split = run->split, .part = run->part, .row = chunk->row_first};
 }
 
 /* Bounds in front of the first row with each number. */
@@ -705,7 +730,7 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 	const struct weir_run_marks *marks =
 		state->steps.count ? NULL : atomic_load_explicit(&state->space.marks, memory_order_acquire);
 	int64_t range_bytes, pieces;
-	size_t ranges;
+	size_t ranges, large = 0;
 	int code = WEIR_OK;
 
 	state->is_cut = true;
@@ -715,10 +740,12 @@ static int cut(struct weir_ordered *state, struct weir_error *err)
 
 		state->bytes += run->bytes;
 		state->open_bytes += weir_run_open_bytes(run);
+		large = run->large_max > large ? run->large_max : large;
 		state->rows += run->row_count;
 		for (size_t c = 0; c < run->chunks.count && !code; c++)
 			code = weir_list_push(&fences, state->account, err, bound_at(state, run, &run->chunks.items[c]));
 	}
+	state->open_bytes += LARGE_TIMES * large;
 	/* Many, so that pages of those that are over are soon there for what follows; of runs on disk each bound is in the middle
 	 * of a chunk that is read twice. */
 	pieces = atomic_load_explicit(&state->space.spilled, memory_order_relaxed) ? 4 : 16;
@@ -940,6 +967,7 @@ int weir_ordered_cut(struct weir_op_env *env, struct weir_fragment *fragment, co
 
 	if (code)
 		return code;
+	state->counts_rows = ordering->is_random && !fragment->steps.count;
 	fragment->outside_bytes += state->space.resident_max;
 	if (!fragment->lanes_max || state->threads < fragment->lanes_max)
 		fragment->lanes_max = state->threads;

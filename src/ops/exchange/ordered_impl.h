@@ -7,7 +7,10 @@
 
 #include <pthread.h>
 
-enum { PART_KEY_BYTES = 9 }; /* of a uint64 that is not null (keys.h) */
+enum {
+	PART_KEY_BYTES = 9, /* of a uint64 that is not null (keys.h) */
+	LARGE_TIMES = 3,    /* a large row is read, gathered and on its way to what follows */
+};
 
 /* Runs first … first + count − 1 in the order of splits, and what they became; NULL: not yet. */
 struct weir_ordered_step {
@@ -26,6 +29,7 @@ struct weir_ordered {
 	uint32_t threads;
 	int64_t limit;
 	bool is_random;
+	bool counts_rows; /* of a random order: its rows come as the source has them, so that their numbers there are known */
 	uint64_t seed;
 	const char *name;
 	/* relaxed: figures for stats */

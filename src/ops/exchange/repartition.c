@@ -54,8 +54,6 @@ static int parse_keys(struct weir_op_env *env, struct repartition_config *config
 
 		if (!name)
 			return err->code;
-		if (!name[0])
-			return weir_error_set(err, WEIR_E_INVALID, "a key of repartition has no name");
 		config->names[config->count] = name;
 	}
 	return count ? WEIR_OK : weir_error_set(err, WEIR_E_INVALID, "--keys wants at least one column");

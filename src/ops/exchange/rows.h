@@ -126,8 +126,6 @@ static inline uint32_t weir_row_input_row(const struct weir_row_input *input, ui
 {
 	return input->rows ? input->rows[i] : i;
 }
-/* Whether a cell of the key is null in row i. */
-bool weir_row_input_key_has_null(const struct weir_row_input *input, uint32_t i);
 
 /* Writes hash, validity and cells of rows which[0 … count) to rows[which[k]], and their bytes to tails[which[k]] (room for
  * input->bytes of each; may be NULL where that is). Flags and payload become zero. The input has hashes. */

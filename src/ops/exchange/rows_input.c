@@ -356,14 +356,3 @@ int weir_row_input_take(struct weir_row_input *input, struct weir_vector *vector
 		code = take_column(input, vector, numbers[c], c, with_hash, err);
 	return code ? code : count_bytes(input, err);
 }
-
-bool weir_row_input_key_has_null(const struct weir_row_input *input, uint32_t i)
-{
-	uint32_t row = weir_row_input_row(input, i);
-
-	for (uint32_t c = 0; c < input->layout->key_count; c++) {
-		if (input->columns[c].validity && !bit_of(input->columns[c].validity, row))
-			return true;
-	}
-	return false;
-}

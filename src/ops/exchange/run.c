@@ -1,5 +1,6 @@
 #include "ops/exchange/run.h"
 
+#include "base/hash.h"
 #include "arrow/block.h"
 
 #include <string.h>
@@ -10,16 +11,12 @@ enum {
 	PAGE_BYTES = 4 << 10,
 	UNIT_BYTES = 64,           /* what a chunk on disk is filled up to */
 	WRITTEN_BYTES = 512 << 10, /* together */
-	TAKEN_PARTS = 4,           /* of a run that becomes chunks: so much of it is there twice */
-	MARK_ROWS_MIN = 64,        /* between two marks, in the run that they are taken from */
 	WIDE_ROW_BYTES = 256,
-	NUMBER_KEY_BYTES = 9,
-	ENDS_BYTES_MIN = 36 << 10,
 	GIVEN_BYTES = 8 << 20,     /* what leaves a lane (ops/chunks.c) */
 	GIVEN_BYTES_MIN = 2 << 20, /* small blocks would stay small */
 };
 
-static int64_t batch_bytes(const struct weir_batch *batch)
+int64_t weir_run_batch_bytes(const struct weir_batch *batch)
 {
 	struct weir_block_plan plan;
 	struct weir_error ignored = {0};
@@ -122,7 +119,7 @@ bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows)
 {
 	int64_t jumps = 0, count = batch->row_count;
 
-	if (batch_bytes(batch) / count >= WIDE_ROW_BYTES)
+	if (weir_run_batch_bytes(batch) / count >= WIDE_ROW_BYTES)
 		return true;
 	for (int64_t i = 1; i < count; i++)
 		jumps += rows[i] != rows[i - 1] + 1;
@@ -143,6 +140,7 @@ static int fence_put(struct weir_sorted_run *run, const struct weir_run_chunk *c
 	uint8_t *copy;
 	int code;
 
+	own.fence_size = weir_fence_bytes(own.fence_size);
 	if (run->keys.count)
 		return weir_list_push(&run->chunks, run->space->account, err, own);
 	copy = weir_alloc(run->space->account, own.fence_size, err);
@@ -167,7 +165,7 @@ static int settle(struct weir_sorted_run *run, struct weir_batch *batch, const s
 
 	run->row_count = batch->row_count;
 	run->batch = weir_batch_ref(batch);
-	used = batch_bytes(batch);
+	used = weir_run_batch_bytes(batch);
 	run->bytes = (uint64_t)(used < INT64_MAX ? used : weir_account_used(&run->account));
 	step = weir_run_chunk_rows(run->space, run->bytes, run->row_count);
 	step = step > (int64_t)WEIR_VECTOR_ROWS ? (int64_t)WEIR_VECTOR_ROWS : step;
@@ -236,7 +234,7 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 		     struct weir_sorted_run **out, struct weir_error *err)
 {
 	int64_t count = batch->row_count, *numbers = NULL;
-	int64_t bytes = batch_bytes(batch) + (schema->field_count > batch->column_count ? count * (int64_t)sizeof(uint64_t) : 0);
+	int64_t bytes = weir_run_batch_bytes(batch) + (schema->field_count > batch->column_count ? count * (int64_t)sizeof(uint64_t) : 0);
 	struct weir_sorted_run *run = NULL;
 	struct weir_batch *taken = NULL;
 	int code;
@@ -245,7 +243,9 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 	for (uint32_t i = 0; i < batch->column_count; i++)
 		if (has_dictionary(batch->columns[i]))
 			return WEIR_OK;
-	if (!space->lying_bytes || bytes > space->resident_max)
+	/* Of a large row with a long key a merge needs less where it is a chunk. */
+	if (!space->lying_bytes || bytes > space->resident_max ||
+	    (bytes / count >= WEIR_LARGE_ROW_BYTES && keys->size / keys->count >= WEIR_FENCE_BYTES))
 		return WEIR_OK;
 	/* Frames are somewhat larger than what is asked for. */
 	code = lie(space, bytes + bytes / 8, &run, err);
@@ -441,6 +441,11 @@ static size_t whole(uint64_t size, size_t unit)
 	return (size_t)(size + unit - 1) / unit * unit;
 }
 
+bool weir_run_chunk_is_large(const struct weir_run_chunk *chunk)
+{
+	return chunk->row_count == 1 && chunk->size >= WEIR_LARGE_ROW_BYTES;
+}
+
 size_t weir_run_chunk_footprint(const struct weir_run_chunk *chunk)
 {
 	return whole(chunk->size, UNIT_BYTES);
@@ -544,15 +549,21 @@ int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch,
 {
 	struct weir_run_space *space = run->space;
 	struct weir_block_plan plan;
-	struct weir_run_chunk chunk = {.row_first = run->row_count, .row_count = batch->row_count, .fence_size = fence_size};
-	uint8_t *copy = weir_alloc(space->account, fence_size, err);
+	struct weir_run_chunk chunk = {
+		.row_first = run->row_count, .row_count = batch->row_count, .fence_size = weir_fence_bytes(fence_size)};
+	uint8_t *copy = weir_alloc(space->account, chunk.fence_size, err);
 	struct weir_batch *written = NULL;
+	size_t *most;
 	int code;
 
 	if (!copy)
 		return err->code;
-	memcpy(copy, fence, fence_size);
+	memcpy(copy, fence, chunk.fence_size);
 	chunk.fence = copy;
+	if (weir_fence_is_cut(chunk.fence_size)) {
+		chunk.key_size = fence_size;
+		chunk.key_hash = weir_hash_bytes(fence, fence_size, 0);
+	}
 	code = bare_of(run, batch, &chunk, &written, err);
 	if (!code)
 		code = weir_block_measure(written, &plan, err);
@@ -568,8 +579,9 @@ int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch,
 	if (!chunk.chunk) {
 		run->unwritten_size += weir_run_chunk_footprint(&chunk);
 		run->unwritten_count++;
-		if (weir_run_chunk_footprint(&chunk) > run->footprint_max)
-			run->footprint_max = weir_run_chunk_footprint(&chunk);
+		most = weir_run_chunk_is_large(&chunk) ? &run->large_max : &run->footprint_max;
+		if (weir_run_chunk_footprint(&chunk) > *most)
+			*most = weir_run_chunk_footprint(&chunk);
 	}
 	run->row_count += batch->row_count;
 	run->bytes += chunk.size;
@@ -583,6 +595,7 @@ int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size,
 	if (code)
 		return code;
 	unwritten_free(run);
+	size = weir_fence_bytes(size);
 	run->last = weir_alloc(run->space->account, size, err);
 	if (!run->last)
 		return err->code;
@@ -598,7 +611,9 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 	for (size_t i = 0; i < run->chunks.count; i++) {
 		const struct weir_run_chunk *chunk = &run->chunks.items[i];
 		uint64_t numbers = chunk->is_bare ? 8 * (uint64_t)chunk->row_count : 0;
-		uint64_t bytes = run->reserved || chunk->chunk ? numbers : weir_run_chunk_footprint(chunk) + numbers;
+		uint64_t bytes = run->reserved || chunk->chunk || weir_run_chunk_is_large(chunk)
+					 ? numbers
+					 : weir_run_chunk_footprint(chunk) + numbers;
 
 		most = bytes > most ? bytes : most;
 	}
@@ -607,7 +622,7 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 
 /* ---- runs that can be given on ---- */
 
-static int slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out, struct weir_error *err)
+int weir_batch_slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out, struct weir_error *err)
 {
 	uint32_t n = 0, column_count = batch->column_count;
 	struct weir_array **columns = weir_alloc_zero(batch->account, (column_count + 1) * sizeof(*columns), err);
@@ -635,15 +650,17 @@ static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, con
 	struct weir_run_space *space = run->space;
 	struct weir_run_chunk chunk = {.row_first = first, .row_count = count};
 	const uint8_t *fence = weir_key_at(keys, (size_t)first, &chunk.fence_size);
-	uint8_t *copy = weir_alloc(space->account, chunk.fence_size, err);
 	struct weir_batch *part = NULL;
+	uint8_t *copy;
 	int code;
 
+	chunk.fence_size = weir_fence_bytes(chunk.fence_size);
+	copy = weir_alloc(space->account, chunk.fence_size, err);
 	if (!copy)
 		return err->code;
 	memcpy(copy, fence, chunk.fence_size);
 	chunk.fence = copy;
-	code = slice(batch, first, count, &part, err);
+	code = weir_batch_slice(batch, first, count, &part, err);
 	if (!code)
 		code = write_chunk(space, part, &chunk.chunk, err);
 	weir_batch_unref(part);
@@ -663,7 +680,7 @@ static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, con
 int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, const struct weir_key_list *keys,
 		  struct weir_sorted_run **out, struct weir_error *err)
 {
-	int64_t count = batch->row_count, bytes = batch_bytes(batch), claimed, step;
+	int64_t count = batch->row_count, bytes = weir_run_batch_bytes(batch), claimed, step;
 	struct weir_sorted_run *run;
 	const uint8_t *last;
 	uint32_t size;
@@ -704,262 +721,4 @@ struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_c
 		atomic_fetch_sub_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk->chunk), memory_order_relaxed);
 	chunk->is_given = true;
 	return weir_chunk_ref(chunk->chunk);
-}
-
-/* So many rows more or less that a chunk that takes `size` bytes takes whole pages. */
-static int64_t rows_to_page(const struct weir_batch *batch, uint64_t size)
-{
-	int64_t row_bytes = batch_bytes(batch) / batch->row_count, pages = (int64_t)(size + PAGE_BYTES / 2) / PAGE_BYTES;
-	int64_t left = pages * PAGE_BYTES - (int64_t)size - 64 * (int64_t)batch->column_count; /* columns are filled up to 64 bytes */
-
-	/* A row is somewhat more than that: so too many go, or too few come, rather than the other way round. */
-	return left < 0 && row_bytes ? -((row_bytes - 1 - left) / row_bytes) : left / (row_bytes + 1);
-}
-
-/* How many of rows first … count − 1, in order, are in the piece that the first one is in. */
-static int64_t piece_rows(const struct weir_key_list *keys, const uint32_t *rows, int64_t first, int64_t count)
-{
-	int64_t low = first + 1, high = count;
-	uint32_t size;
-	const uint8_t *key = weir_key_at(keys, rows[first], &size);
-
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-
-		if (!memcmp(weir_key_at(keys, rows[middle], &size), key, NUMBER_KEY_BYTES))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low - first;
-}
-
-/* ---- marks ---- */
-
-void weir_run_marks_free(struct weir_account *account, struct weir_run_marks *marks)
-{
-	if (marks)
-		weir_free(account, marks, sizeof(*marks) + marks->size);
-}
-
-const uint8_t *weir_run_mark(const struct weir_run_marks *marks, uint32_t number, uint32_t *size)
-{
-	uint32_t begin = number ? marks->ends[number - 1] : 0;
-
-	*size = marks->ends[number] - begin;
-	return marks->bytes + begin;
-}
-
-/* Keys that cut these rows, which are in order, into parts that are about alike. */
-static int marks_new(struct weir_account *account, const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
-		     struct weir_run_marks **out, struct weir_error *err)
-{
-	const uint8_t *before = NULL;
-	uint32_t size = 0, before_size = 0, bytes = 0;
-
-	for (int64_t i = 1; i <= WEIR_RUN_MARKS; i++) {
-		weir_key_at(keys, rows[i * count / (WEIR_RUN_MARKS + 1)], &size);
-		bytes += size;
-	}
-	*out = weir_alloc_zero(account, sizeof(**out) + bytes, err);
-	if (!*out)
-		return err->code;
-	(*out)->size = bytes;
-	bytes = 0;
-	for (int64_t i = 1; i <= WEIR_RUN_MARKS; i++) {
-		const uint8_t *key = weir_key_at(keys, rows[i * count / (WEIR_RUN_MARKS + 1)], &size);
-
-		if (before && !weir_key_compare(before, before_size, key, size))
-			continue;
-		memcpy((*out)->bytes + bytes, key, size);
-		before = key;
-		before_size = size;
-		bytes += size;
-		(*out)->ends[(*out)->count++] = bytes;
-	}
-	return WEIR_OK;
-}
-
-/* The marks of all runs: the first that is large enough gives them. NULL: there are none. */
-static int marks_of(struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows, int64_t count,
-		    struct weir_run_marks **out, struct weir_error *err)
-{
-	struct weir_run_marks *mine = NULL;
-	int code;
-
-	/* acquire, and release below: whoever sees them sees what is in them. */
-	*out = atomic_load_explicit(&space->marks, memory_order_acquire);
-	if (*out || !space->has_marks || count < MARK_ROWS_MIN * (WEIR_RUN_MARKS + 1))
-		return WEIR_OK;
-	code = marks_new(space->account, keys, rows, count, &mine, err);
-	if (code)
-		return code;
-	if (atomic_compare_exchange_strong_explicit(&space->marks, out, mine, memory_order_acq_rel, memory_order_acquire))
-		*out = mine;
-	else
-		weir_run_marks_free(space->account, mine);
-	return WEIR_OK;
-}
-
-/* How many of these rows, which are in order, are before a mark. */
-static int64_t rows_before_mark(const struct weir_run_marks *marks, uint32_t number, const struct weir_key_list *keys,
-				const uint32_t *rows, int64_t low, int64_t high)
-{
-	uint32_t size, mark_size;
-	const uint8_t *mark = weir_run_mark(marks, number, &mark_size);
-
-	while (low < high) {
-		int64_t middle = low + (high - low) / 2;
-		const uint8_t *key = weir_key_at(keys, rows[middle], &size);
-
-		if (weir_key_compare(key, size, mark, mark_size) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Where marks fall in a run, and which is the next one. */
-struct mark_places {
-	const struct weir_run_marks *marks;
-	uint32_t next;
-	int64_t rows[WEIR_RUN_MARKS]; /* so many are before it */
-};
-
-static void mark_places_init(struct mark_places *places, const struct weir_run_marks *marks, const struct weir_key_list *keys,
-			     const uint32_t *rows, int64_t count)
-{
-	places->marks = marks;
-	places->next = 0;
-	for (uint32_t i = 0; marks && i < marks->count; i++)
-		places->rows[i] = rows_before_mark(marks, i, keys, rows, i ? places->rows[i - 1] : 0, count);
-}
-
-/* How many rows the next chunk has, so that it ends where a mark is: of few rows that are left before the next mark, with those
- * behind it. */
-static int64_t rows_to_mark(struct mark_places *places, int64_t first, int64_t here, int64_t step)
-{
-	int64_t rows = 0;
-	uint32_t next;
-
-	if (!places->marks)
-		return here;
-	while (places->next < places->marks->count && places->rows[places->next] <= first)
-		places->next++;
-	for (next = places->next; next < places->marks->count && places->rows[next] - first <= step + step / 4; next++)
-		rows = places->rows[next] - first;
-	if (rows >= step / 2)
-		return rows;
-	if (next == places->marks->count)
-		return here;
-	/* As many chunks as there have to be, all alike. */
-	rows = places->rows[next] - first;
-	return (rows + (rows + step / 2) / step - 1) / ((rows + step / 2) / step);
-}
-
-/* The number of the first mark that all rows before `row` are before, from 1 on; 0: there is none. */
-static uint32_t mark_above(const struct mark_places *places, int64_t row)
-{
-	for (uint32_t i = places->next; places->marks && i < places->marks->count; i++)
-		if (places->rows[i] >= row)
-			return i + 1;
-	return 0;
-}
-
-/* How many rows the next chunk has. Where ranges are pieces that somebody asked for, none should begin inside a chunk, which would
- * be read twice. */
-static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_key_list *keys, const uint32_t *rows,
-			  int64_t first, int64_t count, int64_t step)
-{
-	int64_t here = count - first < step ? count - first : step, piece;
-
-	/* Of small chunks the page that each leaves half empty would be much. */
-	if (!space->repeats || space->chunk_bytes < ENDS_BYTES_MIN)
-		return here;
-	piece = piece_rows(keys, rows, first, count);
-	if (piece > step + step / 4)
-		return step;
-	if (piece >= step / 2)
-		return piece;
-	/* Small ones go together, the last one whole if it is one of them. */
-	for (int64_t end = first + piece; end < first + here; end += piece) {
-		piece = piece_rows(keys, rows, end, count);
-		if (end + piece > first + here && end - first >= step / 4)
-			return end - first;
-	}
-	return here;
-}
-
-int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
-			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
-			struct weir_sorted_run **out, struct weir_error *err)
-{
-	struct weir_sorted_run *run = weir_run_new(space, err);
-	struct weir_batch *taken = NULL;
-	struct weir_run_marks *marks = NULL;
-	struct mark_places places;
-	int64_t step, most, at_once, taken_first = 0, taken_end = 0, *numbers;
-	int code = WEIR_OK;
-
-	if (!run)
-		return err->code;
-	code = marks_of(space, keys, rows, count, &marks, err);
-	mark_places_init(&places, marks, keys, rows, count);
-	/* A merge has the numbers as well while a chunk is open. */
-	step = weir_run_chunk_rows(space, (uint64_t)(batch_bytes(batch) + (draw ? batch->row_count * (int64_t)sizeof(uint64_t) : 0)),
-				   batch->row_count);
-	step = step > count ? count : step;
-	most = step + step / 2;
-	/* Column by column, and many rows of each: what is read of it stays in the cache until its neighbours are wanted. */
-	at_once = count / TAKEN_PARTS > most ? count / TAKEN_PARTS : most;
-	numbers = weir_alloc(account, (size_t)at_once * sizeof(*numbers), err);
-	if (!numbers && !code)
-		code = err->code;
-	if (!code && draw)
-		code = weir_drawn_new(space->account, draw, &run->drawn, err);
-	for (int64_t first = 0, here; first < count && !code; first += here) {
-		struct weir_batch *part = NULL;
-		const uint8_t *fence;
-		uint32_t fence_size;
-
-		here = rows_to_mark(&places, first, chunk_rows(space, keys, rows, first, count, step), step);
-		here = here < most ? here : most;
-		if (first + here > taken_end) {
-			weir_batch_unref(taken);
-			taken = NULL;
-			taken_first = first;
-			taken_end = count - first < at_once ? count : first + at_once;
-			for (int64_t i = first; i < taken_end; i++)
-				numbers[i - first] = rows[i];
-			code = weir_batch_take(account, batch, numbers, taken_end - first, &taken, err);
-		}
-		fence = weir_key_at(keys, rows[first], &fence_size);
-		if (!code)
-			code = slice(taken, first - taken_first, here, &part, err);
-		if (!code)
-			code = weir_run_append(run, part, fence, fence_size, err);
-		weir_batch_unref(part);
-		if (!code)
-			run->chunks.items[run->chunks.count - 1].mark = mark_above(&places, first + here);
-		/* The others are as large, unless values are of any size. */
-		if (!code && !first && !marks && here == step && here < count) {
-			step += rows_to_page(batch, run->chunks.items[0].size);
-			step = step > most * 4 / 5 ? most * 4 / 5 : step;
-			step = step < 1 ? 1 : step; /* a row that is larger than a chunk is one */
-		}
-	}
-	weir_batch_unref(taken);
-	weir_free(account, numbers, numbers ? (size_t)at_once * sizeof(*numbers) : 0);
-	if (!code) {
-		uint32_t size;
-		const uint8_t *key = weir_key_at(keys, rows[count - 1], &size);
-
-		code = weir_run_end(run, key, size, err);
-	}
-	if (code)
-		weir_sorted_run_free(space, run);
-	else
-		*out = run;
-	return code;
 }

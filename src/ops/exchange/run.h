@@ -13,7 +13,9 @@
  * Rows that are in order as they come are chunks, too, as large as those that leave a lane: where nothing else comes between, they
  * go to what follows as they are.
  *
- * All are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it.
+ * All are seen as chunks with a fence each, the key of the chunk's first row; those of a run that lies are only places in it. Of a long key a
+ * fence has the beginning, and so has a bound: whether a row is before that does not depend on what comes behind it.
+ * A row that is larger than a chunk is one by itself. Of such a run a merge needs nothing but the fence until the row's turn has come.
  * All runs of an exchange together may have so much in memory; a chunk that would be beyond it goes to disk, by the lane that made
  * it, together with those that follow it: of what is written half a megabyte at a time the page cache makes large pieces, which cost the
  * system a third of what chunks of ten pages do, to write, to read and to forget. (Pages of the process cost the kernel two thirds of what the store's shared ones do.)
@@ -26,6 +28,22 @@
 #include "ops/exchange/keys.h"
 #include "ops/exchange/numbers.h"
 
+enum {
+	WEIR_FENCE_BYTES = 1 << 10,      /* of a key, that fences, marks and bounds have at most */
+	WEIR_LARGE_ROW_BYTES = 128 << 10, /* in chunks: one of these is open at a time */
+};
+
+/* It may be the beginning of a key, not all of it. */
+static inline bool weir_fence_is_cut(uint32_t size)
+{
+	return size == WEIR_FENCE_BYTES;
+}
+
+static inline uint32_t weir_fence_bytes(uint32_t key_size)
+{
+	return key_size < WEIR_FENCE_BYTES ? key_size : WEIR_FENCE_BYTES;
+}
+
 struct weir_run_chunk {
 	struct weir_chunk *chunk;     /* NULL: it is on disk, or the run lies */
 	struct weir_spool_place place; /* on disk */
@@ -33,6 +51,8 @@ struct weir_run_chunk {
 	int64_t row_first, row_count; /* in the run */
 	const uint8_t *fence;         /* owned by the chunk, or one of the run's keys where it has them */
 	uint32_t fence_size;
+	uint32_t key_size; /* of the whole key, where the fence is cut; and its hash, by which equal ones are known */
+	uint64_t key_hash;
 	uint32_t mark; /* all its rows are before that one, which is counted from 1 on; 0: not known */
 	bool is_given; /* what follows has it, too, and it counts there */
 	bool is_bare; /* its last column was not written: it is made of `repeats`, or of what the run has drawn */
@@ -78,7 +98,8 @@ struct weir_sorted_run {
 	uint32_t last_size;
 	struct weir_run_chunks WEIR_LIST(struct weir_run_chunk) chunks;
 	struct weir_spool spool; /* of those that are on disk */
-	size_t footprint_max;    /* of those */
+	size_t footprint_max;    /* of those, but for large rows */
+	size_t large_max;        /* of large rows */
 	uint8_t *unwritten;      /* blocks of its last chunks, each of whole pages, that go to disk together; NULL: there are none */
 	size_t unwritten_max, unwritten_size, unwritten_count;
 	struct weir_drawn *drawn; /* NULL: numbers were not drawn, or are written */
@@ -122,17 +143,22 @@ bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows);
 int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
 		       struct weir_error *err);
 void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk);
+/* What its rows take as a block. */
+int64_t weir_run_batch_bytes(const struct weir_batch *batch);
+/* Rows first … first + count − 1. */
+int weir_batch_slice(const struct weir_batch *batch, int64_t first, int64_t count, struct weir_batch **out, struct weir_error *err);
 /* Some rows of a batch as one of their own. */
 int weir_batch_take(struct weir_account *account, const struct weir_batch *batch, const int64_t *rows, int64_t count,
 		    struct weir_batch **out, struct weir_error *err);
 
-/* A run in chunks, empty, and its next chunk: the rows of a batch, in order, behind those before; `fence` is the key of the first. */
+/* A run in chunks, empty, and its next chunk: the rows of a batch, in order, behind those before; `fence` is the key of the first, or what
+ * it begins with. */
 struct weir_sorted_run *weir_run_new(struct weir_run_space *space, struct weir_error *err);
 int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
 		    struct weir_error *err);
 /* No row comes behind the one with this key. */
 int weir_run_end(struct weir_sorted_run *run, const uint8_t *key, uint32_t size, struct weir_error *err);
-/* About what a merge needs for it while it is open. */
+/* About what a merge needs for it while it is open, beside the one large row that it has of all runs. */
 uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 
 /* The first `count` rows of a batch in the order of `rows`, whose keys are `keys`, as chunks. Memory that is needed meanwhile comes
@@ -141,6 +167,8 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run);
 int weir_sorted_run_new(struct weir_run_space *space, struct weir_account *account, const struct weir_batch *batch,
 			const struct weir_key_list *keys, const uint32_t *rows, int64_t count, const struct weir_draw *draw,
 			struct weir_sorted_run **out, struct weir_error *err);
+/* Whether it is one large row. */
+bool weir_run_chunk_is_large(const struct weir_run_chunk *chunk);
 /* The bytes of a chunk that is on disk, of which there are as many as it takes there; and: they will be wanted soon. */
 size_t weir_run_chunk_footprint(const struct weir_run_chunk *chunk);
 int weir_run_chunk_read(const struct weir_sorted_run *run, const struct weir_run_chunk *chunk, uint8_t *to, struct weir_error *err);

@@ -36,8 +36,6 @@ static int parse_key(struct weir_op_env *env, const char *text, struct sort_conf
 	config->names[config->count] = weir_words_name(env, text, text + length, err);
 	if (!config->names[config->count])
 		return err->code;
-	if (!config->names[config->count][0])
-		return weir_error_set(err, WEIR_E_INVALID, "a column to sort by has no name");
 	config->descending[config->count++] = is_descending;
 	return WEIR_OK;
 }

@@ -111,6 +111,7 @@ static int split_next(void *object, struct weir_split_info *out, void **split, b
 	struct step_source *source = object;
 	struct weir_ordered *state = source->state;
 	struct weir_ordered_step *step;
+	size_t large = 0;
 	int code = source->is_planned ? WEIR_OK : plan(state, err);
 
 	source->is_planned = true;
@@ -125,7 +126,9 @@ static int split_next(void *object, struct weir_split_info *out, void **split, b
 		out->rows_est += run->row_count;
 		out->bytes_est += run->bytes;
 		out->memory_est += weir_run_open_bytes(run);
+		large = run->large_max > large ? run->large_max : large;
 	}
+	out->memory_est += LARGE_TIMES * large;
 	*split = step;
 	return WEIR_OK;
 }
@@ -311,7 +314,8 @@ static int push(void *object, struct weir_vector *vector, struct weir_error *err
 		count = count < lane->chunk_rows - gathered ? count : lane->chunk_rows - gathered;
 		if (!code)
 			code = weir_gather_push_part(lane->gather, vector, begin, count, err);
-		if (!code && gathered + count == lane->chunk_rows)
+		if (!code && (gathered + count == lane->chunk_rows ||
+			      (int64_t)weir_gather_bytes(lane->gather) > 2 * lane->state->space.chunk_bytes))
 			code = write_chunk(lane, err);
 	}
 	return code;

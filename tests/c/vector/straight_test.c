@@ -122,7 +122,7 @@ static void one(struct weir_account *account, const struct weir_schema *schema)
 	bool is_placed = below(2);
 
 	assert_int_equal(weir_gather_new(account, schema, &gather, &err), 0);
-	weir_gather_expect(gather, below(2) ? 1000 : 0);
+	weir_gather_expect(gather, below(2) ? 1000 : 0, 1 << 20);
 	for (uint32_t i = 0; i < 2; i++) {
 		places[i] = aligned_alloc(64, capacity);
 		if (is_placed)
