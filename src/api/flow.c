@@ -658,7 +658,7 @@ static const char *quote_for(const char *name)
 {
 	size_t size = strlen(name);
 
-	if (size == 0 || name[size - 1] == '\\')
+	if (size > 0 && name[size - 1] == '\\')
 		return NULL;
 	return !strchr(name, '"') ? "\"" : !strchr(name, '\'') ? "'" : NULL;
 }
@@ -677,8 +677,7 @@ static int add_assignment(struct weir_flow *flow, const char *verb, const char *
 	if (!quotes[0] || !quotes[1]) {
 		const char *name = quotes[0] ? right : left;
 
-		weir_error_set(&err, WEIR_E_INVALID,
-			       name[0] ? "the column name %s cannot be written here" : "a column name is empty", name);
+		weir_error_set(&err, WEIR_E_INVALID, "the column name %s cannot be written here", name);
 		weir_error_at_operator(&err, verb);
 		return fail(flow, &err);
 	}

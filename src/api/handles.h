@@ -80,6 +80,9 @@ int64_t api_task_budget(struct weir_task *task); /* bytes that its run may have 
 int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_error *err);
 /* The same without waiting: *out is NULL also when there is none yet, and *ended says which. */
 int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, struct weir_error *err);
+/* The thread waits for a task, by its descriptor, until the end. */
+void api_wait_begin(void);
+void api_wait_end(void);
 /* Where the batch that was taken last comes from, in a flow with calls (backend/backend.h). By whoever took it. */
 struct weir_place api_task_place(const struct weir_task *task);
 /* Whether it is over, and how it ended. */

@@ -161,8 +161,11 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 
 	pthread_mutex_lock(&task->lock);
 	/* A signal handler cannot wake anybody, so this looks by itself. */
-	while (task->count == QUEUE_BATCHES && !task->abandoned && !is_cancelled(task))
+	while (task->count == QUEUE_BATCHES && !task->abandoned && !is_cancelled(task)) {
+		weir_local_wait_begin();
 		wait_a_while(task, LOOK_MS);
+		weir_local_wait_end();
+	}
 	if (task->abandoned || is_cancelled(task)) {
 		weir_batch_unref(batch);
 		code = weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
@@ -248,8 +251,12 @@ int api_task_next(struct weir_task *task, struct weir_batch **out, struct weir_e
 
 	*out = NULL;
 	pthread_mutex_lock(&task->lock);
-	while (task->count == 0 && !task->finished)
+	while (task->count == 0 && !task->finished) {
+		weir_local_run_awaited(task->job.run);
+		weir_local_wait_begin();
 		pthread_cond_wait(&task->changed, &task->lock);
+		weir_local_wait_end();
+	}
 	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
 	return code ? code : open_taken(task, &taken, out, err);
@@ -268,9 +275,21 @@ int api_task_take(struct weir_task *task, struct weir_batch **out, bool *ended, 
 	*out = NULL;
 	pthread_mutex_lock(&task->lock);
 	*ended = task->count == 0 && task->finished;
+	if (task->count == 0 && !task->finished)
+		weir_local_run_awaited(task->job.run);
 	code = take(task, &taken, err);
 	pthread_mutex_unlock(&task->lock);
 	return code ? code : open_taken(task, &taken, out, err);
+}
+
+void api_wait_begin(void)
+{
+	weir_local_wait_begin();
+}
+
+void api_wait_end(void)
+{
+	weir_local_wait_end();
 }
 
 bool api_task_ended(struct weir_task *task, struct weir_error *err)

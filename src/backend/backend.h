@@ -32,6 +32,9 @@ void weir_session_memory(struct weir_session *session, struct weir_mem_stats *ou
 void weir_session_spilled(struct weir_session *session, uint64_t *written, uint64_t *read);
 /* While nothing runs: pages of chunks that are gone go back to the machine, but for a few. */
 void weir_session_trim(struct weir_session *session);
+/* What a consumer keeps of its rows in memory that no account of the session has (a buffer to shuffle in, batches made ready): so much
+ * more, or less when negative. Runs go without it from now on; what is measured does not count it a second time. */
+void weir_session_hold(struct weir_session *session, int64_t bytes);
 /* Chunks between stages and blocks that are kept; made when first asked for. */
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err);
 /* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them, which
@@ -181,6 +184,12 @@ const char *weir_local_run_stage_stats(struct weir_local_run *run, uint32_t stag
 				       struct weir_stage_stats *out); /* its name */
 /* The consumer has a delivered chunk; any thread, outside of deliver. */
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number);
+/* The consumer has nothing to do but wait for the next chunk: what it still holds is not going to come back meanwhile. Any thread. */
+void weir_local_run_awaited(struct weir_local_run *run);
+/* The calling thread waits for somebody outside (the program, rows of another run), until the end. If it is one that works for a run, that run
+ * does not move by it meanwhile. */
+void weir_local_wait_begin(void);
+void weir_local_wait_end(void);
 /* After a wait that failed; false: no user code did. */
 bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out);
 /* A task that failed and that the run went on without, the oldest first, each once; false: no more. Any thread. */

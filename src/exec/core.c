@@ -48,12 +48,17 @@ static int check_options(const struct weir_core_options *options, struct weir_er
 		if (spec->in_flight_max == 0)
 			return weir_error_set(err, WEIR_E_INVALID, "stage %u gives its workers no batches", s);
 		if (spec->slot_memory > options->budget - workers) {
-			char has[24], needs[24];
+			int64_t wanted = spec->slot_memory + workers;
+			/* Half of the limit is what others have at most. */
+			int64_t enough =
+				(options->budget > options->limit / 2 ? wanted + options->limit - options->budget : 2 * wanted) + wanted / 4;
+			char has[24], needs[24], give[24];
 
 			return weir_error_set(err, WEIR_E_LIMIT,
-					      "%s: one worker of each stage needs %s, the budget is %s", spec->name,
-					      weir_format_bytes(spec->slot_memory + workers, needs, sizeof(needs)),
-					      weir_format_bytes(options->budget, has, sizeof(has)));
+					      "%s: one worker of each stage needs %s, and what else is in memory leaves %s: give at least %s",
+					      spec->name, weir_format_bytes(wanted, needs, sizeof(needs)),
+					      weir_format_bytes(options->budget, has, sizeof(has)),
+					      weir_format_bytes(enough, give, sizeof(give)));
 		}
 		workers += spec->slot_memory;
 	}
@@ -101,7 +106,7 @@ int weir_core_new(struct weir_account *account, const struct weir_core_options *
 	core->account = account;
 	core->budget = options->budget;
 	core->limit = options->limit;
-	core->overdraft = options->overdraft ? options->overdraft : options->limit;
+	core->overdraft = core->overdraft_most = options->overdraft ? options->overdraft : options->limit;
 	core->preserve_order = options->preserve_order;
 	core->has_consumer = options->consumer;
 	core->milli_cpus = options->milli_cpus;
@@ -345,7 +350,7 @@ static void on_cancel(struct weir_core *core, const struct weir_event *event)
 	weir_exec_fail(core, NO_ITEM, code, "%s", weir_code_text(code));
 }
 
-/* One worker of each stage is always paid for. */
+/* One worker of each stage is always paid for, but while the memory is another run's. */
 static void on_budget(struct weir_core *core, const struct weir_event *event)
 {
 	int64_t floor = 0;
@@ -353,11 +358,16 @@ static void on_budget(struct weir_core *core, const struct weir_event *event)
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		if (!is_lanes(&core->stages[s]))
 			floor += core->stages[s].spec.slot_memory;
+	core->parked = event->parked;
+	if (core->parked)
+		floor = 0;
 	core->budget = event->bytes > floor ? event->bytes : floor;
 	if (core->budget > core->limit)
 		core->budget = core->limit;
+	core->overdraft = core->overdraft_most - (MUTANT(54) ? 0 : event->apart);
 	if (core->overdraft < core->budget)
 		core->overdraft = core->budget;
+	core->lent = event->lent;
 	core->stats.budget = core->budget;
 	share_budget(core);
 }

@@ -89,6 +89,7 @@ struct item {
 	int64_t rows;
 	int64_t task_bytes, task_rows; /* of the whole bundle */
 	int64_t held_bytes;            /* of the outputs held with it */
+	int64_t rows_kept;             /* of those accepted by number before its end */
 	int64_t grant;
 	int64_t need;          /* after giving up: what must be free before it is started again */
 	uint64_t kills_before; /* of the whole stage, when its own were first counted */
@@ -114,8 +115,9 @@ struct slot {
 	uint32_t flight_count; /* items in it, oldest first; a lane has at most one */
 	uint32_t given;        /* batches since it came up */
 	int64_t asked;
-	bool room_asked; /* workers: room_for waits for room for an output, and asks again */
+	bool room_asked; /* workers: room_for waits for room for an output, so much more than it has, and asks again */
 	uint32_t room_for;
+	int64_t room_more;
 	int64_t kept;     /* lanes: memory kept between tasks */
 	int64_t memory;   /* workers: private memory as booked */
 	int64_t measured; /* the last that was measured of this process; 0: nothing yet */
@@ -153,6 +155,9 @@ struct stage {
 struct weir_core {
 	struct weir_account *account;
 	int64_t budget, limit, overdraft;
+	int64_t overdraft_most; /* where others have nothing of it */
+	int64_t lent;           /* of the overdraft: comes back by itself, and is waited for */
+	bool parked;            /* another run has its turn */
 	bool preserve_order, has_consumer;
 	bool started, ordered, ended;
 	bool held_back; /* some stage has something to wait for */
@@ -285,6 +290,7 @@ void weir_exec_room_answered(struct weir_core *core, struct slot *slot);        
 void weir_exec_relieve(struct weir_core *core);
 /* Has everything go that can, for a batch that is to have all memory. False: some of it is still on its way. */
 bool weir_exec_clear_for(struct weir_core *core, uint32_t front);
+bool weir_exec_memory_is_taken(const struct weir_core *core); /* such a batch runs, or is the front */
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
@@ -319,6 +325,7 @@ void weir_exec_pool_idle(struct weir_core *core, uint32_t stage,
 			 uint32_t slot); /* measured, and it had nothing to do */
 void weir_exec_repeat_alone(struct weir_core *core, uint32_t index);
 bool weir_exec_pool_over(struct weir_core *core); /* stops a worker that grew; false: none can be */
+bool weir_exec_pool_yield(struct weir_core *core); /* ends one that waits for memory or for work; false: there is none */
 void weir_exec_pool_begin(struct weir_core *core, uint32_t stage);
 
 /* flow.c */

@@ -36,7 +36,8 @@
  *     workers without a batch are let go but for one a stage;
  *   - OLDEST_OVERDRAW: when nothing is left to take and nothing on its way back, the front is granted what it asks beyond
  *     the budget, up to the limit; past that the run fails with WEIR_E_LIMIT and the figures. So is a worker that has the front,
- *     or for which a front that stands still may be waiting.
+ *     or for which a front that stands still may be waiting. What is lent is waited for, and a batch that is to have all memory
+ *     waits until nothing is.
  * What nobody decides (an output larger than its allowance, a worker that grows) may pass the budget; then nothing is
  * given out, chunks are spilled and idle workers let go until it is kept again. Past the limit, workers that have grown are
  * stopped at their work, from the youngest on, and what they ran is repeated by itself.
@@ -143,7 +144,10 @@ enum weir_event_kind {
 	                          * what this process has beyond its accounts */
 	WEIR_EV_CANCEL,   /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
 	WEIR_EV_TICK,     /* a timer asked for by SET_TIMER */
-	WEIR_EV_BUDGET,   /* bytes: the budget from now on: other runs share the limit, which stays as it is */
+	WEIR_EV_BUDGET,   /* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the
+	                          * overdraft, what others have; lent: what the user was handed and will let go of by himself, or what other
+	                          * runs will. parked: another run needs the memory: nothing starts or is delivered, what was begun may end, and
+	                          * what waits for memory gives up what it has */
 };
 
 #define WEIR_NO_SLOT UINT32_MAX
@@ -159,7 +163,8 @@ struct weir_event {
 	uint32_t stage, slot, generation;
 	struct weir_run run;
 	uint64_t chunk;
-	int64_t bytes, rows;
+	int64_t bytes, rows, apart, lent;
+	bool parked;
 	int code;
 	enum weir_death death;
 	bool last;
@@ -204,6 +209,8 @@ struct weir_action {
 	struct weir_run run;
 	uint64_t chunk;
 	int64_t bytes;
+	uint64_t outputs_kept; /* START_TASK of a worker: so many outputs of earlier attempts were accepted, with so many rows */
+	int64_t rows_kept;
 	int code;
 	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
 };
@@ -229,6 +236,18 @@ struct weir_core_stats {
 	uint64_t wait_ns_memory, wait_ns_turn, wait_ns_downstream; /* summed over slots */
 };
 void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out);
+
+/* For who shares memory among runs. */
+struct weir_core_load {
+	int64_t booked;        /* grants, chunks and workers, as they are in the books; */
+	int64_t without_workers; /* the first two */
+	int64_t delivered;       /* of these, what waits for the consumer to take it */
+	int64_t wants;         /* the front, or what it depends on, waits for so much more than the run's budget has; INT64_MAX: for all
+	                          * there is; 0: for nothing, or what it waits for is on its way */
+	bool has_all;          /* a batch that is to have all memory runs */
+	uint32_t active;       /* lanes, workers, chunks under I/O: of which something will be heard without more memory */
+};
+void weir_core_load(const struct weir_core *core, struct weir_core_load *out);
 
 /* Why tasks that could run do not: summed over the slots that wait, and over the time in which the oldest of the queue did. */
 enum weir_wait {

@@ -3,6 +3,7 @@
 #include "exec/core_impl.h"
 
 enum { CONSUMER_CHUNKS_A_SLOT = 4 };
+enum { AHEAD_SHARE = 16 }; /* of the budget: a larger chunk is handed out when nothing else is: it cannot be spilled then */
 
 uint32_t weir_exec_capacity(const struct weir_core *core, uint32_t stage)
 {
@@ -188,7 +189,9 @@ static void start(struct weir_core *core, uint32_t index, uint32_t slot_index)
 					.generation = slot->generation,
 					.run = item_run(core, index),
 					.chunk = item->place == PLACE_NONE ? WEIR_NO_CHUNK : item_chunk(core, index),
-					.bytes = grant + slot->kept});
+					.bytes = grant + slot->kept,
+					.outputs_kept = is_lanes(stage) ? 0 : item->path[item->stage + 1],
+					.rows_kept = item->rows_kept});
 }
 
 void weir_exec_slot_taken(struct weir_core *core, struct stage *stage, struct slot *slot)
@@ -221,7 +224,7 @@ static bool start_next(struct weir_core *core, uint32_t s)
 	uint32_t index, slot = WEIR_NO_SLOT;
 	struct item *item;
 
-	if (stage->queue.count == 0)
+	if (stage->queue.count == 0 || (core->parked && !MUTANT(56)))
 		return false;
 	index = stage->queue.items[0];
 	item = item_at(core, index);
@@ -254,7 +257,7 @@ static void cut_next(struct weir_core *core)
 {
 	struct stage *stage = &core->stages[0];
 
-	if (core->cutting || core->cut_all || stage->queue.count > 0 || idle_lane(stage) == WEIR_NO_SLOT)
+	if (core->cutting || core->cut_all || core->parked || stage->queue.count > 0 || idle_lane(stage) == WEIR_NO_SLOT)
 		return;
 	if (!weir_exec_policies_agree(core, 0, NO_ITEM) && core->live > 0)
 		return;
@@ -268,19 +271,21 @@ static bool deliver_next(struct weir_core *core)
 	uint32_t index, older;
 	struct item *item;
 
-	if (core->deliveries.count == 0)
+	if (core->deliveries.count == 0 || (core->parked && !MUTANT(59)))
 		return false;
 	index = core->deliveries.items[0];
 	item = item_at(core, index);
-	if (item->spilled > 0)
-		return weir_exec_restore(core, index);
-	if (core->delivered_count == DELIVER_AHEAD || item->place != PLACE_RESIDENT)
-		return false;
 	older = core->first;
 	while (item_at(core, older)->state == ITEM_DELIVERED)
 		older = item_at(core, older)->after;
 	if (older != index && !MUTANT(16) &&
 	    (core->preserve_order || core->deliveries.count < weir_exec_capacity(core, core->stage_count)))
+		return false;
+	/* Not before its turn: it would be spilled again for those that are before it. */
+	if (item->spilled > 0)
+		return weir_exec_restore(core, index);
+	if (core->delivered_count == DELIVER_AHEAD || item->place != PLACE_RESIDENT ||
+	    (core->delivered_count > 0 && item->bytes > core->budget / AHEAD_SHARE))
 		return false;
 	weir_exec_heap_pop(core, &core->deliveries);
 	item->state = ITEM_DELIVERED;

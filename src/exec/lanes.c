@@ -383,6 +383,8 @@ void weir_exec_output(struct weir_core *core, const struct weir_event *event)
 	if (item->held_bytes > core->held_bytes_max || MUTANT(10)) {
 		if (!MUTANT(10) && !MUTANT(30))
 			item->path[item->stage + 1] = ordinal + 1;
+		for (uint32_t held = item->held_first; held != NO_ITEM && !MUTANT(52); held = item_at(core, held)->next)
+			item->rows_kept += item_at(core, held)->rows;
 		held_end(core, index, true);
 		pause_worker(core, index);
 	}

@@ -8,11 +8,14 @@
  * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the front
  * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
  * on, one at a time, then workers let go that have nothing to do. When nothing is left to take and nothing is on its way back, the front may pass the budget, up to
- * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. */
+ * the limit (OLDEST_OVERDRAW); past that the run ends and says how much was missing. What the user was handed and will let go of is
+ * waited for first, but not while he himself waits: that the backend knows. */
 #include "exec/core_impl.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
 
 int64_t weir_exec_room(const struct weir_core *core)
 {
@@ -310,6 +313,10 @@ bool weir_exec_older_waits(const struct weir_core *core, uint32_t index)
 	if (core->spilled == 0)
 		return false;
 	front = weir_exec_front(core);
+	/* It waits until it has all memory (weir_exec_clear_for): what comes back meanwhile would be spilled again, without end. */
+	if (front != NO_ITEM && front != index && item_at(core, front)->exclusive && item_at(core, front)->state == ITEM_QUEUED &&
+	    !MUTANT(55))
+		return true;
 	return front != NO_ITEM && front != index && item_at(core, front)->state != ITEM_OPEN &&
 	       item_at(core, front)->spilled > 0;
 }
@@ -331,6 +338,9 @@ bool weir_exec_restore(struct weir_core *core, uint32_t head)
 {
 	bool restored = false;
 
+	/* What comes back while memory is cleared for another would have to go again, and again. */
+	if (weir_exec_memory_is_taken(core) && weir_exec_front(core) != head && !MUTANT(55))
+		return false;
 	for (uint32_t i = head; i != NO_ITEM; i = weir_exec_bundle_next(core, head, i)) {
 		if (item_at(core, i)->place != PLACE_SPILLED)
 			continue;
@@ -342,13 +352,23 @@ bool weir_exec_restore(struct weir_core *core, uint32_t head)
 	return restored;
 }
 
-/* OLDEST_OVERDRAW. Returns false when even that does not help; the run then ends. */
+/* Whether so much fits below the overdraft when what is lent has come back, and not before; or another run has its turn. */
+static bool waits_for_lent(const struct weir_core *core, int64_t bytes)
+{
+	int64_t left = core->overdraft - used(core);
+
+	return core->parked || (left >= bytes && left - core->lent < bytes && !MUTANT(53));
+}
+
+/* OLDEST_OVERDRAW. Returns false when it has to wait, and when even that does not help; the run then ends. */
 static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 {
 	const struct item *item = item_at(core, index);
 	int64_t enough = bytes < INT64_MAX / 4 ? used(core) + bytes + bytes / 4 + (core->limit - core->overdraft) : bytes;
 	char needs[24], has[24], limit[24], give[24];
 
+	if (waits_for_lent(core, bytes))
+		return false;
 	if ((core->overdraft - used(core) >= bytes && core->overdraft >= used(core)) || MUTANT(5))
 		return true;
 	weir_exec_fail(
@@ -484,13 +504,17 @@ void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event
 	slot->room_asked = true;
 	slot->room_for = index;
 	more = event->bytes > item->grant ? event->bytes - item->grant : 0;
+	slot->room_more = more;
 	if (weir_exec_room(core) < more || weir_exec_older_waits(core, index)) {
 		if (!holds_up_front(core, stage, item->slot) || MUTANT(42)) {
-			spill_for(core, index, more);
+			/* What is spilled now is wanted back soon; while the front moves, memory comes by itself. */
+			if (!weir_exec_front_moves(core))
+				spill_for(core, index, more);
 			return;
 		}
 		make_room(core, front, more);
-		if (weir_exec_room(core) < more && (core->freeing > 0 || core->io_pending > 0))
+		if (weir_exec_room(core) < more &&
+		    (core->freeing > 0 || core->io_pending > 0 || waits_for_lent(core, more)))
 			return;
 		if (weir_exec_room(core) < more && core->overdraft - used(core) < more && !MUTANT(43)) {
 			/* Others may still end. When none is left it has all memory once; then that is all there is. */
@@ -513,19 +537,71 @@ void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event
 }
 
 /* Something arrived that nobody could foresee (an output beyond its allowance, a grown worker): back below the budget, and
- * by all means below the limit. */
+ * by all means below the limit. For another run that has its turn, all that can: who waits for memory would only keep what it has. */
 void weir_exec_relieve(struct weir_core *core)
 {
 	uint32_t front = weir_exec_front(core), victim;
+	int64_t slack = weir_exec_front_moves(core) ? core->budget / RELIEF_SHARE : 0;
 
-	while (!spill_for(core, front, 0) && weir_exec_pool_shrink(core))
+	while (!spill_for(core, front, -slack) && weir_exec_pool_shrink(core))
 		;
-	while (used(core) - core->freeing > core->limit && !core->ending && !MUTANT(36)) {
+	while (used(core) - core->freeing > (core->parked ? core->budget : core->limit) && !core->ending && !MUTANT(36)) {
 		victim = front == NO_ITEM ? NO_ITEM : revoke_candidate(core, front);
 		if (victim != NO_ITEM)
 			weir_exec_give_up(core, victim);
-		else if (!weir_exec_pool_over(core))
+		else if (!(core->parked && weir_exec_pool_yield(core)) &&
+			 (used(core) - core->freeing <= core->limit || !weir_exec_pool_over(core)))
 			break;
+	}
+}
+
+/* What the front waits for that the budget does not have, and nothing of the run's own will bring. */
+static int64_t wanted(const struct weir_core *core)
+{
+	uint32_t front = weir_exec_front(core);
+	const struct item *item;
+	int64_t most = 0;
+
+	if (front == NO_ITEM || core->ending || core->freeing > 0 || core->io_pending > 0 || core->workers_dying > 0)
+		return 0;
+	item = item_at(core, front);
+	if (item->state == ITEM_QUEUED && item->exclusive && workers_busy(core) == 0)
+		return INT64_MAX;
+	for (uint32_t s = 0; s < core->stage_count; s++)
+		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++) {
+			const struct slot *slot = &core->stages[s].slots[w];
+
+			if (slot->room_asked && slot->room_more > most && holds_up_front(core, &core->stages[s], w))
+				most = slot->room_more;
+		}
+	if (!more_is_coming(core)) {
+		if (item->state == ITEM_RUNNING && core->stages[item->stage].slots[item->slot].wait == WAITS_MEMORY)
+			most = core->stages[item->stage].slots[item->slot].asked;
+		for (uint32_t i = front; item->state == ITEM_QUEUED && i != NO_ITEM; i = weir_exec_bundle_next(core, front, i))
+			if (item_at(core, i)->place == PLACE_SPILLED && item_at(core, i)->bytes > most)
+				most = item_at(core, i)->bytes;
+	}
+	return most > weir_exec_room(core) ? most : 0;
+}
+
+void weir_core_load(const struct weir_core *core, struct weir_core_load *out)
+{
+	*out = (struct weir_core_load){.booked = used(core),
+				       .without_workers = core->granted + core->resident,
+				       .wants = wanted(core),
+				       .has_all = core->exclusive_runs,
+				       .active = core->io_pending + core->workers_dying + core->cutting};
+	for (uint32_t i = 0; i < core->delivered_count; i++)
+		out->delivered += item_at(core, core->delivered[i])->bytes;
+	for (uint32_t s = 0; s < core->stage_count; s++) {
+		const struct stage *stage = &core->stages[s];
+
+		for (uint32_t w = 0; w < stage->spec.slots; w++) {
+			const struct slot *slot = &stage->slots[w];
+
+			out->active += slot->state == SLOT_STARTING && !is_lanes(stage);
+			out->active += slot->state == SLOT_UP && slot->flight_count > 0 && slot->wait == WAITS_NOT && !slot->room_asked;
+		}
 	}
 }
 

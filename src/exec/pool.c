@@ -227,24 +227,25 @@ static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index, bool 
 	return WEIR_NO_SLOT;
 }
 
-/* Whether a batch that is to have all memory runs, or is the front. */
-static bool memory_is_taken(const struct weir_core *core)
+bool weir_exec_memory_is_taken(const struct weir_core *core)
 {
 	uint32_t front = core->exclusives > 0 && !MUTANT(34) ? weir_exec_front(core) : NO_ITEM;
 
 	return core->exclusive_runs || (front != NO_ITEM && item_at(core, front)->exclusive);
 }
 
-/* Such a batch waits until it is the front, no worker is busy, and what is cleared for it is gone; meanwhile none is given work. */
+/* Such a batch waits until it is the front, no worker is busy, nothing is lent, and what is cleared for it is gone; meanwhile none is given work. */
 static bool may_be_busy(struct weir_core *core, uint32_t index)
 {
 	if (!item_at(core, index)->exclusive || MUTANT(34))
-		return !memory_is_taken(core);
+		return !weir_exec_memory_is_taken(core);
 	if (weir_exec_front(core) != index || core->exclusive_runs)
 		return false;
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		if (!is_lanes(&core->stages[s]) && core->stages[s].busy > 0)
 			return false;
+	if (core->lent > 0 && !MUTANT(57))
+		return false;
 	return weir_exec_clear_for(core, index) || MUTANT(46);
 }
 
@@ -401,6 +402,31 @@ bool weir_exec_pool_over(struct weir_core *core)
 	return true;
 }
 
+/* For another run: who waits for room has to be repeated with more memory than there is, and who waits for work can be started again.
+ * One that is to have all memory stays, since it would have it again only when this one's turn has come. */
+bool weir_exec_pool_yield(struct weir_core *core)
+{
+	for (uint32_t s = core->stage_count; s-- > 0 && !MUTANT(58);) {
+		struct stage *stage = &core->stages[s];
+
+		for (uint32_t w = stage->spec.slots; !is_lanes(stage) && w-- > 0;) {
+			struct slot *slot = &stage->slots[w];
+
+			if (slot->state != SLOT_UP || slot->memory == 0)
+				continue;
+			if (slot->flight_count == 0) {
+				let_go(core, s, w, workers_kept(stage) < 2);
+				return true;
+			}
+			if (slot->room_asked && !item_at(core, slot->room_for)->exclusive) {
+				weir_exec_repeat_alone(core, slot->room_for);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
 static bool grows_by_one(const struct weir_core *core, uint32_t stage_index)
 {
 	const struct stage *stage = &core->stages[stage_index];
@@ -428,7 +454,7 @@ bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 	struct stage *stage = &core->stages[stage_index];
 	uint64_t starting = 0, before;
 
-	if (memory_is_taken(core))
+	if (weir_exec_memory_is_taken(core))
 		return false;
 	for (uint32_t w = 0; w < stage->spec.slots; w++)
 		starting += stage->slots[w].state == SLOT_STARTING;

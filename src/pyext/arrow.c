@@ -553,3 +553,47 @@ int column_from_arrow(struct pyext_values *v, const char *name, PyObject *value,
 	}
 	return code ? -1 : 0;
 }
+
+/* ---- a list of pyarrow's scalars: what table["a"][0] is ---- */
+
+static bool is_arrow_scalar(PyObject *value)
+{
+	PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(value), "__module__");
+	const char *text = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8AndSize(module, NULL) : NULL;
+	bool scalar = text && !strcmp(text, "pyarrow.lib") && PyObject_HasAttrString(value, "as_py");
+
+	PyErr_Clear();
+	Py_XDECREF(module);
+	return scalar;
+}
+
+int column_of_arrow_scalars(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
+			    struct column_out *out)
+{
+	PyObject *pyarrow, *list, *array = NULL;
+	int failed = 1;
+
+	for (int64_t i = 0; i < count; i++)
+		if (values[i] && values[i] != Py_None && !is_arrow_scalar(values[i]))
+			return 1;
+	pyarrow = PyImport_ImportModule("pyarrow");
+	list = pyarrow ? PyList_New(count) : NULL;
+	for (int64_t i = 0; list && i < count; i++) {
+		PyObject *value = values[i] ? values[i] : Py_None;
+
+		Py_INCREF(value);
+		PyList_SetItem(list, i, value);
+	}
+	if (list)
+		array = PyObject_CallMethod(pyarrow, "array", "O", list);
+	if (array)
+		failed = column_from_arrow(v, name, array, out);
+	else if (PyErr_ExceptionMatches(PyExc_MemoryError) || !PyErr_ExceptionMatches(PyExc_Exception))
+		failed = -1;
+	else
+		PyErr_Clear(); /* of several types: objects they stay */
+	Py_XDECREF(array);
+	Py_XDECREF(list);
+	Py_XDECREF(pyarrow);
+	return failed;
+}

@@ -455,5 +455,10 @@ int column_from_values(struct pyext_values *v, const char *name, PyObject *const
 			return answer;
 		return column_of_objects(v, name, values, count, out);
 	}
+	if (kinds == KIND_OTHER) {
+		answer = column_of_arrow_scalars(v, name, values, count, out);
+		if (answer <= 0)
+			return answer;
+	}
 	return infer_column(v, name, values, count, out);
 }

@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 
 #define SLOT_MIN ((uint64_t)128 << 10) /* below this a copy costs less than the bookkeeping */
-#define KEPT_MAX 4u                    /* arrays that outlived their task before it is given up */
+#define KEPT_MAX 4u                    /* arrays that outlived their task before it is given up, and that live on at once */
 
 enum { SEEN_MAX = 32 }; /* arrays of one size in a task, of which one is the result */
 
@@ -52,7 +52,8 @@ static struct {
 	const void *made[SEEN_MAX];
 	bool is_used; /* by an array that lives */
 	struct kept kept[KEPT_MAX];
-	uint32_t kept_count;
+	uint32_t kept_count;  /* places in use, of arrays that live or are gone */
+	uint32_t outlived;    /* arrays that were none of what their task gave, and lived on */
 } slots;
 
 /* ---- memory for arrays ---- */
@@ -143,21 +144,40 @@ static void *slot_realloc(void *ctx, void *bytes, size_t size)
 
 /* ---- arrays that live on ---- */
 
+/* Where the next array that lives on is noted; KEPT_MAX: all places are taken. */
+static uint32_t place_for_kept(void)
+{
+	uint32_t i = 0;
+
+	while (i < slots.kept_count && slots.kept[i].bytes)
+		i++;
+	return i;
+}
+
 /* The array in the slot becomes one like any other. */
 static void keep(void)
 {
 	struct weir_error err = {0};
+	uint32_t i = place_for_kept();
 
 	if (!slots.is_used)
 		return;
+	WEIR_ASSERT(i < KEPT_MAX);
 	if (weir_worker_side_keep(slots.side, slots.place, slots.size, &err)) {
 		fprintf(stderr, "weir: %s\n", err.message);
 		abort(); /* what somebody holds would change under him; the batch runs again elsewhere */
 	}
-	slots.kept[slots.kept_count++] = (struct kept){slots.place, slots.size};
-	slots.is_given_up = slots.kept_count == KEPT_MAX;
+	slots.kept[i] = (struct kept){slots.place, slots.size};
+	slots.kept_count = i < slots.kept_count ? slots.kept_count : i + 1;
 	slots.is_open = slots.is_used = false;
 	slots.place = NULL;
+}
+
+static void keep_outlived(void)
+{
+	slots.outlived += slots.is_used;
+	slots.is_given_up = slots.is_given_up || slots.outlived == KEPT_MAX;
+	keep();
 }
 
 /* A child writes to its own copy of what it finds, which pages of the room would not be. Another thread's child has no business
@@ -258,12 +278,18 @@ void made_in_place_begin(struct weir_worker_side *side, const struct weir_side_t
 	for (uint32_t i = 0; i < task->part_count; i++)
 		slots.rows += task->parts[i]->row_count;
 	slots.size = slots.rows * slots.row_size;
-	if (!slots.is_installed || slots.is_given_up || slots.size < SLOT_MIN ||
+	if (!slots.is_installed || slots.is_given_up || slots.size < SLOT_MIN || place_for_kept() == KEPT_MAX ||
 	    weir_worker_side_left(task, &room) < slots.offset + slots.size)
 		return;
 	slots.place = room + slots.offset;
 	slots.is_open = true;
 	slots.seen = 0;
+}
+
+void made_in_place_leave(void)
+{
+	keep();
+	slots.is_open = false;
 }
 
 bool made_in_place_output(const struct weir_batch *batch, const struct weir_block_plan *plan, const uint8_t *room)
@@ -272,7 +298,7 @@ bool made_in_place_output(const struct weir_batch *batch, const struct weir_bloc
 					is_the_batchs_alone(batch, slots.place));
 
 	if (moved)
-		keep();
+		keep_outlived();
 	slots.is_open = false; /* the next output lies elsewhere */
 	for (uint32_t i = slots.seen; i-- > 0;)
 		if (slots.made[i] == plan->large.bytes) {
@@ -289,7 +315,7 @@ bool made_in_place_output(const struct weir_batch *batch, const struct weir_bloc
 void made_in_place_end(PyObject *module)
 {
 	pyext_values_drain(module);
-	keep();
+	keep_outlived();
 	slots.is_open = false;
 	slots.place = NULL;
 }

@@ -2,8 +2,11 @@
 #include "base/mem.h"
 #include "backend/backend.h"
 #include "pyext/pyext_impl.h"
+#include "pyext/values.h"
 
 #include <unistd.h>
+
+#define KEPT_WARM ((size_t)8 << 20)
 
 static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -119,6 +122,22 @@ static PyObject *session_charge(PyObject *object, PyObject *args)
 	Py_RETURN_TRUE;
 }
 
+static PyObject *session_hold(PyObject *object, PyObject *args)
+{
+	struct session_object *self = (struct session_object *)object;
+	struct weir_mem *values = pyext_values_account(pyext_module_of(object))->mem;
+	long long bytes;
+
+	if (!PyArg_ParseTuple(args, "L:hold", &bytes) || pyext_need_here(self->pid, "Session"))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS; /* it waits for a lock */
+	/* What is kept comes and goes in pieces: few of them stay warm. */
+	weir_mem_trim(values, KEPT_WARM);
+	weir_session_hold(self->session, bytes);
+	Py_END_ALLOW_THREADS;
+	Py_RETURN_NONE;
+}
+
 static PyObject *session_get_memory_limit(PyObject *self, void *Py_UNUSED(closure))
 {
 	return PyLong_FromLongLong(weir_session_memory_limit(((struct session_object *)self)->session));
@@ -135,6 +154,8 @@ static PyMethodDef session_methods[] = {
 	{"charge", session_charge, METH_VARARGS,
 	 "charge($self, bytes, /)\n--\n\nCounts memory that the program has outside the engine, or no more when negative. "
 	 "False: the limit has no room for it, and nothing is counted."},
+	{"hold", session_hold, METH_VARARGS,
+	 "hold($self, bytes, /)\n--\n\nSo much more is kept for loops over rows, or less when negative: runs go without it."},
 	{NULL, NULL, 0, NULL},
 };
 

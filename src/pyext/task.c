@@ -230,7 +230,9 @@ static int wait_a_while(struct task_object *self)
 		return -1;
 	}
 	Py_BEGIN_ALLOW_THREADS;
+	api_wait_begin();
 	count = poll(&doorbell, 1, LOOK_MS);
+	api_wait_end();
 	Py_END_ALLOW_THREADS;
 	/* Only daemon threads are left beside the one that ends the interpreter: they are to say nothing more. */
 	while (state->is_ending && state->ending_thread != PyThread_get_thread_ident()) {

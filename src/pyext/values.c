@@ -111,6 +111,8 @@ static PyMethodDef functions[] = {
 	{"batch_concat", values_concat, METH_O, concat_doc},
 	{"batch_zip", values_zip, METH_O, zip_doc},
 	{"batch_stream", values_stream, METH_VARARGS, stream_doc},
+	{"row_bytes", values_row_bytes, METH_O,
+	 "row_bytes($module, rows, /)\n--\n\nAbout how many bytes a list of rows holds, or of lists of them."},
 	{"batch_memory", memory, METH_NOARGS, memory_doc},
 	{NULL, NULL, 0, NULL},
 };

@@ -47,7 +47,7 @@ struct datetime_objects {
 #define VALUES_NAMES(X)                                                                                                \
 	X(days) X(seconds) X(microseconds) X(nanoseconds) X(hour) X(minute) X(second) X(microsecond) X(tzinfo)         \
 	X(utcoffset) X(fromutc) X(key) X(zone) X(dtype) X(kind) X(str) X(isnative) X(shape) X(reshape) X(transpose)    \
-	X(view) X(astype) X(tolist) X(detach) X(cpu) X(numpy) X(__arrow_c_array__) X(__arrow_c_stream__)
+	X(view) X(astype) X(tolist) X(detach) X(cpu) X(numpy) X(__arrow_c_array__) X(__arrow_c_stream__) X(nbytes)
 /* clang-format on */
 
 struct pyext_values {
@@ -189,10 +189,16 @@ PyObject *batch_c_array(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *batch_c_stream(PyObject *self, PyObject *args, PyObject *kwargs);
 PyObject *values_from_arrow(PyObject *module, PyObject *args, PyObject *kwargs);
 int column_from_arrow(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
+/* 1: not all of them are pyarrow's scalars, or no type holds them. */
+int column_of_arrow_scalars(struct pyext_values *v, const char *name, PyObject *const *values, int64_t count,
+			    struct column_out *out);
 
 /* concat.c */
 PyObject *values_concat(PyObject *module, PyObject *batches);
 PyObject *values_zip(PyObject *module, PyObject *batches);
+
+/* row_bytes.c */
+PyObject *values_row_bytes(PyObject *module, PyObject *rows);
 
 /* stream.c */
 PyObject *values_stream(PyObject *module, PyObject *args);

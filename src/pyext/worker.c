@@ -40,6 +40,7 @@ struct worker_task_object {
 	PyObject_HEAD
 	PyObject *batch;
 	uint32_t number, attempt;
+	uint64_t rows_kept;
 };
 
 /* ---- parts ---- */
@@ -155,10 +156,16 @@ static PyObject *task_get_attempt(PyObject *self, void *Py_UNUSED(closure))
 	return PyLong_FromUnsignedLong(((struct worker_task_object *)self)->attempt);
 }
 
+static PyObject *task_get_rows_kept(PyObject *self, void *Py_UNUSED(closure))
+{
+	return PyLong_FromUnsignedLongLong(((struct worker_task_object *)self)->rows_kept);
+}
+
 static PyGetSetDef task_properties[] = {
 	{"batch", task_get_batch, NULL, "The task's rows.", NULL},
 	{"number", task_get_number, NULL, "Of the task among those of its stage, from 0; whoever does it again has the same.", NULL},
 	{"attempt", task_get_attempt, NULL, "0 for the first.", NULL},
+	{"rows_kept", task_get_rows_kept, NULL, "Of its results, the first rows, which an earlier attempt has given.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -190,6 +197,7 @@ static PyObject *task_new(struct worker_object *self, struct weir_side_task *tas
 	made->batch = batch;
 	made->number = task->number;
 	made->attempt = task->attempt;
+	made->rows_kept = task->rows_kept;
 	return (PyObject *)made;
 }
 
@@ -330,6 +338,10 @@ static PyObject *worker_output(PyObject *object, PyObject *given)
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS;
 	code = weir_block_measure(batch, &plan, &err);
+	Py_END_ALLOW_THREADS;
+	if (!code && weir_worker_side_left(self->task, &bytes) < plan.size)
+		made_in_place_leave();
+	Py_BEGIN_ALLOW_THREADS;
 	if (!code)
 		code = weir_worker_side_room(&self->link->side, self->task, plan.size, &bytes, &err);
 	Py_END_ALLOW_THREADS;
@@ -424,6 +436,15 @@ static PyObject *worker_get_generation(PyObject *self, void *Py_UNUSED(closure))
 	return PyLong_FromUnsignedLong(((struct worker_object *)self)->link->side.generation);
 }
 
+/* What can still be given without asking. */
+static PyObject *worker_get_room(PyObject *self, void *Py_UNUSED(closure))
+{
+	const struct weir_side_task *task = ((struct worker_object *)self)->task;
+	uint8_t *bytes;
+
+	return PyLong_FromUnsignedLongLong(task ? weir_worker_side_left(task, &bytes) : 0);
+}
+
 static PyObject *worker_at(PyObject *self, PyObject *arguments)
 {
 	unsigned long long first, count;
@@ -452,6 +473,7 @@ static PyMethodDef worker_methods[] = {
 static PyGetSetDef worker_properties[] = {
 	{"setup", worker_get_setup, NULL, "What the driver gave all workers of the stage: a memoryview.", NULL},
 	{"number", worker_get_number, NULL, "Among the workers of the stage, from 0.", NULL},
+	{"room", worker_get_room, NULL, "Bytes of results for which the task has room already.", NULL},
 	{"generation", worker_get_generation, NULL, "How often this place was filled before.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };

@@ -277,17 +277,6 @@ int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err)
 	return code;
 }
 
-void weir_chunk_expect(struct weir_chunk *chunk)
-{
-	struct weir_store *store = chunk->store;
-
-	pthread_mutex_lock(&store->lock);
-	if (chunk->state == CHUNK_SPILLED)
-		/* Starts the reading, and does not wait for it. */
-		weir_spill_file_expect(chunk->extent, chunk->size);
-	pthread_mutex_unlock(&store->lock);
-}
-
 int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err)
 {
 	struct weir_store *store = chunk->store;

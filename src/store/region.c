@@ -350,6 +350,20 @@ void weir_store_trim(struct weir_store *store, int64_t keep_warm)
 	}
 }
 
+/* Not under the lock. A quarter less than is allowed, so that it is not looked for at each chunk. */
+static void cool(struct weir_store *store)
+{
+	bool is_warm;
+
+	if (!store->warm_max)
+		return;
+	pthread_mutex_lock(&store->lock);
+	is_warm = store->warm > store->warm_max;
+	pthread_mutex_unlock(&store->lock);
+	if (is_warm)
+		weir_store_trim(store, store->warm_max / 4 * 3);
+}
+
 void weir_region_release(struct weir_store *store, struct weir_region *region)
 {
 	struct weir_range *taken;
@@ -482,6 +496,7 @@ int weir_region_take(struct weir_store *store, struct weir_region *region, uint6
 		goto out;
 	region = range->home;
 	if (cold) {
+		cool(store);
 		code = weir_account_charge(&store->memory, cold, err);
 		if (!code) {
 			code = back(region, range, err);
@@ -526,4 +541,6 @@ void weir_region_give(struct weir_store *store, struct weir_range *range)
 	pthread_mutex_unlock(&store->lock);
 	if (released)
 		give_cold(store, range, false);
+	else
+		cool(store);
 }

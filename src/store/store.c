@@ -47,6 +47,7 @@ int weir_store_new(struct weir_account *account, const struct weir_store_options
 	weir_account_init(&store->memory, account, "store");
 	weir_account_init(&store->heap, account, "store lists");
 	store->resident_max = options->resident_max;
+	store->warm_max = options->warm_max;
 	store->spill_max = options->spill_max;
 	store->spill_memory_max = options->spill_memory_max;
 	store->region_size = store_pages(options->region_size ? options->region_size : STORE_REGION_SIZE);

@@ -28,6 +28,7 @@ struct weir_chunk;
 
 struct weir_store_options {
 	int64_t resident_max; /* of resident + warm; a backstop: the executor decides what is spilled. 0: none */
+	int64_t warm_max;     /* free pages beyond go back to the kernel as they become free, or before others are made. 0: none does */
 	const char *const *spill_dirs; /* NULL-terminated; NULL: $TMPDIR or /tmp */
 	int64_t spill_max;             /* 0: none */
 	int64_t spill_memory_max;      /* of what is spilled to a tmpfs, which is memory; 0: none */
@@ -83,8 +84,6 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);
 int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err); /* a no-op when resident */
 bool weir_chunk_is_resident(const struct weir_chunk *chunk);
-/* It will be read soon: where it is on disk, the system may begin to fetch it. */
-void weir_chunk_expect(struct weir_chunk *chunk);
 /* Its bytes into memory of the caller's; where it is spilled, it stays so. */
 int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err);
 

@@ -138,7 +138,7 @@ void weir_spill_file_release(struct weir_spill_file *file);
 struct weir_store {
 	struct weir_account memory; /* charged for resident + warm */
 	struct weir_account heap;   /* ranges, chunks, regions */
-	int64_t resident_max, spill_max;
+	int64_t resident_max, warm_max, spill_max;
 	uint64_t region_size;
 	struct weir_spill_file *files;
 	uint32_t file_count;

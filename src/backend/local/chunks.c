@@ -132,9 +132,6 @@ static void run_job(struct weir_local_run *run)
 	pthread_mutex_unlock(&run->lock);
 	event.code = job.restore ? weir_chunk_restore(job.chunk, &err) : weir_chunk_spill(job.chunk, &err);
 	weir_chunk_unref(job.chunk);
-	/* It was written for the room that it takes: its pages are not kept warm, where they are many. */
-	if (!job.restore)
-		weir_store_trim(run->store, run->session->memory_limit / 16);
 	pthread_mutex_lock(&run->lock);
 	event.kind = job.restore ? WEIR_EV_RESTORED : WEIR_EV_SPILLED;
 	event.chunk = job.number;

@@ -525,7 +525,9 @@ void *weir_lane_main(void *argument)
 	struct lane *lane = argument;
 	struct weir_local_run *run = lane->run;
 	uint32_t next = lane->stage->index + 1;
+	struct local_here place;
 
+	weir_local_here_begin(&place, run, false);
 	weir_log_use(weir_session_log(run->session));
 	weir_account_init(&lane->account, run->account, "lane");
 	lane->account.ask = ask;

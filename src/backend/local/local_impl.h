@@ -20,6 +20,8 @@
 /* Not for grants: the program itself, stacks, plans, listings, malloc's own loss. */
 #define SESSION_RESERVE ((int64_t)12 << 20)
 
+#define SHARE_STEP ((int64_t)1 << 20) /* runs are not told of less at once */
+
 #define RUN_STAGES_MAX 32
 #define RUN_PLACE_MAX (8 * (RUN_STAGES_MAX + 1))
 #define RUN_LEFT_OUT_MAX 1000 /* of tasks that were left out, until somebody asks */
@@ -37,7 +39,18 @@ struct weir_session {
 	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
 	 * right within a moment. */
 	_Atomic int64_t lanes_used, chunks_booked, workers_used;
+	_Atomic int64_t held_for_loops; /* by what stands between runs and loops; relaxed, as above */
+	_Atomic uint32_t runs_listed;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
+	_Atomic int64_t workers_measured; /* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
+	_Atomic uint32_t workers_busy;
+	pthread_mutex_t share_lock; /* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
+	struct session_sharing WEIR_LIST(struct weir_local_run *) sharing; /* those that run */
+	struct weir_local_run *turn; /* it may go beyond its share; NULL: nobody wants to */
+	uint64_t turn_number;        /* changes with it */
+	uint64_t turn_cleared;       /* the last for which blocks that are kept went to disk */
+	uint64_t taken_ns;           /* when the program last took something, or let go of some */
+	int64_t held;                /* by the program, then */
 	pthread_mutex_t lock;   /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
@@ -117,6 +130,7 @@ struct local_given {
 	struct weir_run run;
 	struct weir_origin origin;
 	uint64_t rows;
+	uint64_t outputs_kept; /* of an earlier attempt: the executor drops them by number, so they are mentioned */
 	bool in_flight;
 };
 
@@ -170,6 +184,33 @@ struct disk_job {
 	bool restore;
 };
 
+/* What a run has and wants, as its executor says; share.c. */
+struct local_load {
+	int64_t budget, share; /* the run's, for who has not its lock */
+	int64_t booked, has;   /* in its books; in memory, as far as it was measured, */
+	int64_t delivered;     /* of which the program will take so much, if it comes for it */
+	int64_t wants;
+	bool has_all;
+	int active;
+	uint64_t wants_since_ns;
+	uint64_t turn_seen; /* that its executor was told of */
+};
+
+/* What it may have beside the others. */
+struct local_share {
+	int64_t budget, apart, lent;
+	bool has_turn;
+	bool waits;  /* beyond its budget, for its turn */
+	bool parked; /* for another's */
+};
+
+/* A thread works for a run; it may do so while it works for another. */
+struct local_here {
+	struct weir_local_run *run;
+	struct local_here *above;
+	bool locked; /* with the run's lock */
+};
+
 struct weir_local_run {
 	struct weir_session *session;
 	struct weir_fragment *fragment;
@@ -193,9 +234,11 @@ struct weir_local_run {
 	struct local_chunks chunks;       /* by the low half of their numbers */
 	struct WEIR_LIST(uint64_t) parts; /* of the bundle whose START_TASK comes next */
 	uint64_t rows_delivered;
+	struct weir_pool_events measures;         /* of workers.c, within a call */
 	bool room_granted;                        /* the worker's ASK that is in the core was answered */
 	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
-	uint32_t bounds_for;                      /* as many busy workers */
+	uint32_t bounds_for;                      /* as many busy workers, */
+	uint64_t bounded_ns;                      /* at this time */
 	/* Disk threads. */
 	struct WEIR_LIST(struct disk_job) disk_queue;
 	pthread_cond_t disk_wake;
@@ -214,6 +257,16 @@ struct weir_local_run {
 	_Atomic int64_t budget_due;     /* another share of it, which the executor has not been told yet; 0: none */
 	int64_t share;                  /* of the budget, */
 	int64_t share_told;             /* and what is left of it beside what the user has been handed */
+	int64_t apart_told;             /* of the overdraft, what loops and other runs have, */
+	int64_t lent_told;              /* and what will come back; */
+	_Atomic int64_t lent_by_user;   /* of that, what the user will let go of; written under the lock, relaxed */
+	_Atomic bool awaited;           /* its consumer waits; relaxed: looked at when there is something to tell */
+	struct local_load load;         /* under session->share_lock */
+	_Atomic int blocked, blocked_locked; /* threads that wait for somebody outside; of these, with the run's lock. Relaxed: looked at again */
+	int64_t overdraft;              /* of a run that has the session for itself */
+	int64_t allowed;                /* what it may have in all, with its workers; where it is not alone */
+	bool parked_told;
+	int64_t workers_measured;       /* its part of the session's */
 	int64_t handed_out_before;      /* by earlier runs; that is not taken off */
 	bool listed;                    /* among the session's runs */
 	struct weir_run_stats retired;  /* of exchanges that have been let go of; the rest is empty */
@@ -269,6 +322,17 @@ void weir_local_failure_choose(struct weir_local_run *run, const struct weir_act
  * shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to
  * use more. */
 void weir_local_return_free(struct weir_local_run *run);
+/* share.c. A thread works for the run, until the end; `locked`: with its lock. */
+void weir_local_here_begin(struct local_here *place, struct weir_local_run *run, bool locked);
+void weir_local_here_end(struct local_here *place);
+bool weir_local_is_shared(const struct weir_local_run *run); /* there are others at the same time */
+int weir_local_share_begin(struct weir_local_run *run, struct weir_error *err);
+void weir_local_share_end(struct weir_local_run *run);
+void weir_local_share_note(struct weir_local_run *run); /* what it has now. Under run->lock, as the next */
+void weir_local_share(struct weir_local_run *run, struct local_share *out);
+bool weir_local_share_waits(struct weir_local_run *run); /* another has its turn. With no lock, or the run's */
+void weir_local_share_clear(struct weir_local_run *run); /* for a batch that is to have all memory; without the lock */
+
 /* lane.c */
 void *weir_lane_main(void *argument);
 

@@ -66,11 +66,14 @@ static void cut_split(struct weir_local_run *run)
 	const struct weir_fragment *fragment = run->fragment;
 	struct local_task task = {0};
 	struct weir_error err = {0};
+	struct local_here place;
 	bool done = false;
-	int code = run->splits_end
-			   ? WEIR_OK
-			   : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
+	int code;
 
+	weir_local_here_begin(&place, run, true);
+	code = run->splits_end ? WEIR_OK
+			       : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
+	weir_local_here_end(&place);
 	if (!code && !done && !run->splits_end) {
 		WEIR_ASSERT(task.info.number == run->first_task + run->tasks.count);
 		code = weir_list_push(&run->tasks, run->account, &err, task);
@@ -315,6 +318,9 @@ void weir_local_post_output(struct weir_local_run *run, const struct local_event
 		run->actions.count = 0;
 		if (!run->ended && weir_core_step(run->core, &one, weir_clock_ns(), &run->actions, &err))
 			weir_local_give_up(run, &err);
+		/* Before it performs: to cut a split it may wait for rows of another run. */
+		if (weir_local_is_shared(run))
+			weir_local_share_note(run);
 		for (size_t k = 0; k < run->actions.count; k++) {
 			struct weir_action action = run->actions.items[k];
 
@@ -337,6 +343,7 @@ void weir_local_post(struct weir_local_run *run, struct weir_event event)
 void weir_local_run_taken(struct weir_local_run *run, uint64_t number)
 {
 	pthread_mutex_lock(&run->lock);
+	atomic_store_explicit(&run->awaited, false, memory_order_relaxed);
 	weir_local_tell_budget(run);
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_TAKEN, .chunk = number});
 	pthread_mutex_unlock(&run->lock);

@@ -252,7 +252,8 @@ int weir_pool_perform(struct weir_pool *pool, const struct weir_action *action, 
 		break;
 	case WEIR_DO_START_TASK:
 		code = weir_worker_give(slot->worker, action->run, parts, part_count,
-					input_size(parts, part_count) + ROOM_SLACK, err);
+					input_size(parts, part_count) + ROOM_SLACK,
+					(struct weir_batch_kept){(uint32_t)action->outputs_kept, action->rows_kept}, err);
 		break;
 	default:
 		code = weir_error_set(err, WEIR_E_INTERNAL, "action %d is not a pool's", (int)action->kind);
@@ -396,7 +397,8 @@ static void give_room(struct weir_pool *pool, const struct weir_event *ask, uint
 	struct weir_run run;
 	uint64_t since_ns;
 
-	if (waited < ROOM_PATIENCE_NS && !pool->options.may_have_room(pool->options.self, ask))
+	if ((waited < ROOM_PATIENCE_NS || (pool->options.waits && pool->options.waits(pool->options.self))) &&
+	    !pool->options.may_have_room(pool->options.self, ask))
 		return;
 	pthread_mutex_lock(&pool->lock);
 	if (weir_worker_wants_room(pool->watched[ask->slot], &run, &since_ns))

@@ -27,6 +27,7 @@ struct weir_pool_options {
 	 * generation and run. Asked by the waiting thread, without the pool's lock, and again every few milliseconds while the
 	 * worker waits; after ROOM_PATIENCE in which no worker of the pool was given any, it is given all the same. NULL: always. */
 	bool (*may_have_room)(void *self, const struct weir_event *ask);
+	bool (*waits)(void *self); /* for another run, which will give memory back: then there is a reason to be patient. NULL: never */
 	void *self;
 };
 

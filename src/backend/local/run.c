@@ -18,40 +18,78 @@
 #include <time.h>
 
 enum { MEASURE_MS = 100, RETURN_MS = 10 };
-enum { HANDED_OUT_PART = 2, SHARE_STEP = 1 << 20 };
+enum { HANDED_OUT_PART = 2, LARGE_ROW_SHARE = 128 };
 enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
 /* ---- runs of one session ---- */
 
+/* This run's part of what is off the budgets of all that run now: together they go without it once. */
+static int64_t part_of(const struct weir_local_run *run, int64_t bytes)
+{
+	int64_t runs = atomic_load_explicit(&run->session->runs_listed, memory_order_relaxed);
+
+	return bytes / (runs > 1 ? runs : 1);
+}
+
 /* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there. The
  * machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as well keep
  * all that he is given. */
-static int64_t handed_out(struct weir_local_run *run)
+static int64_t held_by_user(struct weir_local_run *run)
 {
-	int64_t most = run->session->memory_limit / HANDED_OUT_PART, bytes;
+	int64_t bytes;
 	struct weir_store_stats store;
 
 	if (!run->store)
 		return 0;
 	weir_store_stats(run->store, &store);
 	bytes = store.held_by_user - run->handed_out_before;
-	return bytes < 0 ? 0 : bytes < most ? bytes : most;
+	return bytes < 0 ? 0 : part_of(run, bytes);
+}
+
+static bool has_changed(int64_t before, int64_t now)
+{
+	return now - before >= SHARE_STEP || before - now >= SHARE_STEP || (now == 0) != (before == 0);
 }
 
 void weir_local_tell_budget(struct weir_local_run *run)
 {
-	int64_t bytes, apart;
+	int64_t bytes, most = run->session->memory_limit / HANDED_OUT_PART, held, apart, lent;
+	struct local_share share;
 
-	/* relaxed: a figure; whoever put it there is not waited for */
+	/* relaxed: figures; whoever put them there is not waited for */
 	bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
 	if (bytes)
 		run->share = bytes;
-	bytes = run->share - handed_out(run);
-	apart = bytes - run->share_told;
-	if (run->ended || (apart < SHARE_STEP && apart > -SHARE_STEP && bytes != run->share) || apart == 0)
+	held = held_by_user(run);
+	apart = atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
+	/* While he waits himself he keeps it: his own, then, and no reason for the oldest to wait. */
+	lent = atomic_load_explicit(&run->awaited, memory_order_relaxed) ? 0 : held;
+	bytes = (held < most ? held : most) + part_of(run, apart);
+	weir_local_share(run, &share);
+	/* Loops of other runs keep theirs for the program, which is not waited for. */
+	apart = part_of(run, apart) + share.apart;
+	lent = share.waits ? run->session->memory_limit : share.has_turn ? share.lent : lent;
+	bytes = share.budget - bytes;
+	run->allowed = share.waits ? share.budget : run->overdraft - apart - share.lent;
+	if (run->ended || (!has_changed(run->share_told, bytes) && !(bytes == run->share && bytes != run->share_told) &&
+			   !has_changed(run->apart_told, apart) && share.parked == run->parked_told &&
+			   !has_changed(run->lent_told, lent)))
 		return;
 	run->share_told = bytes;
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = bytes});
+	run->apart_told = apart;
+	run->parked_told = share.parked;
+	run->lent_told = lent;
+	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent, memory_order_relaxed);
+	weir_local_post(run, (struct weir_event){
+				     .kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
+}
+
+void weir_local_run_awaited(struct weir_local_run *run)
+{
+	atomic_store_explicit(&run->awaited, true, memory_order_relaxed);
+	/* Otherwise soon enough. */
+	if (atomic_load_explicit(&run->lent_by_user, memory_order_relaxed) > run->session->memory_limit / 16)
+		pthread_cond_broadcast(&run->over);
 }
 
 /* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run is
@@ -59,6 +97,7 @@ void weir_local_tell_budget(struct weir_local_run *run)
  * stream that the program makes of them); and a lane of it may be waiting for those already, with its lock. */
 static void share_budget(struct weir_session *session)
 {
+	atomic_store_explicit(&session->runs_listed, (uint32_t)session->runs.count, memory_order_relaxed);
 	for (size_t i = 0; i < session->runs.count; i++) {
 		struct weir_local_run *run = session->runs.items[i];
 
@@ -76,6 +115,8 @@ static int enlist(struct weir_local_run *run, struct weir_error *err)
 	pthread_mutex_lock(&session->lock);
 	code = weir_list_push(&session->runs, weir_mem_root(session->mem), err, run);
 	run->listed = !code;
+	if (!code)
+		code = weir_local_share_begin(run, err);
 	if (!code && session->runs.count > 1)
 		share_budget(session);
 	pthread_mutex_unlock(&session->lock);
@@ -87,6 +128,7 @@ static void delist(struct weir_local_run *run)
 	struct weir_session *session = run->session;
 	size_t at = 0;
 
+	weir_local_share_end(run);
 	pthread_mutex_lock(&session->lock);
 	if (run->listed) {
 		while (session->runs.items[at] != run)
@@ -262,7 +304,9 @@ static int64_t held_by_session(const struct weir_local_run *run)
 		       atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
 		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
 
-	return (held > 0 ? held : 0) + uncounted_now(session);
+	held = (held > 0 ? held : 0) + uncounted_now(session) -
+	       atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
+	return held > 0 ? held : 0;
 }
 
 /* What is going to be kept of this run's own rows is off its budget from the start: measured, it would come too late. */
@@ -323,6 +367,8 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 		options.overdraft = options.limit;
 	if (options.overdraft < options.budget)
 		options.overdraft = options.budget;
+	run->overdraft = options.overdraft;
+	run->parked_told = false;
 	if (run->tail) {
 		options.consumer = options.preserve_order = run->tail->consumer.deliver != NULL;
 		options.milli_cpus = run->tail->milli_cpus;
@@ -505,6 +551,7 @@ void weir_local_run_free(struct weir_local_run *run)
 	weir_list_release(&run->actions, run->account);
 	weir_list_release(&run->chunks, run->account);
 	weir_list_release(&run->parts, run->account);
+	weir_list_release(&run->measures, run->account);
 	weir_list_release(&run->disk_queue, run->account);
 	weir_list_release(&run->failures, run->account);
 	weir_list_release(&run->left_out, run->account);
@@ -567,13 +614,15 @@ static void tell_session(struct weir_local_run *run, int64_t used, int64_t booke
 	run->told_workers = workers;
 }
 
-/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds. */
+/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds, beside what is held for it. */
 static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
 	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) +
-			 atomic_load_explicit(&session->workers_used, memory_order_relaxed);
+			 atomic_load_explicit(&session->workers_used, memory_order_relaxed),
+		most;
 
-	weir_mem_beside(session->mem, beside < session->memory_limit / 2 ? beside : session->memory_limit / 2);
+	most = session->memory_limit / 2 + atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
+	weir_mem_beside(session->mem, beside < most ? beside : most);
 }
 
 /* Without the chunks that it makes: those are the store's. */
@@ -604,11 +653,10 @@ static void measure(struct weir_local_run *run)
 	tell_session(run, used, run->store ? core.resident + core.granted : 0, core.workers);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
 	beyond = anon - session->rss_start - stats.warm - SESSION_RESERVE -
-		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed);
+		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
+		 atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
-		/* Warm pages save time, and are nobody's: a few. */
-		weir_store_trim(run->store, session->memory_limit / 16);
 		weir_store_stats(run->store, &store);
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
 		kept = store.resident - store.held_by_user -
@@ -618,7 +666,7 @@ static void measure(struct weir_local_run *run)
 	leave_room(session, anon, &store);
 	/* What was there before the run is off its budget already, be it in the process or in the store. */
 	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = beyond});
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = part_of(run, beyond)});
 	weir_local_tell_budget(run);
 }
 
@@ -653,7 +701,8 @@ static int start_threads(struct weir_local_run *run, struct weir_error *err)
 
 	if (run->tail)
 		code = weir_local_pools_start(run, err);
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
+	if (!code) /* without a pool there is nobody to perform what follows */
+		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
 	if (!code && run->tail)
 		code = weir_local_disks_start(run, err);
 	for (uint32_t s = 0; !code && s < run->stage_count; s++)
@@ -764,6 +813,32 @@ bool weir_local_run_failed_before(const struct weir_local_run *run)
 	return !run->phases_over;
 }
 
+/* Where memory did not suffice beside an exchange of large rows, these are the reason, and the message says so. */
+static void name_rows(const struct weir_local_run *run, struct weir_error *err)
+{
+	struct weir_run_stats stats = {0};
+	const struct weir_exchange_counts *found = NULL;
+	size_t length = strlen(err->message);
+	char size[24];
+
+	exchange_counts(run->fragment, &stats);
+	if (run->fragment->sink_ops && run->fragment->sink_ops->exchange_counts &&
+	    stats.exchange_count < sizeof(stats.exchanges) / sizeof(*stats.exchanges) &&
+	    run->fragment->sink_ops->exchange_counts(run->fragment->sink, &stats.exchanges[stats.exchange_count]))
+		stats.exchange_count++;
+	for (uint32_t i = 0; i < stats.exchange_count; i++) {
+		const struct weir_exchange_counts *counts = &stats.exchanges[i];
+
+		if (counts->rows && counts->bytes / counts->rows >= (uint64_t)run->session->memory_limit / LARGE_ROW_SHARE &&
+		    (!found || counts->bytes / counts->rows > found->bytes / found->rows))
+			found = counts;
+	}
+	if (found)
+		snprintf(err->message + length, sizeof(err->message) - length,
+			 "; rows of %s have %s on average, of which several lie in memory at once", found->name,
+			 weir_format_bytes((int64_t)(found->bytes / found->rows), size, sizeof(size)));
+}
+
 int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 {
 	bool cancel_sent = false;
@@ -772,8 +847,10 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	run->phases_over = !code;
 	if (!code)
 		code = enlist(run, err);
-	if (code)
+	if (code) {
+		delist(run);
 		return code;
+	}
 	pthread_mutex_lock(&run->lock);
 	code = start_threads(run, err);
 	if (code)
@@ -804,6 +881,8 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	}
 	if (!code)
 		code = commit(run, err);
+	if (code == WEIR_E_LIMIT || code == WEIR_E_MEMORY)
+		name_rows(run, err);
 	pthread_mutex_lock(&run->lock);
 	run->ended_ns = weir_clock_ns();
 	pthread_mutex_unlock(&run->lock);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IO_THREADS = 4 };
+enum { IO_THREADS = 4, WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
 static uint32_t cpu_count(void)
@@ -52,6 +52,7 @@ int weir_session_new(const struct weir_session_options *options, struct weir_ses
 	}
 	atomic_init(&session->refs, 1);
 	pthread_mutex_init(&session->lock, NULL);
+	pthread_mutex_init(&session->share_lock, NULL);
 	session->mem = mem;
 	weir_mem_beside(mem, SESSION_RESERVE);
 	session->log = options->log;
@@ -100,8 +101,10 @@ void weir_session_free(struct weir_session *session)
 	weir_store_free(session->store);
 	weir_list_release(&session->runs, weir_mem_root(mem));
 	weir_list_release(&session->kept, weir_mem_root(mem));
+	weir_list_release(&session->sharing, weir_mem_root(mem));
 	weir_strfree(weir_mem_root(mem), session->spill_dir);
 	pthread_mutex_destroy(&session->lock);
+	pthread_mutex_destroy(&session->share_lock);
 	weir_free(weir_mem_root(mem), session, sizeof(*session));
 	weir_mem_free(mem);
 }
@@ -168,7 +171,8 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
 {
 	const char *dirs[] = {session->spill_dir, NULL};
 	/* Half of the limit is the least that a run works with, whatever is in use beside it (exec, excess). */
-	struct weir_store_options options = {.spill_dirs = session->spill_dir ? dirs : NULL,
+	struct weir_store_options options = {.warm_max = session->memory_limit / WARM_SHARE,
+					     .spill_dirs = session->spill_dir ? dirs : NULL,
 					     .spill_memory_max = session->memory_limit / 2};
 	int code = WEIR_OK;
 
@@ -178,4 +182,21 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
 	*out = session->store;
 	pthread_mutex_unlock(&session->lock);
 	return code;
+}
+
+void weir_session_hold(struct weir_session *session, int64_t bytes)
+{
+	struct weir_mem_stats stats;
+
+	atomic_fetch_add_explicit(&session->held_for_loops, bytes, memory_order_relaxed);
+	/* It comes and goes in pieces, which lanes have no use for. */
+	weir_mem_stats(session->mem, &stats);
+	if (stats.warm > session->memory_limit / HELD_WARM_SHARE)
+		weir_mem_trim(session->mem, (size_t)(session->memory_limit / HELD_WARM_SHARE));
+	if (bytes < SHARE_STEP && bytes > -SHARE_STEP)
+		return; /* within a tenth of a second, then */
+	pthread_mutex_lock(&session->lock);
+	for (size_t i = 0; i < session->runs.count; i++)
+		pthread_cond_broadcast(&session->runs.items[i]->over);
+	pthread_mutex_unlock(&session->lock);
 }

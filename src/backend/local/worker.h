@@ -53,8 +53,12 @@ struct weir_batch_range {
 };
 /* `room` is what the output may need; if it is too little the worker asks for more. The worker may be dead, or not up yet:
  * then it is WEIR_OK all the same, and the batch is lost with it. */
+struct weir_batch_kept { /* of an earlier attempt: the first rows of the results are left out, outputs are numbered from there */
+	uint32_t outputs;
+	int64_t rows;
+};
 int weir_worker_give(struct weir_worker *worker, struct weir_run run, const struct weir_batch_range *parts,
-		     uint32_t part_count, uint64_t room, struct weir_error *err);
+		     uint32_t part_count, uint64_t room, struct weir_batch_kept kept, struct weir_error *err);
 
 enum weir_worker_event_kind {
 	WEIR_WORKER_NONE,
@@ -94,7 +98,7 @@ void weir_worker_pause(struct weir_worker *worker, struct weir_run run, bool pau
 void weir_worker_read_prints(struct weir_worker *worker,
 			     void (*line)(void *self, bool is_stderr, const char *text, size_t size), void *self);
 
-/* RssAnon and the inputs that it holds on to; 0: it is not up. Remembers the largest. */
+/* RssAnon, what it has mapped and is about to use, and the inputs that it holds on to; 0: it is not up. Remembers the largest. */
 int64_t weir_worker_measure(struct weir_worker *worker);
 /* Which rows of its task it was at when it died; count 0: not known. */
 struct weir_worker_rows {

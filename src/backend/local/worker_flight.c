@@ -265,7 +265,7 @@ static int give_parts(struct weir_worker *worker, struct flight *flight, const s
 }
 
 int weir_worker_give(struct weir_worker *worker, struct weir_run run, const struct weir_batch_range *ranges,
-		     uint32_t part_count, uint64_t room, struct weir_error *err)
+		     uint32_t part_count, uint64_t room, struct weir_batch_kept kept, struct weir_error *err)
 {
 	struct worker_message message = {
 		.kind = WORKER_TASK, .task = run.task, .attempt = run.attempt, .code = run.number, .count = part_count};
@@ -279,7 +279,7 @@ int weir_worker_give(struct weir_worker *worker, struct weir_run run, const stru
 	WEIR_ASSERT(weir_worker_in_flight(worker) < WEIR_WORKER_FLIGHT_MAX);
 	while (flight->used)
 		flight++;
-	*flight = (struct flight){.used = true, .run = run, .parts = &flight->one, .part_count = part_count};
+	*flight = (struct flight){.used = true, .run = run, .parts = &flight->one, .part_count = part_count, .kept = kept.outputs};
 	atomic_fetch_add_explicit(&worker->flight_count, 1, memory_order_relaxed);
 	if (part_count > 1) {
 		flight->parts = weir_alloc_zero(worker->account, sizeof(*flight->parts) * part_count, err);
@@ -295,6 +295,8 @@ int weir_worker_give(struct weir_worker *worker, struct weir_run run, const stru
 	}
 	weir_chunk_place(flight->room, &own, &memfd, &message.room_offset);
 	message.room_size = weir_chunk_size(flight->room);
+	message.rows_kept[0] = (uint32_t)(uint64_t)kept.rows;
+	message.rows_kept[1] = (uint32_t)((uint64_t)kept.rows >> 32);
 	put(worker, message);
 	return WEIR_OK;
 }
@@ -431,7 +433,7 @@ static int take_answer(struct weir_worker *worker, struct flight *flight, const 
 		if (!adopt(worker, flight->room, message, &out->chunk, err))
 			return err->code;
 		out->kind = WEIR_WORKER_OUTPUT;
-		out->number = flight->outputs++;
+		out->number = flight->kept + flight->outputs++;
 		out->row_count = message->row_count;
 		flight->rows += message->row_count;
 		return WEIR_OK;

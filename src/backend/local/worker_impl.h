@@ -31,7 +31,7 @@ struct flight {
 	uint32_t part_count;
 	struct given list; /* where the parts stand, when there are several */
 	struct weir_chunk *room;
-	uint32_t outputs;
+	uint32_t outputs, kept; /* those of an earlier attempt that stand before them */
 	uint64_t rows;
 	uint64_t more, more_ns; /* bytes of room that it waits for, and since when */
 	bool paused;            /* and is not to have for now */
@@ -80,10 +80,10 @@ struct weir_worker {
 	int64_t held_bytes;
 	struct WEIR_LIST(struct known) known;
 	struct pipe_end prints[2];
-	int statm; /* W: −1: not open */
+	int statm; /* −1: not open */
 	int64_t memory_peak;
-	uint64_t state_ns;       /* W: when its state was looked at */
-	uint32_t stopped_count;  /* W: so many looks in a row it was stopped */
+	uint64_t state_ns;       /* when its state was looked at */
+	uint32_t stopped_count;  /* so many looks in a row it was stopped */
 	int64_t bound, unused_virtual, regions_mapped; /* see worker_watch.c */
 };
 

@@ -51,7 +51,7 @@
 #include <sys/mman.h>
 
 #define WORKER_MAGIC 0x72696577u /* "weir" */
-#define WORKER_VERSION 4u
+#define WORKER_VERSION 5u
 #define WORKER_SOCKET 3   /* descriptors a worker is started with */
 #define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
 #define WORKER_RING_SIZE 64u
@@ -62,7 +62,7 @@
 enum worker_message_kind {
 	/* To the worker. */
 	WORKER_TASK = 1, /* (task, attempt): `count` parts from number `part` on, rows; a room in its own region; code: the task's
-			  * number in its stage */
+			  * number in its stage; rows_kept: of its results, these are not wanted again */
 	WORKER_ROOM,     /* (task, attempt): another room; code ≠ 0: there is none */
 	WORKER_FORGET,   /* region: none of its parts is in use, unmap it */
 	WORKER_QUIT,
@@ -90,7 +90,10 @@ struct worker_message {
 	uint64_t row_first, row_count;
 	uint64_t room_offset, room_size;
 	uint32_t count;
-	char text[36]; /* zero-terminated */
+	union {
+		char text[36];          /* zero-terminated */
+		uint32_t rows_kept[2]; /* TASK: rows of its results that were accepted of an earlier attempt, low half first */
+	};
 };
 static_assert(sizeof(struct worker_message) == 128 && offsetof(struct worker_message, count) == 88,
 	      "a message is two cache lines");

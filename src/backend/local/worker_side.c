@@ -577,6 +577,7 @@ static int begin_task(struct weir_worker_side *side, const struct worker_message
 	task->task = message->task;
 	task->attempt = message->attempt;
 	task->number = message->code;
+	task->rows_kept = (uint64_t)message->rows_kept[1] << 32 | message->rows_kept[0];
 	task->begun_ns = weir_clock_ns();
 	task->begun_work_ns = work_ns();
 	task->part_count = message->count;

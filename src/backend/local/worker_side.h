@@ -42,6 +42,7 @@ struct weir_side_task {
 	uint64_t task;
 	uint32_t attempt;
 	uint32_t number; /* among its stage's tasks, from 0 */
+	uint64_t rows_kept; /* the first rows of its results, which an earlier attempt has given */
 	uint32_t part_count;
 	struct weir_side_part **parts; /* in order; each is open until it is released */
 	/* Inside. */

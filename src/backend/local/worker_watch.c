@@ -4,6 +4,9 @@
  * what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on virtual memory that is private and writable, used or
  * not: so the bound on memory in use is set higher by what the worker had mapped without using it when it was ready, and by
  * the maps of regions that it was sent since.
+ *
+ * What was mapped since and is not in use yet is about to be: an array that is being filled, which on a busy machine takes a
+ * while. So it counts from the start; what stays unused, less from look to look.
  */
 #include "base/clock.h"
 #include "backend/local/prints.h"
@@ -21,6 +24,7 @@
 enum { WATCHED_MAX = 1024, WATCHED_FDS = 3, PRINT_BYTES_MAX = 256 << 10 };
 #define STATE_NS ((uint64_t)1000000000)
 enum { STOPPED_LOOKS = 5 };
+enum { UNUSED_FOLLOWS = 16 }; /* so small a part of what else is mapped and not used is taken to stay so, at each look */
 
 /* --- waiting --- */
 
@@ -294,12 +298,22 @@ static bool read_statm(struct weir_worker *worker, int64_t *anon, int64_t *data)
 	return true;
 }
 
+static int64_t about_to_be_used(struct weir_worker *worker, int64_t anon, int64_t data)
+{
+	int64_t unused = data - worker->regions_mapped - anon, coming = unused - worker->unused_virtual;
+
+	if (unused >= 0) /* else it is mapping a region that it was told of, or has let go of one */
+		worker->unused_virtual += coming / UNUSED_FOLLOWS;
+	return coming > 0 ? coming : 0;
+}
+
 int64_t weir_worker_measure(struct weir_worker *worker)
 {
 	int64_t anon, data;
 
 	if (worker->is_dead || !read_statm(worker, &anon, &data))
 		return 0;
+	anon += about_to_be_used(worker, anon, data);
 	anon += worker->held_bytes;
 	if (anon > worker->memory_peak)
 		worker->memory_peak = anon;

@@ -21,6 +21,9 @@
 
 #define MEASURE_NS 25000000
 #define TASK_NS 2000000.0 /* batches that take less go several at a time: a task costs some 40 µs by itself */
+#define BOUNDS_OLD_NS 1000000u /* bounds of this age are set anew where it matters */
+#define ROOM_MEASURED ((int64_t)1 << 20) /* for less nobody is measured anew */
+#define ZYGOTE_BYTES ((int64_t)8 << 20) /* of the process that workers are forks of, what none of them shares any more */
 #define PACE_MAX ((double)(1 << 30))
 #define ERROR_WAITS_NS ((uint64_t)1000000000)
 #define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
@@ -168,30 +171,59 @@ static void note_left_out(struct weir_local_run *run, const struct weir_run *tas
 
 /* ---- memory ---- */
 
-/* What this process takes now, beside what user code holds in it. */
+/* What this process takes now, but for what user code keeps in it. */
 static int64_t own_memory(const struct weir_local_run *run)
 {
 	struct weir_store_stats store;
 	struct weir_error ignored = {0};
-	int64_t anon = 0, shmem;
+	int64_t anon = 0, shmem, his;
 
 	weir_store_stats(run->store, &store);
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		anon = run->session->rss_start;
-	return anon - run->session->rss_start + store.resident + store.warm + store.spilled_memory -
-	       store.held_by_user + atomic_load_explicit(&run->session->setups, memory_order_relaxed);
+	/* What he was handed is in memory, too; but he may keep all of it, so that workers have half of the limit whatever he does. */
+	his = store.held_by_user > run->session->memory_limit / 2 ? store.held_by_user - run->session->memory_limit / 2 : 0;
+	return anon - run->session->rss_start + store.resident + store.warm + store.spilled_memory - his +
+	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
 
-void weir_local_bound_workers(struct weir_local_run *run)
+/* What it may still have beside other runs; `slack`: of all of them. */
+static int64_t left_of_share(const struct weir_local_run *run, int64_t slack)
 {
-	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - own_memory(run), share;
+	int64_t runs = atomic_load_explicit(&run->session->runs_listed, memory_order_relaxed);
+	struct weir_core_load load;
 
-	for (uint32_t s = 0; s < run->stage_count; s++)
-		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++)
-			left -= run->stages[s].workers[i].measured;
+	weir_core_load(run->core, &load);
+	return run->allowed + slack / (runs > 1 ? runs : 1) - load.without_workers - run->workers_measured;
+}
+
+static void note_measured(struct weir_local_run *run, struct local_worker *worker, int64_t bytes)
+{
+	run->workers_measured += bytes - worker->measured;
+	atomic_fetch_add_explicit(&run->session->workers_measured, bytes - worker->measured, memory_order_relaxed);
+	worker->measured = bytes;
+}
+
+/* `coming`: what is about to be taken beside them. */
+static void bound_workers(struct weir_local_run *run, int64_t coming)
+{
+	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - ZYGOTE_BYTES - own_memory(run) - coming, share;
+
+	left -= atomic_load_explicit(&run->session->workers_measured, memory_order_relaxed);
+	if (run->parked_told)
+		return; /* those at work are to end: another run waits for them */
+	run->bounded_ns = weir_clock_ns();
 	run->bounds_for = run->workers_busy_peak ? run->workers_busy_peak : 1;
 	run->workers_busy_peak = run->workers_busy;
 	share = left > 0 ? left / run->bounds_for : 0;
+	if (weir_local_is_shared(run) && left > 0) {
+		int64_t own = (left_of_share(run, limit / 20) - coming) / run->bounds_for;
+		uint32_t others = atomic_load_explicit(&run->session->workers_busy, memory_order_relaxed) - run->workers_busy;
+		/* Of what none has now, half is theirs alike: a run of many has too little for a worker to begin with. */
+		int64_t of_all = left / 2 / (run->bounds_for + others);
+
+		share = own < of_all ? of_all : own < share ? own : share;
+	}
 	for (uint32_t s = 0; s < run->stage_count; s++) {
 		struct stage *stage = &run->stages[s];
 
@@ -208,6 +240,11 @@ void weir_local_bound_workers(struct weir_local_run *run)
 	}
 }
 
+void weir_local_bound_workers(struct weir_local_run *run)
+{
+	bound_workers(run, 0);
+}
+
 /* A worker has more or fewer batches. Bounds depend on how many work. */
 static void count_flight(struct stage *stage, uint32_t slot, int change)
 {
@@ -217,13 +254,20 @@ static void count_flight(struct stage *stage, uint32_t slot, int change)
 
 	worker->in_flight = change == 0 ? 0 : worker->in_flight + (uint32_t)change;
 	if (change == 0)
-		worker->measured = 0;
+		note_measured(run, worker, 0);
 	run->workers_busy += (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy;
+	atomic_fetch_add_explicit(&run->session->workers_busy, (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy,
+				  memory_order_relaxed);
 	if (run->workers_busy > run->workers_busy_peak)
 		run->workers_busy_peak = run->workers_busy;
-	/* What a dead one had is the others': a batch that waited for it may want it at once. */
+	/* What a dead one had is the others': a batch that waited for it may want it at once. One that is given to the only worker at
+	 * work may be to have all memory: the bound that was right for several would be its end. */
 	if (run->workers_busy > run->bounds_for || change == 0)
 		weir_local_bound_workers(run);
+	else if (!was_busy && run->workers_busy == 1 && weir_clock_ns() - run->bounded_ns > BOUNDS_OLD_NS) {
+		run->workers_busy_peak = 1;
+		weir_local_bound_workers(run);
+	}
 }
 
 /* ---- what the executor wants of workers ---- */
@@ -243,6 +287,7 @@ static void note_given(struct weir_local_run *run, struct local_worker *worker, 
 
 	given->run = start->run;
 	given->in_flight = true;
+	given->outputs_kept = start->outputs_kept;
 	given->origin = weir_local_chunk(run, start->chunk)->origin;
 	given->rows = (uint64_t)weir_local_chunk(run, start->chunk)->rows;
 	for (size_t i = 0; i < run->parts.count; i++)
@@ -455,6 +500,27 @@ static bool waits(struct stage *stage, const struct weir_pool_event *said)
 	       !weir_list_push(&stage->errors, stage->run->account, &ignored, error);
 }
 
+/* Before the first output of a second attempt. */
+static void mention_kept(struct stage *stage, const struct weir_event *output)
+{
+	struct local_worker *worker = &stage->workers[output->slot];
+
+	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++) {
+		struct local_given *given = &worker->given[i];
+
+		if (!given->in_flight || !is_same(&given->run, &output->run))
+			continue;
+		for (uint64_t number = 0; number < given->outputs_kept; number++) {
+			struct weir_event mention = *output;
+
+			mention.chunk = number;
+			mention.bytes = mention.rows = 0;
+			weir_local_post(stage->run, mention);
+		}
+		given->outputs_kept = 0;
+	}
+}
+
 static void hear(struct stage *stage, struct weir_pool_event *said)
 {
 	struct weir_local_run *run = stage->run;
@@ -462,6 +528,7 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 
 	switch (said->event.kind) {
 	case WEIR_EV_OUTPUT:
+		mention_kept(stage, &said->event);
 		weir_local_post_output(run, &(struct local_event){.event = said->event, .chunk = said->chunk});
 		return;
 	case WEIR_EV_TASK_FAILED:
@@ -479,7 +546,7 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		remember(run, said);
 		break;
 	case WEIR_EV_MEASURED:
-		stage->workers[said->event.slot].measured = said->event.bytes;
+		note_measured(run, &stage->workers[said->event.slot], said->event.bytes);
 		break;
 	case WEIR_EV_TASK_DONE:
 		count_flight(stage, said->event.slot, -1);
@@ -522,6 +589,7 @@ static void *workers_main(void *argument)
 			measured_ns = weir_clock_ns();
 			measured = true;
 			code = weir_pool_measure(stage->pool, &said, &err);
+			weir_local_share_clear(run);
 		}
 		pthread_mutex_lock(&run->lock);
 		for (size_t i = 0; i < said.count; i++)
@@ -548,18 +616,43 @@ static void *workers_main(void *argument)
 
 /* ---- starting and ending ---- */
 
-/* Outputs beyond what a task was allowed: the executor answers at once, or not. */
+/* What all workers have at this moment, told to the executor. */
+static int measure_all(struct weir_local_run *run, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	run->measures.count = 0;
+	for (uint32_t s = 0; !code && s < run->stage_count; s++)
+		if (run->stages[s].pool)
+			code = weir_pool_measure(run->stages[s].pool, &run->measures, err);
+	for (size_t i = 0; i < run->measures.count; i++)
+		hear(&run->stages[run->measures.items[i].event.stage], &run->measures.items[i]);
+	return code;
+}
+
+/* Outputs beyond what a task was allowed: the executor answers at once, or not. It goes by what workers have now, since who asks has
+ * just made what he asks for; and before the pages are there others may not take them. */
 static bool may_have_room(void *self, const struct weir_event *ask)
 {
 	struct weir_local_run *run = self;
+	struct weir_error ignored = {0};
 	bool granted;
 
 	pthread_mutex_lock(&run->lock);
+	if (ask->bytes >= ROOM_MEASURED)
+		measure_all(run, &ignored);
 	run->room_granted = false;
 	weir_local_post(run, *ask);
 	granted = run->room_granted;
+	if (granted && ask->bytes >= ROOM_MEASURED)
+		bound_workers(run, ask->bytes);
 	pthread_mutex_unlock(&run->lock);
 	return granted;
+}
+
+static bool waits_for_another(void *self)
+{
+	return weir_local_share_waits(self);
 }
 
 /* What lies there at once, also in the user's hands, is in the machine's memory. It is only mapped, but where the system
@@ -596,6 +689,7 @@ int weir_local_pools_start(struct weir_local_run *run, struct weir_error *err)
 			.region_size = region_size(run),
 			.prints = &run->prints,
 			.may_have_room = may_have_room,
+			.waits = waits_for_another,
 			.self = run,
 		};
 
@@ -632,6 +726,10 @@ void weir_local_pools_join(struct weir_local_run *run)
 				weir_chunk_unref(stage->errors.items[i].said.chunk);
 		weir_list_release(&stage->errors, run->account);
 	}
+	atomic_fetch_sub_explicit(&run->session->workers_measured, run->workers_measured, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&run->session->workers_busy, run->workers_busy, memory_order_relaxed);
+	run->workers_measured = 0;
+	run->workers_busy = 0;
 }
 
 /* ---- prints ---- */

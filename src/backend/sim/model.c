@@ -99,6 +99,13 @@ static bool over_budget(const struct world *world)
 	return sim_used(world) > world->budget;
 }
 
+int64_t sim_overdraft(const struct world *world)
+{
+	int64_t most = world->config.options.limit - world->told.apart;
+
+	return most > world->budget ? most : world->budget;
+}
+
 static uint32_t workers_left(const struct world *world, uint32_t stage)
 {
 	uint32_t left = 0;
@@ -151,7 +158,9 @@ void sim_check_retire(struct world *world, const struct weir_action *action)
 		world->result->seen |= WEIR_SIM_OVER_LIMIT;
 		PROMISE(world,
 			(worker->memory > world->config.stages[action->stage].slot_memory || wanted > 0) &&
-				sim_used(world) + wanted > world->config.options.limit,
+				((world->told.parked && wanted > 0) ||
+				 sim_used(world) + wanted >
+					 (wanted > 0 ? sim_overdraft(world) : world->config.options.limit)),
 			"a worker let go that has work");
 		worker->over = true;
 		worker->retiring = left > 1;
@@ -160,13 +169,13 @@ void sim_check_retire(struct world *world, const struct weir_action *action)
 		return;
 	}
 	world->result->seen |= WEIR_SIM_RETIRE;
-	PROMISE(world, left > 1, "the last worker let go");
+	PROMISE(world, left > 1 || world->told.parked, "the last worker let go");
 	if (!is_short(world)) {
 		world->result->seen |= WEIR_SIM_IDLE;
 		PROMISE(world, left > world->config.stages[action->stage].slots_min,
 			"fewer workers than there should be, without need");
 	}
-	worker->retiring = true;
+	worker->retiring = left > 1;
 }
 
 /* What a worker is booked with: what the stage's workers were seen to need. */
@@ -263,7 +272,8 @@ static void check_overdraw(struct world *world, const struct place *place, const
 {
 	world->result->seen |= WEIR_SIM_OVERDRAW;
 	PROMISE(world, sim_is_front(world, place), "memory beyond the budget for one that is not the oldest");
-	PROMISE(world, sim_used(world) <= world->config.options.limit, "memory beyond the limit");
+	PROMISE(world, sim_used(world) <= sim_overdraft(world), "memory beyond the limit");
+	PROMISE(world, sim_used(world) + world->told.lent <= sim_overdraft(world), "memory that the user still has");
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots; w++) {
 			const struct lane *lane = &world->lanes[s][w];
@@ -387,11 +397,14 @@ static void start_worker_batch(struct world *world, const struct weir_action *ac
 		"a batch tried too often");
 	PROMISE(world, chunk->user_failures <= world->config.stages[action->stage].user_retries,
 		"a batch that failed tried too often");
+	PROMISE(world, action->outputs_kept == chunk->kept && action->rows_kept == chunk->rows_kept,
+		"a batch is not told what was accepted of it");
 	if (chunk->exclusive) {
 		struct place at = sim_position(&chunk->place, chunk->kept);
 
 		world->result->seen |= WEIR_SIM_EXCLUSIVE;
 		PROMISE(world, sim_is_front(world, &at), "a batch gets all memory before its turn");
+		PROMISE(world, world->told.lent == 0, "a batch gets all memory before what is lent has come back");
 	}
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
@@ -690,14 +703,17 @@ static void by_number(struct world *world, struct batch *batch, uint32_t kept)
 	for (size_t i = 0; i < world->chunks.count; i++) {
 		struct chunk *chunk = &world->chunks.items[i];
 
-		if (chunk->id == batch->chunk)
+		if (chunk->id == batch->chunk) {
 			chunk->kept = kept;
+			chunk->rows_kept += batch->held_rows;
+		}
 		if (chunk->held && chunk->maker.stage == batch->run.stage && chunk->maker.task == batch->run.task &&
 		    chunk->maker.attempt == batch->run.attempt) {
 			chunk->held = false;
 			chunk->doomed |= sim_chunk_unwanted(world, chunk);
 		}
 	}
+	batch->held_rows = 0;
 }
 
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event)
@@ -750,6 +766,7 @@ void sim_check_output(struct world *world, const struct weir_action *action, con
 		batch->allowance -= moved;
 		world->granted -= moved;
 		batch->held += event->bytes;
+		batch->held_rows += event->rows;
 		if (batch->held > held_max(world))
 			by_number(world, batch, (uint32_t)event->chunk + 1);
 	}
@@ -794,6 +811,7 @@ void sim_check_restore(struct world *world, const struct weir_action *action)
 	if (!chunk)
 		return;
 	sim_check_nobody_waits(world, chunk);
+	sim_check_cleared(world, chunk);
 	chunk->where = CHUNK_RESTORING;
 	world->resident += chunk->bytes;
 	at = sim_position(&chunk->place, chunk->kept);
@@ -885,7 +903,7 @@ void sim_wound_down(struct world *world)
 			/* A batch that had all memory, and it was too little. */
 			if (runs && runs->exclusive &&
 			    (worker->memory > world->config.stages[s].slot_memory || wanted > 0) &&
-			    sim_used(world) + wanted > world->config.options.limit)
+			    sim_used(world) + wanted > sim_overdraft(world))
 				return;
 		}
 	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
@@ -913,7 +931,7 @@ void sim_wound_down(struct world *world)
 		else if (chunk->where == CHUNK_RESIDENT && (!can_spill(chunk) || beside))
 			fixed += chunk->bytes;
 	}
-	PROMISE(world, need >= 0 && fixed + need > world->config.options.limit, "stopped for memory that could be had");
+	PROMISE(world, need >= 0 && fixed + need > sim_overdraft(world), "stopped for memory that could be had");
 }
 
 static void check_result(struct world *world)

@@ -50,7 +50,8 @@ void sim_check_room(struct world *world, const struct weir_action *action)
 	if (action->bytes == 0 || sim_used(world) <= world->budget)
 		return;
 	world->result->seen |= WEIR_SIM_ROOM;
-	PROMISE(world, sim_used(world) <= world->config.options.limit, "room beyond the limit");
+	PROMISE(world, sim_used(world) <= sim_overdraft(world), "room beyond the limit");
+	PROMISE(world, sim_used(world) + world->told.lent <= sim_overdraft(world), "room that the user still has");
 	for (uint32_t s = 0; s < world->config.options.stage_count && !has_front(world, worker); s++)
 		for (uint32_t w = 0; w < world->config.stages[s].slots && sim_is_lanes(world, s); w++) {
 			const struct lane *lane = &world->lanes[s][w];
@@ -66,11 +67,11 @@ void sim_check_refused(struct world *world, const struct worker *worker)
 {
 	const struct batch *batch = &worker->batches[0];
 
-	if (world->winding_down || world->cause || batch->stop || worker->killed || is_coming(world))
+	if (world->winding_down || world->cause || batch->stop || worker->killed || world->told.parked || is_coming(world))
 		return;
 	PROMISE(world,
 		!has_front(world, worker) ||
-			sim_used(world) + batch->asked - batch->allowance > world->config.options.limit,
+			sim_used(world) + batch->asked - batch->allowance + world->told.lent > sim_overdraft(world),
 		"the oldest waits for room that could be had");
 }
 
@@ -88,5 +89,37 @@ void sim_check_nobody_waits(struct world *world, const struct chunk *restored)
 				continue;
 			at = sim_position(&chunk->place, chunk->kept);
 			PROMISE(world, sim_place_compare(&at, &place) >= 0, "restored past one that waits for room");
+		}
+}
+
+/* What was cleared away for a batch that is to have all memory stays away until that has run. One that lost a chunk waits for it first. */
+void sim_check_cleared(struct world *world, const struct chunk *restored)
+{
+	for (size_t i = 0; i < world->chunks.count; i++)
+		if (world->chunks.items[i].where == CHUNK_LOST)
+			return;
+	for (size_t i = 0; i < world->chunks.count; i++) {
+		const struct chunk *chunk = &world->chunks.items[i];
+		struct place at = sim_position(&chunk->place, chunk->kept);
+
+		PROMISE(world,
+			chunk == restored || !chunk->exclusive || chunk->running || chunk->doomed || chunk->bundle == restored->bundle ||
+				!sim_is_front(world, &at),
+			"a chunk comes back while memory is cleared for a batch");
+	}
+}
+
+/* Another run is to have the memory: what only waits, be it for work or for room, does not keep any. */
+void sim_check_parked(struct world *world)
+{
+	if (!world->told.parked || world->budget > 0 || world->winding_down || world->cause || world->ended)
+		return;
+	for (uint32_t s = 0; s < world->config.options.stage_count; s++)
+		for (uint32_t w = 0; w < world->config.stages[s].slots && !sim_is_lanes(world, s); w++) {
+			const struct worker *worker = &world->workers[s][w];
+
+			PROMISE(world,
+				worker->state != WORKER_UP || worker->stopped || worker->killed || worker->memory == 0 || worker->count > 0,
+				"a worker without work keeps its memory while it is another run's turn");
 		}
 }

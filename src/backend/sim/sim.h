@@ -48,6 +48,7 @@ enum weir_sim_seen {
 	WEIR_SIM_RESOURCES = 1 << 21,
 	WEIR_SIM_PAUSE = 1 << 22,
 	WEIR_SIM_ROOM = 1 << 23,
+	WEIR_SIM_PARKED = 1 << 24,
 };
 
 /* Returns 0 when every promise was kept. `trace`, where given, receives one line for each event and action. */

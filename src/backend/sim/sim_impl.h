@@ -98,7 +98,7 @@ struct lane {
 struct batch { /* one in a worker's hands */
 	struct weir_run run;
 	uint64_t chunk;
-	int64_t allowance, held;
+	int64_t allowance, held, held_rows;
 	int64_t asked; /* room for an output that it waits for; 0: none */
 	uint32_t asks; /* in vain, one after another */
 	uint32_t outputs_done;
@@ -136,12 +136,13 @@ struct chunk {
 	bool alone;     /* must have a fresh worker to itself */
 	bool exclusive; /* and no other worker may be busy */
 	uint32_t own_deaths, kills, forgiven, others, losses, kept, user_failures;
+	int64_t rows_kept; /* of workers: of those kept by number */
 	struct weir_run maker;
 };
 
 struct moment {
 	uint64_t at, order;
-	enum { LANE_GOES, WORKER_GOES, WORKER_DIES, MESSAGE, DISK_DONE, CONSUMER_TAKES } kind;
+	enum { LANE_GOES, WORKER_GOES, WORKER_DIES, MESSAGE, DISK_DONE, CONSUMER_TAKES, LENT_BACK } kind;
 	uint32_t stage, slot, generation, token;
 	uint64_t chunk;
 	struct weir_event event;
@@ -191,6 +192,7 @@ struct world {
 	int cause;         /* the first thing that must end the run; 0: nothing yet */
 	bool winding_down; /* the core has begun to stop everything */
 	bool ended;
+	struct weir_event told; /* the last BUDGET: what is apart and lent */
 	uint32_t consumer_holds, deaths_before_up[SIM_STAGES_MAX];
 	struct place delivered_last, delivered_origin;
 	bool delivered_any;
@@ -201,6 +203,7 @@ struct world {
 void sim_check_room(struct world *world, const struct weir_action *action); /* given to a worker */
 void sim_check_refused(struct world *world, const struct worker *worker);
 void sim_check_nobody_waits(struct world *world, const struct chunk *restored);
+void sim_check_cleared(struct world *world, const struct chunk *restored);
 
 /* plan.c */
 void sim_plan(struct config *config, uint64_t seed);
@@ -227,6 +230,7 @@ struct chunk *sim_chunk(struct world *world, uint64_t id); /* NULL: gone */
 struct chunk *sim_chunk_new(struct world *world);
 void sim_chunk_gone(struct world *world, struct chunk *chunk);
 int64_t sim_used(const struct world *world);
+int64_t sim_overdraft(const struct world *world); /* how far the oldest may go */
 struct place sim_position(const struct place *place, uint32_t kept);
 bool sim_oldest(const struct world *world, uint32_t stage_last, struct place *out);
 bool sim_is_front(const struct world *world, const struct place *place);
@@ -242,6 +246,7 @@ void sim_check_worker_start(struct world *world, const struct weir_action *actio
 void sim_check_limit(struct world *world);
 void sim_check_begin(struct world *world);
 void sim_check_retire(struct world *world, const struct weir_action *action);
+void sim_check_parked(struct world *world);
 void sim_check_busy(struct world *world);
 void sim_check_turn(struct world *world, const struct weir_action *action);
 void sim_check_output(struct world *world, const struct weir_action *action, const struct weir_event *event);

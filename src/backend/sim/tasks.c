@@ -196,6 +196,16 @@ static void check_short(struct world *world, struct chunk *head, struct chunk *l
 	PROMISE(world, rows >= spec->rows_min || bytes > max, "a task with too few rows, though more can come");
 }
 
+/* Whether a chunk that waits, with those that wait before it, may be in a bundle that begins in another split: what comes of it will be there. */
+static bool may_be_elsewhere(const struct world *world, const struct alive *all, uint32_t at, uint64_t split)
+{
+	if (!all[at].fresh || world->config.stages[all[at].stage].by_split)
+		return false;
+	while (at > 0 && all[at - 1].fresh && all[at - 1].stage == all[at].stage)
+		at--;
+	return all[at].at.at[0] != split;
+}
+
 /* Where bundles do not depend on who is ready first, one starts when nothing is to come before that could have it join; where
  * splits stay apart, nothing of its own. */
 static void check_first(struct world *world, const struct weir_stage_spec *spec, const struct chunk *head)
@@ -215,9 +225,11 @@ static void check_first(struct world *world, const struct weir_stage_spec *spec,
 
 		apart |= other->place.length >= head->place.length && sim_place_compare(&all[at - 1].at, &other->place) < 0 &&
 			 sim_place_compare(&other->place, &head->place) < 0;
+		/* Such a bundle stays what it is when it is tried again. */
 		apart |= other->part > 0 && sim_place_compare(&other->place, &all[at - 1].at) <= 0 &&
-			 other->place.length == all[at - 1].stage + 1 && other->running;
+			 other->place.length == all[at - 1].stage + 1 && !other->done;
 	}
+	apart |= spec->by_split && may_be_elsewhere(world, all, at - 1, head->place.at[0]);
 	PROMISE(world,
 		apart || (spec->by_split && all[at - 1].at.at[0] != head->place.at[0]) || all[at - 1].stage >= all[at].stage,
 		"a bundle that something to come before may have joined");

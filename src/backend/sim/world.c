@@ -322,24 +322,46 @@ static void measures_long(struct world *world)
 	}
 }
 
-static void budget_changes(struct world *world)
+/* One worker of each stage is paid for, unless it is another run's turn. */
+static void tell_budget(struct world *world, struct weir_event event)
 {
 	const struct weir_core_options *options = &world->config.options;
-	struct weir_event event = {.kind = WEIR_EV_BUDGET};
 	int64_t floor = 0;
 
-	if (options->budget == INT64_MAX)
-		return;
-	for (uint32_t s = 0; s < options->stage_count; s++)
+	for (uint32_t s = 0; s < options->stage_count && !event.parked; s++)
 		floor += sim_is_lanes(world, s) ? 0 : world->config.stages[s].slot_memory;
-	event.bytes = (int64_t)random_below(&world->random, (uint64_t)options->budget * 3 / 2);
-	world->result->seen |= WEIR_SIM_BUDGET;
+	world->told = event;
 	world->budget = event.bytes > floor ? event.bytes : floor;
 	if (world->budget > options->limit)
 		world->budget = options->limit;
 	if (world->budget < world->budget_min)
 		world->budget_min = world->budget;
 	sim_tell(world, event, false);
+}
+
+static void budget_changes(struct world *world)
+{
+	const struct weir_core_options *options = &world->config.options;
+	struct weir_event event = {.kind = WEIR_EV_BUDGET};
+	struct random own = {.state = world->random.state ^ 0x9e3779b97f4a7c15u};
+
+	if (options->budget == INT64_MAX)
+		return;
+	event.bytes = (int64_t)random_below(&world->random, (uint64_t)options->budget * 3 / 2);
+	/* Random numbers of its own: those of the world are the same with it and without. */
+	event.apart = random_below(&own, 3) ? 0 : (int64_t)random_below(&own, (uint64_t)options->limit / 2 + 1);
+	event.lent = random_below(&own, 3) ? 0 : (int64_t)random_below(&own, (uint64_t)options->limit / 2 + 1);
+	if (event.lent)
+		sim_will_happen(world, random_below(&own, 500), (struct moment){.kind = LENT_BACK});
+	event.parked = random_below(&own, 4) == 0;
+	if (event.parked) {
+		world->result->seen |= WEIR_SIM_PARKED;
+		event.bytes = random_below(&own, 2) ? 0 : event.bytes;
+		sim_will_happen(world, random_below(&own, 500), (struct moment){.kind = LENT_BACK});
+	}
+	world->result->seen |= WEIR_SIM_BUDGET;
+	tell_budget(world, event);
+	sim_check_parked(world);
 }
 
 /* --- actions --- */
@@ -508,6 +530,7 @@ static void perform(struct world *world, const struct weir_action *action, const
 		cut_split(world, actions);
 		break;
 	case WEIR_DO_START_TASK:
+		PROMISE(world, !world->told.parked, "a task starts while it is another run's turn");
 		sim_check_start(world, action);
 		if (world->result->broken[0])
 			break;
@@ -575,6 +598,7 @@ static void perform(struct world *world, const struct weir_action *action, const
 		sim_check_free(world, action);
 		break;
 	case WEIR_DO_DELIVER:
+		PROMISE(world, !world->told.parked, "a chunk is handed out while it is another run's turn");
 		sim_check_deliver(world, action);
 		sim_will_happen(world, random_below(&world->random, world->config.pause_max),
 				(struct moment){.kind = CONSUMER_TAKES, .chunk = action->chunk});
@@ -640,6 +664,11 @@ static void comes_true(struct world *world, const struct moment *moment)
 		break;
 	case CONSUMER_TAKES:
 		takes(world, moment->chunk);
+		break;
+	case LENT_BACK:
+		world->told.lent = 0;
+		world->told.parked = false;
+		tell_budget(world, world->told);
 		break;
 	}
 }

@@ -15,6 +15,7 @@
  *     fork               has a child that says all it could say, and must not be heard
  *     scribble           writes over its input, which only it may see
  *     grow BYTES         more memory with each batch, kept; MemoryError when there is none
+ *     map BYTES          the same, of which nothing is used
  *     fail [BYTES]       WEIR_E_USER, with a payload of so many bytes or a short one
  *     exit CODE          and segfault, abort, hang, kill: what happens to processes
  *     broken [BYTES]     the setup fails, with such a payload; broken_exit: it ends right after saying so
@@ -159,6 +160,12 @@ static int put_batch(struct worker *w, struct weir_side_task *task, const struct
 	struct weir_block_plan plan;
 	uint8_t *room;
 
+	if (task->rows_kept) { /* an earlier attempt has given these: it died after an output, and outputs are always the same */
+		if (task->rows_kept < (uint64_t)batch->row_count)
+			return weir_error_set(&w->err, WEIR_E_INTERNAL, "a part of an output was kept");
+		task->rows_kept -= (uint64_t)batch->row_count;
+		return WEIR_OK;
+	}
 	if (weir_block_measure(batch, &plan, &w->err) ||
 	    weir_worker_side_room(&w->side, task, plan.size, &room, &w->err) ||
 	    weir_block_write(batch, &plan, room, &w->err))
@@ -426,7 +433,8 @@ static bool grow(struct worker *w)
 
 	if (more == MAP_FAILED)
 		return false;
-	memset(more, 1, (size_t)w->number);
+	if (is(w, "grow"))
+		memset(more, 1, (size_t)w->number);
 	return true;
 }
 
@@ -456,7 +464,7 @@ static bool misbehave(struct worker *w, struct weir_side_task *task)
 	} else if (is(w, "fail")) {
 		fail(w, task, WEIR_E_USER, "as it was told");
 		return true;
-	} else if (is(w, "grow") && !grow(w)) {
+	} else if ((is(w, "grow") || is(w, "map")) && !grow(w)) {
 		w->number = 0;
 		fail(w, task, WEIR_E_MEMORY, "no memory");
 		return true;

@@ -76,7 +76,7 @@ static void give_parts(struct setting *s, uint64_t task, const struct weir_batch
 		       uint64_t room)
 {
 	assert_int_equal(weir_worker_give(s->worker, (struct weir_run){.stage = 1, .task = task, .attempt = 2}, parts,
-					  count, room, &s->f->err),
+					  count, room, (struct weir_batch_kept){0}, &s->f->err),
 			 0);
 }
 
@@ -337,6 +337,30 @@ static void keep_inputs(struct fixture *f, const char *setup, uint64_t held_min,
 	assert_true(f->store->pinned >= (int64_t)held_min * 4096);
 	assert_true(f->store->pinned <= (int64_t)held_max * (64 << 10));
 	assert_true(weir_worker_measure(s.worker) >= (int64_t)held_min * 4096);
+	end(&s);
+}
+
+/* What is mapped is about to be used, and counts; what nobody comes to use, less and less. */
+static void test_memory_that_is_about_to_be_used(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_chunk *chunk;
+	struct setting s;
+	int64_t before, measured;
+
+	begin(&s, f, "map 100000000");
+	assert_int_equal(receive(&s).kind, WEIR_WORKER_READY);
+	before = weir_worker_measure(s.worker);
+	chunk = chunk_of_key(&s, 1, 10);
+	give(&s, chunk, 1, 0, 10, 10000);
+	weir_chunk_unref(receive(&s).chunk);
+	assert_int_equal(receive(&s).kind, WEIR_WORKER_DONE);
+	measured = weir_worker_measure(s.worker);
+	assert_in_range(measured, before + 100000000, before + 110000000);
+	for (int i = 0; i < 100; i++)
+		measured = weir_worker_measure(s.worker);
+	assert_in_range(measured, 1, before + 10000000);
+	weir_chunk_unref(chunk);
 	end(&s);
 }
 
@@ -620,6 +644,7 @@ int main(void)
 		store_test(test_several_parts),
 		store_test(test_some_inputs_are_kept),
 		store_test(test_all_inputs_are_kept),
+		store_test(test_memory_that_is_about_to_be_used),
 		store_test(test_inputs_are_scribbled_over),
 		store_test(test_a_child_of_a_worker_is_not_heard),
 		store_test(test_a_failed_batch),

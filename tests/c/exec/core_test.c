@@ -167,6 +167,56 @@ static void alone_it_may_pass_the_budget_but_not_the_limit(void **state)
 	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "12.0 MiB"));
 }
 
+/* What the user was handed is waited for; what others have for good is not there. */
+static void beyond_the_budget_it_waits_for_what_is_lent(void **state)
+{
+	struct weir_run a;
+
+	(void)state;
+	begin(1, 4 * MIB, 8 * MIB, 20 * MIB, 1);
+	step((struct weir_event){.kind = WEIR_EV_START});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY});
+	a = started(0);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB, .lent = 10 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = 7 * MIB});
+	assert_null(find(WEIR_DO_GRANT, 0));
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB, .lent = 9 * MIB});
+	assert_int_equal(find(WEIR_DO_GRANT, 0)->bytes, 7 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB, .apart = 8 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = 2 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_TASK_FAILED, .run = a, .code = WEIR_E_CANCELLED});
+	assert_int_equal(find(WEIR_DO_END, 0)->code, WEIR_E_LIMIT);
+}
+
+static void while_it_is_another_runs_turn_nothing_starts(void **state)
+{
+	struct weir_core_load load;
+	struct weir_run a;
+
+	(void)state;
+	begin(1, 4 * MIB, 8 * MIB, 20 * MIB, 2);
+	step((struct weir_event){.kind = WEIR_EV_START});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY});
+	a = started(0);
+	weir_core_load(core, &load);
+	assert_int_equal(load.active, 1);
+	assert_int_equal(load.wants, 0);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB, .lent = 20 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = 7 * MIB});
+	weir_core_load(core, &load);
+	assert_int_equal(load.active, 0);
+	assert_int_equal(load.wants, 7 * MIB);
+	assert_int_equal(load.booked, 4 * MIB);
+	/* Its own turn, and it is given what the others leave; then another's. */
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB, .apart = 9 * MIB});
+	assert_int_equal(find(WEIR_DO_GRANT, 0)->bytes, 7 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .parked = true});
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .run = a});
+	assert_null(find(WEIR_DO_START_TASK, 0));
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 8 * MIB});
+	assert_non_null(find(WEIR_DO_START_TASK, 0));
+}
+
 static void while_much_is_free_a_task_gets_more_than_it_asks_for(void **state)
 {
 	/* As much again as it has, then half of what is free beyond half of the budget. */
@@ -608,6 +658,66 @@ static void the_front_has_room_beyond_the_budget(void **state)
 	assert_non_null(find(WEIR_DO_GRANT, 1));
 }
 
+/* Two batches at work, a third that waits. */
+static void begin_three(struct weir_run *first, struct weir_run *second)
+{
+	struct weir_run split;
+
+	pool_limit = 120 * MIB;
+	map_spec.in_flight_max = 1;
+	map_spec.slots_first = 2;
+	split = begin_pool(1);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 1, .generation = 1});
+	output(lane_0, split, 0, MIB);
+	*first = started(0);
+	output(lane_0, split, 1, MIB);
+	*second = started(1);
+	output(lane_0, split, 2, MIB);
+	done(0, split);
+}
+
+static void nothing_goes_to_disk_for_who_can_wait(void **state)
+{
+	const struct weir_event worker_1 = {.stage = 1, .slot = 1, .generation = 1};
+	struct weir_run first, second;
+
+	(void)state;
+	begin_three(&first, &second);
+	ask_for_room(worker_1, second, 80 * MIB);
+	assert_null(find(WEIR_DO_GRANT, 1));
+	assert_null(find(WEIR_DO_SPILL, 0)); /* the first batch moves: memory will come */
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 0, .generation = 1, .bytes = 60 * MIB});
+	assert_null(find(WEIR_DO_SPILL, 0)); /* a little too much */
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 0, .generation = 1, .bytes = 70 * MIB});
+	assert_non_null(find(WEIR_DO_SPILL, 0));
+}
+
+static void results_come_from_disk_in_their_turn(void **state)
+{
+	const struct weir_event worker_1 = {.stage = 1, .slot = 1, .generation = 1};
+	struct weir_run first, second;
+	uint64_t spilled = WEIR_NO_CHUNK;
+
+	(void)state;
+	begin_three(&first, &second);
+	ask_for_room(worker_1, second, 20 * MIB);
+	output(worker_1, second, 0, 20 * MIB);
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .slot = 1, .generation = 1, .run = second});
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 0, .generation = 1, .bytes = 70 * MIB});
+	for (size_t i = 0; i < actions.count; i++) {
+		if (actions.items[i].kind == WEIR_DO_SPILL && actions.items[i].bytes == 20 * MIB)
+			spilled = actions.items[i].chunk;
+	}
+	assert_int_not_equal(spilled, WEIR_NO_CHUNK);
+	step((struct weir_event){.kind = WEIR_EV_SPILLED, .chunk = spilled});
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .slot = 0, .generation = 1, .bytes = 2 * MIB});
+	assert_null(find(WEIR_DO_RESTORE, 0)); /* there is room, but the first has to go before it */
+	output(worker_0, first, 0, MIB);
+	step((struct weir_event){.kind = WEIR_EV_TASK_DONE, .stage = 1, .generation = 1, .run = first});
+	assert_non_null(find(WEIR_DO_DELIVER, 0));
+	assert_int_equal(find(WEIR_DO_RESTORE, 0)->chunk, spilled);
+}
+
 /* Past the limit it is made once more with all memory, then the run ends with the figures. */
 static void room_beyond_the_limit_is_an_error(void **state)
 {
@@ -693,6 +803,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(splits_go_to_lanes_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_oldest_gets_what_the_youngest_has, setup, teardown),
 		cmocka_unit_test_setup_teardown(alone_it_may_pass_the_budget_but_not_the_limit, setup, teardown),
+		cmocka_unit_test_setup_teardown(beyond_the_budget_it_waits_for_what_is_lent, setup, teardown),
+		cmocka_unit_test_setup_teardown(while_it_is_another_runs_turn_nothing_starts, setup, teardown),
 		cmocka_unit_test_setup_teardown(while_much_is_free_a_task_gets_more_than_it_asks_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(turns_come_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(enough_stops_what_lies_behind, setup, teardown),
@@ -708,6 +820,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_front_has_room_beyond_the_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(nothing_goes_to_disk_for_who_can_wait, setup, teardown),
+		cmocka_unit_test_setup_teardown(results_come_from_disk_in_their_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_beyond_the_limit_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pool_grows_by_what_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(logical_resources_bound_the_busy, setup, teardown),

@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 51, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 59, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -78,6 +78,14 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"workers that have run something stay beside a batch that is to have all memory",
 	"how large a batch is, is not looked at before its first worker is measured",
 	"a bundle with rows enough does not wait for what may have it join",
+	"a second attempt is not told how many rows were accepted",
+	"the oldest takes what the user still has",
+	"the oldest takes what others have",
+	"what was cleared away for a batch that is to have all memory comes back",
+	"tasks start while it is another run's turn",
+	"a batch that is to have all memory does not wait for what is lent",
+	"workers without work stay while it is another run's turn",
+	"chunks are handed out while it is another run's turn",
 };
 
 static int find(struct weir_account *account)

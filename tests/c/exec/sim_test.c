@@ -39,7 +39,11 @@ static const char *const seen_names[] = {"an overdraft",
 					 "a new budget",
 					 "a task beyond the logical resources",
 					 "a worker paused",
-					 "room for an output beyond the budget"};
+					 "room for an output beyond the budget",
+					 "another run's turn"};
+
+/* Worlds that something was found in, beyond those that are always run: bundles of bundles, spilling and restoring without end. */
+static const uint64_t found[] = {34915, 142465, 159797, 180741};
 
 static int replay(struct weir_account *account, uint64_t seed)
 {
@@ -71,6 +75,14 @@ int main(void)
 		failed = (uint64_t)replay(weir_mem_root(mem), strtoull(one, NULL, 10));
 		weir_mem_free(mem);
 		return failed != 0;
+	}
+	for (size_t i = 0; i < sizeof(found) / sizeof(*found); i++) {
+		struct weir_sim_result result;
+
+		if (weir_sim_run(weir_mem_root(mem), found[i], NULL, &result)) {
+			printf("seed %" PRIu64 ": %s\n", found[i], result.broken);
+			failed++;
+		}
 	}
 	for (uint64_t seed = first; seed < first + count && failed < FAILURES_MAX; seed++) {
 		struct weir_sim_result result, again;

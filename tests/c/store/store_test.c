@@ -130,6 +130,36 @@ static void test_the_backstop_holds(void **state)
 	}
 }
 
+static void test_few_pages_stay_warm(void **state)
+{
+	struct fixture *f = *state;
+	struct weir_chunk *chunks[16], *room;
+	uint8_t *bytes;
+
+	fixture_store(f, (struct weir_store_options){.warm_max = 4 << 20});
+	for (int i = 0; i < 16; i++)
+		chunks[i] = chunk_of(f, 1 << 20, (uint64_t)i);
+	for (int i = 0; i < 16; i += 2) { /* apart, so that they are not one range */
+		weir_chunk_unref(chunks[i]);
+		check_figures(f, (15 - i / 2) << 20, 0, 0, 0);
+		assert_true(f->store->warm <= 4 << 20);
+	}
+	/* The rest of a room is free without being given: it goes before new pages are made. */
+	assert_int_equal(weir_chunk_reserve(f->store, 9 << 20, &room, &bytes, &f->err), 0);
+	weir_chunk_seal(room, 1);
+	assert_true(f->store->warm > 4 << 20);
+	chunks[0] = chunk_of(f, 32 << 20, 0);
+	assert_true(f->store->warm <= 4 << 20);
+	assert_int_equal(f->store->resident + f->store->warm, memfd_bytes(f->store));
+	weir_chunk_unref(room);
+	weir_chunk_unref(chunks[0]);
+	for (int i = 1; i < 16; i += 2) {
+		check_chunk(f, chunks[i], 1 << 20, (uint64_t)i);
+		weir_chunk_unref(chunks[i]);
+	}
+	assert_true(memfd_bytes(f->store) <= 4 << 20);
+}
+
 static void test_a_scribbling_owner_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -451,6 +481,7 @@ int main(void)
 		store_test(test_warm_pages_come_first),
 		store_test(test_regions_grow),
 		store_test(test_the_backstop_holds),
+		store_test(test_few_pages_stay_warm),
 		store_test(test_a_scribbling_owner_changes_nothing),
 		store_test(test_a_workers_region),
 		store_test(test_many_gaps),

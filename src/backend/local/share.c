@@ -1,0 +1,309 @@
+/* Memory among runs at the same time. Each has its share of the budget; together the shares are what one run has by itself. Beyond its
+ * share a run's oldest task may go up to the limit, with what the others leave, by turns:
+ *
+ *     wants        its oldest waits for more than the run's share has (weir_core_load)
+ *     has the turn of those that want, the one that has waited longest, until it wants no more and no batch of it has all memory
+ *     the others   have what it leaves, alike. Who has more than that is parked: nothing of it starts, what only waits gives up what it
+ *                  has (exec.h, BUDGET)
+ *
+ * The one with the turn waits for what will be heard of by itself in other runs, and for what the program was handed while it is at work
+ * (lent). When none of them moves, what they still have is theirs (apart), and it goes on with the rest, or ends with an error that has the
+ * figures. So nobody waits for one that cannot move.
+ *
+ * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front of an exchange, a
+ * stream that the program makes), or for the program to take some (weir_local_wait_begin). Such a thread may hold its run's lock: nothing
+ * here takes another run's.
+ *
+ * Threads. Figures of all runs are under session->share_lock, which is taken inside a run's lock and takes the store's alone. A run is told what
+ * follows from them by its own threads, at their next measurement or when they are woken. */
+#include "base/clock.h"
+#include "backend/local/local_impl.h"
+
+#include <string.h>
+
+#define LEAST ((int64_t)8 << 20) /* with less than that a run only keeps memory from others */
+#define UNMEASURED ((int64_t)8 << 20) /* of a worker at work */
+#define QUIET_NS ((uint64_t)1000000000)
+
+/* ---- threads that wait for somebody outside ---- */
+
+static _Thread_local struct local_here *here;
+
+void weir_local_here_begin(struct local_here *place, struct weir_local_run *run, bool locked)
+{
+	*place = (struct local_here){.run = run, .locked = locked, .above = here};
+	here = place;
+}
+
+void weir_local_here_end(struct local_here *place)
+{
+	here = place->above;
+}
+
+static void change_blocked(int change)
+{
+	for (const struct local_here *at = here; at; at = at->above) {
+		atomic_fetch_add_explicit(&at->run->blocked, change, memory_order_relaxed);
+		if (at->locked)
+			atomic_fetch_add_explicit(&at->run->blocked_locked, change, memory_order_relaxed);
+	}
+}
+
+void weir_local_wait_begin(void)
+{
+	change_blocked(1);
+}
+
+void weir_local_wait_end(void)
+{
+	change_blocked(-1);
+}
+
+/* ---- figures ---- */
+
+bool weir_local_is_shared(const struct weir_local_run *run)
+{
+	return atomic_load_explicit(&run->session->runs_listed, memory_order_relaxed) > 1;
+}
+
+static void wake_all(struct weir_session *session)
+{
+	for (size_t i = 0; i < session->sharing.count; i++)
+		pthread_cond_broadcast(&session->sharing.items[i]->over);
+}
+
+int weir_local_share_begin(struct weir_local_run *run, struct weir_error *err)
+{
+	struct weir_session *session = run->session;
+	int code;
+
+	pthread_mutex_lock(&session->share_lock);
+	run->load = (struct local_load){0};
+	code = weir_list_push(&session->sharing, weir_mem_root(session->mem), err, run);
+	pthread_mutex_unlock(&session->share_lock);
+	return code;
+}
+
+static void end_turn(struct weir_session *session)
+{
+	session->turn = NULL;
+	session->turn_number++;
+	wake_all(session);
+}
+
+void weir_local_share_end(struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	size_t at = 0;
+
+	pthread_mutex_lock(&session->share_lock);
+	while (at < session->sharing.count && session->sharing.items[at] != run)
+		at++;
+	if (at < session->sharing.count) {
+		memmove(session->sharing.items + at, session->sharing.items + at + 1,
+			(session->sharing.count - at - 1) * sizeof(*session->sharing.items));
+		session->sharing.count--;
+	}
+	if (session->turn == run)
+		end_turn(session);
+	pthread_mutex_unlock(&session->share_lock);
+}
+
+static int64_t workers_memory(const struct weir_local_run *run)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++) {
+			const struct local_worker *worker = &run->stages[s].workers[i];
+
+			bytes += worker->measured ? worker->measured : worker->in_flight ? UNMEASURED : 0;
+		}
+	return bytes;
+}
+
+void weir_local_share_note(struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	struct weir_core_load core;
+	struct local_load load;
+
+	weir_core_load(run->core, &core);
+	load = (struct local_load){.budget = run->budget,
+				   .share = run->share,
+				   .booked = core.booked,
+				   .has = core.without_workers + workers_memory(run),
+				   .delivered = core.delivered,
+				   .wants = core.wants,
+				   .has_all = core.has_all,
+				   .active = (int)core.active};
+	pthread_mutex_lock(&session->share_lock);
+	load.wants_since_ns = !load.wants ? 0 : run->load.wants ? run->load.wants_since_ns : weir_clock_ns();
+	load.turn_seen = run->load.turn_seen;
+	/* Somebody may have waited for that. */
+	if (session->turn ? session->turn != run && load.active < run->load.active : load.wants && !run->load.wants)
+		wake_all(session);
+	run->load = load;
+	pthread_mutex_unlock(&session->share_lock);
+}
+
+/* ---- turns ---- */
+
+static bool is_still(const struct weir_local_run *run)
+{
+	return run->load.active <= atomic_load_explicit(&run->blocked, memory_order_relaxed);
+}
+
+static void choose(struct weir_session *session)
+{
+	struct weir_local_run *first = NULL;
+
+	if (session->turn && !session->turn->load.wants && !session->turn->load.has_all)
+		end_turn(session);
+	for (size_t i = 0; !session->turn && i < session->sharing.count; i++) {
+		struct weir_local_run *run = session->sharing.items[i];
+
+		if (run->load.wants && (!first || run->load.wants_since_ns < first->load.wants_since_ns))
+			first = run;
+	}
+	if (first) {
+		session->turn = first;
+		session->turn_number++;
+		wake_all(session);
+	}
+}
+
+/* What the run with the turn leaves each of the others. */
+static int64_t left_by_turn(const struct weir_session *session)
+{
+	const struct weir_local_run *run = session->turn;
+	int64_t left;
+
+	if (run->load.has_all || run->load.wants == INT64_MAX)
+		return 0;
+	left = (run->load.budget - run->load.booked - run->load.wants) / ((int64_t)session->sharing.count - 1);
+	return left > 0 ? left : 0;
+}
+
+/* Some have more than their share, since they had their turn: the others go without it. */
+static int64_t left_without_turn(const struct weir_session *session, const struct weir_local_run *run)
+{
+	int64_t beyond = 0, within = 0;
+
+	for (size_t i = 0; i < session->sharing.count; i++) {
+		const struct weir_local_run *other = session->sharing.items[i];
+		int64_t more = other->load.has - other->load.share;
+
+		beyond += more > 0 ? more : 0;
+		within += more <= 0;
+	}
+	return run->load.has > run->share || !within ? run->share
+						     : run->share - (beyond / within < run->share ? beyond / within : run->share);
+}
+
+/* What the program holds of all runs' rows, if it is at work with them: then it lets go of it. Nobody knows whether it will ever; who has
+ * taken nothing and let go of nothing for QUIET_NS may be waiting for the very run that asks. */
+static int64_t held_by_program(struct weir_local_run *run, bool *is_at_work)
+{
+	struct weir_session *session = run->session;
+	uint64_t now = weir_clock_ns();
+	struct weir_store_stats store = {0};
+
+	if (run->store)
+		weir_store_stats(run->store, &store);
+	if (store.held_by_user != session->held)
+		session->taken_ns = now;
+	session->held = store.held_by_user;
+	*is_at_work = now - session->taken_ns < QUIET_NS;
+	return *is_at_work && store.held_by_user > run->handed_out_before ? store.held_by_user - run->handed_out_before : 0;
+}
+
+bool weir_local_share_waits(struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	bool waits;
+
+	pthread_mutex_lock(&session->share_lock);
+	waits = session->turn && session->turn != run && session->sharing.count > 1;
+	pthread_mutex_unlock(&session->share_lock);
+	return waits;
+}
+
+static bool is_to_clear(const struct weir_local_run *run)
+{
+	return run->session->turn == run && run->load.wants == INT64_MAX && run->session->turn_cleared != run->session->turn_number;
+}
+
+void weir_local_share_clear(struct weir_local_run *run)
+{
+	struct weir_session *session = run->session;
+	uint64_t turn;
+	bool wanted;
+
+	if (!weir_local_is_shared(run))
+		return;
+	pthread_mutex_lock(&session->share_lock);
+	wanted = is_to_clear(run);
+	turn = session->turn_number;
+	pthread_mutex_unlock(&session->share_lock);
+	if (!wanted)
+		return;
+	weir_session_spill_some(session, INT64_MAX);
+	pthread_mutex_lock(&session->share_lock);
+	session->turn_cleared = turn;
+	pthread_mutex_unlock(&session->share_lock);
+}
+
+void weir_local_share(struct weir_local_run *run, struct local_share *out)
+{
+	struct weir_session *session = run->session;
+	bool is_at_work = false;
+	int64_t left;
+
+	*out = (struct local_share){.budget = run->share};
+	if (!weir_local_is_shared(run) || run->ended)
+		return;
+	weir_local_share_note(run);
+	pthread_mutex_lock(&session->share_lock);
+	if (session->sharing.count > 1) {
+		choose(session);
+		run->load.turn_seen = session->turn_number;
+		left = session->turn ? left_by_turn(session) : 0;
+		out->has_turn = session->turn == run;
+		if (out->has_turn)
+			out->lent = held_by_program(run, &is_at_work) + is_to_clear(run);
+		if (!session->turn) {
+			out->waits = true;
+			out->budget = left_without_turn(session, run);
+		} else if (session->turn != run) {
+			out->waits = true;
+			out->parked = left < LEAST || run->load.has > left;
+			out->budget = left < run->share ? left : run->share;
+		}
+		for (size_t i = 0; session->turn == run && i < session->sharing.count; i++) {
+			const struct weir_local_run *other = session->sharing.items[i];
+			int64_t has = other->load.has;
+
+			if (other == run)
+				continue;
+			if (is_still(other) && (other->load.turn_seen == session->turn_number ||
+						atomic_load_explicit(&other->blocked_locked, memory_order_relaxed) > 0)) {
+				int64_t soon = is_at_work ? other->load.delivered : 0;
+
+				out->apart += has - soon;
+				out->lent += soon;
+			} else {
+				/* It may grow to what it was given before it ends. */
+				int64_t most = has > left ? other->load.share : left;
+
+				out->lent += has > most ? has : most;
+			}
+		}
+		/* Its books have workers at what they are taken to need; the others have only what they have. */
+		if (out->has_turn && out->apart > 0) {
+			out->apart -= run->load.booked - run->load.has;
+			out->apart = out->apart > 0 ? out->apart : 0;
+		}
+	}
+	pthread_mutex_unlock(&session->share_lock);
+}
