@@ -137,7 +137,7 @@ def record(names, parts):
     done = set()
     for one in parity.load().values():
         group = one.id.partition("[")[0]
-        if known.reason(one.id) is not None or (group in done and not one.shows) or (parts and not any(part in one.id for part in parts)):
+        if one.lacks() or known.reason(one.id) is not None or (group in done and not one.shows) or (parts and not any(part in one.id for part in parts)):
             continue
         with tempfile.TemporaryDirectory() as at:
             at = os.path.realpath(at)
@@ -183,6 +183,9 @@ def page(names):
         "*yes*: a case of tests/parity calls it and has the same answer as Ray; the case is named. *partly*: it is there, and no such case",
         "shows it (tests of other kinds may). *no*: it is not there, or says that it is not supported. Fields of DataContext:",
         "docs/context.md. How answers differ where they do: tests/parity/known.py and docs/from-ray-data.md.",
+        "Cases `packages/…` run where their package (TensorFlow, deltalake, pyiceberg …) is installed.",
+        "Errors whose case is `user/errors_that_tasks_raise` can be raised by a program in a task and caught where its result is wanted; on one",
+        "machine nothing else raises most of them.",
     ]
     for heading, rows in sections.items():
         lines += ["", f"## {heading}", "", "| name | | case |", "|---|---|---|", *rows]

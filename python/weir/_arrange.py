@@ -87,10 +87,7 @@ class Arranged(Op):
     """An operator whose rows this process hands on."""
 
     __slots__ = ()
-
-    @property
-    def is_native(self) -> bool:
-        return False
+    native = False
 
     def batches(self, run: Run) -> Iterator[Batch]:
         raise NotImplementedError
@@ -222,6 +219,7 @@ class RandomizeBlocks(Op):
 
     __slots__ = ("seed",)
     kind = "RandomizeBlocks"
+    native = False
 
     def __init__(self, input: Op, seed: RandomSeedConfig) -> None:
         self.input = input
@@ -230,10 +228,6 @@ class RandomizeBlocks(Op):
     @property
     def name(self) -> str:
         return "RandomizeBlockOrder"
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     def rows(self) -> int | None:
         assert self.input is not None

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir._plan import Blocks, cut_sizes
+from weir._plan import Blocks, Op, cut_sizes
 
 if TYPE_CHECKING:
+    from weir._loop import Holding
     from weir._weir import Batch, Block
+    from weir.context import DataContext
 
 JOINED_BYTES = 256 << 20  # what repartition(n) copies into blocks that are in one piece
 PARTED_BYTES = 16 << 20  # the same where the number of blocks is asked for, and not how large each is
+PINNED_BYTES = 8 << 20  # of a batch, that a small part of it may keep in memory
 UNEVEN_BYTES = 1 << 20  # of blocks that are small
 
 
@@ -66,6 +69,18 @@ def grouped(blocks: list[Block], size: int) -> list[Any]:
     return out
 
 
+def block_most(op: Op, context: DataContext) -> int | None:
+    """About how large a block that `op` makes may be. None: as large as it gets."""
+    from weir._exchange import Exchange
+
+    if not context.block_splitting_enabled:
+        return None
+    sizes = [context.target_max_block_size]
+    if isinstance(op, Exchange):
+        sizes.append(context.target_shuffle_max_block_size)
+    return min((size for size in sizes if size), default=None)
+
+
 def as_made(blocks: list[Any], most: int | None, most_joined: int, by_chunk: bool) -> list[Any]:
     """What functions made of one block, batch by batch, is one, or several of about `most` bytes. `by_chunk`: that block was not a split
     of the run, but a chunk of one."""
@@ -85,6 +100,30 @@ def as_made(blocks: list[Any], most: int | None, most_joined: int, by_chunk: boo
     return out
 
 
+def as_they_come(batches: Iterator[Any], place: Callable[[], tuple[int, ...]], most: int) -> Iterator[Any]:
+    """as_made for a loop, which does not wait for the last one: batches of one place() are a block, or several of about `most` bytes."""
+    held: list[Any] = []
+    at: tuple[int, ...] = ()
+    is_cut = False
+    for batch in batches:
+        if held and place() != at:
+            yield from _as_one(held, True)
+            held, is_cut = [], False
+        at = place()
+        held.append(batch)
+        del batch
+        while sum(b.nbytes for b in held) >= (most if is_cut else 1.5 * most):
+            first, *others = _as_one(held, True)
+            rows = -(-most * first.num_rows // max(1, first.nbytes))
+            if not others and 0 < rows < first.num_rows:
+                held, is_cut = [first.slice(rows, first.num_rows)], True
+                yield first.slice(0, rows)
+            else:  # of several types, or one row
+                held, is_cut = [], True
+                yield from (first, *others)
+    yield from _as_one(held, True) if held else ()
+
+
 def _as_one(held: list[Any], is_small: bool) -> list[Any]:
     if len(held) == 1:
         return held
@@ -96,16 +135,23 @@ def _as_one(held: list[Any], is_small: bool) -> list[Any]:
         return held
 
 
-def split_large(blocks: Iterable[Any], most: int | None) -> Iterator[Any]:
-    """Blocks of at most 1.5 × `most`, but at least a row: larger ones are cut into pieces of about that size."""
+def split_large(blocks: Iterable[Any], most: int | None, is_read: bool = False) -> Iterator[Any]:
+    """Blocks of less than 1.5 × `most`, but at least a row: of larger ones pieces of that size are cut off, until the rest is none. What
+    is read comes bit by bit, and is cut as soon as there is so much of it."""
     for block in blocks:
         if not most or block.num_rows < 2 or block.nbytes < 1.5 * most:
             yield block
+            del block
             continue
-        rows = max(1, -(-most * block.num_rows // block.nbytes))
+        rows, large = max(1, -(-most * block.num_rows // block.nbytes)), 1.5 * most * block.num_rows / block.nbytes
         batch = as_batch(block)
-        for first in range(0, block.num_rows, rows):
-            yield batch.slice(first, min(first + rows, block.num_rows))
+        del block
+        first, count = 0, batch.num_rows
+        while first < count:
+            last = first + rows if is_read or count - first >= large else count
+            yield batch.slice(first, min(last, count))
+            first = last
+        del batch
 
 
 def chunks_of(blocks: Iterable[Any]) -> list[Any]:
@@ -179,33 +225,90 @@ def is_uneven(blocks: list[Any], rows: int) -> bool:
     return bool(sizes) and min(sizes) < rows <= max(sizes) and max(block.nbytes for block in blocks) <= UNEVEN_BYTES
 
 
+def bundling(blocks: list[Any], rows: int) -> dict[str, int]:
+    """How the engine puts given blocks together for batches of so many rows: whole blocks, until there are as many.
+
+    One of two batches or more that small ones are put in front of is not cut into its batches either: the first would go with them, and the
+    others be a block of their own behind it."""
+    uneven = is_uneven(blocks, rows)
+    how = {"keeps_splits": 1 + uneven}
+    gathered = 0
+    for block in blocks if uneven else ():
+        if 0 < gathered < rows and block.num_rows >= 2 * rows:
+            how["fine"] = 0
+        gathered = (0 if gathered >= rows else gathered) + block.num_rows
+    return how
+
+
 def is_uniform(blocks: list[Any]) -> bool:
     return all(columns_of(block) == columns_of(blocks[0]) for block in blocks[1:])
 
 
-def rebatched(batches: Iterator[Batch], size: int, drop_last: bool) -> Iterator[Batch]:
-    """Batches of exactly `size` rows, the very last one aside."""
+def limited(batches: Iterator[Batch], count: int) -> Iterator[Batch]:
+    """The first rows of all."""
+    if count <= 0:
+        return
+    for batch in batches:
+        yield batch if batch.num_rows <= count else batch.slice(0, count)
+        count -= batch.num_rows
+        if count <= 0:
+            return
+
+
+def rebatched(batches: Iterator[Batch], size: int, drop_last: bool, holding: Holding | None = None) -> Iterator[Batch]:
+    """Batches of exactly `size` rows, the very last one aside. `holding`: is told what copies of them take."""
     held: list[Batch] = []
     rows = 0
-    for batch in batches:
-        count, at = batch.num_rows, 0
-        if rows == 0 and count == size:
-            yield batch
-            continue
-        while rows + count - at >= size:
-            take = size - rows
-            piece = batch.slice(at, at + take)
-            at += take
-            if held:
-                held.append(piece)
-                piece = joined(held)
-                held, rows = [], 0
-            yield piece
-        if at < count:
-            held.append(batch.slice(at, count) if at else batch)
-            rows += count - at
-    if held and not drop_last:
-        yield joined(held)
+    try:
+        for batch in batches:
+            count, at = batch.num_rows, 0
+            if rows == 0 and count == size:
+                yield batch
+                del batch
+                continue
+            is_large = batch.nbytes > PINNED_BYTES
+            while rows + count - at >= size:
+                take = size - rows
+                piece = batch.slice(at, at + take)
+                at += take
+                if held:
+                    held.append(piece)
+                    piece = joined(held)
+                    held, rows = [], 0
+                    if holding is not None:
+                        holding.keep(min(2 * piece.nbytes, holding.most))  # the program has one while the next is made
+                elif is_large and count - at < size and 4 * size < count:
+                    piece = copied(piece)  # the last of it: whoever looks at it while the next batch is made does not hold them all
+                yield piece
+                del piece
+            if at < count:
+                rest = batch.slice(at, count) if at else batch
+                held.append(copied(rest) if is_large and 4 * (count - at) < count else rest)
+                rows += count - at
+                del rest
+            del batch  # it is free while the next one is made
+        if held and not drop_last:
+            yield joined(held)
+    finally:
+        if holding is not None:
+            holding.keep(0)
+
+
+def cut_rows(blocks: Iterator[Batch], count: int, strict: bool) -> Iterator[Batch]:
+    """Blocks of so many rows: exactly where that is said, else no block is put together with another."""
+    if strict:
+        yield from rebatched(blocks, count, False)
+        return
+    for block in blocks:
+        for at in range(0, block.num_rows, count):
+            yield block.slice(at, min(at + count, block.num_rows))
+
+
+def copied(batch: Batch) -> Batch:
+    """The same rows in memory of their own."""
+    import numpy
+
+    return batch.take(numpy.arange(batch.num_rows))
 
 
 def resized(batches: Iterator[Batch], sizes: list[int]) -> Iterator[Batch]:

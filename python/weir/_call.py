@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
-from weir import _formats, _session, _setup
+from weir import _formats, _fuse, _session, _setup
 from weir._mistakes import WrongArgument, WrongInTask
 
 if TYPE_CHECKING:
@@ -30,10 +30,13 @@ BLOCK_BYTES = 2 << 20
 ROWS_BYTES = 64 << 10  # of a task of map, flat_map or filter: some thousand rows
 WORKERS_MAX = 64       # of a pool that was given no size
 ACTOR_RETRIES = 0xFFFF  # Ray Data's is without end
+RETRY_BACKOFF_S = 2.0  # at most, before a function is called again because of retried_map_errors; then twice as long each time
 # Set to the number of threads a worker may use, unless the user has set them.
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LEARNED = ("pyarrow", "pandas")  # imported by the zygote once workers were seen to use them: 0.3 s a worker
 START_BYTES = {"pandas": 48 << 20, "pyarrow": 24 << 20}  # what a worker has in memory before its first batch, where that is more than NumPy
+PIECES = 8  # of a result in a worker: one is at most such a part of the limit, divided by the number of workers
+PIECE_MIN = 1 << 20
 LEARNED_LIMIT = 2_000_000_000  # below it, the 40 MB that they take in the zygote are better left to the run
 
 
@@ -69,6 +72,9 @@ class CallSpec:
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
+        self.piece = 0  # bytes of a result that a worker gives at once; 0: any
+        self.whole = False  # its batches are the user's blocks
+        self.as_actor = False  # its workers are told to be actors, though it is a function
 
     @property
     def is_class(self) -> bool:
@@ -115,6 +121,8 @@ def check(spec: CallSpec) -> None:
         value = getattr(spec, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0):
             raise WrongArgument(f"{name} is a number of at least 0, not {value!r}")
+    if spec.num_gpus and spec.num_gpus > 1 and spec.num_gpus != int(spec.num_gpus):
+        raise WrongArgument(f"num_gpus is a part of one GPU, or a whole number of them, not {spec.num_gpus!r}")
     _check_runtime_env(spec.runtime_env)
     if not spec.name:
         spec.name = operator_name(spec.kind, spec.fn)
@@ -187,13 +195,15 @@ def slots_at_most(spec: CallSpec, state: _session.State, context: Any) -> int:
                 f"{'is' if total == 1 else 'are'} {total:g}: "
                 "weir.init(num_gpus=…) declares GPUs that are not found"
             )
-        most = min(total, limits.gpu) / spec.num_gpus
+        most = workers_on(min(total, limits.gpu), spec.num_gpus)
     cpus = cpus_of(spec)
     if cpus and not state.num_cpus:
         raise ValueError(f"{spec.name} wants {cpus:g} CPU a worker, and the session has 0: init(num_cpus=…) says how many there are, and "
                          "num_cpus=0 lets it run without one")
     if cpus:
         most = min(most, limits.cpu / cpus)
+        if cpus > 1:  # it has so many threads, and several workers beside each other would have more than there are CPUs
+            most = min(most, state.num_cpus / cpus)
         if others.cpu:
             most = min(most, (state.num_cpus - others.cpu) / cpus)
     if spec.memory:
@@ -270,12 +280,34 @@ def block_bytes(context: Any) -> int:
     return max(1, min(int(most), BLOCK_BYTES)) if most and context.block_splitting_enabled else BLOCK_BYTES
 
 
+def piece_bytes(spec: CallSpec, state: _session.State) -> int:
+    """A worker gives a result of more in parts, so that what is done with the first of them makes room for the next."""
+    workers = min(pool_sizes(spec)["slots_max"] or WORKERS_MAX, max(1, int(state.num_cpus)))
+    return max(PIECE_MIN, state.native.memory_limit // (PIECES * workers))
+
+
+def run_with(spec: CallSpec, context: Any, state: _session.State, whole: bool) -> None:
+    """Makes a copy of a step ready for one run. `context`: the Dataset's that runs, which may have been changed since the step was added."""
+    spec.context, spec.piece, spec.whole = context, piece_bytes(spec, state), whole
+
+
+def workers_on(gpus: float, share: float) -> float:
+    """How many workers have `share` of one GPU each, or so many.
+
+    >>> workers_on(4, 0.5), workers_on(4, 0.6), workers_on(4, 3), workers_on(0.5, 0.25)
+    (8, 4, 1, 2)
+    """
+    if share < 1 <= gpus and not math.isinf(gpus):
+        return int(gpus) * int(1 / share + 1e-9)
+    return gpus if math.isinf(gpus) else int(gpus / share + 1e-9)
+
+
 def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
     """pool_sizes, as far as there are CPUs and GPUs for it. A pool without a size has as many workers as can be busy."""
     sizes = pool_sizes(spec)
     if spec.num_gpus:
         gpus = gpu_pool(getattr(session, "num_gpus", None))
-        most = int(len(gpus) / spec.num_gpus + 1e-9)
+        most = int(workers_on(len(gpus), spec.num_gpus))
         if most < 1:
             raise ValueError(f"{spec.name} needs num_gpus={spec.num_gpus:g}, and there {'are' if gpus else 'is'} "
                              f"{len(gpus) or 'none'}; weir.init(num_gpus=…) says how many there are")
@@ -297,11 +329,12 @@ def batches_of_task(spec: CallSpec) -> int:
 def function_head(spec: CallSpec) -> dict[str, Any]:
     """How the function is to be called."""
     return {
-        "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "batch_size": spec.batch_size,
+        "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "is_actor": spec.is_class or spec.as_actor, "batch_size": spec.batch_size,
         "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
         "frames": spec.frames, "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
         "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
+        "piece": spec.piece, "whole": spec.whole,
     }
 
 
@@ -320,26 +353,36 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
     if not spec.name:
         check(spec)
 
-    def failure(error: BaseException, kind: _errors.Kind, rows: tuple[int, int] | None, columns: Sequence[str] = (),
-                group: str = "") -> BaseException:
-        return _errors.from_failure(_errors.pack(error, kind, rows, columns=columns, group=group), spec.name, "",
-                                    bool(getattr(spec.context, "raise_original_map_exception", False)))
+    def failure(payload: bytes) -> BaseException:
+        return _errors.from_failure(payload, spec.name, "", bool(getattr(spec.context, "raise_original_map_exception", False)))
 
+    head = function_head(spec)
+    if _user_retries(spec):  # which the engine sees to where there is one
+        head["retried"] = {"times": _user_retries(spec), "texts": [], "names": [], "all": True, "backoff_s": 0.0}
+    most = int(getattr(spec.context, "max_errored_blocks", 0))
+    errored = 0
     try:
-        function = _worker.make(function_head(spec), function_objects(spec))
+        function = _worker.make(head, function_objects(spec))
     except _worker.Constructing as error:
         assert error.__cause__ is not None
-        raise failure(error.__cause__, "constructor", None) from error.__cause__
+        raise failure(_errors.pack(error.__cause__, "constructor")) from error.__cause__
     try:
         for number, batch in enumerate(batches):
             function.task = number
             results = _worker.apply(function, batch)
             while True:
                 try:
+                    if most:  # all of a task, or nothing
+                        results = iter(list(results))
                     result = next(results, None)
                 except Exception as error:
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
-                    raise failure(error, kind, function.rows, batch.names, _worker.group_of(function, batch)) from error
+                    payload = _errors.pack(error, kind, function.rows, columns=batch.names, group=_worker.group_of(function, batch))
+                    if not most or 0 < most <= errored:
+                        raise failure(payload) from error
+                    errored += 1
+                    _errors.tell_left_out(spec.name, "", payload, most - errored if most > 0 else None)
+                    result = None
                 if result is None:
                     break
                 yield result
@@ -374,15 +417,16 @@ def _retried(spec: CallSpec) -> dict[str, Any] | None:
     """Which errors of a call are tried again in the worker, and how often."""
     wanted: Any = getattr(spec.context, "retried_map_errors", False)
     times = int(getattr(spec.context, "max_map_retries", 0) or 0)
+    backoff = RETRY_BACKOFF_S
     of_actors = getattr(spec.context, "actor_task_retry_on_errors", False)
     if spec.is_class and of_actors and of_actors is not True:
-        wanted, times = of_actors, ACTOR_RETRIES
-    if not wanted or times < 1:
+        wanted, times, backoff = of_actors, ACTOR_RETRIES, 0.0
+    if not wanted or times < 1 or spec.batch_format == _fuse.BATCH:  # of several functions each sees to it itself
         return None
     items = [wanted] if isinstance(wanted, (str, type)) else ([] if wanted is True else list(wanted))
     return {"times": times, "texts": [item for item in items if isinstance(item, str)],
             "names": [f"{item.__module__}.{item.__qualname__}" for item in items if isinstance(item, type)],
-            "all": wanted is True}
+            "all": wanted is True, "backoff_s": backoff}
 
 
 def _constructor_retries(context: Any) -> int:
@@ -416,6 +460,9 @@ def world(spec: CallSpec, session: Any = None, gpus_before: float = 0) -> dict[s
     except OSError:  # it was removed; a worker stays where the zygote is
         cwd = None
     path = [entry if entry else (cwd or "") for entry in sys.path if isinstance(entry, str)]
+    # Behind the program's folder, where an interpreter that is started with it has it.
+    wanted = (env.get("env_vars") or {}).get("PYTHONPATH") or ""
+    path[1:1] = _absolute([entry for entry in wanted.split(os.pathsep) if entry])
     if folder is not None:
         cwd = os.path.abspath(folder)
         path = [cwd, *path]
@@ -486,12 +533,22 @@ def zygote_command(preload: Sequence[str] = (), learn: Sequence[str] = ()) -> tu
     if learn:  # pyarrow starts a thread when it is imported, but for this
         env.setdefault("JE_ARROW_MALLOC_CONF", "background_thread:false")
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_zygote.py")
-    words = [word for entry in sys.path if isinstance(entry, str) for word in ("--path", os.path.abspath(entry))]
+    words = [word for entry in _absolute(sys.path) for word in ("--path", entry)]
     if "weir.compat.arrow_modules" in sys.modules:  # what the script says of pyarrow, its functions say, too
         preload = ("weir.compat.arrow_modules", *preload)
     words += [word for module in preload for word in ("--preload", module)]
     words += [word for module in learn for word in ("--learn", module)]
     return [sys.executable, *interpreter_flags(), program, *words], env
+
+
+def _absolute(path: Sequence[Any]) -> Iterator[str]:
+    """The folders of a search path, as far as they can be told: the working directory may be gone."""
+    for entry in path:
+        if isinstance(entry, str):
+            try:
+                yield os.path.abspath(entry)
+            except OSError:
+                continue
 
 
 def interpreter_flags() -> list[str]:

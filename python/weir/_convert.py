@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -290,6 +289,104 @@ class Conversions:
 
         self.write_datasink(SQLDatasink(sql, connection_factory), ray_remote_args=ray_remote_args, concurrency=concurrency)
 
+    def write_lance(
+        self,
+        path: str,
+        *,
+        schema: Any = None,
+        mode: Any = "create",
+        min_rows_per_file: int = 1024 * 1024,
+        max_rows_per_file: int = 64 * 1024 * 1024,
+        data_storage_version: str | None = None,
+        storage_options: dict[str, Any] | None = None,
+        table_id: list[str] | None = None,
+        namespace_impl: str | None = None,
+        namespace_properties: dict[str, str] | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """Writes a Lance dataset, in one commit. The package pylance writes it, from a stream of this process.
+
+        Args:
+            mode: SaveMode.CREATE (an error if it is there), APPEND or OVERWRITE.
+            schema: the columns' types; else those of the rows.
+
+        >>> import weir
+        >>> weir.range(3).write_lance("numbers.lance")  # doctest: +SKIP
+        """
+        from weir import _tables
+
+        if namespace_impl is not None or table_id is not None or namespace_properties is not None:
+            raise NotImplementedError("write_lance: namespaces need a service that weir does not talk to; give a path")
+        more = {"storage_options": storage_options, "data_storage_version": data_storage_version}
+        _tables.write_lance(self, path, schema, mode, max_rows_per_file, more)  # type: ignore[arg-type]
+
+    def write_delta(
+        self,
+        path: str,
+        *,
+        catalog: Any = None,
+        mode: Any = "append",
+        partition_by: list[str] | None = None,
+        storage_options: dict[str, str] | None = None,
+        schema_mode: str = "merge",
+        filesystem: Any = None,
+        name: str | None = None,
+        description: str | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """Writes a Delta Lake table, in one commit; makes it if it is not there. The package deltalake writes it, from a stream of this
+        process.
+
+        Args:
+            mode: SaveMode.APPEND, or OVERWRITE for all rows and columns.
+            schema_mode: "merge" adds columns that the table lacks, with nulls in its rows; "error" refuses them.
+
+        >>> import weir
+        >>> weir.range(3).write_delta("numbers/", partition_by=["id"])  # doctest: +SKIP
+        """
+        from weir import _tables
+
+        _tables._no_catalog("write_delta", catalog)
+        if filesystem is not None:
+            raise NotImplementedError("write_delta: filesystem= is not supported; storage_options= are handed to deltalake")
+        more = {"storage_options": storage_options, "name": name, "description": description}
+        _tables.write_delta(self, path, mode, partition_by, schema_mode, more)  # type: ignore[arg-type]
+
+    def write_iceberg(
+        self,
+        table_identifier: str,
+        catalog_kwargs: dict[str, Any] | None = None,
+        catalog: Any = None,
+        snapshot_properties: dict[str, str] | None = None,
+        mode: Any = "append",
+        overwrite_filter: Any = None,
+        upsert_kwargs: dict[str, Any] | None = None,
+        overwrite_kwargs: dict[str, Any] | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+        concurrency: int | None = None,
+    ) -> None:
+        """Writes to an Iceberg table that is there, in one commit; columns that it lacks are added. The package pyiceberg writes, from a stream
+        of this process.
+
+        Args:
+            table_identifier: "namespace.table".
+            catalog_kwargs: arguments of pyiceberg.catalog.load_catalog.
+            mode: SaveMode.APPEND; OVERWRITE, of all rows or those that overwrite_filter holds for; UPSERT, by upsert_kwargs["join_cols"].
+
+        >>> import weir
+        >>> weir.range(3).write_iceberg("shop.numbers", {"name": "local"})  # doctest: +SKIP
+        """
+        from weir import _tables
+
+        _tables._no_catalog("write_iceberg", catalog)
+        word = str(getattr(mode, "value", mode)).lower()
+        options = dict((upsert_kwargs if word == "upsert" else overwrite_kwargs if word == "overwrite" else None) or {})
+        if snapshot_properties is not None:
+            options["snapshot_properties"] = snapshot_properties
+        _tables.write_iceberg(self, table_identifier, catalog_kwargs, mode, overwrite_filter, options)  # type: ignore[arg-type]
+
     # ---- blocks as objects ----
 
     def to_arrow_refs(self) -> list[Any]:
@@ -333,8 +430,8 @@ class Conversions:
         return self._refs(arrays)
 
     def iter_internal_ref_bundles(self) -> Iterator[RefBundle]:
-        """References to pyarrow.Tables with what is known of them, as the blocks are made. None is kept: a block goes with its
-        reference.
+        """References to blocks with what is known of them, as they are made: pyarrow.Tables, and DataFrames of frames that no step has
+        made tables of. None is kept: a block goes with its reference.
 
         >>> import weir
         >>> [bundle.size_bytes() for bundle in weir.range(10, override_num_blocks=2).iter_internal_ref_bundles()]
@@ -342,19 +439,22 @@ class Conversions:
         """
         import weir
         from weir import _formats
-        from weir.block import BlockExecStats, BlockMetadata
+        from weir._plan import rules_of
+        from weir.block import BlockAccessor, BlockExecStats
         from weir.ref_bundle import BlockEntry, RefBundle
 
         _formats._need("pyarrow", "iter_internal_ref_bundles")
 
         def bundles() -> Iterator[RefBundle]:
             run = self._last_run = self._new_run()
+            run.gives_blocks = True
+            are_frames, arrow_backed = bool(rules_of(self._op)), bool(self._context.enable_arrow_backed_pandas_conversion)
             for batch in run:
                 clock = BlockExecStats.builder()
-                table = _formats.to_arrow(batch)
-                entry = BlockEntry(weir.put(table), BlockMetadata(batch.num_rows, table.nbytes, clock.build()))
-                schema = table.schema
-                del batch, table
+                block = BlockAccessor.for_block(_formats.to_pandas(batch, arrow_backed) if are_frames else _formats.to_arrow(batch))
+                entry = BlockEntry(weir.put(block.to_block()), block.get_metadata(block_exec_stats=clock.build()))
+                schema = block.schema()
+                del batch, block
                 yield RefBundle((entry,), schema, True)
 
         return bundles()
@@ -368,8 +468,3 @@ class Conversions:
 
 for _name, _advice in _absent.WRITERS.items():
     setattr(Conversions, _name, _absent.refusing(_name, _advice, True))
-
-
-def write_name() -> str:
-    """A text for the files of one write."""
-    return os.urandom(16).hex()

@@ -24,6 +24,9 @@ _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep,
          os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "asyncio") + os.sep)
 
 
+_PLACE = re.compile(r'^([ |]*)File "(.+)", line (\d+), in ')
+
+
 class RayError(Exception):
     """The base of what weir raises under Ray's names.
 
@@ -170,10 +173,10 @@ def _name_of(cls: type) -> str:
 
 
 def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, count: int = 0, operator: str = "",
-         columns: Sequence[str] = (), group: str = "") -> bytes:
+         columns: Sequence[str] = (), group: str = "", bound: int | None = None) -> bytes:
     """An exception as the bytes that go to the driver. `rows`: first and last row of the task's `count`, when known.
     `operator`: which of several that run in one worker; `columns`: those of its input, when known; `group`: which one it
-    was called for, by its key."""
+    was called for, by its key; `bound`: on the memory of this process, where it is lifted to say this."""
     try:
         text = str(error)
     except Exception as second:  # a __str__ that raises is the user's, too
@@ -183,7 +186,7 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
     except Exception:
         trace = f"{_name_of(type(error))}: {text}"
     try:
-        advice = advise(error, kind, columns)
+        advice = advise(error, kind, columns, bound)
     except Exception:  # there may be no memory left even for that
         advice = ""
     if advice:
@@ -202,18 +205,21 @@ def _pickled(error: BaseException) -> bytes | None:
     return bytes(data)
 
 
-def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = ()) -> str:
+def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = (), bound: int | None = None) -> str:
     """What to do about an error, where weir knows it."""
     text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
         return "batches are views of shared memory: zero_copy_batch=False gives writable copies"
     if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
-        return _advise_memory()
+        return _advise_memory(bound)
     if "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
                                           and type(error).__module__.startswith("torch")):
         return "the GPU's memory did not suffice: a smaller batch_size needs less of it"
     if kind == "constructor" and isinstance(error, TypeError) and "__init__() missing" in text:
         return "fn_constructor_args=[…] or fn_constructor_kwargs={…} say what the class is made with"
+    if type(error).__name__ == "BdbQuit" or (isinstance(error, EOFError) and "EOF when reading a line" in str(error)):
+        return ("functions run in processes of their own, which have no terminal: weir.init(local_mode=True) runs them in the program, where "
+                "breakpoint() and input() work")
     if isinstance(error, ModuleNotFoundError):
         return (f"functions run in the same Python as the program ({sys.executable}): install the package there; a module of "
                 "your own must lie on sys.path when the run starts")
@@ -241,7 +247,8 @@ def nearest(name: str, names: Iterable[str]) -> str:
     """
     from difflib import get_close_matches
 
-    found = get_close_matches(name, list(names), 1, 0.6)
+    known = list(names)
+    found = [one for one in known if one.lower() == name.lower()] or get_close_matches(name, known, 1, 0.6)
     return f" (did you mean {found[0]!r}?)" if found else ""
 
 
@@ -254,11 +261,12 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-def _advise_memory() -> str:
+def _advise_memory(bound: int | None) -> str:
     """The figures of a worker whose bound was too narrow; it has been tried alone before this error is shown."""
     import resource
 
-    bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if bound is None:
+        bound = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if bound == resource.RLIM_INFINITY:
         return ""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
@@ -275,6 +283,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     except Exception as damage:
         return SystemException(f"{operator} failed, and its report could not be read: {damage}")
     cause = _rebuilt(report["exception"])
+    report["traceback"] = _with_sources(report["traceback"])
     operator = report["operator"] or operator
     text = _describe(report, operator, origin)
     kind = report["kind"]
@@ -298,6 +307,25 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
     error.operator, error.origin = operator, origin
     error.traceback_str, error.pid = report["traceback"], report["pid"]
     return error
+
+
+def _with_sources(trace: str) -> str:
+    """The traceback with lines of programs that only this process knows: cells of notebooks, what was typed or given by -c.
+
+    >>> _with_sources('  File "/no/such.py", line 1, in f')
+    '  File "/no/such.py", line 1, in f'
+    """
+    import linecache
+
+    lines = trace.split("\n")
+    made: list[str] = []
+    for line, after in zip(lines, [*lines[1:], ""]):
+        made.append(line)
+        place = _PLACE.match(line)
+        if place is not None and not after.startswith(place[1] + "  "):
+            source = linecache.getline(place[2], int(place[3])).strip()
+            made += [f"{place[1]}  {source}"] if source else []
+    return "\n".join(made)
 
 
 def tell_left_out(operator: str, origin: str, payload: bytes, remaining: int | None) -> None:
@@ -447,6 +475,17 @@ class translated:
                 raise made from None
 
 
+def is_of_run(error: Exception, context: Any) -> bool:
+    """Whether a function or the engine failed; else the program's own handler of a signal raised while the run was waited for.
+
+    >>> is_of_run(TimeoutError("of signal.alarm"), None)
+    False
+    """
+    if isinstance(error, (RayError, WrongReturn)) or getattr(context, "raise_original_map_exception", False):
+        return True
+    return "weir._weir" in sys.modules and isinstance(error, sys.modules["weir._weir"].Error)
+
+
 # Advice of the engine in the command's words, and what it is called in Python.
 _TYPE_OF_CSV = r"convert_options=pyarrow.csv.ConvertOptions(column_types={'\1': '\2'}) "
 _LATIN = "read_options=pyarrow.csv.ReadOptions(encoding='latin1') "
@@ -461,6 +500,9 @@ _IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
     (r"\(--types '(.+?)=(.+?)' says what it is, --infer all looks at every row first\)", "(" + _TYPE_OF_CSV + "says what it is)"),
     (r"; say --types '(.+?)=(.+?)', or --infer all to look at everything first",
      r"; parse_options=pyarrow.json.ParseOptions(explicit_schema=pyarrow.schema([('\1', '\2')])) says what it is"),
+    (r"; say --types '(.+?)=string' to read all of them as text",
+     r"; parse_options=pyarrow.json.ParseOptions(explicit_schema=pyarrow.schema([('\1', pyarrow.string())])) reads all of them as text, read_text and "
+     r"json.loads as what they are"),
     (r"; --infer all looks at everything first, --unexpected ignore leaves such fields out",
      "; parse_options=pyarrow.json.ParseOptions(explicit_schema=…) names all fields, and with unexpected_field_behavior='ignore' such ones are left "
      "out"),

@@ -4,8 +4,13 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import TYPE_CHECKING
 
 from weir.expressions import BinaryExpr, CallExpr, ColumnExpr, Expr, LiteralExpr, Operation, UnaryExpr, lit
+
+if TYPE_CHECKING:
+    import pyarrow.compute
 
 _COMPARISONS: dict[type[ast.cmpop], Operation] = {
     ast.Eq: Operation.EQ, ast.NotEq: Operation.NE, ast.Lt: Operation.LT, ast.LtE: Operation.LE, ast.Gt: Operation.GT,
@@ -26,8 +31,47 @@ def parse_filter(text: str) -> Expr:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"Invalid syntax in the expression: {text}") from error
+        raise ValueError(f"Invalid syntax in the expression: {text}{_hint(text)}") from error
     return _visit(tree.body, text)
+
+
+def _hint(text: str) -> str:
+    """What is meant by signs that other languages have.
+
+    >>> _hint("a = 1"), _hint("a <> 1 AND b")
+    (': values are compared by ==', ': values are compared by !=')
+    """
+    bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
+    for pattern, advice in (
+        (r"<>", "values are compared by !="),
+        (r"(?<![=!<>])=(?!=)", "values are compared by =="),
+        (r"&&", "conditions are joined by `and`"),
+        (r"\|\|", "conditions are joined by `or`"),
+        (r"!(?!=)", "a condition is turned round by `not`"),
+        (r"(?i)\bis\s+(not\s+)?null\b", "nulls are found by is_null(a) and is_not_null(a)"),
+        (r"\b(AND|OR|NOT|IN)\b", "`and`, `or`, `not` and `in` are written small"),
+    ):
+        if re.search(pattern, bare):
+            return f": {advice}"
+    return ""
+
+
+class ExpressionEvaluator:
+    """The same under Ray Data's name.
+
+    >>> ExpressionEvaluator.get_filters("a > 1")
+    <pyarrow.compute.Expression (a > 1)>
+    """
+
+    @staticmethod
+    def get_filters(expression: str) -> pyarrow.compute.Expression:
+        """What a text means, for pyarrow."""
+        return parse_filter(expression).to_pyarrow()
+
+    @staticmethod
+    def parse_native_expression(expression: str) -> Expr:
+        """What it means, for filter(expr=…)."""
+        return parse_filter(expression)
 
 
 def _refuse(node: ast.AST, text: str, what: str) -> ValueError:

@@ -177,14 +177,14 @@ def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
             if name in frame and (frame[name].dtype != object or pa.types.is_nested(table.schema.field(name).type)):
                 frame[name] = pd.Series(table[name].to_pylist(), index=frame.index, dtype=object)
         for i, values in objects.items():
-            frame.insert(min(i, frame.shape[1]), names[i], pd.Series(values, index=frame.index, dtype=object))
+            frame.insert(min(i, frame.shape[1]), names[i], _held(table.schema.field(i), values, pd, frame.index))
         if index is not None:
             frame.index = index
         return frame if zero_copy else frame.copy()
     columns: dict[int, Any] = {}
     for i, field in enumerate(table.schema):
         if i in objects:
-            columns[i] = pd.Series(objects[i], dtype=object)
+            columns[i] = _held(field, objects[i], pd)
         elif pa.types.is_dictionary(field.type) or pa.types.is_null(field.type):  # pandas cannot put a value into a null[pyarrow] column
             columns[i] = table.column(i).to_pandas()
         else:
@@ -280,11 +280,43 @@ def _object_values(field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[A
     return None
 
 
+def _held(field: pyarrow.Field, values: list[Any], pd: Any, index: Any = None) -> pandas.Series[Any]:
+    """Such values in a frame: as objects, or tensors as a TensorArray where the context wants them."""
+    if _casts_tensors() or _extension_name(field) == PYTHON_OBJECT or any(value is None for value in values):
+        return pd.Series(values, index=index, dtype=object)
+    from weir.extensions import TensorArray
+
+    return pd.Series(TensorArray(values), index=index)
+
+
+def _casts_tensors() -> bool:
+    from weir.context import DataContext
+
+    return bool(DataContext.get_current().enable_tensor_extension_casting)
+
+
+def without_tensor_arrays(frame: pandas.DataFrame) -> pandas.DataFrame:
+    """A given frame as one of rows would be: what are TensorArrays in it are objects, unless the context wants them as they are."""
+    import sys
+
+    extension = sys.modules.get("weir.extensions.pandas_tensors")
+    if extension is None or not _casts_tensors():
+        return frame
+    for name, dtype in frame.dtypes.items():
+        if isinstance(dtype, extension.TensorDtype):
+            values = extension.TensorArray(frame[name].array).to_numpy()
+            frame = frame.assign(**{str(name): frame[name].__class__(list(values), index=frame.index, dtype=object)})
+    return frame
+
+
 def _fixed_rows(chunk: Any) -> list[Any]:
-    rows: list[Any] = list(chunk.to_numpy_ndarray()) if len(chunk) else []
-    if chunk.null_count:
-        rows = [row if valid else None for row, valid in zip(rows, chunk.is_valid().to_pylist())]
-    return rows
+    """A tensor for each row of fixed shape, None where there is none: pyarrow makes an ndarray only of rows that are all there."""
+    if not chunk.null_count:
+        return list(chunk.to_numpy_ndarray()) if len(chunk) else []
+    if chunk.null_count == len(chunk):
+        return [None] * len(chunk)
+    present = iter(type(chunk).from_storage(chunk.type, chunk.storage.drop_null()).to_numpy_ndarray())
+    return [next(present) if valid else None for valid in chunk.is_valid().to_pylist()]
 
 
 def _ragged_rows(storage: Any) -> list[Any]:
@@ -515,7 +547,7 @@ def _column(name: str, value: Any, copy: bool) -> Any:
         return _tensors.marked(joined if hasattr(joined, "__arrow_c_array__") else _joined_chunks(joined))
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         return _column(name, np.asarray(value), copy)
-    if isinstance(value, (str, bytes, Mapping, np.generic)) or not hasattr(value, "__len__"):
+    if isinstance(value, (str, bytes, Mapping, set, frozenset, np.generic)) or not hasattr(value, "__len__"):  # a set has no order
         raise WrongReturn(f"the function returned a dict whose value for {name!r} is {_what(value)}; each value is a list, "
                           "a NumPy array or a torch tensor with one element a row")
     return list(value)

@@ -358,6 +358,7 @@ class Whole(Op):
 
     __slots__ = ("aggregates",)
     kind = "Aggregate"
+    native = False
 
     def __init__(self, input: Op, aggregates: Sequence[AggregateFn]) -> None:
         self.input = input
@@ -366,10 +367,6 @@ class Whole(Op):
     @property
     def name(self) -> str:
         return "Aggregate"
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     def parts(self, run: Run) -> list[Op] | None:
         from weir import _aggregate

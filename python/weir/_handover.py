@@ -49,14 +49,11 @@ class Made(Streamed):
     """Batches that functions are still making."""
 
     __slots__ = ("part",)
+    native = True  # its columns are known
 
     def __init__(self, part: Op, first: Batch, batches: Iterator[Batch], run: Run) -> None:
         super().__init__(first, lambda: batches, run)
         self.part = part
-
-    @property
-    def is_native(self) -> bool:
-        return True  # its columns are known
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         from weir._weir import batch_stream
@@ -80,14 +77,15 @@ class Made(Streamed):
             del batch
 
 
-def may_begin(part: Op, run: Run) -> bool:
+def may_begin(part: Op, run: Run, beside: Op | None = None) -> bool:
     """Whether an exchange may begin with the part's rows while they are made: they can be made again, no step says which of them are
-    a block, and nothing else of the run waits half made."""
+    a block, and nothing else of the run waits half made but what the exchange takes `beside` them."""
     from weir._exchange import RepartitionKeys
 
     found = set(walk(part))
+    waiting = found | set(walk(beside)) if beside is not None else found
     return not any(isinstance(op, RepartitionKeys) or (isinstance(op, LocalRows) and not isinstance(op, Made)) for op in found) and all(
-        source in found for source, _ in run.making
+        source in waiting for source, _ in run.making
     )
 
 
@@ -96,9 +94,11 @@ def begun(part: Op, run: Run, operators_kept: int) -> Op | None:
     inner = run.within(part)
     run.inner.remove(inner)  # it ends with the part that its rows are for
     inner.observer = None
-    inner.making = [(source, maker) for source, maker in run.making]
+    within = set(walk(part))
+    inner.making = [(source, maker) for source, maker in run.making if source in within]
     for source, _ in inner.making:
         source.run = inner  # type: ignore[attr-defined]
+    inner.operators_before = run.operators_before
     inner.is_trial = True  # who takes the rows tells of errors
     inner.build.gpus = run.build.gpus
     batches = _noting(part, inner, run, operators_kept)
@@ -146,14 +146,17 @@ def _together(held: deque[Held]) -> Batch | None:
 
 def _noting(part: Op, inner: Run, run: Run, operators_kept: int) -> Iterator[Held]:
     """The part's batches; at their end the run has what was done for them."""
-    first = len(run.stats)
+    first, before = len(run.stats), run.operators_before
     try:
         for batch in inner.collect([part]) if has_exact_blocks(part) else inner.taken(part):
             yield Held(batch, inner.last_place)
             del batch
     finally:
         for figures in inner.stats:  # these are about the operators up to the exchange
-            figures.setdefault("operators_kept", operators_kept)
+            if "operators_placed" not in figures:
+                figures["operators_kept"] = before + figures.get("operators_kept", operators_kept)
+                figures["operators_from"] = before + figures.get("operators_from", 0)
+                figures["operators_placed"] = True
         run.stats[first:first] = inner.stats
         run.left_out += inner.left_out
 

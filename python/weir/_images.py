@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+BAND_BYTES = 1 << 20  # of an image, taken out of Pillow's memory at once
+
 
 class Decode:
     """bytes → image: an array of height × width × channels, or of height × width where there is one channel."""
@@ -15,12 +17,12 @@ class Decode:
     def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
         import io
 
-        import numpy as np
-
         Image: Any = pillow("read_images", "decode")
         try:
             image = Image.open(io.BytesIO(row.pop("bytes")))
             image.load()
+        except MemoryError:
+            raise
         except Exception as error:
             raise ValueError(f"{row.get('path', 'a file')} is no image that Pillow can read: {error}") from None
         if self.size is not None:
@@ -29,7 +31,22 @@ class Decode:
         if self.mode is not None:
             image = image.convert(self.mode)
         path = row.pop("path", None)
-        return {"image": np.array(image), **row, **({"path": path} if path is not None else {})}
+        return {"image": array_of(image), **row, **({"path": path} if path is not None else {})}
+
+
+def array_of(image: Any) -> Any:
+    """numpy.array(image). That has a large image in memory four times for a moment, so it is taken a band at a time."""
+    import numpy as np
+
+    first = np.array(image.crop((0, 0, image.width, min(1, image.height))))
+    step = max(1, BAND_BYTES // max(1, first.nbytes))
+    if step >= image.height:
+        return np.array(image)
+    made = np.empty((image.height, *first.shape[1:]), first.dtype)
+    for top in range(0, image.height, step):
+        bottom = min(top + step, image.height)
+        made[top:bottom] = np.asarray(image.crop((0, top, image.width, bottom)))
+    return made
 
 
 def pillow(method: str, does: str) -> Any:

@@ -1,6 +1,7 @@
 """join: rows of two Datasets put together by equal keys. A step of the engine with two inputs (src/ops/exchange/join.c).
 
-As with every exchange, what functions make is kept first, on either side.
+As with every exchange, little of what functions make is kept first, on either side; much goes into it while it is made (_handover.py).
+The left side waits with its first rows until the right one's are all there.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir._exchange import Exchange
 from weir._mistakes import WrongArgument, WrongCount, WrongObject
-from weir._plan import Blocks, Op, Step, column_reference, operators, quoted
+from weir._plan import Blocks, Op, Step, chain, column_reference, operators, quoted
 
 if TYPE_CHECKING:
     from weir._run import Build, Run
@@ -105,7 +106,10 @@ class Join(Exchange):
 
     def parts(self, run: Run) -> list[Op] | None:
         assert self.input is not None
-        left, right = _side(self.input, run, 0), _side(self.other, run, len(operators(self.input)))
+        left = _side(self.input, run, 0)
+        right = _side(self.other, run, len(operators(self.input)), left)
+        if left is None or right is None:
+            left, right = left or _columns_of(self.input, run), right or _columns_of(self.other, run)
         if left is None or right is None:
             return self._with_nothing(left, right, run)
         made = copy.copy(self)
@@ -113,7 +117,7 @@ class Join(Exchange):
         return [made]
 
     def _with_nothing(self, left: Op | None, right: Op | None, run: Run) -> list[Op]:
-        """A side without blocks has no columns either: what is left is the other's rows, or none."""
+        """A side without columns: what is left is the other's rows, or none."""
         if left is not None and self.how in ("left_outer", "full_outer", "left_anti"):
             return [left]
         if right is None or self.how not in ("right_outer", "full_outer", "right_anti"):
@@ -126,24 +130,45 @@ class Join(Exchange):
         return [Step(right, "select", words)]
 
 
-def _side(op: Op, run: Run, before: int) -> Op | None:
-    """The side as one chain of the engine; None: it has no blocks. `before`: operators that are listed before the side's."""
+def _side(op: Op, run: Run, before: int, beside: Op | None = None) -> Op | None:
+    """The side as one chain of the engine; None: it has no blocks. `before`: operators that are listed before the side's; `beside`: the
+    side before it."""
     first = len(run.stats)
-    made = _resolved(op, run)
+    run.operators_before += before
+    try:
+        made = _resolved(op, run, beside)
+    finally:
+        run.operators_before -= before
     for figures in run.stats[first:]:
+        if "operators_placed" in figures:  # those of _handover.py, which may come later, too
+            continue
         figures["operators_kept"] = before + figures.get("operators_kept", len(operators(op)))
         figures["operators_from"] = before + figures.get("operators_from", 0)
     return made
 
 
-def _resolved(op: Op, run: Run) -> Op | None:
-    from weir import _run
+def _columns_of(op: Op, run: Run) -> Op | None:
+    """A side without rows as the engine would run it, which knows its columns; None: there are none."""
+    steps = chain(op)
+    if not op.is_native or not isinstance(steps[0], Blocks) or not steps[0].blocks or any(type(step) is not Step for step in steps[1:]):
+        return None
+    return op if run.build.flow(op).schema().schema() else None
+
+
+def _resolved(op: Op, run: Run, beside: Op | None) -> Op | None:
+    from weir import _handover, _run
 
     parts = _run.resolve(op, run)
     if not parts:
         return None
     if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _run.LocalRows):
         return parts[0]
+    if len(parts) == 1 and _handover.may_begin(parts[0], run, beside):
+        before, run.empty = run.empty, None
+        made = _handover.begun(parts[0], run, len(operators(op)))
+        empty, run.empty = run.empty, before or run.empty
+        # Functions that make no rows may say which columns they would have.
+        return Blocks(op.name, [empty], run.build.state.id) if made is None and empty is not None and empty.schema() else made
     blocks = [block for part in parts for block in run.blocks_of(part, as_cut=False)]
     return Blocks(op.name, blocks, run.build.state.id) if blocks else None
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from weir.dataset import Dataset, MaterializedDataset
     from weir.dataset_pipeline import DatasetPipeline
     from weir.ref_bundle import RefBundle
+    from weir.stats import DatasetStatsSummary
 
 
 class Legacy:
@@ -44,6 +45,10 @@ class Legacy:
         def get_dataset_id(self) -> str: ...
 
         def iter_internal_ref_bundles(self) -> Iterator[RefBundle]: ...
+
+        def get_stats_summary(self, detail: bool = False) -> DatasetStatsSummary: ...
+
+        def set_name(self, name: str | None) -> None: ...
 
     def lazy(self) -> Dataset:
         """The same, as a Dataset of the old kind: nothing of it runs before its rows are wanted.
@@ -189,6 +194,12 @@ class Legacy:
     def _has_computed_output(self) -> bool:
         return self.is_fully_executed()
 
+    def _get_stats_summary(self) -> DatasetStatsSummary:
+        return self.get_stats_summary()
+
+    def _set_name(self, name: str | None) -> None:
+        self.set_name(name)
+
     def _get_uuid(self) -> str:
         return self.get_dataset_id()
 
@@ -222,13 +233,15 @@ class LogicalPlan:
 def block_count(op: Op, context: DataContext) -> int:
     """How many blocks a plan will have, as far as that can be known before it runs: one for each task that reads, and what
     reads make stays as it is. Cutting too large blocks can make more of them."""
+    from weir._exchange import RepartitionKeys
+
     if isinstance(op, Blocks):
         return len(op.blocks)
     if isinstance(op, Range):
         return op.blocks or range_blocks(op, context)
     if isinstance(op, Read):
         return len(op.files())
-    if isinstance(op, (ReadBlocks, Repartition)):
+    if isinstance(op, (ReadBlocks, Repartition, RepartitionKeys)):
         return op.count
     if isinstance(op, RepartitionRows):
         rows = op.rows()

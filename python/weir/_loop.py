@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from weir import _blocks
 from weir._mistakes import WrongArgument
 
 if TYPE_CHECKING:
-    from weir._weir import Batch
+    from weir._weir import Batch, Session
 
 T = TypeVar("T")
+ENGINE_BYTES = 112 << 20
+TELL_BYTES = 1 << 20
+PREFETCHED_PART = 16  # of the limit: more is not made ready
 FORMATS = ("default", "numpy", "pandas", "pyarrow", "torch", None)
 
 
@@ -70,113 +71,34 @@ def check_iteration(
             raise ValueError(f"local_shuffle_buffer_size must be at least 1, not {local_shuffle_buffer_size}")
 
 
-UNIT_BYTES = 1 << 20  # that are drawn at once: their second and third copy happen in the processor's cache
+class Holding:
+    """What stands between a run and a loop says how many bytes of rows it keeps there, so that the runs of the session go without them.
+    One thread at a time uses it."""
 
+    def __init__(self, session: Session | None) -> None:
+        self._session = session
+        self._told = 0
+        self.limit = session.memory_limit if session is not None else 1 << 62  # in a process that only consumes, all is the program's
+        # What the engine works with, with a worker for a function, remains.
+        self.most = max(self.limit // 4, self.limit - max(self.limit // 8 * 3, ENGINE_BYTES))
 
-class _Pool:
-    """Rows to draw from: batches as they came, and the numbers of the rows that are left, in random order.
-
-        batches: ┌ 0 … 99 ┬ 100 … 149 ┬ …       ids: 117 3 142 56 …  drawn from the end
-
-    A row is copied when it is drawn, not while it waits; batches of which little is left are joined when there is too much of
-    them. All random numbers are drawn by the array."""
-
-    def __init__(self, seed: int | None, keep: int) -> None:
-        import numpy
-        from numpy.random import default_rng
-
-        self.np = numpy
-        self.random = default_rng(seed)
-        self.keep = keep
-        self.batches: list[Batch] = []
-        self.starts: list[int] = []  # the number of each batch's first row
-        self.next = 0
-        self.ids: Any = numpy.empty(0, dtype=numpy.int64)
-        self.fresh: list[Any] = []  # numbers that are not among them yet
-        self.rows = 0
-
-    def add(self, batch: Batch) -> None:
-        self.batches.append(batch)
-        self.starts.append(self.next)
-        self.fresh.append(self.np.arange(self.next, self.next + batch.num_rows))
-        self.next += batch.num_rows
-        self.rows += batch.num_rows
-
-    def mix(self) -> None:
-        """What was added lies anywhere among the others from now on."""
-        if self.next - self.starts[0] > 2 * max(self.keep, self.rows) and len(self.batches) > 1:
-            self._join()
-        else:
-            self.ids = self.random.permutation(self.np.concatenate([self.ids, *self.fresh]))
-        self.fresh = []
-
-    def _join(self) -> None:
-        ids = self.np.sort(self.np.concatenate([self.ids, *self.fresh]))
-        whole = _blocks.joined(self._parts(ids))
-        self.batches, self.starts, self.next = [whole], [0], self.rows
-        self.ids = self.random.permutation(self.rows)
-
-    def _parts(self, ids: Any) -> list[Batch]:
-        """The rows of these numbers, batch by batch."""
-        np = self.np
-        which = np.searchsorted(self.starts, ids, side="right") - 1
-        order = np.argsort(which, kind="stable")
-        ids, which = ids[order], which[order]
-        edges = [0, *(np.flatnonzero(np.diff(which)) + 1).tolist(), len(ids)]
-        parts = []
-        for begin, end in itertools.pairwise(edges):
-            number = int(which[begin])
-            parts.append(self.batches[number].take(ids[begin:end] - self.starts[number]))
-        return parts
-
-    def draw(self, count: int) -> Batch:
-        ids, self.ids = self.ids[-count:], self.ids[:-count]
-        self.rows -= len(ids)
-        parts = self._parts(ids)
-        whole = _blocks.joined(parts)
-        return whole if len(parts) == 1 else whole.take(self.random.permutation(len(ids)))
-
-
-def shuffled(batches: Iterator[Batch], size: int, buffer_rows: int, seed: int | None, drop_last: bool) -> Iterator[Batch]:
-    """Batches of rows drawn at random from a buffer that has at least `buffer_rows`, as long as there are so many."""
-    keep = max(buffer_rows, size)
-    pool = _Pool(seed, keep)
-    unit = size
-    try:
-        for batch in batches:
-            if not pool.batches:
-                unit = max(1, UNIT_BYTES // (batch.nbytes // max(1, batch.num_rows) + 1) // size) * size
-            # Of a batch that is larger than the buffer a part at a time: the buffer stays what it was asked to be.
-            part = max(keep // 2, unit)
-            for begin in range(0, batch.num_rows, part):
-                pool.add(batch.slice(begin, min(begin + part, batch.num_rows)) if batch.num_rows > part else batch)
-                if pool.rows < keep + max(keep // 2, size):
-                    continue
-                pool.mix()
-                while pool.rows - size >= keep:
-                    drawn = pool.draw(min(unit, (pool.rows - keep) // size * size))
-                    for at in range(0, drawn.num_rows, size):
-                        yield drawn.slice(at, at + size)
-        if pool.rows:
-            pool.mix()
-        while pool.rows >= size or (pool.rows and not drop_last):
-            drawn = pool.draw(min(unit, pool.rows))
-            for at in range(0, drawn.num_rows, size):
-                if drawn.num_rows - at < size and drop_last:
-                    return
-                yield drawn.slice(at, min(at + size, drawn.num_rows))
-    finally:
-        batches.close()  # type: ignore[attr-defined]
+    def keep(self, bytes: int) -> None:
+        """So much is kept now."""
+        if self._session is not None and bytes != self._told and (abs(bytes - self._told) >= TELL_BYTES or bytes < TELL_BYTES):
+            self._session.hold(bytes - self._told)
+            self._told = bytes
 
 
 class Prefetched(Generic[T]):
-    """Another thread makes the next items while the program works on this one."""
+    """Another thread makes the next items while the program works on this one: `ahead` of them, or fewer where they are large."""
 
-    def __init__(self, items: Iterator[T], ahead: int, stop: Callable[[], None]) -> None:
-        self._items = items
+    def __init__(self, items: Iterator[tuple[T, int]], ahead: int, stop: Callable[[], None], holding: Holding) -> None:
+        self._items = items  # with their bytes
         self._stop = stop  # ends a wait for the next item
         self._ahead = ahead
-        self._ready: list[T] = []
+        self._most = holding.limit // PREFETCHED_PART
+        self._holding = holding  # under the lock
+        self._ready: list[tuple[T, int]] = []
         self._error: BaseException | None = None
         self._ended = self._stopped = False
         self._changed = threading.Condition()
@@ -188,8 +110,10 @@ class Prefetched(Generic[T]):
             for item in self._items:
                 with self._changed:
                     self._ready.append(item)
+                    del item
+                    self._holding.keep(self._bytes())
                     self._changed.notify_all()
-                    while len(self._ready) >= self._ahead and not self._stopped:
+                    while (len(self._ready) >= self._ahead or self._bytes() > self._most) and not self._stopped:
                         self._changed.wait()
                     if self._stopped:
                         break
@@ -203,6 +127,9 @@ class Prefetched(Generic[T]):
                 self._ended = True
                 self._changed.notify_all()
 
+    def _bytes(self) -> int:
+        return sum(size for _, size in self._ready)
+
     def __iter__(self) -> Iterator[T]:
         try:
             while True:
@@ -211,9 +138,11 @@ class Prefetched(Generic[T]):
                         self._changed.wait(0.1)
                     if not self._ready:
                         break
-                    item = self._ready.pop(0)
+                    item, _ = self._ready.pop(0)
+                    self._holding.keep(self._bytes())
                     self._changed.notify_all()
                 yield item
+                del item
             if self._error is not None:
                 raise self._error
         finally:
@@ -224,13 +153,30 @@ class Prefetched(Generic[T]):
             if not ended:
                 self._stop()
             self._thread.join()
+            self._holding.keep(0)
 
 
 def mapped(items: Iterator[Batch], finish: Callable[[Batch], T]) -> Iterator[T]:
     """Each item as `finish` makes it."""
     try:
         for item in items:
-            yield finish(item)
+            made = finish(item)
+            del item  # while the next one is made, nobody but the program has it
+            yield made
+            del made
+    finally:
+        items.close()  # type: ignore[attr-defined]
+
+
+def sized(items: Iterator[Batch], finish: Callable[[Batch], T]) -> Iterator[tuple[T, int]]:
+    """The same, each with the bytes of its rows."""
+    try:
+        for item in items:
+            size = item.nbytes
+            made = finish(item)
+            del item
+            yield made, size
+            del made
     finally:
         items.close()  # type: ignore[attr-defined]
 

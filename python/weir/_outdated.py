@@ -12,12 +12,12 @@ def warn(text: str, category: type[Warning] = DeprecationWarning) -> None:
         at_caller(text, category)
 
 
-def log(text: str) -> None:
-    """The same, told to the logger."""
+def log(text: str, logger: str = "weir") -> None:
+    """The same, told to a logger: weir's, or the one below `ray.data` that Ray Data tells it to."""
     if _is_ray():
         import logging
 
-        logging.getLogger("weir").warning(text)
+        logging.getLogger(logger).warning(text)
 
 
 def at_caller(text: str, category: type[Warning]) -> None:

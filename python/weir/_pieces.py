@@ -82,7 +82,8 @@ class Stage:
         self.replaced: list[str] = []  # files of the target whose names are taken
 
     def add(self, part: Op, folder: str = "", task: str | None = None) -> None:
-        """Writes a part's rows by a flow. All its files are one task's if `task` is given, else each is one."""
+        """Writes a part's rows by a flow. All its files are one task's if `task` is given, else each is one. `folder` stands in front of
+        their names: it ends in a slash, if it is one."""
         from weir import _write
 
         place = os.path.join(self.output.path, "weir-flow")
@@ -93,13 +94,13 @@ class Stage:
         for number, name in enumerate(made):
             own = task if task is not None else self.names.next_task()
             ending = self.names.file(own, number if task is not None else 0, task is None or len(made) == 1)
-            path = os.path.join(self.output.path, folder, ending)
+            path = os.path.join(self.output.path, folder + ending)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             if os.path.exists(path):
                 raise ValueError(f"{type(self.names.provider).__name__} has called two files {ending!r}: names must differ")
             os.rename(os.path.join(place, name), path)
             if self.is_append and self.job.provider is not None:
-                self._make_room(os.path.join(folder, ending))
+                self._make_room(folder + ending)
         os.rmdir(place)
         self.output.keep(len(made))
 
@@ -156,7 +157,7 @@ def write_streamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> Non
     most = _held_bytes(run)
     with Stage(run, job, Names(ds, job), _mode(job)) as stage:
         if job.partitions:
-            _write_folders(run.collect(parts), job.partitions, most, stage.add_batches)
+            _write_folders(run.collect(parts), job, most, stage.add_batches)
             return
         held: list[Batch] = []
         size = 0
@@ -210,14 +211,14 @@ def _merged(batches: Iterator[Batch], rows_min: int) -> Iterator[Batch]:
         yield _blocks.joined(held)
 
 
-def _write_folders(batches: Iterator[Batch], columns: list[str], most: int, add: Callable[[list[Batch], str], None]) -> None:
+def _write_folders(batches: Iterator[Batch], job: Job, most: int, add: Callable[[list[Batch], str], None]) -> None:
     """Rows by the folders they belong to; the largest is written when too much waits."""
     from weir import _write
 
     held: dict[str, list[Batch]] = {}
     sizes: dict[str, int] = {}
     for batch in batches:
-        for folder, rows in _write._by_partition(batch, columns):
+        for folder, rows in _write._by_partition(batch, job.partitions, job.flavor):
             held.setdefault(folder, []).append(rows)
             sizes[folder] = sizes.get(folder, 0) + int(rows.nbytes)
         while sum(sizes.values()) > most:
@@ -251,7 +252,7 @@ def write_with_checkpoint(ds: Dataset, run: _run.Run, parts: list[Op], job: Job)
         with checkpoint.piece(ids, split_extension(task.replace("{i}", ""))[0]):
             with Stage(run, job, names, mode) as stage:
                 if job.partitions:
-                    _write_folders(iter(piece), job.partitions, 1 << 62, lambda rows, folder: stage.add_batches(rows, folder, task))
+                    _write_folders(iter(piece), job, 1 << 62, lambda rows, folder: stage.add_batches(rows, folder, task))
                 else:
                     stage.add_batches(piece, task=task)
         mode = "append"

@@ -10,9 +10,10 @@ Plans pickle: all but Blocks consist of plain values, and Blocks are found again
 
 from __future__ import annotations
 
+import copy
 import sys
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir.datasource import Listing, Partitioning, list_files
@@ -51,6 +52,7 @@ class Op:
     __slots__ = ("input",)
     input: Op | None
     kind = "Op"  # in explain(): Read[ReadParquet]
+    native: bool | None = None  # whether the engine runs it, with columns that are known before; None: if what is before it is so
     pairs_rows = False  # whether rows of several inputs meet: then none of them can be cut short
 
     @property
@@ -68,7 +70,14 @@ class Op:
     @property
     def is_native(self) -> bool:
         """Whether the whole plan up to here runs in the engine, with a schema that is known before it runs."""
-        return all(op.is_native for op in self.inputs)
+        waiting: list[Op] = [self]  # no recursion: plans that loops make are thousands of steps long
+        while waiting:
+            op = waiting.pop()
+            if op.native is None:
+                waiting.extend(op.inputs)
+            elif not op.native:
+                return False
+        return True
 
     def rows(self) -> int | None:
         """The number of rows, where it is known without a run."""
@@ -81,9 +90,38 @@ class Op:
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())}
 
+    def __copy__(self) -> Op:
+        made = type(self).__new__(type(self))
+        made.__setstate__(self.__getstate__())
+        return made
+
+    def __reduce__(self) -> Any:
+        """A chain as a list: pickles of nested objects are only so deep."""
+        steps = []
+        at: Op | None = self
+        while at is not None and type(at).__reduce__ is Op.__reduce__ and at.input is not None:
+            steps.append((type(at), {name: value for name, value in at.__getstate__().items() if name != "input"}))
+            at = at.input
+        if at is not None and type(at).__reduce__ is Op.__reduce__:  # a source
+            steps.append((type(at), at.__getstate__()))
+            at = None
+        return _chained, (at, steps[::-1])
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
             object.__setattr__(self, name, value)
+
+
+def _chained(at: Op | None, steps: list[tuple[type[Op], dict[str, Any]]]) -> Op:
+    """The last operator of a chain that was pickled."""
+    for cls, state in steps:
+        op = cls.__new__(cls)
+        op.__setstate__(state)
+        if "input" not in state:
+            op.input = at
+        at = op
+    assert at is not None
+    return at
 
 
 def operators(op: Op) -> list[Op]:
@@ -108,9 +146,11 @@ def chain(op: Op) -> list[Op]:
 
 def walk(op: Op) -> Iterator[Op]:
     """This one and everything before it, sides of unions too."""
-    yield op
-    for before in op.inputs:
-        yield from walk(before)
+    waiting = [op]
+    while waiting:
+        at = waiting.pop()
+        yield at
+        waiting.extend(reversed(at.inputs))
 
 
 def is_repeatable(op: Op) -> bool:
@@ -249,6 +289,7 @@ class ReadTasks(Source):
     """A user-defined source: its tasks run in workers (`_run.resolve` makes a call of it). `spec`: that call's."""
 
     __slots__ = ("source", "read_args", "parallelism", "spec", "row_limit")
+    native = False
 
     def __init__(self, source: Any, read_args: dict[str, Any], parallelism: int | None, spec: Any) -> None:
         super().__init__()
@@ -261,10 +302,6 @@ class ReadTasks(Source):
     @property
     def name(self) -> str:
         return self.spec.name  # type: ignore[no-any-return]
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     def tasks(self, context: Any, cpus: float) -> list[Any]:
         """Its pieces, asked for anew."""
@@ -298,7 +335,7 @@ class Blocks(Source):
 
     __slots__ = ("_name", "blocks", "session", "fixed", "rules", "__weakref__")
 
-    def __init__(self, name: str, blocks: Sequence[Block | Batch], session: str, fixed: bool = False, rules: str = "") -> None:
+    def __init__(self, name: str, blocks: Iterable[Block | Batch], session: str, fixed: bool = False, rules: str = "") -> None:
         super().__init__()
         self._name = name
         self.blocks = tuple(blocks)
@@ -347,14 +384,15 @@ _KEEP_FRAMES_KINDS = ("Limit", "Repartition", "RandomizeBlocks", "StreamingRepar
 def rules_of(op: Op) -> str:
     """By which rules expressions compute over what an operator gives: those of its Blocks, as long as Ray Data would have frames still,
     else Arrow's. A sort, drop_columns and every function make Arrow tables of them."""
-    if isinstance(op, Blocks):
-        return op.rules
-    if isinstance(op, Union):
-        found = {rules_of(before) for before in op.inputs}
+    at: Op | None = op
+    while at is not None and not isinstance(at, (Blocks, Union)):
+        if at.kind not in _KEEP_FRAMES_KINDS and not (isinstance(at, Step) and at.verb in _KEEP_FRAMES and not at.is_function):
+            return ""
+        at = at.input
+    if isinstance(at, Union):
+        found = {rules_of(before) for before in at.inputs}
         return found.pop() if len(found) == 1 else ""
-    if op.input is not None and (op.kind in _KEEP_FRAMES_KINDS or isinstance(op, Step) and op.verb in _KEEP_FRAMES and not op.is_function):
-        return rules_of(op.input)
-    return ""
+    return at.rules if at is not None else ""
 
 
 def _find_blocks(session: str, key: int, address: str | None = None, rows: int = 0, name: str = "") -> Op:
@@ -401,8 +439,13 @@ class Step(Op):
         return self.keeps_rows
 
     def rows(self) -> int | None:
-        assert self.input is not None
-        return self.input.rows() if self.keeps_rows else None
+        at: Op | None = self
+        while isinstance(at, Step) and type(at).rows is Step.rows:
+            if not at.keeps_rows:
+                return None
+            at = at.input
+        assert at is not None
+        return at.rows()
 
     def add(self, flow: Flow, build: Build) -> None:
         words = self.words
@@ -446,8 +489,8 @@ class Sample(Step):
         return False
 
     def add(self, flow: Flow, build: Build) -> None:
-        seed = build.seed_of(self.seed)
-        flow.step(self.verb, self.words, [("seed", str(seed & (1 << 63) - 1))])
+        seed, run = build.seed_and_run(self.seed)
+        flow.step(self.verb, self.words, [("seed", str(seed))] + ([] if run is None else [("run", str(run))]))
 
 
 class Limit(Op):
@@ -465,9 +508,12 @@ class Limit(Op):
         return f"limit={self.count}"
 
     def rows(self) -> int | None:
-        assert self.input is not None
-        rows = self.input.rows()
-        return None if rows is None else min(rows, self.count)
+        least, at = self.count, self.input
+        while isinstance(at, Limit):
+            least, at = min(least, at.count), at.input
+        assert at is not None
+        rows = at.rows()
+        return None if rows is None else min(rows, least)
 
     def add(self, flow: Flow, build: Build) -> None:
         flow.step("limit", [str(self.count)])
@@ -477,6 +523,7 @@ class Call(Op):
     """A Python function."""
 
     __slots__ = ("spec",)
+    native = False
 
     def __init__(self, input: Op, spec: Any) -> None:
         self.input = input
@@ -490,10 +537,6 @@ class Call(Op):
     @property
     def name(self) -> str:
         return self.spec.name  # type: ignore[no-any-return]
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     def add(self, flow: Flow, build: Build) -> None:
         build.add_call(flow, self.spec)
@@ -537,6 +580,7 @@ class Repartition(Op):
 
     __slots__ = ("count", "_name")
     kind = "Repartition"
+    native = False
 
     def __init__(self, input: Op, count: int, name: str = "Repartition") -> None:
         self.input = input
@@ -546,10 +590,6 @@ class Repartition(Op):
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
     def rows(self) -> int | None:
         assert self.input is not None
@@ -562,6 +602,7 @@ class ReadBlocks(Op):
 
     __slots__ = ("count",)
     kind = "SplitBlocks"
+    native = True
 
     def __init__(self, input: Op, count: int) -> None:
         self.input = input
@@ -570,10 +611,6 @@ class ReadBlocks(Op):
     @property
     def name(self) -> str:
         return f"SplitBlocks({self.count})"
-
-    @property
-    def is_native(self) -> bool:
-        return True
 
     def rows(self) -> int | None:
         return None
@@ -607,3 +644,58 @@ class RepartitionRows(Op):
 
     def add(self, flow: Flow, build: Build) -> None:
         build.block_rows = self.count
+
+
+def has_few_blocks(part: Op, bytes_most: int) -> bool:
+    """Whether the blocks in front of native steps are the user's, and no more than may be held at once."""
+    source, *steps = chain(part)
+    if not all(isinstance(step, Step) and step.keeps_rows and step.keeps_blocks for step in steps):
+        return False
+    if isinstance(source, Range):
+        return bool(source.blocks) and source.count * 8 <= bytes_most
+    return isinstance(source, Blocks) and source.fixed and sum(block.nbytes for block in source.blocks) <= bytes_most
+
+
+# ---- plans of plans ----
+
+
+def with_input(op: Op, input: Op) -> Op:
+    """The same operator behind another one."""
+    if op.input is input:
+        return op
+    made = copy.copy(op)
+    made.input = input
+    return made
+
+
+def told(op: Op) -> Op:
+    """What is before an operator; a user-defined source there is told what the operator wants of it."""
+    before = op.input
+    assert before is not None
+    if isinstance(op, Limit):
+        return _row_limited(before, op.count)
+    if not isinstance(before, ReadTasks) or not isinstance(op, Step) or before.source.should_create_reader:
+        return before
+    source = before.source
+    if isinstance(op, Filter) and op.expr is not None and source.supports_predicate_pushdown():
+        return before.of(source.apply_predicate(op.expr))
+    if op.verb == "select" and source.supports_projection_pushdown():
+        names = [word[1:-1] for word in op.words]
+        if not any("\\" in word for word in op.words):
+            return before.of(source.apply_projection({name: name for name in names}))
+    return before
+
+
+def _row_limited(op: Op, count: int) -> Op:
+    """The plan whose user-defined source is told that no more rows of a task are wanted, where nothing between leaves rows out."""
+    steps: list[Op] = []
+    at = op
+    while isinstance(at, Step) and at.keeps_rows and at.keeps_blocks and at.input is not None:
+        steps.append(at)
+        at = at.input
+    if not isinstance(at, ReadTasks):
+        return op
+    made: Op = at.of(at.source, count)
+    for step in reversed(steps):
+        made = with_input(step, made)
+    return made

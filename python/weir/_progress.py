@@ -52,8 +52,10 @@ class Asking:
 
 
 def begin(task: Task, run: Run) -> None:
-    """Lets whoever waits for the task draw its progress, if that is wanted."""
+    """Tells who wants to know, and lets whoever waits for the task draw its progress, if that is wanted."""
     context = run.context
+    if run.observer is not None:
+        run.observer.step()
     if not context.enable_progress_bars or run.is_inner:
         return
     where = target()

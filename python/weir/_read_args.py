@@ -126,7 +126,7 @@ def csv(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
 
 def json(arguments: Mapping[str, Any]) -> tuple[list[Option], list[str] | None]:
     """Options of the engine, and the columns wanted."""
-    options: list[Option] = []
+    options: list[Option] = [("mixed", "error")]  # numbers do not become texts by themselves
     columns: list[str] | None = None
     for name in arguments:
         if name not in ("read_options", "parse_options", "memory_pool"):

@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, columns_of, cut_at, cut_blocks, grouped, is_uneven, is_uniform, parted, rebatched, resized, split_large
-from weir._plan import Blocks, Call, Filter, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
-from weir._plan import chain, is_repeatable, walk
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, grouped, is_uniform, limited, parted, rebatched, resized, split_large
+from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
+from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
+from weir._plan import with_input as with_input  # for others, too
 from weir.datasource import Listing
 from weir.schema import Schema
 
@@ -115,6 +116,13 @@ class Build:
         found = seed if seed is None or isinstance(seed, int) else seed.number(self.execution)
         return self.random_seed() if found is None else int(found)
 
+    def seed_and_run(self, seed: Any) -> tuple[int, int | None]:
+        """What rows are drawn by: the seed as it was given, and the run's number where each run draws others."""
+        number, again = (seed, False) if seed is None or isinstance(seed, int) else (seed.seed, seed.reseed_after_execution)
+        if number is None:
+            return self.random_seed(), None
+        return int(number) & (1 << 63) - 1, self.execution if again else None
+
     def random_seed(self) -> int:
         return int.from_bytes(os.urandom(8), "little") >> 1
 
@@ -148,14 +156,15 @@ class Build:
 
     def add_calls(self, flow: Flow, specs: list[Any]) -> None:
         """Functions that run in one worker."""
-        specs = [copy.copy(spec) for spec in specs]
-        for spec in specs:
-            spec.context = self.context
-        try:
-            self.add_call(flow, _fuse.fused(specs, self.block_most), _fuse.shape(specs), any(map(_fuse.takes_blocks, specs)))
-        except (TypeError, ValueError):
-            from weir import _call
+        from weir import _call
 
+        specs = [copy.copy(spec) for spec in specs]
+        takes_blocks = any(map(_fuse.takes_blocks, specs))
+        for spec in specs:
+            _call.run_with(spec, self.context, self.state, takes_blocks and self.fixed_bytes is not None)
+        try:
+            self.add_call(flow, _fuse.fused(specs, self.block_most), _fuse.shape(specs), takes_blocks)
+        except (TypeError, ValueError):
             for spec in specs:  # whichever is at fault says so by its own name
                 os.close(_call.prepare(spec, self.state)["setup"][0])
             raise
@@ -164,13 +173,14 @@ class Build:
         from weir import _call
 
         spec = copy.copy(spec)
-        spec.context = self.context  # the Dataset's that runs, which may have been changed since the step was added
+        takes_blocks = self.fixed_bytes is not None and (takes_blocks or (shape is None and _fuse.takes_blocks(spec)))
+        _call.run_with(spec, self.context, self.state, takes_blocks)
         most = _call.slots_at_most(spec, self.state, self.context)
         zygote = _zygote(self.state, spec.batch_format)  # first: it imports what it needs while this process pickles
         prepared = _call.prepare(spec, self.state, self.gpus) | (shape or {})
         if self.fixed_bytes is not None:
-            prepared["keeps_splits"] = 1 + is_uneven(self.given, prepared["batch_rows"])
-            if takes_blocks or (shape is None and _fuse.takes_blocks(spec)):
+            prepared.update(bundling(self.given, prepared["batch_rows"]))
+            if takes_blocks:
                 self._give_blocks(prepared)
         self.has_call = True
         # Where tasks that fail are left out, they are one batch each, and so is what reads or writes.
@@ -190,7 +200,6 @@ class Build:
         self.calls.append(spec.name)
         if spec.is_class:
             self.actors.append(spec.name)
-
 
     def _give_blocks(self, prepared: dict[str, Any]) -> None:
         """Tasks are blocks, whole, since the user said what these are: a function may count on it."""
@@ -227,14 +236,11 @@ class LocalRows(Source):
     """Rows that this process makes itself, batch by batch, as somebody takes them: what local_mode is made of."""
 
     __slots__ = ("make",)
+    native = False
 
     def __init__(self, make: Callable[[], Iterator[Batch]]) -> None:
         super().__init__()
         self.make = make
-
-    @property
-    def is_native(self) -> bool:
-        return False
 
 
 class Streamed(LocalRows):
@@ -275,17 +281,21 @@ def streamed(batches: Iterator[Batch], run: Run) -> list[Op]:
     return [Streamed(first, lambda: itertools.chain([first], batches), run)]
 
 
-def with_input(op: Op, input: Op) -> Op:
-    """The same operator behind another one."""
-    if op.input is input:
-        return op
-    made = copy.copy(op)
-    made.input = input
-    return made
-
-
 def resolve(op: Op, run: Run) -> list[Op]:
     """The parts of a plan. Runs what has to be there before the rest can begin."""
+    behind: list[Op] = []
+    parts = _begun(op, run)
+    while parts is None:
+        behind.append(op)
+        op = told(op)
+        parts = _begun(op, run)
+    for op in reversed(behind):
+        parts = _behind(op, parts, run)
+    return parts
+
+
+def _begun(op: Op, run: Run) -> list[Op] | None:
+    """The parts of what depends on nothing before it, or sees to that itself; None for all that goes by its input's parts."""
     parts = op.parts(run)
     if parts is not None:
         return parts
@@ -300,12 +310,16 @@ def resolve(op: Op, run: Run) -> list[Op]:
         return [op]
     if isinstance(op, Union):
         return _resolve_union(op, run)
+    return None
+
+
+def _behind(op: Op, parts: list[Op], run: Run) -> list[Op]:
+    """The operator behind the parts of its input."""
     assert op.input is not None
-    parts = resolve(_told(op), run)
     if isinstance(op, Repartition):
         return resolve(_cut(op, op.count, parts, run), run)
     if isinstance(op, ReadBlocks) and (_is_small(op.input) or not splits_blocks(run.context)):
-        return resolve(_cut(op, op.count, parts, run, at_most_rows=True), run)
+        return resolve(_cut(op, op.count, parts, run, is_read=True), run)
     if not parts:
         return []
     if run.build.state.local_mode and (isinstance(op, Call) or any(isinstance(part, LocalRows) for part in parts)):
@@ -315,6 +329,8 @@ def resolve(op: Op, run: Run) -> list[Op]:
     if isinstance(op, RepartitionRows) and len(parts) > 1:
         blocks = list(rebatched(run.collect(parts), op.count, False))
         return _by_schema(Blocks("Repartition", blocks, run.build.state.id, fixed=True))
+    if isinstance(op, RepartitionRows) and op.count != WHOLE_ROWS and has_few_blocks(parts[0], SMALL_BYTES):
+        return resolve(Blocks(op.name, list(cut_rows(run.collect(parts), op.count, op.strict)), run.build.state.id, fixed=True), run)
     made = [with_input(op, part) for part in parts]
     if isinstance(op, Step) and not op.keeps_rows and not splits_blocks(run.context):
         made = [RepartitionRows(part, WHOLE_ROWS, False) for part in made]
@@ -334,33 +350,6 @@ def _by_file(op: Read, run: Run) -> list[Op]:
     ]
 
 
-def _told(op: Op) -> Op:
-    """What is before an operator; a user-defined source there is told what the operator wants of it."""
-    before = op.input
-    assert before is not None
-    if isinstance(op, Limit):
-        return _row_limited(before, op.count)
-    if not isinstance(before, ReadTasks) or not isinstance(op, Step) or before.source.should_create_reader:
-        return before
-    source = before.source
-    if isinstance(op, Filter) and op.expr is not None and source.supports_predicate_pushdown():
-        return before.of(source.apply_predicate(op.expr))
-    if op.verb == "select" and source.supports_projection_pushdown():
-        names = [word[1:-1] for word in op.words]
-        if not any("\\" in word for word in op.words):
-            return before.of(source.apply_projection({name: name for name in names}))
-    return before
-
-
-def _row_limited(op: Op, count: int) -> Op:
-    """The plan whose user-defined source is told that no more rows of a task are wanted, where nothing between leaves rows out."""
-    if isinstance(op, ReadTasks):
-        return op.of(op.source, count)
-    if isinstance(op, Step) and op.keeps_rows and op.keeps_blocks and op.input is not None:
-        return with_input(op, _row_limited(op.input, count))
-    return op
-
-
 def _resolve_tasks(op: ReadTasks, run: Run) -> list[Op]:
     """Its tasks are asked for here, once a run: a source that has none is a plan without parts."""
     from weir import _tasks
@@ -369,7 +358,9 @@ def _resolve_tasks(op: ReadTasks, run: Run) -> list[Op]:
     tasks = op.tasks(build.context, build.state.num_cpus)
     if not tasks:
         return []
-    made = Blocks(op.name, [_tasks.tasks_batch(tasks, op.name)], build.state.id, fixed=True)
+    batch = _tasks.tasks_batch(tasks, op.name)
+    # Each task is a split of its own: what it makes stays apart in files, whoever was ready first.
+    made = Blocks(op.name, [batch.slice(i, i + 1) for i in range(len(tasks))], build.state.id, fixed=True)
     call = Call(made, op.spec)
     if build.state.local_mode:
         return [LocalRows(lambda: _local(call, run.collect([made]), run))]
@@ -387,22 +378,12 @@ def _local(op: Op, batches: Iterator[Batch], run: Run) -> Iterator[Batch]:
             batches = regrouped(batches)
         yield from _call.run_local(op.spec, rebatched(batches, size, False) if isinstance(size, int) else batches)
     elif isinstance(op, Limit):
-        yield from _limited(batches, op.count)
+        yield from limited(batches, op.count)
     elif isinstance(op, RepartitionRows):
         yield from rebatched(batches, op.count, False)
     else:
         for batch in batches:
             yield from run.collect([with_input(op, Blocks("Local", [batch], run.build.state.id))])
-
-
-def _limited(batches: Iterator[Batch], count: int) -> Iterator[Batch]:
-    if count <= 0:
-        return
-    for batch in batches:
-        yield batch if batch.num_rows <= count else batch.slice(0, count)
-        count -= batch.num_rows
-        if count <= 0:
-            return
 
 
 def _resolve_union(op: Union, run: Run) -> list[Op]:
@@ -418,7 +399,8 @@ def _resolve_union(op: Union, run: Run) -> list[Op]:
 
 def _same_schema(sides: list[Op], run: Run) -> bool:
     """Whether the engine can take them as one: else each keeps its own columns and types."""
-    schemas = [columns_of(run.build.flow(side).schema()) for side in sides]
+    with translated(run.context):
+        schemas = [columns_of(run.build.flow(side).schema()) for side in sides]
     return all(schema == schemas[0] for schema in schemas[1:])
 
 
@@ -462,16 +444,18 @@ def _is_small(op: Op) -> bool:
     return True
 
 
-def _cut(op: Op, count: int, parts: list[Op], run: Run, at_most_rows: bool = False) -> Blocks:
+def _cut(op: Op, count: int, parts: list[Op], run: Run, is_read: bool = False) -> Blocks:
+    """So many blocks. Those of a read have at least a row each, and are cut further where they get too large."""
     blocks = [b for part in parts for b in run.blocks_of(part)]
-    if at_most_rows:
+    if is_read:
         count = max(1, min(count, sum(b.num_rows for b in blocks)))
     most_joined = min(JOINED_BYTES, run.build.state.native.memory_limit // 4)
-    return Blocks(op.name, cut_blocks(blocks, count, most_joined, run.keep), run.build.state.id, fixed=True)
+    cut = cut_blocks(blocks, count, most_joined, run.keep)
+    return Blocks(op.name, split_large(cut, block_most(op, run.context), True) if is_read else cut, run.build.state.id, fixed=True)
 
 
 def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
-    return _by_schema(Blocks("Limit", list(_limited(run.collect(parts), count)), run.build.state.id))
+    return _by_schema(Blocks("Limit", list(limited(run.collect(parts), count)), run.build.state.id))
 
 
 def one_row_in(op: Op) -> Op:
@@ -507,7 +491,7 @@ def _fixed_blocks(part: Op, context: DataContext, most: int) -> tuple[int | None
     ops = chain(part)
     source = ops[0]
     if len(ops) > 1 and isinstance(ops[1], Call) and ops[1].spec.kind == "read":
-        return None, most  # its rows are tasks, each of which makes blocks of its own
+        return 0, most  # its rows are tasks, each of which makes blocks of its own
     largest = max((block.nbytes for block in source.blocks), default=0) if isinstance(source, Blocks) else 0
     if not isinstance(source, Blocks) and context.target_max_block_size:
         most = min(most, context.target_max_block_size)
@@ -534,6 +518,16 @@ def _sizes_kept(part: Op) -> list[int]:
     if not isinstance(source, Blocks) or not all(isinstance(step, Step) and step.keeps_rows and step.keeps_blocks for step in steps):
         return []
     return [block.num_rows for block in source.blocks if block.num_rows]
+
+
+def _reads_in_tasks(part: Op) -> bool:
+    """Whether rows of the source are tasks, each of which makes blocks of its own."""
+    return any(isinstance(step, Call) and step.spec.kind == "read" for step in chain(part))
+
+
+def _makes_blocks(part: Op) -> bool:
+    """Whether functions make blocks of those that the user wanted."""
+    return _has_fixed_blocks(part) and any(isinstance(step, Call) for step in chain(part)) and _partitions_of(part) is None
 
 
 def _with_blocks(part: Op, run: Run) -> list[Op] | None:
@@ -573,18 +567,6 @@ CHUNK_BYTES = 8 << 20  # about what the engine's own are
 ROWS_TOGETHER = 65536
 
 
-def block_most(op: Op, context: DataContext) -> int | None:
-    """About how large a block that `op` makes may be. None: as large as it gets."""
-    from weir._exchange import Exchange
-
-    if not context.block_splitting_enabled:
-        return None
-    sizes = [context.target_max_block_size]
-    if isinstance(op, Exchange):
-        sizes.append(context.target_shuffle_max_block_size)
-    return min((size for size in sizes if size), default=None)
-
-
 # ---- running ----
 
 
@@ -621,9 +603,11 @@ class Run:
         self.observer = _watch.observer(self)
         self.inner: list[Run] = []  # whose rows this one takes
         self.making: list[tuple[Op, Run]] = []  # sources that are being made, each by a run (_handover.py)
+        self.operators_before = 0  # of the plan, that are listed in front of those that are resolved now
         self._feeding: list[Run] = []  # those of the task that runs now
         self.broken: BaseException | None = None  # what went wrong in them
         self.is_inner = False
+        self.gives_blocks = False  # where the user said what the blocks are, who iterates gets them, not what comes at once
         self.last_place = (0, 0)  # of an inner run's last batch, as Block.place
         self.asking: _progress.Asking | None = None  # where the program works between its batches
         self.began_ns = time.monotonic_ns()
@@ -679,16 +663,20 @@ class Run:
             return resolve(self.op, self)
 
     def __iter__(self) -> Iterator[Batch]:
-        return self.collect(self.parts())
+        return self.given(self.parts())
 
-    def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
-        """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
-        for batch in self._collect(parts, batch_rows):
+    def given(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
+        """The batches of all parts for the user, counted; those of parts inside the run, which the same rows may pass, are not."""
+        for batch in self.collect(parts, batch_rows):
             if self.given_schema is None:
                 self.given_schema = Schema(batch).as_text()
             self.given_rows += batch.num_rows
             yield batch
             del batch
+
+    def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
+        """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
+        yield from self._collect(parts, batch_rows)
         self.finished = True
 
     def _collect(self, parts: list[Op], batch_rows: int) -> Iterator[Batch]:
@@ -717,7 +705,10 @@ class Run:
             batches = resized(batches, rows)
         elif rows:
             batches = rebatched(batches, rows, False)
-        elif not batch_rows and (most := block_most(part, self.context)) and most < CHUNK_BYTES:
+        elif self.gives_blocks and limit is None and _makes_blocks(part):
+            most = min(block_most(part, self.context) or JOINED_BYTES, JOINED_BYTES, self.build.state.native.memory_limit // BLOCK_SHARE)
+            batches = as_they_come(batches, lambda: self.last_place[: 1 + _reads_in_tasks(part)], most)
+        elif not batch_rows and (most := block_most(part, self.context) or 0) and most < CHUNK_BYTES:
             batches = split_large(batches, most)
         yield from batches
 
@@ -763,7 +754,7 @@ class Run:
                 self._tell_left_out(task)
                 if batch is None:
                     break
-                if self.is_inner:
+                if self.is_inner or self.gives_blocks:
                     self.last_place = task.place()
                 count = batch.num_rows
                 if not count:
@@ -774,6 +765,7 @@ class Run:
                         batch, count = batch.slice(0, limit), limit
                     limit -= count
                 yield batch
+                del batch  # it is free while the next one is made
                 if limit == 0:
                     break
         finally:
@@ -832,10 +824,10 @@ class Run:
             self.stats.append(task.stats())
 
     def _tell_left_out(self, task: Task) -> None:
-        """Logs the tasks that failed and that max_errored_blocks let go."""
-        if not self.context.max_errored_blocks:
-            return
-        for operator, origin, payload in task.left_out():
+        """Logs the tasks that failed and that max_errored_blocks let go; callbacks are told that the run goes on."""
+        if self.observer is not None:
+            self.observer.step()
+        for operator, origin, payload in task.left_out() if self.context.max_errored_blocks else ():
             from weir._errors import tell_left_out
 
             self.left_out += 1
@@ -941,7 +933,8 @@ class Run:
         most_joined = min(JOINED_BYTES, self.build.state.native.memory_limit // 4)
         last = chain(part)[-1]
         if isinstance(last, ReadBlocks):
-            return cut_blocks(blocks, max(1, min(last.count, rows)), most_joined, self.keep) if blocks else blocks
+            cut = cut_blocks(blocks, max(1, min(last.count, rows)), most_joined, self.keep) if blocks else blocks
+            return list(split_large(cut, block_most(last, self.context), True))
         if blocks and isinstance(self.build.block_rows, int):  # behind an exchange of small blocks
             return cut_blocks(blocks, -(-rows // self.build.block_rows), most_joined, self.keep)
         most = block_most(last, self.context)
@@ -955,7 +948,7 @@ class Run:
             sizes = _sizes_kept(part)
             if sum(sizes) == rows:
                 return blocks if len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
-            return as_made(blocks, most, most_joined, any(isinstance(step, Call) and step.spec.kind == "read" for step in chain(part)))
+            return as_made(blocks, most, most_joined, _reads_in_tasks(part))
         least = self.context.target_min_block_size
         return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 

@@ -17,6 +17,7 @@ find on sys.path go by value.
 """
 from __future__ import annotations
 
+import functools
 import io
 import os
 import pickle
@@ -30,6 +31,7 @@ MAGIC = b"weirset1"
 ALIGNMENT = 64
 APART_MIN = 64 << 10  # a buffer of this size or more lies apart, once for all workers
 LARGE = 100 << 20     # a setup beyond this is worth a warning
+CACHED = type(functools.lru_cache(len))
 
 _lock = threading.RLock()  # cloudpickle's list of modules that go by value is the process's
 
@@ -131,7 +133,7 @@ def _pickler_class() -> Any:
     import cloudpickle
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        """cloudpickle's, and: modules that a worker cannot import go by value, large tensors as arrays."""
+        """cloudpickle's, and: modules that a worker cannot import go by value, functions with a cache, too, large tensors as arrays."""
 
         def __init__(self, file: io.BytesIO, apart: Callable[[pickle.PickleBuffer], bool] | None) -> None:
             super().__init__(file, protocol=5, buffer_callback=apart)
@@ -143,6 +145,8 @@ def _pickler_class() -> Any:
                 self.look_at(getattr(obj, "__module__", None))
             elif isinstance(obj, ModuleType):
                 self.look_at(obj.__name__)
+            elif isinstance(obj, CACHED) and _goes_by_value(obj):
+                return rebuild_cached, (obj.__wrapped__, obj.cache_parameters())
             elif "torch" in sys.modules and isinstance(obj, sys.modules["torch"].Tensor):
                 reduced = _reduce_tensor(obj)
                 if reduced is not None:
@@ -166,7 +170,9 @@ def _pickler_class() -> Any:
 def is_importable(name: str, module: ModuleType) -> bool:
     """Whether a process with this one's sys.path that imports `name` gets the same module."""
     top = name.partition(".")[0]
-    if top in sys.stdlib_module_names or top in ("weir", "numpy", "cloudpickle", "__mp_main__"):
+    if top == "__mp_main__":  # what multiprocessing calls the program in the processes that it starts
+        return False
+    if top in sys.stdlib_module_names or top in ("weir", "numpy", "cloudpickle"):
         return True
     parent, _, _ = name.rpartition(".")
     path: Any = None
@@ -192,6 +198,19 @@ def is_importable(name: str, module: ModuleType) -> bool:
                 return True
             return os.path.abspath(origin) == os.path.abspath(file) or _same_file(origin, file)
     return parent != "" and file is None
+
+
+def _goes_by_value(function: Any) -> bool:
+    """Of what functools.lru_cache made, which pickles as a name."""
+    name = function.__module__
+    if name == "__main__" or name not in sys.modules or "<locals>" in function.__qualname__:
+        return True
+    return not is_importable(name, sys.modules[name])
+
+
+def rebuild_cached(function: Any, parameters: dict[str, Any]) -> Any:
+    """The function with a cache of its own. Named in pickles."""
+    return functools.lru_cache(**parameters)(function)
 
 
 def _same_file(a: str, b: str) -> bool:

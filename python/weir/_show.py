@@ -84,7 +84,7 @@ def _inferred(ds: Dataset, op: Op) -> Schema | None:
     if not op.is_native or any(_hides_columns(o) for o in _plan.walk(op)):
         return None
     try:
-        return Dataset(op, ds.context).schema()
+        return Dataset(op, ds.context)._find_schema(may_run=not any(isinstance(o, _plan.Union) for o in _plan.walk(op)))
     except Exception:  # what is wrong with the files is for whoever runs it
         return None
 

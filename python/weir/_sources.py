@@ -84,6 +84,7 @@ def _read(method: str, datasource: Any, arguments: Mapping[str, Any], read_args:
         compute=_pool(compute),
         **given,
     )
+    spec.as_actor = hasattr(compute, "min_size")
     _call.check(spec)
     return Dataset(ReadTasks(datasource, read_args or {}, wanted, spec), context)
 

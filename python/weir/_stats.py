@@ -128,7 +128,8 @@ def _engine_plan(ds: Dataset) -> str:
     if not ds._op.is_native or isinstance(ds._op, Blocks):
         return ""
     try:
-        return str(_run.Build(ds.context).flow(ds._op).explain()).rstrip("\n")
+        with _run.translated(ds.context):
+            return str(_run.Build(ds.context).flow(ds._op).explain()).rstrip("\n")
     except (OSError, ValueError) as error:
         return f"not known: {error}"
 

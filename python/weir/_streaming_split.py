@@ -14,7 +14,8 @@ is unpickled elsewhere speaks to it by that:
 Questions are JSON, answers pickles: the driver unpickles nothing that a consumer sent. With each batch goes the writing end of a
 pipe, which the consumer's process closes with the last view of the batch: then its memory is free here.
 
-Epochs. Each epoch is a run of its own, divided among those who take part: all that have not ended. Who leaves, leaves its share
+Epochs. Each epoch is a run of its own, divided among those who take part: all whose processes have not ended. An iterator that is
+gone while its process lives (the argument of an actor's call) is waited for: the next call brings it back. Who leaves, leaves its share
 of that epoch. Bounds: QUEUED_BYTES a split wait here, and what a consumer holds; the run itself waits when one queue is full.
 
 Threads: one lock, `_changed`, guards a Coordinator's fields; the producer and each connection have a thread of their own. The
@@ -36,7 +37,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir import _progress, _run
-from weir._loop import Waiting
+from weir._blocks import PINNED_BYTES, copied, split_large
+from weir._loop import Holding, Waiting
 from weir._plan import rules_of
 from weir.iterator import DataIterator
 
@@ -82,6 +84,7 @@ class Coordinator:
         self._asked: dict[int, Asked] = {}
         self._connections = [0] * n
         self._ended_splits: set[int] = set()  # whose processes are gone; they come back by asking
+        self._away: dict[int, int] = {}  # without a connection, while the process of the last one lives: its pidfd
         self._members: set[int] = set()  # of the epoch, that have not left it
         self._queues: list[deque[Batch]] = [deque() for _ in range(n)]
         self._bytes = [0] * n
@@ -105,10 +108,11 @@ class Coordinator:
             before = self._asked.get(split)
             if before is not None:
                 if before.is_alive is None or before.is_alive():
-                    raise RuntimeError(f"split {split} of a streaming_split is read by somebody else at the same time")
+                    raise ValueError(f"Invalid iterator: split {split} of a streaming_split is read by somebody else at the same time")
                 before.given_up = True
             self._leave(split)
             self._ended_splits.discard(split)
+            self._is_back(split)
             self._asked[split] = asked
             self._begin()
             begun, warned = time.monotonic(), False
@@ -118,7 +122,8 @@ class Coordinator:
                     if left <= 0 and not warned:
                         warned = True
                         _log.warning(self._waiting_text(split))
-                    self._changed.wait(LOOK_S if is_alive else 1.0 if warned else max(0.0, left))
+                    self._changed.wait(LOOK_S if is_alive or self._away else 1.0 if warned else max(0.0, left))
+                    self._look_for_the_ended()
                     if is_alive is not None and not is_alive():
                         asked.given_up = True
             finally:
@@ -172,6 +177,7 @@ class Coordinator:
 
     def _produce(self, epoch: int, members: list[int]) -> None:
         held: list[Batch] = []  # fewer rows than there are members
+        holding: Holding | None = None
         error: BaseException | None = None
         try:
             run = self.dataset._new_run()
@@ -181,22 +187,32 @@ class Coordinator:
                     return
                 self.dataset._last_run = self._run = run
             bound = max(1 << 20, min(QUEUED_BYTES, run.build.state.native.memory_limit // (8 * self.n)))
+            holding = Holding(run.build.state.native)
             for batch in run:
-                held.append(batch)
-                rows = sum(b.num_rows for b in held)
-                each = rows // len(members)
-                if not each:
-                    continue
-                sizes = [each] * len(members) + [rows % len(members)]
-                *pieces, held = _cut(held, sizes)
-                if not self._put(epoch, members, pieces, bound):
-                    return
+                # A large batch goes in parts; what waits of it for a slow consumer is copied, so that it does not keep all of it.
+                is_large = self.n > 1 and batch.nbytes > PINNED_BYTES
+                for part in split_large([batch], bound // 2 * len(members)) if is_large else [batch]:
+                    held.append(part)
+                    del part
+                    rows = sum(b.num_rows for b in held)
+                    each = rows // len(members)
+                    if not each:
+                        continue
+                    *pieces, held = _cut(held, [each] * len(members) + [rows % len(members)])
+                    if not self._put(epoch, members, pieces, bound, holding if is_large else None):
+                        return
+                    del pieces
+                if is_large:
+                    held = [copied(b) for b in held]
+                del batch
             if held and not self.equal:
                 rows = sum(b.num_rows for b in held)
-                self._put(epoch, members, _cut(held, [1] * rows), bound)
+                self._put(epoch, members, _cut(held, [1] * rows), bound, None)
         except BaseException as problem:
             error = problem
         finally:
+            if holding is not None:
+                holding.keep(0)
             with self._changed:
                 if self._epoch == epoch:
                     if not self._is_over:
@@ -205,8 +221,8 @@ class Coordinator:
                     self._run = None
                     self._changed.notify_all()
 
-    def _put(self, epoch: int, members: list[int], pieces: list[list[Batch]], bound: int) -> bool:
-        """False: nobody wants more."""
+    def _put(self, epoch: int, members: list[int], pieces: list[list[Batch]], bound: int, holding: Holding | None) -> bool:
+        """False: nobody wants more. `holding`: what has to wait is copied, and told there."""
         with self._changed:
             while True:
                 if self._epoch != epoch or self._is_over or not self._members:
@@ -214,11 +230,20 @@ class Coordinator:
                 if all(self._bytes[split] < bound for split in self._members):
                     break
                 self._changed.wait()
+            behind = [i for i, split in enumerate(members) if self._bytes[split]] if holding is not None else []
+        for i in behind:
+            pieces[i] = [copied(piece) for piece in pieces[i]]
+        with self._changed:
+            if self._epoch != epoch or self._is_over:
+                return False
             for split, piece in zip(members, pieces):
                 if split in self._members:
                     self._queues[split].extend(piece)
                     self._bytes[split] += sum(b.nbytes for b in piece)
+            waiting = sum(self._bytes)
             self._changed.notify_all()
+        if holding is not None:
+            holding.keep(waiting)
         return True
 
     # ---- consumers ----
@@ -273,15 +298,42 @@ class Coordinator:
         with self._changed:
             self._connections[split] += 1
 
-    def disconnected(self, split: int, epoch: int) -> None:
-        """It has gone, maybe in the middle of an epoch: nobody waits for it."""
+    def disconnected(self, split: int, epoch: int, process: int | None) -> None:
+        """It has gone, maybe in the middle of an epoch. Nobody waits for it once its process has ended, too: `process` is its pidfd, consumed."""
         with self._changed:
             self._connections[split] -= 1
             if epoch == self._epoch:
                 self._leave(split)
-            if not self._connections[split] and split not in self._asked:
+            if self._connections[split] or split in self._asked:
+                if process is not None:
+                    os.close(process)
+            elif process is None:
                 self._ended_splits.add(split)
                 self._begin()
+            else:
+                self._is_back(split)
+                self._away[split] = process
+                self._look_for_the_ended()
+
+    def _is_back(self, split: int) -> None:
+        process = self._away.pop(split, None)
+        if process is not None:
+            os.close(process)
+
+    def _look_for_the_ended(self) -> None:
+        """Under the lock: those that are away and whose processes have ended are not waited for."""
+        if not self._away:
+            return
+        poll = select.poll()
+        for process in self._away.values():
+            poll.register(process, select.POLLIN)
+        over = {fd for fd, _ in poll.poll(0)}
+        ended = [split for split, process in self._away.items() if process in over]
+        for split in ended:
+            self._is_back(split)
+            self._ended_splits.add(split)
+        if ended:
+            self._begin()
 
     def batches(self, split: int, asked: Asked) -> Iterator[Batch]:
         """An epoch of a split in this process."""
@@ -341,6 +393,14 @@ def _local_world() -> int:
     return int(text) if text.isdecimal() else 1
 
 
+def _pidfd(pid: int) -> int | None:
+    """A descriptor of a process, which can be read when it has ended; None: it has."""
+    try:
+        return os.pidfd_open(pid) if pid > 0 else None
+    except OSError:
+        return None
+
+
 class Sender:
     """The driver's end of one consumer's connection."""
 
@@ -355,6 +415,7 @@ class Sender:
     def serve(self) -> None:
         epoch = -1
         answer: Any
+        process = _pidfd(self.connection.peer()[0])
         self.coordinator.connected(self.split)
         try:
             while True:
@@ -381,7 +442,7 @@ class Sender:
                 else:
                     self.connection.send(pickle.dumps(("ok", answer)))
         finally:
-            self.coordinator.disconnected(self.split, epoch)
+            self.coordinator.disconnected(self.split, epoch, process)
             for shared, pipe in self.lent:
                 shared.close()
                 os.close(pipe)
@@ -572,7 +633,7 @@ class SplitIterator(DataIterator):
             self._receiver = Receiver(self._coordinator.address, {"split": self._output_split_idx})
         return self._receiver
 
-    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Waiting]:
+    def _open(self, batch_rows: int, by_blocks: bool = False) -> tuple[Iterator[Batch], Waiting]:
         local = self._local()
         if local is None:
             receiver = self._remote()
@@ -583,6 +644,9 @@ class SplitIterator(DataIterator):
     def _are_private(self) -> bool:
         # Elsewhere the pages are mapped privately; here pieces of one batch are in several hands.
         return self._local() is None
+
+    def _holding(self) -> Holding:
+        return super()._holding() if self._local() is not None else Holding(None)
 
     def _are_frames(self) -> bool:
         local = self._local()

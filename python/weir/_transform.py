@@ -82,6 +82,12 @@ def remote_args(
     return out
 
 
+def _tell_of_concurrency(given: Any) -> None:
+    if given is not None:
+        _outdated.log("The argument ``concurrency`` is deprecated in Ray Data since 2.51: ``compute`` has the same numbers, TaskPoolStrategy(n) or "
+                      "ActorPoolStrategy(…)", "ray.data._internal.util")
+
+
 def _warn_outdated(text: str) -> None:
     """A RayDeprecationWarning at the line of the program that called."""
     from weir.util import RayDeprecationWarning
@@ -163,11 +169,9 @@ class Transforms:
 
         inference = sys.modules.get("weir.torch_inference")
         if inference is not None and issubclass(fn if isinstance(fn, type) else type(fn), inference.TorchInference):
-            fn = inference.checked(fn, more.get("fn_args"), more.get("fn_kwargs"))
+            fn = inference.checked(fn, more.get("fn_args"), more.get("fn_kwargs"), arguments.get("num_gpus"))
         resources = remote_args(kind, arguments, ray_remote_args, warns=True)
-        if concurrency is not None:
-            _outdated.log("The argument ``concurrency`` is deprecated in Ray Data since 2.51: ``compute`` has the same numbers, TaskPoolStrategy(n) or "
-                          "ActorPoolStrategy(…)")
+        _tell_of_concurrency(concurrency)
         strategy: Any = choose(fn, compute, concurrency)
         if not is_callable_class(fn):
             for name in ("max_restarts", "max_task_retries"):
@@ -370,6 +374,7 @@ class Transforms:
             )
         if isinstance(expr, str):
             _outdated.warn(f"String expressions are deprecated in Ray Data: from ray.data.expressions import col, and col('column') > 5 instead of {expr!r}")
+        _tell_of_concurrency(concurrency)
         predicate = as_expression(expr)
         if isinstance(compute, ActorPoolStrategy) and not (predicate.needs_python() and _has_class(predicate)):
             raise ValueError("filter by an expression has no object to keep in actors: leave compute out, or give a TaskPoolStrategy")
@@ -668,8 +673,8 @@ class Transforms:
             mapping = dict(zip(known, names))
         else:
             raise TypeError(f"rename_columns expected names to be either List[str] or Dict[str, str], got {type(names)}.")
-        if not all(isinstance(k, str) and isinstance(v, str) for k, v in mapping.items()):
-            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings, not {names!r}")
+        if others := [name for pair in mapping.items() for name in pair if not isinstance(name, str)]:
+            raise ValueError(f"rename_columns requires both keys and values in the 'names' to be strings. {others[0]!r} is none.")
         remote_args("rename_columns", _resources(locals()), ray_remote_args, warns=True)
         words = [f"{quoted(old)}={quoted(new)}" for old, new in mapping.items() if old != new]
         return self._then(Step(self._op, "rename", words) if words else self._op)

@@ -1,6 +1,6 @@
 """What a context asks for beside the run itself: callbacks, stats in the log, and an end to waiting for functions that give nothing.
 
-    Run ─▶ Observer   begins / succeeded / failed          only where the context asks for it
+    Run ─▶ Observer   begins / step / succeeded / failed   only where the context asks for it
         ─▶ Watch      while somebody waits for a task with functions; one thread looks at all of them
 """
 
@@ -33,6 +33,11 @@ class Observer:
             self.state = "running"
             for callback in self.callbacks:
                 callback.before_execution_starts(self.run)
+
+    def step(self) -> None:
+        """A part of the run has begun, or something of it has come."""
+        for callback in self.callbacks if self.state == "running" else ():
+            callback.on_execution_step(self.run)
 
     def succeeded(self) -> None:
         if self.state != "running":

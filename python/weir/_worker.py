@@ -13,6 +13,7 @@ import os
 import resource  # now: where memory has run out it could not be loaded any more
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +27,32 @@ AUTO_BYTES = 16 << 20      # batch_size="auto": a batch's worth
 MERGED_MIN = 1 << 20       # results smaller than this are put together before they are written
 ROWS_AT_ONCE = 4096        # Python rows made in one go
 ROWS_KEPT = 1 << 16        # results of map and flat_map are made into a batch at the latest after so many
+ROWS_PIECE = 8 << 20       # or of so many bytes
+LARGE_VALUE = 1 << 20      # an array that is a row's value is worth not copying
+CUT_TIMES = 4              # a function without batch_size that is short of memory gets so many times fewer rows
+CUTS_MAX = 5               # so often, one after another
 NEAR_LIMIT = 16 << 20      # so much below its limit a worker may be short of memory: the largest pieces that importing asks for
 IDLE_MS = 200              # without work for so long, a worker gives free memory back
 ASYNC_BATCHES = 16         # calls of an async function that go on at once
 ASYNC_ROWS = 64
+BACKOFF_MAX_S = 32         # between two calls of a function that raised
 CO_COROUTINE, CO_ASYNC_GENERATOR = 0x80, 0x200  # as in inspect, which is slow to import
 
 _inside: str | None = None
 _resources: dict[str, float] = {}
 _gpus: list[str] = []
+_is_actor = False
+_task = 0
 
 
 def inside() -> str | None:
     """The operator that this process works for, when it is a worker."""
     return _inside
+
+
+def standing() -> tuple[str, int, bool] | None:
+    """The name of the function that this process runs, the number of its task and whether it is one of a pool of actors; None: it runs none."""
+    return None if _inside is None else (_inside, _task, _is_actor)
 
 
 def given() -> tuple[dict[str, float], list[str]]:
@@ -71,6 +84,10 @@ class Function:
         self.frames: bool = head.get("frames", False)
         self.retried: Mapping[str, Any] | None = head["retried"]
         self.keys: list[str] | None = head["keys"]  # it is called for groups
+        self.piece: int = head.get("piece") or sys.maxsize  # bytes of a result; a larger one is given in parts
+        self.whole: bool = head.get("whole", False)  # the user said what its batches are
+        self.rows_most = sys.maxsize  # of a batch, where it has no size: what was seen to be too much
+        self.rows_step = self.flat_step = 1  # Python rows to be made in one go, by how large they are
         self.is_async = is_async(fn)
         limit = head["max_concurrency"]
         self.concurrent: int = limit or (ASYNC_BATCHES if self.kind == "map_batches" else ASYNC_ROWS)
@@ -86,8 +103,6 @@ class Function:
             self.call = lambda value: fn(value, **kwargs)
         else:
             self.call = fn
-        if self.retried:
-            self.call = _retrying(self.call, self.retried)
 
     def close(self) -> None:
         if self.loop is not None:
@@ -127,22 +142,70 @@ def is_async(fn: Any) -> bool:
     return any(code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR) for code in codes if code is not None)
 
 
-def _retrying(call: Callable[[Any], Any], retried: Mapping[str, Any]) -> Callable[[Any], Any]:
-    def is_meant(error: Exception) -> bool:
-        names = {f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__}
-        return retried["all"] or bool(names.intersection(retried["names"])) or any(text in str(error)
-                                                                                  for text in retried["texts"])
+class Tries:
+    """How often one call may still be made again, because of what it raised (retried_map_errors, actor_task_retry_on_errors)."""
 
-    def again(value: Any) -> Any:
-        for _ in range(retried["times"]):
-            try:
-                return call(value)
-            except Exception as error:
-                if not is_meant(error):
-                    raise
-        return call(value)
+    __slots__ = ("retried", "left", "pause")
 
-    return again
+    def __init__(self, retried: Mapping[str, Any] | None) -> None:
+        self.retried = retried
+        self.left: int = retried["times"] if retried else 0
+        self.pause = 0.0
+
+    def allow(self, error: BaseException) -> bool:
+        """Whether to call again. The error of a missing piece of memory is the engine's to deal with."""
+        retried = self.retried
+        if not self.left or retried is None or not isinstance(error, Exception) or isinstance(error, Stopped):
+            return False
+        if not _is_meant(error, retried) or shortage.explains(error):
+            return False
+        self.left -= 1
+        if retried["backoff_s"]:
+            import random
+
+            self.pause = min(retried["backoff_s"] * 2 ** (retried["times"] - self.left - 1), BACKOFF_MAX_S) * random.random()
+        return True
+
+    def wait(self) -> None:
+        if self.pause:
+            from time import sleep
+
+            sleep(self.pause)
+
+
+def _is_meant(error: Exception, retried: Mapping[str, Any]) -> bool:
+    """By its class, or by a text: a part of `Class: message`, or a regular expression that is found there."""
+    import re
+    import traceback
+
+    if retried["all"] or {f"{cls.__module__}.{cls.__qualname__}" for cls in type(error).__mro__}.intersection(retried["names"]):
+        return True
+    shown = " ".join("".join(traceback.format_exception_only(one)).rstrip("\n") for one in (error, error.__cause__) if one is not None)
+    for text in retried["texts"]:
+        try:
+            if text in shown or re.search(text, shown):
+                return True
+        except re.error:  # it was meant as a text
+            continue
+    return False
+
+
+def _again(items: Any, call: Callable[[], Any], tries: Tries) -> Iterator[Any]:
+    """The items of a generator. Where it raises what is tried again: of another one, but for as many as were given."""
+    given = 0
+    while True:
+        try:
+            for number, item in enumerate(items):
+                if number == given:
+                    given += 1
+                    yield item
+                del item
+            return
+        except Exception as error:
+            if not tries.allow(error):
+                raise
+        tries.wait()
+        items = call()
 
 
 # ---- one task ----
@@ -165,7 +228,11 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
 def _apply_read(function: Function, batch: Batch) -> Iterator[Batch]:
     for number, row in enumerate(batch.rows()):
         function.rows = (number, number)
-        yield from _timed(function, function.call(row["task"]))
+        task = row["task"]
+        items = function.call(task)
+        if function.retried is not None:
+            items = _again(items, lambda task=task: function.call(task), Tries(function.retried))  # type: ignore[misc]
+        yield from _timed(function, items)
 
 
 def _timed(function: Function, items: Iterable[Any]) -> Iterator[Any]:
@@ -254,36 +321,107 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
         step = _rows_of_batch(function, batch)
         ranges = [(a, min(a + step, count)) for a in range(0, count, step)]
     if function.is_async:
-        values = (_formats.to_format(batch.slice(a, b), function.batch_format, function.zero_copy,
-                                     function.arrow_backed, _inside is not None, function.frames) for a, b in ranges)
-        for result in _timed(function, _run_async(function, values, ranges)):
+        def make(a: int, b: int) -> Any:
+            return _formatted(function, batch.slice(a, b))
+
+        for result in _timed(function, _run_async(function, (make(a, b) for a, b in ranges), ranges, make)):
             yield from _formats.from_result(result, copy=True)
+        return
+    if function.batch_size is None and function.keys is None and not function.whole:
+        yield from _in_parts(function, batch)
         return
     for a, b in ranges:
         function.rows = (a, b - 1)
         if function.at is not None and b - a < count:
             function.at(a, b - a)
-        part = batch if b - a == count else batch.slice(a, b)
-        value = _formats.to_format(part, function.batch_format, function.zero_copy, function.arrow_backed,
-                                   _inside is not None, function.frames)
+        yield from _call_once(function, batch, a, b, len(ranges) > 1)
+
+
+def _in_parts(function: Function, batch: Batch) -> Iterator[Batch]:
+    """The results of a function that has no batch_size: where it needs more memory for all rows than there is, they come to it in parts."""
+    first, cuts, b = 0, 0, batch.num_rows
+    while first < b:
+        last = min(b, first + function.rows_most)
+        function.rows = (first, last - 1)
+        if function.at is not None and last - first < b:
+            function.at(first, last - first)
+        try:
+            made = _call_once(function, batch, first, last, last - first < b)
+        except Exception as error:
+            if last - first == 1 or cuts == CUTS_MAX or not shortage.explains(error):
+                raise
+            made = None
+        if made is None:
+            cuts += 1
+            function.rows_most = max(1, (last - first) // CUT_TIMES)
+            _trim()
+            continue
+        cuts = 0
+        if isinstance(made, list) and function.piece < sys.maxsize:
+            _note_size(function, made, last - first)
+        yield from made
+        del made
+        first = last
+
+
+def _formatted(function: Function, batch: Batch) -> Any:
+    return _formats.to_format(batch, function.batch_format, function.zero_copy, function.arrow_backed, _inside is not None, function.frames)
+
+
+def _call_once(function: Function, batch: Batch, a: int, b: int, copy: bool) -> Iterable[Batch]:
+    part = batch if b - a == batch.num_rows else batch.slice(a, b)
+    tries = Tries(function.retried)
+    result = _called(function, part, tries)
+    if hasattr(result, "__next__"):
+        if tries.left:
+            result = _again(result, lambda: _called(function, part, tries), tries)
+        else:
+            del part
+        return _of_generator(function, result)
+    del part
+    return _formats.from_result(result, copy=copy)
+
+
+def _called(function: Function, part: Batch, tries: Tries) -> Any:
+    """What the function returned, at last."""
+    while True:
+        value = _formatted(function, part)
         begun = perf_counter_ns()
         try:
             result = function.call(value)
+            return _finish(function, result) if _is_awaitable(result) else result
         except StopIteration as error:
             raise Stopped from error
-        del part, value
-        if _is_awaitable(result):
-            result = _finish(function, result)
-        function.call_ns += perf_counter_ns() - begun
-        if hasattr(result, "__next__"):
-            for item in _timed(function, result):
-                made = _formats.from_result(item, copy=True)
-                del item
-                yield from made
-        else:
-            made = _formats.from_result(result, copy=len(ranges) > 1)
-            del result  # what nobody else refers to is not copied
-            yield from made
+        except Exception as error:
+            if not tries.allow(error):
+                raise
+        finally:
+            function.call_ns += perf_counter_ns() - begun
+            del value
+        tries.wait()
+
+
+def _of_generator(function: Function, result: Any) -> Iterator[Batch]:
+    for item in _timed(function, result):
+        made = _formats.from_result(item, copy=True)
+        del item
+        yield from made
+
+
+def _note_size(function: Function, made: list[Batch], rows: int) -> None:
+    """A function without batch_size whose results are larger than a part gets fewer rows from then on."""
+    bytes_ = sum(result.nbytes for result in made)
+    if bytes_ > function.piece:
+        function.rows_most = max(1, rows * function.piece // bytes_)
+    elif rows == function.rows_most and bytes_ < function.piece // 2:
+        function.rows_most *= 2
+
+
+def parts(result: Batch, most: int) -> Iterator[Batch]:
+    """The rows of a result, so many bytes at a time, as far as rows are alike."""
+    step = max(1, result.num_rows * most // max(1, result.nbytes))
+    for first in range(0, result.num_rows, step):
+        yield result.slice(first, min(first + step, result.num_rows))
 
 
 def group_of(function: Function, batch: Batch) -> str:
@@ -296,6 +434,8 @@ def group_of(function: Function, batch: Batch) -> str:
 
 
 def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
+    from weir import _weir
+
     if function.kind == "filter":
         mask = _filter_mask(function, batch)
         if mask.count(1) == len(mask):
@@ -306,40 +446,90 @@ def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
             yield batch.slice(0, 0)
         return
     kept: list[Any] = []
-    for results in _row_results(function, batch):
-        kept.extend(results if function.kind == "map" else _flattened(results))
-        if len(kept) >= ROWS_KEPT:
-            yield _batch_of_rows(kept, function.kind)
-            kept = []
+    bytes_, most = 0, min(ROWS_PIECE, function.piece)
+    for results in _row_results(function, batch, most):
+        for rows in (results,) if function.kind == "map" else _flattened(function, results, most):
+            kept.extend(rows)
+            bytes_ += _weir.row_bytes(rows)
+            rows.clear()  # or they would live as long as the batch that is made of them
+            if len(kept) >= ROWS_KEPT or bytes_ >= most:
+                made, bytes_ = _batch_of_rows(kept, function.kind), 0
+                kept = []
+                yield made
+                del made
     if kept:
-        yield _batch_of_rows(kept, function.kind)
+        made = _batch_of_rows(kept, function.kind)
+        del kept
+        yield made
 
 
-def _row_results(function: Function, batch: Batch) -> Iterator[list[Any]]:
-    """What the function returned for each row, some thousand rows at a time."""
-    call = function.call
-    for first in range(0, batch.num_rows, ROWS_AT_ONCE):
-        rows = batch.rows(first, min(first + ROWS_AT_ONCE, batch.num_rows))
-        if function.frames:
-            _formats.make_frame_rows(batch, rows)
+def _step(before: int, rows: list[Any], most: int) -> int:
+    """How many rows to make next, at most twice as many as before, of about `most` bytes."""
+    from weir import _weir
+
+    return max(1, min(2 * before, ROWS_AT_ONCE, most * len(rows) // max(1, _weir.row_bytes(rows)))) if rows else before
+
+
+def _rows_at(function: Function, batch: Batch, first: int, last: int) -> list[Any]:
+    rows = batch.rows(first, last)
+    if function.frames:
+        _formats.make_frame_rows(batch, rows)
+    return rows
+
+
+def _row_results(function: Function, batch: Batch, most: int = ROWS_PIECE) -> Iterator[list[Any]]:
+    """What the function returned for each row, some thousand rows at a time, or few where what it returns is large."""
+    def make(a: int, b: int) -> Any:
+        return _rows_at(function, batch, a, b)[0]
+
+    first = 0
+    while first < batch.num_rows:
+        rows = _rows_at(function, batch, first, min(first + function.rows_step, batch.num_rows))
         results: list[Any] = []
         begun = perf_counter_ns()
         if function.is_async:
-            results = list(_run_async(function, rows, [(first + i, first + i + 1) for i in range(len(rows))]))
+            results = list(_run_async(function, rows, [(first + i, first + i + 1) for i in range(len(rows))], make))
         else:
-            try:
-                results.extend(map(call, rows))  # at an error it holds the results before it
-            except BaseException:
-                function.rows = (first + len(results),) * 2
-                raise
-            if len(results) < len(rows):
-                function.rows = (first + len(results),) * 2
-                raise Stopped from StopIteration()
+            _call_rows(function, batch, first, rows, results)
             if results and _is_awaitable(results[0]):
                 results = [_finish(function, result) for result in results]
+            if function.retried is not None and function.kind == "flat_map":
+                results = [_tried_rows(function, result, first + i, make) for i, result in enumerate(results)]
         function.call_ns += perf_counter_ns() - begun
         function.rows = (first, first + len(rows) - 1)
+        first += len(rows)
+        function.rows_step = _step(function.rows_step, rows if function.kind == "filter" else results, most)
+        del rows
         yield results
+
+
+def _call_rows(function: Function, batch: Batch, first: int, rows: list[Any], results: list[Any]) -> None:
+    """Calls the function for each of the rows, which begin with the batch's row `first`."""
+    call, tries, at = function.call, Tries(None), -1
+    while True:
+        try:
+            results.extend(map(call, rows[len(results):] if results else rows))  # at an error it holds the results before it
+        except BaseException as error:
+            number = len(results)
+            function.rows = (first + number,) * 2
+            if number != at:
+                tries, at = Tries(function.retried), number
+            if not tries.allow(error):
+                raise
+            rows[number] = _rows_at(function, batch, first + number, first + number + 1)[0]  # it may have changed the row
+            tries.wait()
+            continue
+        if len(results) < len(rows):
+            function.rows = (first + len(results),) * 2
+            raise Stopped from StopIteration()
+        return
+
+
+def _tried_rows(function: Function, result: Any, number: int, make: Callable[[int, int], Any]) -> Any:
+    """What flat_map's function returned for row `number`; a generator is made anew where it raises what is tried again."""
+    if not hasattr(result, "__next__"):
+        return result
+    return _again(result, lambda: function.call(make(number, number + 1)), Tries(function.retried))
 
 
 def _filter_mask(function: Function, batch: Batch) -> bytearray:
@@ -352,13 +542,19 @@ def _filter_mask(function: Function, batch: Batch) -> bytearray:
     return mask
 
 
-def _flattened(results: list[Any]) -> Iterator[Any]:
-    for result in results:
-        if type(result) is not list:
-            if isinstance(result, (str, bytes, Mapping)) or not hasattr(result, "__iter__"):
-                raise WrongReturn(f"the function of flat_map returned {_formats._what(result)}; it may return a list of rows, "
-                                  "or a generator of them, each a dict")
-        yield from result
+def _flattened(function: Function, results: list[Any], most: int) -> Iterator[list[Any]]:
+    """The rows that flat_map returned, a few at a time: generators make them as they are asked."""
+    rows = chain.from_iterable(map(_rows_of, results))
+    while piece := list(islice(rows, function.flat_step)):
+        function.flat_step = _step(function.flat_step, piece, most)
+        yield piece
+
+
+def _rows_of(result: Any) -> Iterable[Any]:
+    if type(result) is not list and (isinstance(result, (str, bytes, Mapping)) or not hasattr(result, "__iter__")):
+        raise WrongReturn(f"the function of flat_map returned {_formats._what(result)}; it may return a list of rows, "
+                          "or a generator of them, each a dict")
+    return result
 
 
 def _batch_of_rows(rows: list[Any], kind: str) -> Batch:
@@ -372,9 +568,21 @@ def _batch_of_rows(rows: list[Any], kind: str) -> Batch:
                                   f"str keys{hint}")
         rows = [dict(row) for row in rows]
     try:
+        if len(rows) == 1 and (columns := _large_columns(rows[0])):
+            return _weir.batch_from_columns(columns)
         return _weir.batch_from_rows(rows)
     except (ValueError, TypeError, OverflowError) as error:
         raise WrongReturn(f"the rows that the function of {kind} returned cannot be made into columns: {error}") from error
+
+
+def _large_columns(row: dict[str, Any]) -> dict[str, Any] | None:
+    """A row with a large array as columns, so that this is not copied; None: it has none."""
+    np = sys.modules.get("numpy")
+    large = [name for name, value in row.items()
+             if np is not None and type(value) is np.ndarray and value.nbytes >= LARGE_VALUE and value.dtype.kind in "iufb" and value.flags.c_contiguous]
+    if not large or not all(type(name) is str for name in row):
+        return None
+    return {name: value[None] if name in large else [value] for name, value in row.items()}
 
 
 # ---- async ----
@@ -399,17 +607,31 @@ async def _gathered(value: Any) -> Any:
     return await value
 
 
+async def _tried(value: Any, call: Callable[[], Any], tries: Tries) -> Any:
+    """The same, where it may be called again."""
+    import asyncio
+
+    while True:
+        try:
+            return await _gathered(call() if value is None else value)
+        except Exception as error:
+            if not tries.allow(error):
+                raise
+        await asyncio.sleep(tries.pause)
+        value = None
+
+
 def _finish(function: Function, value: Any) -> Any:
     return _loop(function).run_until_complete(_gathered(value))
 
 
-def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int, int]]) -> Iterator[Any]:
-    """Results in order; a few calls go on at once."""
+def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int, int]], make: Callable[[int, int], Any]) -> Iterator[Any]:
+    """Results in order; a few calls go on at once. `make` makes a value anew, of its place in `ranges`."""
     from collections import deque
 
     loop = _loop(function)
     going: deque[Any] = deque()
-    places = iter(ranges)
+    places, begun = iter(ranges), iter(ranges)
     source = iter(values)
     try:
         while True:
@@ -417,7 +639,13 @@ def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int
                 value = next(source, going)
                 if value is going:
                     break
-                going.append(loop.create_task(_gathered(function.call(value))))
+                called, place = function.call(value), next(begun)
+                if function.retried is None:
+                    going.append(loop.create_task(_gathered(called)))
+                else:
+                    again = lambda place=place: function.call(make(*place))  # noqa: E731
+                    going.append(loop.create_task(_tried(called, again, Tries(function.retried))))
+                del value, called
             if not going:
                 return
             first, last = next(places)
@@ -439,10 +667,11 @@ def _run_async(function: Function, values: Iterable[Any], ranges: list[tuple[int
 
 def enter(head: Mapping[str, Any], number: int = 0) -> None:
     """Makes this process see the world that the driver saw when the run started."""
-    global _inside, _resources, _gpus
+    global _inside, _resources, _gpus, _is_actor
     from weir import _session
 
     _inside = head["name"]
+    _is_actor = head.get("is_actor", False)
     _resources = head.get("resources", {})
     if "memory" in head:  # a Dataset that runs in a function has a session of its own, with a share of what there is
         _session.set_share(memory_limit=head["memory"], num_cpus=head["threads"])
@@ -533,8 +762,11 @@ class Shortage:
     def begin(self) -> None:
         self.limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
 
-    def explains(self, error: BaseException) -> bool:
-        limits = [limit for limit in (self.limit, resource.getrlimit(resource.RLIMIT_DATA)[0]) if limit != resource.RLIM_INFINITY]
+    def explains(self, error: BaseException, now: int | None = None) -> bool:
+        """`now`: the bound, where it is lifted for a moment."""
+        if now is None:
+            now = resource.getrlimit(resource.RLIMIT_DATA)[0]
+        limits = [limit for limit in (self.limit, now) if limit != resource.RLIM_INFINITY]
         found = self._is_refusal(error, bool(limits)) or (bool(limits) and self._is_consequence(error, min(limits)))
         self.was_short = self.was_short or found
         return found
@@ -557,6 +789,19 @@ class Shortage:
 
 
 shortage = Shortage()
+
+
+class RoomToSaySo:
+    """A process that has no memory to say that it was short of it would be taken for one that crashed. Gives the bound that it lifts."""
+
+    def __enter__(self) -> int:
+        self.bound = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (self.bound[1], self.bound[1]))
+        return self.bound[0]
+
+    def __exit__(self, *_: object) -> None:
+        if resource.getrlimit(resource.RLIMIT_DATA)[0] == self.bound[1]:  # the driver has not set another meanwhile
+            resource.setrlimit(resource.RLIMIT_DATA, self.bound)
 
 
 def _data_bytes() -> int:
@@ -623,9 +868,12 @@ def main() -> None:
 
 def run_task(worker: Any, function: Function, task: Any) -> None:
     """One task, from its rows to its answer."""
+    global _task
+    _task = task.number
     shortage.begin()
     batch = task.batch
     function.task = task.number
+    kept = task.rows_kept
     function.call_ns = 0
     del task
     count = batch.num_rows
@@ -634,7 +882,17 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
     function.at = worker.at
     try:
         for result in apply(function, batch):
-            worker.output(result)
+            if kept:  # an earlier attempt has given these, and they are on their way
+                left = min(kept, result.num_rows)
+                result, kept = result.slice(left, result.num_rows), kept - left
+                if result.num_rows == 0:
+                    continue
+            if result.nbytes > function.piece and result.nbytes > worker.room:
+                for part in parts(result, function.piece):
+                    worker.output(part)
+                    del part
+            else:
+                worker.output(result)
             del result
     except BaseException as error:  # sys.exit and KeyboardInterrupt, too: they are the function's
         group = group_of(function, batch)
@@ -644,7 +902,9 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
             error = error.__cause__
         kind: _errors.Kind = "returned" if isinstance(error, WrongReturn) else "error"
         name, rows = getattr(function.call, "place", None) or ("", function.rows)  # of several: the one that failed
-        worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns, group), memory=shortage.explains(error))
+        with RoomToSaySo() as bound:
+            worker.failed(_errors.pack(error, kind, rows, count, name, () if name else columns, group, bound),
+                          memory=shortage.explains(error, bound))
         return
     # Nothing here may refer to the input any more: what does so now is the user's, and is charged to this worker.
     del batch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weir import _pieces, _plan, _run
@@ -79,10 +79,14 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     bytes_min = _count(get("min_bytes_per_file"), "min_bytes_per_file")
     if bytes_min is not None and rows_min is not None:
         raise ValueError("min_rows_per_file and min_bytes_per_file cannot both be given")
-    options = _format_options(method, kind, arguments)
+    more = _format_arguments(kind, arguments)
+    options = _format_options(kind, more)
     given, ds = ds, _with_schema(ds, kind, arguments)
     options += _open_options(method, get("arrow_open_stream_args"))
     partitions = _partitions(get("partition_cols"))
+    if "partitioning_flavor" in more and not partitions:
+        raise ValueError("partition_cols must be provided when partitioning_flavor is set.")
+    flavor = more.get("partitioning_flavor", "hive")
     checkpoint = Checkpoint.begin(ds, target)
     if checkpoint is not None and checkpoint.is_resumed:
         mode = SaveMode.APPEND  # what is there is what the run before has written
@@ -100,7 +104,7 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     if kind == "json":
         options.append(("extension", ".json"))
     try:
-        _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, provider, checkpoint))
+        _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, flavor, provider, checkpoint))
     finally:
         given._last_run = ds._last_run
 
@@ -129,9 +133,10 @@ def _open_options(method: str, arguments: Mapping[str, Any] | None) -> list[Opti
 # ---- what formats have for options ----
 
 
-def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> list[Option]:
+def _format_arguments(kind: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What pyarrow's or pandas' own writer is to be told."""
     if kind == "tfrecords":
-        return []
+        return {}
     given, maker = {
         "parquet": ("arrow_parquet_args", "arrow_parquet_args_fn"),
         "csv": ("arrow_csv_args", "arrow_csv_args_fn"),
@@ -140,8 +145,12 @@ def _format_options(method: str, kind: str, arguments: Mapping[str, Any]) -> lis
     merged = dict(arguments[given])
     if arguments[maker] is not None:
         merged.update(arguments[maker]())
-    made: list[Option] = {"parquet": _parquet, "csv": _csv, "json": _json}[kind](merged)
-    return made
+    return merged
+
+
+def _format_options(kind: str, more: Mapping[str, Any]) -> list[Option]:
+    makers: dict[str, Callable[[Mapping[str, Any]], list[Option]]] = {"parquet": _parquet, "csv": _csv, "json": _json, "tfrecords": lambda _: []}
+    return makers[kind](more)
 
 
 def _with_schema(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> Dataset:
@@ -183,14 +192,14 @@ def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
         elif name == "write_page_index":
             options += [] if value else [("no-page-index", None)]
         elif name != "schema" and (name, value) not in (
-            ("version", "2.6"), ("write_statistics", True), ("store_schema", True), ("partitioning_flavor", "hive"),
+            ("version", "2.6"), ("write_statistics", True), ("store_schema", True), ("partitioning_flavor", "hive"), ("partitioning_flavor", "filename"),
         ):
             _unknown("write_parquet", name, value)
     return options
 
 
 def _csv(arguments: Mapping[str, Any]) -> list[Option]:
-    options: list[Option] = [("quoting", "nonnumeric")]
+    options: list[Option] = [("quoting", "strings")]
     for name, value in arguments.items():
         if name != "write_options":
             _unknown("write_csv", name, value)
@@ -200,7 +209,7 @@ def _csv(arguments: Mapping[str, Any]) -> list[Option]:
             options.append(("no-header", None))
         if value.delimiter != ",":
             options.append(("delimiter", value.delimiter))
-        style = {"needed": "nonnumeric", "all_valid": "all", "none": "none"}[value.quoting_style]
+        style = {"needed": "strings", "all_valid": "all", "none": "none"}[value.quoting_style]
         options = [("quoting", style), *options[1:]]
     return options
 
@@ -230,6 +239,7 @@ class Job(NamedTuple):
     bytes_min: int | None
     rows_max: int | None
     partitions: list[str]
+    flavor: str | None  # of the names that rows of each partition get
     provider: FilenameProvider | None
     checkpoint: Checkpoint | None
 
@@ -265,8 +275,9 @@ def _write_part(run: _run.Run, part: Op, job: Job, target: str, more: list[Optio
     run.wait(part, "sink", end)
 
 
-def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
-    """The rows of each combination of values, without those columns, in the order in which they appear."""
+def _by_partition(batch: Batch, columns: list[str], flavor: str | None) -> list[tuple[str, Batch]]:
+    """The rows of each combination of values, without those columns, in the order in which they appear, and what stands in front of their
+    files' names: `a=1/b=x/` (hive), `1/x/` (None) or `1_x_` (filename)."""
     from array import array
     from urllib.parse import quote
 
@@ -283,8 +294,9 @@ def _by_partition(batch: Batch, columns: list[str]) -> list[tuple[str, Batch]]:
     out = []
     for key, numbers in rows.items():
         texts = ["__HIVE_DEFAULT_PARTITION__" if v is None else quote(str(v), safe=" ") for v in key]
-        folder = "/".join(f"{quote(c, safe=' ')}={t}" for c, t in zip(columns, texts))
-        out.append((folder, others.take(numbers)))
+        if flavor == "hive":
+            texts = [f"{quote(name, safe=' ')}={text}" for name, text in zip(columns, texts)]
+        out.append(("".join(text + ("_" if flavor == "filename" else "/") for text in texts), others.take(numbers)))
     return out
 
 

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from weir.block_columns import BlockColumnAccessor
-from weir.block_order import Ordered, SortKey
+from weir.block_groups import Grouped
+from weir.block_order import SortKey
 
 if TYPE_CHECKING:
     import pandas
@@ -237,7 +238,7 @@ def _arrow_backed() -> bool:
     return bool(DataContext.get_current().enable_arrow_backed_pandas_conversion)
 
 
-class BlockAccessor(Ordered):
+class BlockAccessor(Grouped):
     """What can be done with a block, whichever kind it is. Made by for_block.
 
     >>> import pandas as pd
@@ -631,6 +632,27 @@ class PandasBlockSchema:
         return len(self.names)
 
 
+SIZED_VALUES = 200  # of a column of objects, whose sizes stand for those of all
+
+
+def _python_bytes(value: Any) -> int:
+    """What a Python object takes, with what it holds: an array's numbers, the items of containers, each of those once."""
+    seen: set[int] = set()
+    total, held = 0, [value]
+    while held:
+        one = held.pop()
+        if isinstance(one, (list, tuple, set, frozenset, dict)):
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            held.extend(one)
+            if isinstance(one, dict):
+                held.extend(one.values())
+        size = getattr(one, "nbytes", None) if type(one).__module__.partition(".")[0] in ("numpy", "torch") else None
+        total += size if isinstance(size, int) else sys.getsizeof(one, 0)
+    return total
+
+
 class PandasBlockAccessor(BlockAccessor):
     """Of a pandas.DataFrame."""
 
@@ -638,7 +660,14 @@ class PandasBlockAccessor(BlockAccessor):
         return int(self._block.shape[0])
 
     def size_bytes(self) -> int:
-        return int(self._block.memory_usage(index=True, deep=True).sum())
+        objects = [place for place, dtype in enumerate(self._block.dtypes) if dtype == object and len(self._block)]
+        others = self._block.iloc[:, [place for place in range(self._block.shape[1]) if place not in objects]]
+        total = int(others.memory_usage(index=True, deep=True).sum()) + 8 * len(objects) * len(self._block)
+        for place in objects:
+            # Of many values, some in even steps: so that the same block has the same size each time it is asked.
+            values = self._block.iloc[:: -(-len(self._block) // SIZED_VALUES), place]
+            total += round(sum(map(_python_bytes, values)) / len(values) * len(self._block))
+        return total
 
     def schema(self) -> Any:
         return PandasBlockSchema(self._block.columns.tolist(), self._block.dtypes.tolist())
@@ -818,6 +847,64 @@ class BlockBuilder:
 
 
 DelegatingBlockBuilder = BlockBuilder  # the name by which sources written for Ray Data have it
+
+
+class ArrowBlockBuilder(BlockBuilder):
+    """The same, of Tables alone.
+
+    >>> made = ArrowBlockBuilder()
+    >>> made.add({"a": 1}); made.add_block(ArrowBlockBuilder._table_from_pydict({"b": ["x"]}))
+    >>> made.build().to_pydict()
+    {'a': [1, None], 'b': [None, 'x']}
+    """
+
+    def add_block(self, block: Any) -> None:
+        if type(block).__module__.partition(".")[0] != "pyarrow":
+            raise TypeError(f"Got a block of type {type(block)}, expected pyarrow.Table.")
+        super().add_block(block)
+
+    @staticmethod
+    def _table_from_pydict(columns: Mapping[str, Any]) -> pyarrow.Table:
+        """A Table of columns as users have them, tensors and objects among them."""
+        from weir.extensions.arrow_arrays import convert_to_pyarrow_array, pyarrow_table_from_pydict
+
+        return pyarrow_table_from_pydict({name: convert_to_pyarrow_array(values, name) for name, values in columns.items()})
+
+
+class PandasBlockBuilder(BlockBuilder):
+    """The same, of DataFrames alone.
+
+    >>> made = PandasBlockBuilder()
+    >>> made.add({"a": 1}); made.add({"a": 2})
+    >>> made.build()["a"].tolist()
+    [1, 2]
+    """
+
+    def add_block(self, block: Any) -> None:
+        if type(block).__module__.partition(".")[0] != "pandas":
+            raise TypeError(f"Got a block of type {type(block)}, expected pandas.DataFrame.")
+        self._flush()
+        self._blocks.append(block)
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._blocks.append(self._table_from_pydict({name: [row.get(name) for row in self._rows] for name in {n: 0 for row in self._rows for n in row}}))
+            self._rows = []
+
+    def num_rows(self) -> int:
+        return len(self._rows) + sum(len(block) for block in self._blocks)
+
+    def build(self) -> Any:
+        """All of it as one DataFrame, with an index from 0."""
+        import pandas as pd
+
+        self._flush()
+        return pd.concat(self._blocks, ignore_index=True) if self._blocks else pd.DataFrame()
+
+    @staticmethod
+    def _table_from_pydict(columns: Mapping[str, Any]) -> pandas.DataFrame:
+        """A DataFrame of columns as users have them."""
+        return BlockAccessor.batch_to_pandas_block(columns)
 
 
 def to_table(batches: Sequence[Batch]) -> pyarrow.Table:

@@ -84,6 +84,44 @@ def sort_key(key: SortKey | str | Sequence[str] | None) -> SortKey:
     return SortKey(key if isinstance(key, str) else list(key))
 
 
+class SortTaskSpec:
+    """Where a sort of blocks cuts them into ranges, by rows that are taken at random."""
+
+    SORT_SAMPLE_POINTS_PER_PARTITION = 10
+
+    @staticmethod
+    def sample_boundaries(blocks: Sequence[Any], sort_key: SortKey, num_reducers: int) -> list[tuple[Any, ...] | None]:
+        """What lies between so many ranges of about as many rows, of references to blocks: tuples of the key's values.
+
+        >>> import weir, pyarrow as pa
+        >>> block = weir.put(pa.table({"a": list(range(100))}))
+        >>> [first, second] = SortTaskSpec.sample_boundaries([block], SortKey("a"), 3)
+        >>> 0 < first[0] < second[0] < 99
+        True
+        """
+        import weir
+        from weir.block import BlockAccessor
+
+        count = num_reducers * SortTaskSpec.SORT_SAMPLE_POINTS_PER_PARTITION // max(1, len(blocks))
+        samples = [BlockAccessor.for_block(weir.get(block)).sample(count, sort_key) for block in blocks]
+        return SortTaskSpec.get_boundaries_from_samples(samples, sort_key, num_reducers)
+
+    @staticmethod
+    def get_boundaries_from_samples(samples: Sequence[Any], sort_key: SortKey, num_reducers: int) -> list[tuple[Any, ...] | None]:
+        """The same of blocks that hold samples; of no rows at all, None for each."""
+        from weir.block import BlockAccessor
+
+        made = BlockAccessor.builder()
+        for sample in samples:
+            if BlockAccessor.for_block(sample).num_rows():
+                made.add_block(BlockAccessor.for_block(sample).to_arrow())
+        if not made.num_rows():
+            return [None] * (num_reducers - 1)
+        ordered = BlockAccessor.for_block(BlockAccessor.for_block(made.build()).sort(sort_key))
+        rows = [tuple(row[name] for name in sort_key.get_columns()) for row in ordered.iter_rows(True)]
+        return [rows[len(rows) * number // num_reducers] for number in range(1, num_reducers)]
+
+
 class Ordered:
     """BlockAccessor's members that concern order. Nulls and NaN come last either way."""
 
@@ -208,6 +246,20 @@ class Ordered:
 
 
 _key = sort_key
+
+
+def find_partition_index(table: Any, desired: Sequence[Any], sort_key: Any) -> int:
+    """In front of which row of a sorted block a boundary lies: one value for each of the key's columns.
+
+    >>> import pyarrow as pa
+    >>> find_partition_index(pa.table({"a": [1, 2, 3]}), (2,), SortKey("a"))
+    1
+    """
+    from weir.block import BlockAccessor
+
+    key = _key(sort_key)
+    values = BlockAccessor.for_block(BlockAccessor.for_block(table).select(key.get_columns())).to_arrow().combine_chunks()
+    return _place(values, desired, key.get_descending(), 0)
 
 
 def _place(table: Any, pivot: Sequence[Any], descending: list[bool], first: int) -> int:

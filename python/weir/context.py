@@ -14,6 +14,7 @@ import enum
 import math
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -181,7 +182,7 @@ class ExecutionCallback:
         """A run begins; `executor` is weir's object for it."""
 
     def on_execution_step(self, executor: Any) -> None:
-        """Ray calls it in its loop; weir's is in C, and does not."""
+        """A part of it begins, or rows of it have come to the program. (Ray calls it in its loop; weir's is in C.)"""
 
     def after_execution_succeeds(self, executor: Any) -> None:
         """It has ended."""
@@ -423,14 +424,24 @@ class ExecutionOptions:
         label_selector: dict[str, str] | None = None,
     ) -> None:
         self.resource_limits = ExecutionResources.inf() if resource_limits is None else resource_limits
-        self.exclude_resources = ExecutionResources.zero() if exclude_resources is None else exclude_resources
+        self._set_exclude_resources(exclude_resources)
         self.preserve_order = preserve_order
-        self.actor_locality_enabled = actor_locality_enabled
+        self._actor_locality_enabled = actor_locality_enabled
         if verbose_progress is None:
             verbose_progress = os.environ.get("RAY_DATA_VERBOSE_PROGRESS", "1") not in ("0", "")
         self.verbose_progress = verbose_progress
         self.label_selector = label_selector
-        self.locality_with_output: bool | list[str] = False
+
+    @property
+    def locality_with_output(self) -> bool:
+        """False: Ray Data took it away, and here there is one machine."""
+        return False
+
+    @locality_with_output.setter
+    def locality_with_output(self, value: bool | list[str]) -> None:
+        if value:
+            warnings.warn("ExecutionOptions.locality_with_output is a no-op: Ray Data has removed it, and here there is one machine",
+                          DeprecationWarning, stacklevel=2)
 
     @property
     def resource_limits(self) -> ExecutionResources:
@@ -448,7 +459,27 @@ class ExecutionOptions:
 
     @exclude_resources.setter
     def exclude_resources(self, value: ExecutionResources | None) -> None:
+        from weir import _outdated
+        from weir.util import RayDeprecationWarning
+
+        _outdated.warn("`ExecutionOptions.exclude_resources` is deprecated in Ray Data, which is to lose it after January 2027; weir keeps it", RayDeprecationWarning)
+        self._set_exclude_resources(value)
+
+    def _set_exclude_resources(self, value: ExecutionResources | None) -> None:
         self._exclude_resources = ExecutionResources.zero() if value is None else value
+
+    @property
+    def actor_locality_enabled(self) -> bool:
+        """Without effect: there is one machine."""
+        return self._actor_locality_enabled
+
+    @actor_locality_enabled.setter
+    def actor_locality_enabled(self, value: bool) -> None:
+        from weir import _outdated
+        from weir.util import RayDeprecationWarning
+
+        _outdated.warn("`ExecutionOptions.actor_locality_enabled` is deprecated in Ray Data, and without effect here: there is one machine", RayDeprecationWarning)
+        self._actor_locality_enabled = value
 
     @property
     def label_selector(self) -> dict[str, str] | None:
@@ -803,8 +834,6 @@ def configure_for(workload: str) -> DataContext:
     context = DataContext.get_current()
     for name, value in _WORKLOADS[workload].items():
         setattr(context, name, value)
-    if workload == "training":
-        context.execution_options.locality_with_output = True
     return context
 
 

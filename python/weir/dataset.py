@@ -10,6 +10,7 @@ import copy as copy_module
 import enum
 import os
 from collections.abc import Callable, Iterable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan, _run
@@ -21,6 +22,8 @@ from weir._mistakes import WrongArgument, WrongObject
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
+from weir._weir import TypeMismatchError, batch_zip
+from weir._zip import Zip
 from weir.context import DataContext
 from weir.schema import Schema
 
@@ -102,6 +105,13 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     def _new_run(self, op: Op | None = None) -> _run.Run:
         self._note_given()
         return _run.Run(op if op is not None else self._op, self._context)
+
+    if not TYPE_CHECKING:  # else every name would be one
+
+        def __getattr__(self, name):
+            from weir import _other_words
+
+            raise _other_words.lacking(self, name, _other_words.OF_DATASETS)
 
     # ---- consuming: a few rows ----
 
@@ -199,12 +209,12 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """
         if self._schema_known is None and not fetch_if_missing:
             op = _behind_filters(self._op)
-            return Dataset(op, self._context)._find_schema() if _tells_columns(op) else None
+            return Dataset(op, self._context)._find_schema(may_run=False) if _tells_columns(op) else None
         if self._schema_known is None:
             self._schema_known = self._find_schema()
         return self._schema_known
 
-    def _find_schema(self) -> Schema | None:
+    def _find_schema(self, may_run: bool = True) -> Schema | None:
         op = self._op
         sources = [source for source in _plan.walk(op) if isinstance(source, _plan.Source)]
         if sources and all(map(_is_nothing, sources)):
@@ -213,15 +223,28 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             return Schema(_blocks.empty_of(op))
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
-            return Schema(build.flow(op).schema())
+            try:
+                with _run.translated(self._context):
+                    return Schema(build.flow(op).schema())
+            except TypeMismatchError:  # columns of a union have no common type: the rows are what they are, and the first one's count
+                if not any(isinstance(step, _plan.Union) for step in _plan.walk(op)):
+                    raise
+        if isinstance(op, Zip) and all(map(_tells_columns, op.inputs)):
+            sides = [Dataset(side, self._context)._find_schema(may_run) for side in op.inputs]
+            if all(side is not None and side._batch is not None for side in sides):
+                return Schema(batch_zip([side._batch.slice(0, 0) for side in sides if side is not None and side._batch is not None]))
+        if not may_run:
+            return None
         for plan, may_fail in ((_run.one_row_in(op), not op.is_native), (Limit(op, 1), False)):
             run = self._new_run(plan)
             run.is_trial = may_fail
             try:
                 for batch in run:
                     return Schema(batch)
-            except Exception:  # of a function that wants more than a row
-                if not may_fail:
+            except Exception as error:  # of a function that wants more than a row
+                from weir._errors import is_of_run
+
+                if not may_fail or not is_of_run(error, self._context):
                     raise
         if not op.is_native:  # results without rows reach nobody but who keeps them
             run = self._new_run()
@@ -499,7 +522,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         pd = _formats._need("pandas", "to_pandas")
         frames = self._frames
         if frames and _no_limit(limit) is None:
-            return pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0].copy()
+            self._last_run = self._last_run or self._new_run()  # so that stats() tells of rows that were given
+            return _formats.without_tensor_arrays(pd.concat(frames, ignore_index=True) if len(frames) > 1 else frames[0].copy())
         batches = self._all_batches("to_pandas", limit)
         if not batches:
             return pd.DataFrame()
@@ -837,6 +861,8 @@ def _behind_filters(op: Op) -> Op:
 
 def _tells_columns(op: Op) -> bool:
     """Whether the columns are known without reading rows: Parquet files say what theirs are, CSV and JSON files do not."""
+    if isinstance(op, Zip):
+        return all(map(_tells_columns, op.inputs))
     return op.is_native and not any(isinstance(source, _plan.Read) and source.format != "parquet" for source in _plan.walk(op))
 
 
@@ -859,3 +885,9 @@ def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
     has_columns = ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
     schema = ds.schema() if ds._op.is_native and has_columns else None
     return [schema._batch] if schema is not None and schema._batch is not None else []
+
+
+for _base in Dataset.__mro__[1:-1]:  # errors of wrong arguments name the method as programs know it
+    for _name, _method in vars(_base).items():
+        if isinstance(_method, FunctionType):
+            _method.__qualname__ = f"Dataset.{_name}"

@@ -24,6 +24,7 @@ _Bool: TypeAlias = bool  # DataType has a function of this name
 _Type = type
 _PYARROW_NAMES = {"date32": "date32[day]", "date64": "date64[ms]", "boolean": "bool", "utf8": "string", "float32": "float",
                   "float64": "double", "float16": "halffloat", "date": "date32[day]"}
+_NO_NAMES = {"str", "int", "bytes", "object", "list", "dict", "datetime"}  # Python's words, which are no types of Arrow
 _INTEGERS = {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 
@@ -57,7 +58,7 @@ class DataType:
 
     def __init__(self, _physical_dtype: Any) -> None:
         given: Any = _physical_dtype._given if isinstance(_physical_dtype, DataType) else _physical_dtype
-        if isinstance(given, str):
+        if isinstance(given, str) and given not in _NO_NAMES:
             self._kind, self._text = "arrow", _PYARROW_NAMES.get(given, given)
         elif isinstance(given, _Type):
             self._kind, self._text = "python", given.__name__
@@ -67,7 +68,7 @@ class DataType:
             self._kind, self._text = "numpy", str(given)
         else:
             raise TypeError("DataType supports only PyArrow DataType, NumPy dtype, or Python type, but was given type "
-                            f"{_Type(given)}.")
+                            f"{_Type(given)}." + (f" For Python's type say DataType({given})." if isinstance(given, str) else ""))
         self._given: Any = given
 
     @property
@@ -532,7 +533,10 @@ class DataType:
 
     @classmethod
     def int8(cls) -> DataType:
-        """Whole numbers of 8 bits.
+        """Create a DataType representing whole numbers of 8 bits.
+
+        Returns:
+            A DataType with PyArrow int8 type.
 
         >>> DataType.int8()
         DataType(arrow:int8)
@@ -541,7 +545,10 @@ class DataType:
 
     @classmethod
     def int16(cls) -> DataType:
-        """Whole numbers of 16 bits.
+        """Create a DataType representing whole numbers of 16 bits.
+
+        Returns:
+            A DataType with PyArrow int16 type.
 
         >>> DataType.int16()
         DataType(arrow:int16)
@@ -550,7 +557,10 @@ class DataType:
 
     @classmethod
     def int32(cls) -> DataType:
-        """Whole numbers of 32 bits.
+        """Create a DataType representing whole numbers of 32 bits.
+
+        Returns:
+            A DataType with PyArrow int32 type.
 
         >>> DataType.int32()
         DataType(arrow:int32)
@@ -559,7 +569,10 @@ class DataType:
 
     @classmethod
     def int64(cls) -> DataType:
-        """Whole numbers of 64 bits.
+        """Create a DataType representing whole numbers of 64 bits.
+
+        Returns:
+            A DataType with PyArrow int64 type.
 
         >>> DataType.int64()
         DataType(arrow:int64)
@@ -568,7 +581,10 @@ class DataType:
 
     @classmethod
     def uint8(cls) -> DataType:
-        """Whole numbers of 8 bits without a sign.
+        """Create a DataType representing whole numbers of 8 bits without a sign.
+
+        Returns:
+            A DataType with PyArrow uint8 type.
 
         >>> DataType.uint8()
         DataType(arrow:uint8)
@@ -577,7 +593,10 @@ class DataType:
 
     @classmethod
     def uint16(cls) -> DataType:
-        """Whole numbers of 16 bits without a sign.
+        """Create a DataType representing whole numbers of 16 bits without a sign.
+
+        Returns:
+            A DataType with PyArrow uint16 type.
 
         >>> DataType.uint16()
         DataType(arrow:uint16)
@@ -586,7 +605,10 @@ class DataType:
 
     @classmethod
     def uint32(cls) -> DataType:
-        """Whole numbers of 32 bits without a sign.
+        """Create a DataType representing whole numbers of 32 bits without a sign.
+
+        Returns:
+            A DataType with PyArrow uint32 type.
 
         >>> DataType.uint32()
         DataType(arrow:uint32)
@@ -595,7 +617,10 @@ class DataType:
 
     @classmethod
     def uint64(cls) -> DataType:
-        """Whole numbers of 64 bits without a sign.
+        """Create a DataType representing whole numbers of 64 bits without a sign.
+
+        Returns:
+            A DataType with PyArrow uint64 type.
 
         >>> DataType.uint64()
         DataType(arrow:uint64)
@@ -604,7 +629,10 @@ class DataType:
 
     @classmethod
     def float32(cls) -> DataType:
-        """Floats of 32 bits.
+        """Create a DataType representing floats of 32 bits.
+
+        Returns:
+            A DataType with PyArrow float32 type.
 
         >>> DataType.float32()
         DataType(arrow:float)
@@ -613,7 +641,10 @@ class DataType:
 
     @classmethod
     def float64(cls) -> DataType:
-        """Floats of 64 bits.
+        """Create a DataType representing floats of 64 bits.
+
+        Returns:
+            A DataType with PyArrow float64 type.
 
         >>> DataType.float64()
         DataType(arrow:double)
@@ -622,7 +653,10 @@ class DataType:
 
     @classmethod
     def bool(cls) -> DataType:
-        """True or false.
+        """Create a DataType representing true or false.
+
+        Returns:
+            A DataType with PyArrow bool type.
 
         >>> DataType.bool()
         DataType(arrow:bool)
@@ -631,7 +665,10 @@ class DataType:
 
     @classmethod
     def string(cls) -> DataType:
-        """Text.
+        """Create a DataType representing text.
+
+        Returns:
+            A DataType with PyArrow string type.
 
         >>> DataType.string()
         DataType(arrow:string)
@@ -640,7 +677,10 @@ class DataType:
 
     @classmethod
     def binary(cls) -> DataType:
-        """Bytes.
+        """Create a DataType representing bytes.
+
+        Returns:
+            A DataType with PyArrow binary type.
 
         >>> DataType.binary()
         DataType(arrow:binary)

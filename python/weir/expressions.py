@@ -13,10 +13,9 @@ pyarrow.compute does. What the engine has no function for, and functions of the 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from weir._expr_literals import quote_name
 from weir._expr_nodes import AliasExpr, CallExpr, StarExpr, UDFExpr, WhenExpr, star, when
 from weir._expr_places import MonotonicallyIncreasingIdExpr, RandomExpr, UUIDExpr
 from weir._expr_tree import BinaryExpr, ColumnExpr, Expr, LiteralExpr, Operation, UnaryExpr, _wrap, col, lit
@@ -299,8 +298,3 @@ def monotonically_increasing_id() -> MonotonicallyIncreasingIdExpr:
     [{'id': 0, 'n': 0}, {'id': 1, 'n': 1}]
     """
     return MonotonicallyIncreasingIdExpr()
-
-
-def _with_words(columns: Mapping[str, Expr]) -> list[str]:
-    """The words of the engine's verb ``with``, one a column."""
-    return [f"{quote_name(name)} = {expr._compile()}" for name, expr in columns.items()]

@@ -37,6 +37,13 @@ class GroupedData:
         self._key = key
         self._num_partitions = num_partitions
 
+    if not TYPE_CHECKING:  # else every name would be one
+
+        def __getattr__(self, name):
+            from weir import _other_words
+
+            raise _other_words.lacking(self, name, _other_words.OF_GROUPS)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}(dataset={self._dataset}, key={self._key!r})"
 

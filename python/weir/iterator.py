@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir import _blocks, _formats, _progress, _session
-from weir._loop import IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, shuffled
+from weir._loop import Holding, IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, sized
 from weir._plan import Blocks, rules_of, walk
 
 if TYPE_CHECKING:
@@ -36,19 +36,24 @@ class DataIterator:
 
     # ---- what others are made of ----
 
-    def _open(self, batch_rows: int) -> tuple[Iterator[Batch], Waiting | Run]:
+    def _open(self, batch_rows: int, by_blocks: bool = False) -> tuple[Iterator[Batch], Waiting | Run]:
         """The engine's batches from the first on, and who is told of waiting for them."""
         dataset = self._dataset
         run = dataset._last_run = dataset._new_run()
+        run.gives_blocks = by_blocks
         run.meanwhile = _formats.import_numpy  # which batches are made of
         run.asking = _progress.Asking()
         run.asks()
-        return run.collect(run.parts(), batch_rows), run
+        return run.given(run.parts(), batch_rows), run
 
     def _are_private(self) -> bool:
         """Whether nobody else reads the memory of the batches: what is kept and read again must not change when a tensor is
         written to."""
         return not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
+
+    def _holding(self) -> Holding:
+        """Who is told what is kept for a loop."""
+        return Holding(_session.current().native)
 
     def _are_frames(self) -> bool:
         """Whether the rows are those of a frame that the user has given."""
@@ -64,14 +69,17 @@ class DataIterator:
         drop_last: bool = False,
         local_shuffle_buffer_size: int | None = None,
         local_shuffle_seed: int | None = None,
+        by_blocks: bool = True,
     ) -> tuple[Iterator[Batch], Waiting | Run]:
         """The same, cut to size."""
         if batch_size is None:
-            return self._open(0)
+            return self._open(0, by_blocks)
         batches, waiting = self._open(0 if local_shuffle_buffer_size else batch_size)
         if local_shuffle_buffer_size is not None:
-            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last), waiting
-        return _blocks.rebatched(batches, batch_size, drop_last), waiting
+            from weir._local_shuffle import shuffled
+
+            return shuffled(batches, batch_size, local_shuffle_buffer_size, local_shuffle_seed, drop_last, self._holding()), waiting
+        return _blocks.rebatched(batches, batch_size, drop_last, self._holding()), waiting
 
     def _looped(
         self, make: Callable[[], tuple[Iterator[Batch], Waiting | Run]], finish: Callable[[Batch], T], ahead: int
@@ -82,8 +90,10 @@ class DataIterator:
             begun = time.perf_counter()
             forks = _session.forks
             batches, waiting = make()
-            source = mapped(batches, finish)
-            items: Iterator[T] = iter(Prefetched(source, ahead, waiting.cancel)) if ahead > 0 else source
+            items: Iterator[T] = (
+                iter(Prefetched(sized(batches, finish), ahead, waiting.cancel, self._holding())) if ahead > 0 else mapped(batches, finish)
+            )
+            del batches
             try:
                 while True:
                     asked = time.perf_counter()
@@ -96,6 +106,7 @@ class DataIterator:
                     now = time.perf_counter()
                     timing.note(asked, now, begun)
                     yield item
+                    del item
                     _session.check_process(forks)
                     timing.user += time.perf_counter() - now
             finally:
@@ -157,7 +168,7 @@ class DataIterator:
 
         def loop() -> Iterator[dict[str, Any]]:
             forks = _session.forks
-            batches, waiting = self._batches(None)
+            batches, waiting = self._batches(None, by_blocks=False)
             for batch in batches:
                 waiting.works()
                 for at in range(0, batch.num_rows, 1024):
@@ -165,6 +176,7 @@ class DataIterator:
                         yield row
                         if forks != _session.forks:
                             _session.check_process(forks)
+                del batch
                 waiting.asks()
 
         return Looked(loop)

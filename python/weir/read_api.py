@@ -186,8 +186,9 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
         if not isinstance(frame, pd.DataFrame):
             raise WrongObject(f"from_pandas takes DataFrames, not {frame!r} of type {type(frame).__name__}")
     batches = [batch for frame in frames for batch in _formats.from_frame(frame)]
-    made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks), _formats.frame_rules(frames))
-    made._frames = frames
+    is_kept = DataContext.get_current().enable_pandas_block
+    made = _from_batches("FromPandas", batches, _num_blocks(-1, override_num_blocks), _formats.frame_rules(frames) if is_kept else "")
+    made._frames = frames if is_kept else []
     return made
 
 
@@ -273,6 +274,8 @@ def _from_batches(name: str, batches: list[Any], num_blocks: int | None, rules: 
     if num_blocks is not None:
         total = sum(b.num_rows for b in batches)
         batches = _blocks.cut_blocks(batches, min(num_blocks, total)) if total else batches
+        if batches and name != "FromItems":  # as many as were asked for, though there are not enough rows
+            batches += [batches[-1].slice(0, 0)] * (num_blocks - len(batches))
     state = _session.current()
     is_list = name != "FromItems" and len(batches) > 1  # the user has cut them: what is made of each is a block of its own, too
     return MaterializedDataset(Blocks(name, batches, state.id, num_blocks is not None or is_list, rules))
@@ -470,6 +473,7 @@ def read_parquet(
             match are not read.
         partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
         include_paths: adds a column `path`.
+        coerce_int96_timestamp_unit: (one of arrow_parquet_args) "us", say: the timestamps of old files reach beyond 1677 to 2262.
         schema: (one of arrow_parquet_args) a pyarrow.Schema: these columns, in this order, cast to these types, null where a file
             lacks them; then the columns of folders.
         include_row_hash: adds a column `row_hash`, a number of 64 bits made of the file's path and the row's place in it, the same each time.
@@ -493,15 +497,17 @@ def read_parquet(
         _outdated.warn("`columns=` on `read_parquet` is deprecated in Ray Data: `select_columns` behind it reads as little")
     block_udf = arrow_parquet_args.pop("_block_udf", None)
     schema = arrow_parquet_args.pop("schema", None)
+    options = _parquet_options(arrow_parquet_args)
     for name in arrow_parquet_args:
         if name not in ("use_threads", "batch_size", "pre_buffer", "use_buffered_stream", "buffer_size", "batch_readahead",
-                        "fragment_readahead", "memory_pool", "cache_metadata"):
+                        "fragment_readahead", "memory_pool", "cache_metadata", "memory_map", "use_legacy_dataset", "thrift_string_size_limit",
+                        "thrift_container_size_limit", "page_checksum_verification"):
             refuse("read_parquet", name, "the engine reads Parquet itself; columns, filter and schema are obeyed")
     if include_row_hash:
         ds = _read_in_workers({**arguments, "columns": columns if schema is None else None})
     else:
         ds = _read(
-            "read_parquet", "ReadParquet", "parquet", arguments, [], default_extensions=["parquet"],
+            "read_parquet", "ReadParquet", "parquet", arguments, options, default_extensions=["parquet"],
             columns=columns if schema is None else None
         )
     if schema is not None:
@@ -516,6 +522,23 @@ def read_parquet(
 
         ds = ds.map_batches(TensorsOfBytes(dict(tensor_column_schema)).__call__, batch_format="pyarrow")
     return ds if block_udf is None else ds.map_batches(block_udf, batch_format="pyarrow")
+
+
+def _parquet_options(given: dict[str, Any]) -> list[tuple[str, str | None]]:
+    """The engine's words for what pyarrow's formats are told, taken out of the arguments."""
+    more = given.pop("dataset_kwargs", None) or {}
+    if more:
+        _outdated.warn("`dataset_kwargs` of read_parquet is deprecated in Ray Data: give its arguments to read_parquet")
+    for name, instead in (("partitioning", "partitioning= of read_parquet"), ("filters", ".filter(expr=…)"), ("filter", ".filter(expr=…)")):
+        if name in more:
+            raise ValueError(f"'{name}' isn't supported in 'dataset_kwargs': use {instead}")
+    given.update(more)
+    unit = given.pop("coerce_int96_timestamp_unit", None)
+    if unit is None:
+        return []
+    if unit not in ("s", "ms", "us", "ns"):
+        raise ValueError(f'read_parquet: coerce_int96_timestamp_unit is "s", "ms", "us" or "ns", not {unit!r}')
+    return [("int96", unit)]
 
 
 def _with_schema(ds: Dataset, schema: Any, partitioning: Partitioning | None, include_paths: bool, include_row_hash: bool) -> Dataset:
@@ -586,15 +609,26 @@ def read_csv(
     return _read("read_csv", "ReadCSV", "csv", arguments, options, default_extensions=None, columns=columns)
 
 
+def _are_lists(arguments: Mapping[str, Any]) -> bool:
+    """Whether the first of the files has lines that are arrays."""
+    from weir.datasource.arrow_files import JSONListsDatasource
+
+    first: Any = _local("read_json", arguments)
+    if isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    return isinstance(first, (str, os.PathLike)) and JSONListsDatasource.is_one(plain_path(first))
+
+
 def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
-    """read_csv with options that only pyarrow has, read_text with encodings that only Python has, read_parquet with hashes of rows: those
-    read, in workers."""
+    """read_csv with options that only pyarrow has, read_text with encodings that only Python has, read_parquet with hashes of rows,
+    read_json of lines that are arrays: those read, in workers."""
     from weir._sources import read_datasource
-    from weir.datasource.arrow_files import CSVDatasource, HashedParquetDatasource, TextDatasource
+    from weir.datasource.arrow_files import CSVDatasource, HashedParquetDatasource, JSONListsDatasource, TextDatasource
 
     is_csv = "arrow_csv_args" in arguments
     is_parquet = "arrow_parquet_args" in arguments
-    paths = _local("read_parquet" if is_parquet else "read_csv" if is_csv else "read_text", arguments)
+    is_json = "arrow_json_args" in arguments
+    paths = _local("read_parquet" if is_parquet else "read_csv" if is_csv else "read_json" if is_json else "read_text", arguments)
     files = ("partition_filter", "partitioning", "include_paths", "ignore_missing_paths", "shuffle", "file_extensions")
     options = {name: arguments[name] for name in files}
     options["open_stream_args"] = arguments.get("arrow_open_stream_args")
@@ -603,6 +637,8 @@ def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
         source = HashedParquetDatasource(paths, arguments["columns"], _skipped(arguments["skip_paths"]), **options)
     elif is_csv:
         source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
+    elif is_json:
+        source = JSONListsDatasource(paths, **options)
     else:
         source = TextDatasource(
             paths, drop_empty_lines=arguments["drop_empty_lines"], encoding=arguments["encoding"], **options
@@ -641,7 +677,8 @@ def read_json(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_json_args: Any,
 ) -> Dataset:
-    """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines.
+    """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines, which may be arrays, too: the columns are
+    "0", "1" and so on then.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
@@ -651,11 +688,14 @@ def read_json(
     """
     from weir import _read_args
 
+    arguments = dict(locals())
     options, columns = _read_args.json(arrow_json_args)
     if lines:
+        if not arrow_json_args and _are_lists(arguments):
+            return _read_in_workers(arguments)
         options = [o for o in options if o[0] != "layout"] + [("layout", "lines")]
     return _read(
-        "read_json", "ReadJSON", "json", locals(), options, default_extensions=_JSON_EXTENSIONS, columns=columns
+        "read_json", "ReadJSON", "json", arguments, options, default_extensions=_JSON_EXTENSIONS, columns=columns
     )
 
 

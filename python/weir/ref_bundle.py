@@ -93,8 +93,58 @@ class RefBundle:
             total += size if part is None or not rows or rows == part.num_rows else max(1, round(size / rows * part.num_rows))
         return total
 
+    def destroy_if_owned(self) -> None:
+        """Nothing to do: a block goes with its reference."""
+
+    def slice(self, needed_rows: int) -> tuple[RefBundle, RefBundle]:
+        """The first rows, and the others.
+
+        >>> bundle = RefBundle([BlockEntry(None, BlockMetadata(4, 32)), BlockEntry(None, BlockMetadata(2, 16))], None, True)
+        >>> [part.slices for part in bundle.slice(5)]
+        [(BlockSlice(start_offset=0, end_offset=4), BlockSlice(start_offset=0, end_offset=1)), (BlockSlice(start_offset=1, end_offset=2),)]
+        """
+        rows = self.num_rows()
+        if rows is None:
+            raise AssertionError("Cannot slice a RefBundle with unknown number of rows.")
+        if not 0 < needed_rows < rows:
+            raise AssertionError(f"needed_rows must be positive and less than the {rows} rows that the bundle has, not {needed_rows}")
+        first: list[tuple[BlockEntry, BlockSlice]] = []
+        rest: list[tuple[BlockEntry, BlockSlice]] = []
+        for entry, part in zip(self.blocks, self.slices or ()):
+            whole = part if part is not None else BlockSlice(0, entry.metadata.num_rows or 0)
+            cut = whole.start_offset + min(needed_rows, whole.num_rows)
+            needed_rows -= cut - whole.start_offset
+            if cut > whole.start_offset or whole.num_rows == 0 and not rest:
+                first.append((entry, BlockSlice(whole.start_offset, cut)))
+            if cut < whole.end_offset or whole.num_rows == 0 and rest:
+                rest.append((entry, BlockSlice(cut, whole.end_offset)))
+        made = [RefBundle([e for e, _ in part], self.schema, False, [s for _, s in part]) for part in (first, rest)]
+        return made[0], made[1]
+
+    @classmethod
+    def merge_ref_bundles(cls, bundles: Iterable[RefBundle]) -> RefBundle:
+        """One bundle of all blocks, with the first schema that names a column.
+
+        >>> RefBundle.merge_ref_bundles([RefBundle([BlockEntry(None, BlockMetadata(n, 8))], None, True) for n in (1, 2)]).num_rows()
+        3
+        """
+        given = list(bundles)
+        schemas = [bundle.schema for bundle in given if bundle.schema is not None]
+        schema = next((schema for schema in schemas if schema.names), schemas[0] if schemas else None)
+        entries = [entry for bundle in given for entry in bundle.blocks]
+        return cls(entries, schema, all(bundle.owns_blocks for bundle in given), [part for bundle in given for part in bundle.slices or ()])
+
     def __len__(self) -> int:
         return len(self.blocks)
+
+    def __str__(self) -> str:
+        lines = [f"RefBundle({len(self.blocks)} blocks,", f"  {self.num_rows()} rows,", f"  schema={self.schema},",
+                 f"  owns_blocks={self.owns_blocks},", "  blocks=("]
+        for i, (entry, part) in enumerate(zip(self.blocks, self.slices or ())):
+            shown = part if part is not None else "None (full block)"
+            rows = "unknown" if entry.metadata.num_rows is None else entry.metadata.num_rows
+            lines.append(f"    {i}: {rows} rows, {entry.metadata.size_bytes} bytes, slice={shown}")
+        return "\n".join([*lines, "  )", ")"])
 
 
 def _ref_bundles_iterator_to_block_refs_list(bundles: Iterable[RefBundle]) -> list[Any]:

@@ -86,14 +86,26 @@ class OperatorStatsSummary:
         return rows / self.wall_time.sum if self.wall_time is not None and self.wall_time.sum else 0.0
 
 
+class Seconds(float):
+    """A time, which is also asked for as those of Ray Data are.
+
+    >>> Seconds(1.5).get()
+    1.5
+    """
+
+    def get(self) -> float:
+        """All of it."""
+        return float(self)
+
+
 @dataclass
 class IterStatsSummary:
     """How a loop over the rows went, in seconds."""
 
-    total_time: float = 0.0
-    block_time: float = 0.0
-    time_to_first_batch: float = 0.0
-    user_time: float = 0.0
+    total_time: Seconds = Seconds()
+    block_time: Seconds = Seconds()
+    time_to_first_batch: Seconds = Seconds()
+    user_time: Seconds = Seconds()
     batches_total: int = 0
 
 
@@ -163,7 +175,7 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
     out = DatasetStatsSummary(dataset_uuid=ds._uuid, text=ds.stats())
     times = ds._iteration
     if times is not None:
-        out.iter_stats = IterStatsSummary(times.total, times.blocked, times.first, times.user, times.batches)
+        out.iter_stats = IterStatsSummary(Seconds(times.total), Seconds(times.blocked), Seconds(times.first), Seconds(times.user), times.batches)
     run = _stats.told(ds)
     if run is None:
         return out
@@ -176,9 +188,18 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
         out.dataset_bytes_spilled = out.global_bytes_spilled
         for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
             out.operators_stats.append(_operator("->".join(op.name for op in group), stage, seconds))
+            out.extra_metrics = _counts(stage)
     out.number = len(out.operators_stats)
     out.base_name = out.operators_stats[-1].operator_name if out.operators_stats else ""
     return out
+
+
+def _counts(stage: Mapping[str, Any]) -> dict[str, Any]:
+    """What Ray Data calls the extra metrics of a Dataset, those of its last operator: the ones that weir counts, too."""
+    return {
+        "num_tasks_failed": stage.get("tasks_errored", 0), "num_task_outputs_generated": stage.get("blocks", 0), "rows_task_outputs_generated": stage.get("rows", 0),
+        "bytes_task_outputs_generated": stage.get("bytes", 0),
+    }
 
 
 def _operator(name: str, stage: Mapping[str, Any], seconds: float) -> OperatorStatsSummary:

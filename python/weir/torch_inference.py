@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir._worker import CO_ASYNC_GENERATOR, CO_COROUTINE
@@ -84,8 +85,10 @@ class TorchInference:
             if self._device is None:
                 self._device = self.get_device()
             tensors, other = _with_other(self.collate(batch))
+            _check(tensors, torch.device("cpu"), f"`{type(self).__name__}.collate` must return CPU tensors")
             tensors = move_tensors_to_device(tensors, self._device)
             tensors, other = _with_other(self.process_on_device(batch, tensors, other))
+            _check(tensors, torch.device(self._device), f"`{type(self).__name__}.process_on_device` must return tensors on `{self._device}`")
             return self.finalize(batch, move_tensors_to_device(tensors, "cpu", non_blocking=False, concat=False), other)
 
 
@@ -96,7 +99,24 @@ def _with_other(result: Any) -> tuple[Any, Any]:
     return result, None
 
 
-def checked(fn: Any, fn_args: Any, fn_kwargs: Any) -> Any:
+def _check(tensors: Any, device: torch.device, wish: str) -> None:
+    """ValueError where a tensor is elsewhere: it is weir that moves them."""
+    from weir.collate_fn import is_tensor_batch_type
+
+    if not is_tensor_batch_type(tensors):
+        raise ValueError(f"{wish}: one, a list or a dict of them, or a pair of these and something else; this is {type(tensors).__name__}")
+    held = [tensors]
+    while held:
+        one = held.pop()
+        if isinstance(one, Mapping):
+            held.extend(one.values())
+        elif isinstance(one, (list, tuple)):
+            held.extend(one)
+        elif one.device.type != device.type or (device.index is not None and one.device.index != device.index):
+            raise ValueError(f"{wish}, which are moved from there and back for it; found a tensor on `{one.device}`")
+
+
+def checked(fn: Any, fn_args: Any, fn_kwargs: Any, num_gpus: Any = None) -> Any:
     """What map_batches calls for a class of these. Its own __call__ is not used: batches go through the methods above."""
     if not isinstance(fn, type):
         raise ValueError(f"map_batches takes the class {type(fn).__name__}, and makes its objects where they are used; this is one of them")
@@ -107,10 +127,14 @@ def checked(fn: Any, fn_args: Any, fn_kwargs: Any) -> Any:
         code = getattr(getattr(fn, name), "__code__", None)
         if code is not None and code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
             raise TypeError(f"{fn.__name__}.{name} must not be async: it is called for one batch after another")
-    if fn.__call__ is TorchInference.__call__:
-        return fn
     import logging
 
+    if not num_gpus:
+        from weir import _outdated
+
+        _outdated.log(f"`{fn.__name__}` is a `TorchInference`, and `num_gpus` is not set: pass it to `map_batches`, so that each worker has a GPU of its own")
+    if fn.__call__ is TorchInference.__call__:
+        return fn
     logging.getLogger("weir").warning(
         "%s defines __call__, which will not be used directly: a batch goes through collate, process_on_device and finalize", fn.__name__
     )

@@ -45,6 +45,39 @@ def texts_in_small_blocks(data, at):
     return data.from_items([{"x": "a" * 1000} for _ in range(100)], override_num_blocks=2).map(lambda r: r).materialize().num_blocks()
 
 
+@case(3_000_000, 20_000_000)
+def files_in_small_blocks(data, at, bytes_max):
+    """About how many: one file that is asked for as one block, and is larger than a block may be."""
+    data.DataContext.get_current().target_max_block_size = bytes_max
+    data.range(1000, override_num_blocks=1).map_batches(lambda b: {"x": ["a" * 10000] * len(b["id"])}).write_csv(str(at / "texts"))
+    ds = data.read_csv(str(at / "texts"), override_num_blocks=1).materialize()
+    return [ds.num_blocks(), ds.count()]
+
+
+@case(("map", None), ("map", 1_000_000), ("flat_map", None), ("flat_map", 1_000_000), ("filter", None), ("batches", None), ("two", 1_000_000))
+def blocks_in_a_loop(data, at, how, bytes_max):
+    """What functions make of a block is one, or as many as bytes_max says, for loops as for who keeps them."""
+    if bytes_max:
+        data.DataContext.get_current().target_max_block_size = bytes_max
+    ds = data.range(600, override_num_blocks=2).map(lambda row: {"x": "a" * 10000})
+    ds = {"map": lambda: ds, "flat_map": lambda: ds.flat_map(lambda row: [row]), "filter": lambda: ds.filter(lambda row: True),
+          "batches": lambda: ds.map_batches(lambda b: b, batch_size=50), "two": lambda: ds.map(lambda row: row).map(lambda row: row)}[how]()
+    return [[len(b["x"]) for b in ds.iter_batches(batch_size=None)], sum(len(bundle.blocks) for bundle in ds.iter_internal_ref_bundles()),
+            ds.materialize().num_blocks()]
+
+
+@case("union", "zip", "zip of the same", "zip of a function's")
+def columns_of_two(data, at, how):
+    import pyarrow as pa
+
+    one, other = data.from_arrow(pa.table({"x": pa.array([1, 2], pa.int32())})), data.from_arrow(pa.table({"x": [[1.0], [2.0]]}))
+    two = {"union": lambda: one.union(other), "zip": lambda: one.zip(other), "zip of the same": lambda: one.zip(one),
+           "zip of a function's": lambda: one.zip(other.map_batches(lambda b: b))}[how]
+    before = two().schema(fetch_if_missing=False)
+    return [before and [before.names, [str(t) for t in before.types]], [two().schema().names, [str(t) for t in two().schema().types]],
+            two().columns(), two().take_all()]
+
+
 @case((5, 20), (2, 20))
 def by_keys(data, at, blocks, count):
     data.DataContext.get_current().shuffle_strategy = "hash_shuffle"
@@ -66,3 +99,23 @@ def columns_in_arrow(data, at, what):
     (written,) = (at / "out").iterdir()
     return [str(batch.schema.remove_metadata()), [str(t) for t in ds.schema().types], str(pq.read_schema(written).remove_metadata()),
             ds.schema().base_schema.remove_metadata() == batch.schema.remove_metadata(), ds.schema() == batch.schema]
+
+
+@case(81, 80, 76, 12, 11, 20, 203)
+def rest_of_a_large_block(data, at, rows):
+    """What is left when pieces of target_max_block_size are cut off, and is less than half as much again, is a block."""
+    import pyarrow as pa
+
+    data.DataContext.get_current().target_max_block_size = 1024
+    table = pa.table({"x": pa.array([b"a" * 124] * rows)})
+    return data.from_arrow([table]).map_batches(lambda t: t, batch_format="pyarrow", batch_size=None).materialize()._block_num_rows()
+
+
+@case(((1, 4), 2), ((2, 6, 1), 3), ((2, 4, 1, 8), 4), ((4, 4, 1, 12, 3), 4), ((1, 1, 9, 9), 3), ((7, 1, 1), 3))
+def small_before_large(data, at, sizes, batch):
+    """Blocks that are too small for a batch go with the one behind them, however large that is."""
+    import pandas as pd
+
+    ds = data.from_blocks([pd.DataFrame({"a": [number] * size}) for number, size in enumerate(sizes)])
+    made = ds.map_batches(lambda b: {"a": b["a"], "n": [len(b["a"])] * len(b["a"])}, batch_size=batch)
+    return [made.materialize().num_blocks(), sorted([row["a"], row["n"]] for row in made.take_all())]

@@ -14,12 +14,12 @@ def get_a_list(data, at):
     return ray.get([ray.put(i) for i in range(3)])
 
 
-@case()
-def arrays_are_read_only(data, at):
+@case(100_000, 3)
+def arrays_are_read_only(data, at, count):
     import numpy as np
 
     ray = root(data)
-    found = ray.get(ray.put(np.arange(100000)))
+    found = ray.get(ray.put(np.arange(count)))
     return [bool(found.flags.writeable), int(found.sum())]
 
 

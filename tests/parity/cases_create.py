@@ -149,3 +149,20 @@ def from_torch_tensors(data, at):
 
     rows = data.from_torch(torch.utils.data.TensorDataset(torch.arange(4).reshape(2, 2))).take_all()
     return [type(row["item"]).__name__ for row in rows]
+
+
+@case((True, "frames"), (False, "frames"), (True, "filtered"), (True, "blocks"), (False, "blocks"))
+def kinds_of_blocks(data, at, keeps, how):
+    """Of frames blocks are frames, as long as no step makes tables of them, and unless enable_pandas_block says so."""
+    import pandas as pd
+
+    data.DataContext.get_current().enable_pandas_block = keeps
+    frames = [pd.DataFrame({"a": [3, 1]}), pd.DataFrame({"a": [2]})]
+    ds = data.from_blocks(frames) if how == "blocks" else data.from_pandas(frames)
+    if how == "filtered":
+        ds = ds.filter(expr="a > 1")
+    kinds = set()
+    for bundle in ds.iter_internal_ref_bundles():
+        get = __import__("ray").get if data.__name__ == "ray.data" else __import__("weir").get
+        kinds |= {type(get(ref)).__name__ for ref in bundle.block_refs}
+    return [sorted(kinds), str(ds.to_pandas()["a"].dtype), [row["a"] for row in ds.take_all()]]

@@ -344,6 +344,28 @@ def ref_bundles(data, at):
              bundle.metadata[0].num_rows, root(data).get(bundle.blocks[0].ref).column("id").to_pylist()] for bundle in found]
 
 
+def _bundle_types(data):
+    if data.__name__.startswith("ray"):
+        from ray.data._internal.execution.interfaces.ref_bundle import BlockEntry, BlockSlice, RefBundle
+    else:
+        from weir.ref_bundle import BlockEntry, BlockSlice, RefBundle
+    return BlockEntry, BlockSlice, RefBundle
+
+
+@case((), ((0, 2), None, (1, 4)))
+def ref_bundles_in_parts(data, at, *slices):
+    import pyarrow as pa
+
+    entry, part, bundle = _bundle_types(data)
+    about = sub(data, "block").BlockMetadata
+    given = bundle([entry(None, about(rows, 8 * rows, None, None)) for rows in (4, 3, 5)], pa.schema({"a": pa.int64()}), True,
+                   [s and part(*s) for s in slices] or None)
+    cuts = [given.slice(n) for n in range(1, given.num_rows())]
+    whole = bundle.merge_ref_bundles([given, *cuts[1]])
+    return [str(given), [[[b.num_rows(), b.size_bytes(), [(s.start_offset, s.end_offset) for s in b.slices], b.owns_blocks] for b in pair] for pair in cuts],
+            str(whole), len(whole), bundle.merge_ref_bundles([]).num_rows()]
+
+
 @case()
 def stats_summaries(data, at):
     context = data.DataContext.get_current()

@@ -80,3 +80,24 @@ def frames_returned(data, at, text):
 
     ds = data.range(1).map_batches(fn, batch_format="pandas")
     return [ds.take_all(), [str(t) for t in ds.schema().types]]
+
+
+@case()
+def scalars_of_pyarrow_returned(data, at):
+    import pyarrow as pa
+
+    def function(table):
+        first = table["id"][0]
+        return {"a": [first, None], "b": [pa.scalar("x"), pa.scalar("y")], "c": [pa.scalar(1, pa.int8()), pa.scalar(2, pa.int8())],
+                "e": [pa.scalar(1), 2]}
+
+    ds = data.range(1).map_batches(function, batch_format="pyarrow")
+    rows = data.range(1).map(lambda row: {"x": pa.scalar(3), "y": pa.scalar({"k": 1.5})}).take_all()
+    return [[[row[name] for row in ds.take_all()] for name in "abc"], [str(t) for t in ds.schema().types], rows]
+
+
+@case()
+def scalars_of_pyarrow_from_groups(data, at):
+    ds = data.from_items([{"a": i % 2, "b": i / 2} for i in range(6)], override_num_blocks=1)
+    made = ds.groupby("a").map_groups(lambda t: {"a": [t["a"][0]], "b": [t["b"][-1]]}, batch_format="pyarrow")
+    return sorted(made.take_all(), key=lambda row: row["a"])

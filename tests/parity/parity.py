@@ -14,6 +14,7 @@ import datetime
 import decimal
 import enum
 import importlib
+import importlib.util
 import io
 import json
 import math
@@ -26,7 +27,7 @@ HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
 MODULES = ["cases_create", "cases_core", "cases_consume", "cases_iterate", "cases_transform", "cases_expressions",
            "cases_aggregates", "cases_grouped", "cases_join", "cases_preprocessors", "cases_files", "cases_extend", "cases_context", "cases_errors", "cases_values",
-           "cases_names", "cases_rest", "cases_formats", "cases_scripts", "cases_mistakes", "cases_blocks"]
+           "cases_names", "cases_rest", "cases_formats", "cases_scripts", "cases_mistakes", "cases_blocks", "cases_user", "cases_direct", "cases_packages"]
 SECONDS = 60
 CASES = {}  # id → Case
 
@@ -37,15 +38,19 @@ CAUGHT_BY = {"RayError", "RayTaskError", "RayActorError", "ActorDiedError", "Use
 
 
 class Case:
-    def __init__(self, module, name, function, values, shows=()):
-        self.module, self.function, self.values, self.shows = module, function, values, shows
+    def __init__(self, module, name, function, values, shows=(), needs=()):
+        self.module, self.function, self.values, self.shows, self.needs = module, function, values, shows, needs
         self.id = name
 
+    def lacks(self):
+        """The first of its packages that is not installed."""
+        return next((name for name in self.needs if importlib.util.find_spec(name) is None), None)
 
-def case(*grid, shows=()):
+
+def case(*grid, shows=(), needs=()):
     """A function as a case, or as one for each value of the grid: a value, or a tuple of several. `shows`: public names that docs/parity.md
     may call shown by it though nothing of them is called by Python: enumerations, plain classes, what is made in C. The case says them, and
-    its answer depends on them; "{}" is the value."""
+    its answer depends on them; "{}" is the value. `needs`: packages without which it is left out."""
 
     def add(function):
         module = function.__module__.rpartition(".")[2]
@@ -54,7 +59,7 @@ def case(*grid, shows=()):
             label = ", ".join(v if isinstance(v, str) else getattr(v, "__name__", None) or repr(v) for v in values)
             name = f"{module.removeprefix('cases_')}/{function.__name__}" + (f"[{label}]" if grid else "")
             assert name not in CASES, name
-            CASES[name] = Case(module, name, function, values, tuple(one.format(*values) for one in shows))
+            CASES[name] = Case(module, name, function, values, tuple(one.format(*values) for one in shows), tuple(needs))
         return function
 
     return add

@@ -50,6 +50,7 @@ def main(words, folder=parity.RECORDED):
     for path in folder.glob("*.json"):
         found.update(json.loads(path.read_text()))
     wanted = [c for c in cases.values() if not words or any(w in c.id for w in words) or (words == ["--missing"] and c.id not in found)]
+    wanted = [c for c in wanted if not c.lacks()]
     for number, one in enumerate(wanted, 1):
         with tempfile.TemporaryDirectory() as at:
             at = os.path.realpath(at)
@@ -59,7 +60,7 @@ def main(words, folder=parity.RECORDED):
             spent = time.time() - begun
         if spent > 5:
             print(f"{one.id}: {spent:.1f} s", flush=True)
-        if number % 50 == 0 or number == len(wanted):
+        if number % 5 == 0 or number == len(wanted):
             print(f"{number} of {len(wanted)}", flush=True)
             store(folder, cases, found)
     ray.shutdown()

@@ -48,6 +48,8 @@ def at(inputs, tmp_path):
 def test_same_as_ray(name, at):
     import weir.data
 
+    if CASES[name].lacks():
+        pytest.skip(f"{CASES[name].lacks()} is not installed")
     weir.init(ignore_reinit_error=True)
     claims = CLAIMS.get(name, [])
     with Watch(os.path.dirname(os.path.realpath(weir.__file__))) if claims else contextlib.nullcontext() as watch:

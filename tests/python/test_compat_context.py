@@ -185,6 +185,47 @@ def test_callbacks(context, monkeypatch):
         weir.range(3).take()
 
 
+class Steps(ExecutionCallback):
+    seen = []
+
+    def before_execution_starts(self, executor):
+        Steps.seen.append("begins")
+
+    def on_execution_step(self, executor):
+        Steps.seen.append("step")
+
+    def after_execution_succeeds(self, executor):
+        Steps.seen.append("ended")
+
+    def after_execution_fails(self, executor, error):
+        Steps.seen.append("failed")
+
+
+@pytest.mark.parametrize("ends", ["take_all", "count", "materialize", "write", "failed"])
+def test_callbacks_are_told_of_steps(context, ends, tmp_path):
+    context.custom_execution_callback_classes = [Steps]
+    Steps.seen.clear()
+    ds = weir.range(3, override_num_blocks=3)
+    if ends == "failed":
+        with pytest.raises(ZeroDivisionError):
+            ds.map(lambda row: 1 // 0).take_all()
+    elif ends == "write":
+        ds.map(lambda row: row).write_csv(str(tmp_path / "out"))
+    else:
+        getattr(ds.map(lambda row: row), ends)()
+    assert Steps.seen[0] == "begins" and Steps.seen[-1] == ("failed" if ends == "failed" else "ended") and Steps.seen.count("step") >= 1
+    assert {"begins", "ended", "failed"}.isdisjoint(Steps.seen[1:-1])
+
+
+@pytest.mark.parametrize("most, bad", [(2, 1), (2, 2), (-1, 5)])
+def test_tasks_that_failed_are_counted(context, most, bad):
+    context.max_errored_blocks = most
+    ds = weir.range(5, override_num_blocks=5).map(lambda row: {"id": row["id"] // (row["id"] >= bad)})
+    assert sorted(row["id"] for row in ds.take_all()) == list(range(bad, 5))
+    metrics = ds.get_stats_summary().extra_metrics
+    assert metrics["num_tasks_failed"] == bad and metrics["rows_task_outputs_generated"] == 5 - bad
+
+
 def test_stats_in_the_log(context, caplog):
     context.enable_auto_log_stats = True
     with caplog.at_level(logging.INFO):
@@ -241,7 +282,6 @@ def test_presets(context):
     for kind, most, least in (("etl", 256, 64), ("image", 128, 32), ("analytics", 512, 128), ("memory_constrained", 64, 16), ("training", 256, 64)):
         made = weir.configure_for(kind)
         assert made is context and (made.target_max_block_size >> 20, made.target_min_block_size >> 20) == (most, least)
-    assert context.execution_options.locality_with_output is True
     assert weir.configure_for("shuffle").target_shuffle_max_block_size == 1 << 30
     with pytest.raises(ValueError, match="'etl'"):
         weir.configure_for("everything")

@@ -81,6 +81,7 @@ def test_encodings_that_only_python_has(tmp_path: Path) -> None:
         (lambda: weir.range(10, override_num_blocks=5), 5),
         (lambda: weir.from_items([1, 2, 3], override_num_blocks=3), 3),
         (lambda: weir.range(4, override_num_blocks=2).union(weir.range(4, override_num_blocks=3)), 5),
+        (lambda: weir.range(20, override_num_blocks=10).repartition(3, keys=["id"]), 3),
     ],
 )
 def test_what_suites_ask_of_plans(made: Any, blocks: int) -> None:
@@ -184,7 +185,7 @@ def test_a_schema_to_write_with(tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     schema = pa.schema({"id": pa.float32()})
     ds = weir.range(3)
-    ds.write_parquet(str(tmp_path), schema=schema, partitioning_flavor="hive")
+    ds.write_parquet(str(tmp_path), schema=schema)
     assert pq.read_table(str(tmp_path)).schema == schema
     assert "Operator 1 ReadRange" in ds.stats()
 

@@ -23,7 +23,7 @@ ABSENT = {name: set(words.split()) for name, words in {
     "ray": CLUSTER,
     "ray.data": SERVICES,
     "ray.data.catalog": SERVICES,
-    "ray.data.datasource": "DeltaSharingDatasource LeRobotDatasource MCAPDatasource TimeRange TurbopufferDatasink _S3FileSystemWrapper",
+    "ray.data.datasource": "DeltaSharingDatasource LeRobotDatasource TurbopufferDatasink _S3FileSystemWrapper",
     "ray.data.namespace_expressions.map_namespace": "MapComponent",
     "ray.data.util.jax_util": "jax_sync_generator",
     "ray.experimental": "CommunicatorMetadata RDTManager TensorTransportManager TensorTransportMetadata deregister_nixl_memory "
@@ -279,6 +279,152 @@ for use in (get_execution_plan, MapOperator, a_name_that_nobody_knows, memory_su
     else:
         raise AssertionError(use)
 assert ActorPoolStrategy is ray.data.ActorPoolStrategy
+"""
+    )
+
+
+def test_helpers_of_sources_are_where_ray_keeps_them(tmp_path):
+    """What sources and sinks of other people import from Ray's own modules."""
+    pytest.importorskip("pyarrow")
+    (tmp_path / "a b.csv").write_text("x\n1\n")
+    run(
+        f"""
+from ray.data._internal.util import _check_import, _check_pyarrow_version, _is_local_scheme, _truncated_repr, call_with_retry
+from ray.data._internal.remote_fn import cached_remote_fn
+from ray.data.datasource.path_util import _has_file_extension, _resolve_paths_and_filesystem, _unwrap_protocol
+import pyarrow.fs, ray
+_check_pyarrow_version()
+class Mine:
+    def __init__(self, module): _check_import(self, module=module, package="some-package")
+Mine("json")
+try:
+    Mine("no_such_module_at_all")
+except ImportError as error:
+    assert "`Mine`" in str(error) and "pip install some-package" in str(error)
+else:
+    raise AssertionError
+assert _is_local_scheme("local:///a") and not _is_local_scheme(["/a", "/b"])
+try:
+    _is_local_scheme(["local:///a", "/b"])
+except ValueError:
+    pass
+else:
+    raise AssertionError
+calls = []
+def flaky():
+    calls.append(1)
+    if len(calls) < 3: raise OSError("slow down")
+    return len(calls)
+assert call_with_retry(flaky, "try", match=["slow"], max_backoff_s=0) == 3
+calls.clear()
+try:
+    call_with_retry(flaky, "try", match=["other"], max_backoff_s=0)
+except OSError:
+    assert len(calls) == 1
+else:
+    raise AssertionError
+double = cached_remote_fn(lambda x: 2 * x, num_cpus=1)
+assert ray.get(double.remote(4)) == 8
+assert _truncated_repr("x" * 300) == "x" * 200 + "..."
+assert _has_file_extension("a.CSV?v=1", [".csv"]) and not _has_file_extension("a.csv", ["json"])
+assert _unwrap_protocol("file:///a/b") == "/a/b"
+path = {str(tmp_path / "a b.csv")!r}
+for given in (path, [path], "local://" + path, "file://" + path.replace(" ", "%20")):
+    paths, filesystem = _resolve_paths_and_filesystem(given)
+    assert paths == [path] and isinstance(filesystem, pyarrow.fs.LocalFileSystem), (given, paths)
+    assert filesystem.open_input_stream(paths[0]).read() == b"x\\n1\\n"
+"""
+    )
+
+
+def test_helpers_of_columns_and_threads_are_where_ray_keeps_them():
+    run(
+        """
+import numpy as np, pyarrow as pa, ray
+from ray.data._internal.planner.exchange.sort_task_spec import SortKey
+from ray.data._internal.object_extensions.arrow import ARROW_PYTHON_OBJECT_EXTENSION_NAME, ArrowPythonObjectType, raise_on_pickle_object_columns
+from ray.data._internal.remote_fn import _make_hashable
+from ray.data._internal.tensor_extensions.arrow import (
+    _convert_to_pyarrow_native_array, _infer_pyarrow_type, convert_to_pyarrow_array, get_arrow_extension_fixed_shape_tensor_types, pyarrow_table_from_pydict)
+from ray.data._internal.util import find_partition_index, iterate_with_retry, make_async_gen, merge_resources_to_ray_remote_args
+assert ArrowPythonObjectType().extension_name == ARROW_PYTHON_OBJECT_EXTENSION_NAME
+raise_on_pickle_object_columns(pyarrow_table_from_pydict({"a": [1]}))
+assert isinstance(convert_to_pyarrow_array(np.zeros((2, 2)), "a").type, get_arrow_extension_fixed_shape_tensor_types())
+assert _convert_to_pyarrow_native_array([1], "a").type == _infer_pyarrow_type([1]) == pa.int64()
+assert _make_hashable({"a": [1]}) == (("a", (1,)),)
+assert merge_resources_to_ray_remote_args(1, None, 2, {"max_retries": 3}) == {"num_cpus": 1, "memory": 2, "max_retries": 3}
+assert list(iterate_with_retry(lambda: [1], "read")) == list(make_async_gen(iter([1]), iter, True)) == [1]
+table = pa.table({"a": [1, 1, 2], "b": [2, 1, 1]})
+key = SortKey(["a", "b"], descending=[False, True])
+from ray.data._internal.planner.plan_expression.expression_evaluator import ExpressionEvaluator
+assert table.filter(ExpressionEvaluator.get_filters(expression="a == 1 and b in [1]")).num_rows == 1
+assert ray.data.from_arrow(table).filter(expr=ExpressionEvaluator.parse_native_expression("b > -1")).count() == 3
+assert [find_partition_index(table, at, key) for at in ((0, 0), (1, 1), (2, 5), (3, 0))] == [0, 1, 2, 3]
+"""
+    )
+
+
+def test_sources_are_where_ray_keeps_them(tmp_path):
+    """Those that others make their own of."""
+    pytest.importorskip("pyarrow")
+    Image = pytest.importorskip("PIL.Image")
+    for number in range(2):
+        Image.new("RGB", (8, 4), (number, 0, 0)).save(tmp_path / f"{number}.png")
+    (tmp_path / "a.csv").write_text("x;y\n1;2\n")
+    run(
+        f"""
+import ray, pyarrow as pa
+from pyarrow import csv
+from ray.data._internal.datasource.image_datasource import ImageDatasource
+from ray.data._internal.datasource.binary_datasource import BinaryDatasource
+from ray.data._internal.datasource.csv_datasource import CSVDatasource
+from ray.data._internal.datasource.text_datasource import TextDatasource
+from ray.data._internal.datasource.mongo_datasource import MongoDatasource
+folder = {str(tmp_path)!r}
+class Labelled(ImageDatasource):
+    def _read_stream(self, f, path):
+        for block in super()._read_stream(f, path):
+            yield block.append_column("name", pa.array([path[-5:]] * block.num_rows))
+rows = ray.data.read_datasource(Labelled(folder, size=(2, 3), mode="L", file_extensions=["png"])).take_all()
+assert sorted(row["name"] for row in rows) == ["0.png", "1.png"] and [row["image"].shape for row in rows] == [(2, 3)] * 2
+rows = ray.data.read_datasource(BinaryDatasource([folder + "/a.csv"], include_paths=True)).take_all()
+assert rows[0]["bytes"].startswith(b"x;y") and rows[0]["path"].endswith("a.csv")
+source = CSVDatasource([folder + "/a.csv"], arrow_csv_args=dict(parse_options=csv.ParseOptions(delimiter=";")))
+assert ray.data.read_datasource(source).take_all() == [dict(x=1, y=2)]
+assert ray.data.read_datasource(TextDatasource([folder + "/a.csv"])).count() == 2
+try:
+    MongoDatasource()
+except NotImplementedError:
+    pass
+else:
+    raise AssertionError
+"""
+    )
+
+
+def test_what_was_in_ray_air_is_there():
+    pytest.importorskip("pyarrow")
+    pytest.importorskip("pandas")
+    run(
+        """
+from ray.air.constants import TENSOR_COLUMN_NAME
+from ray.air.data_batch_type import DataBatchType
+from ray.air.util.data_batch_conversion import BatchFormat
+from ray.air.util.tensor_extensions.arrow import ArrowTensorArray
+from ray.air.util.tensor_extensions.pandas import TensorArray, _create_possibly_ragged_ndarray
+from ray.air.util.tensor_extensions.utils import create_ragged_ndarray
+from ray.air import session, Checkpoint
+from ray.air.config import ScalingConfig
+import numpy as np, pandas as pd, ray.data.extensions as public
+assert TENSOR_COLUMN_NAME == "__value__" and BatchFormat("pandas") and TensorArray is public.TensorArray
+assert ArrowTensorArray is public.ArrowTensorArray and _create_possibly_ragged_ndarray([[1], [2, 3]]).shape == (2,)
+assert pd.DataFrame({"x": TensorArray(np.zeros((2, 3)))}).dtypes["x"] == public.TensorDtype((3,), np.float64)
+try:
+    ScalingConfig(num_workers=1)
+except NotImplementedError:
+    pass
+else:
+    raise AssertionError
 """
     )
 

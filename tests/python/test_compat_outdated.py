@@ -32,14 +32,20 @@ ray.data.range(4).write_parquet(sys.argv[1])
 print(seen(lambda: ray.data.read_parquet(sys.argv[1], columns=["id"])))
 print(seen(lambda: ray.data.read_parquet(sys.argv[1])))
 print(seen(lambda: ds.iterator().to_torch()))
+print(seen(lambda: ds.filter(expr=ray.data.expressions.col("id") > 1, concurrency=2)))
+options = ray.data.ExecutionOptions(exclude_resources=ray.data.ExecutionResources(cpu=1), actor_locality_enabled=False)
+print(seen(lambda: setattr(options, "exclude_resources", None)))
+print(seen(lambda: setattr(options, "actor_locality_enabled", True)))
 """
 
 # The categories and the logged arguments of Ray 2.60.
 EXPECTED = [(["RayDeprecationWarning"], []), (["DeprecationWarning"], []), (["UserWarning"], []), ([], []), ([], ["parallelism"]), ([], ["concurrency"]),
-            (["DeprecationWarning"], []), ([], []), (["RayDeprecationWarning"], [])]
+            (["DeprecationWarning"], []), ([], []), (["RayDeprecationWarning"], []), ([], ["concurrency"]), (["RayDeprecationWarning"], []),
+            (["RayDeprecationWarning"], [])]
 
 
 def test_what_is_outdated_in_ray(tmp_path):
+    pytest.importorskip("torch")
     done = subprocess.run([sys.executable, "-m", "weir.compat", "-c", SCRIPT, str(tmp_path / "p")], capture_output=True, text=True)
     assert done.stdout.splitlines() == [str(one) for one in EXPECTED], done.stderr
 

@@ -333,7 +333,7 @@ def test_sql(tmp_path):
         weir.range(3).write_sql("INSERT INTO missing VALUES (?)", lambda: sqlite3.connect(path), concurrency=1)
 
 
-@pytest.mark.parametrize("name", ["write_mongo", "write_kafka", "write_delta", "to_spark"])
+@pytest.mark.parametrize("name", ["write_mongo", "write_kafka", "write_clickhouse", "to_spark"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=name):
         getattr(weir.range(1), name)("x")

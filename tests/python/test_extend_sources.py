@@ -432,14 +432,14 @@ def test_torch_datasets():
     assert weir.from_torch(pairs).count() == 4
 
 
-@pytest.mark.parametrize("name", ["read_lance", "read_clickhouse", "read_bigquery", "read_mongo", "from_spark", "read_kafka"])
+@pytest.mark.parametrize("name", ["read_hudi", "read_clickhouse", "read_bigquery", "read_mongo", "from_spark", "read_kafka"])
 def test_what_is_absent_says_so(name):
     with pytest.raises(NotImplementedError, match=name):
         getattr(weir, name)("in/")
 
 
 def test_packages_that_are_not_installed():
-    for name, package in (("from_huggingface", "datasets"), ("from_tf", "tensorflow")):
+    for name, package in (("from_huggingface", "datasets"), ("from_tf", "tensorflow"), ("read_delta", "deltalake")):
         try:
             __import__(package)
         except ImportError:
@@ -535,3 +535,41 @@ def test_huggingface_datasets(monkeypatch):
 def test_stats_of_a_source():
     ds = weir.read_datasource(Numbers(3)).map(lambda row: {"x": row["task"]}).materialize()
     assert "ReadNumbers->Map(<lambda>): 3 tasks executed, 3 blocks produced" in ds.stats()
+
+
+class Asking(Datasource):
+    """One row a task: which actor it runs in, and which task it is."""
+
+    def estimate_inmemory_data_size(self):
+        return None
+
+    def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+        def read():
+            context = weir.get_runtime_context()
+            yield pa.table({"actor": [context.get_actor_id()], "task": [context.get_task_id()], "name": [context.get_task_name()]},
+                           pa.schema({"actor": pa.string(), "task": pa.string(), "name": pa.string()}))
+
+        return [ReadTask(read, BlockMetadata(1, 8, None, None)) for _ in range(4)]
+
+
+def test_tasks_know_the_actor_that_they_run_in():
+    rows = weir.read_datasource(Asking(), compute=weir.ActorPoolStrategy(size=2)).take_all()
+    assert len(rows) == 4 and {len(row["actor"]) for row in rows} == {32} and len({row["actor"] for row in rows}) <= 2
+    rows = weir.read_datasource(Asking()).take_all()
+    assert {row["actor"] for row in rows} == {None}
+    assert len({row["task"] for row in rows}) == 4 and {len(row["task"]) for row in rows} == {48} and rows[0]["name"] == "ReadAsking"
+    assert weir.get_runtime_context().get_task_id() is None and weir.get_runtime_context().get_actor_id() is None
+
+
+def test_real_huggingface_datasets():
+    datasets = pytest.importorskip("datasets")
+    rows = [{"a": 1, "s": "x"}, {"a": 2, "s": "y"}, {"a": 3, "s": None}]
+    kept = datasets.Dataset.from_list(rows)
+    assert weir.from_huggingface(kept).take_all() == rows and type(weir.from_huggingface(kept)) is weir.MaterializedDataset
+    assert weir.from_huggingface(kept.select([2, 0])).take_all() == [rows[2], rows[0]]
+    streamed = kept.to_iterable_dataset(num_shards=3)
+    assert weir.from_huggingface(streamed).take_all() == rows and type(weir.from_huggingface(streamed)) is weir.Dataset
+    mapped = weir.from_huggingface(streamed.map(lambda row: {"b": row["a"] * 2}))
+    assert mapped.take_all() == [{**row, "b": row["a"] * 2} for row in rows]
+    made = datasets.IterableDataset.from_generator(lambda: ({"z": i} for i in range(3)))
+    assert weir.from_huggingface(made).sum("z") == 3

@@ -11,6 +11,7 @@ import weir
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
+from weir.block import BlockAccessor
 from weir.extensions import (ArrowConversionError, ArrowPythonObjectArray, ArrowPythonObjectType, ArrowTensorArray,
                              ArrowTensorType, ArrowTensorTypeV2, ArrowVariableShapedTensorArray, ArrowVariableShapedTensorType,
                              FixedShapeTensorFormat, PythonObjectArray, TensorArray, TensorArrayElement, TensorDtype,
@@ -200,7 +201,7 @@ def test_tables_and_frames(column):
         assert ds.take_batch()["t"].shape == (3, 2, 2)
         assert ds.map_batches(lambda t: t.append_column("u", t["t"]), batch_format="pyarrow").take_batch()["u"].shape == (3, 2, 2)
     kept = weir.from_pandas(pd.DataFrame({"t": column})).to_pandas()
-    assert str(kept["t"].dtype) == "TensorDtype(shape=(2, 2), dtype=int64)"
+    assert kept["t"].dtype == object and kept["t"][1].tolist() == [[4, 5], [6, 7]]
     made = weir.range(2).map_batches(lambda batch: pd.DataFrame({"t": TensorArray(np.ones((len(batch["id"]), 3)))}))
     assert made.schema().types == [ArrowTensorTypeV2((3,), pa.float64())] and made.take(1)[0]["t"].tolist() == [1, 1, 1]
     assert made.take_batch(batch_format="pandas")["t"].dtype == object
@@ -252,3 +253,39 @@ def test_nothing_is_loaded_before_it_is_asked_for():
               "assert 'pandas' not in sys.modules and 'pyarrow' not in sys.modules and 'numpy' not in sys.modules\n"
               "assert 'TensorArray' in weir.extensions.__all__\n")
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# ---- in frames ----
+
+@pytest.mark.parametrize("casts", [True, False])
+@pytest.mark.parametrize("shapes", [[(2, 2)] * 3, [(2, 2), (3, 1), (1, 1)]])
+def test_tensors_in_frames_are_objects_unless_the_context_wants_them_as_they_are(casts, shapes):
+    context = weir.DataContext.get_current()
+    before = context.enable_tensor_extension_casting
+    given = pd.DataFrame({"n": [1, 2, 3], "t": TensorArray([np.full(shape, i) for i, shape in enumerate(shapes)])})
+    kind = np.dtype(object) if casts else TensorDtype
+    try:
+        context.enable_tensor_extension_casting = casts
+        ds = weir.from_pandas(given)
+        made = ds.map_batches(lambda frame: pd.DataFrame({"t": frame["t"] + 1, "kind": str(frame["t"].dtype)}), batch_format="pandas")
+        frames = [ds.to_pandas(), next(iter(ds.iter_batches(batch_format="pandas"))), made.to_pandas(), weir.from_arrow(ds.to_arrow()).to_pandas()]
+        for frame in frames:
+            dtype = frame["t"].dtype
+            assert dtype == kind if casts else isinstance(dtype, kind)
+            assert [np.asarray(value).shape for value in frame["t"]] == shapes
+        assert ("object" in frames[2]["kind"].iloc[0]) == casts
+    finally:
+        context.enable_tensor_extension_casting = before
+
+
+def test_a_block_of_objects_has_the_size_of_what_they_hold():
+    def size(values):
+        return BlockAccessor.for_block(pd.DataFrame({"x": pd.Series(values, dtype=object)})).size_bytes()
+
+    texts = [["a" * 1000, "b" * 1000] for _ in range(500)]
+    assert 500 * 2000 < size(texts) < 1.2 * 500 * 2000
+    assert 500 * 8000 < size([np.zeros(1000) for _ in range(500)]) < 1.1 * 500 * 8000
+    assert 500 * 1000 < size([{"k": {"l": b"x" * 1000}} for _ in range(500)]) < 2 * 500 * 1000
+    itself = []
+    itself.append(itself)
+    assert size([]) < 1000 and size([None]) < 1000 and size([itself]) < 1000

@@ -523,6 +523,35 @@ def test_zeros_as_pyarrow_has_them():
     assert sorted((repr(row["k"]), row["count()"]) for row in found) == [("-0.0", 1), ("0.0", 2)]
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16"])
+def test_groups_of_zeros_and_nan(dtype):
+    """Each way to group has the same groups: the zeros are two, NaN is one."""
+    pytest.importorskip("pyarrow")  # the blocks of aggregate_block
+    values = np.array([np.nan, 0.0, -0.0, 1.5, np.nan, -0.0, 0.0, -0.0], dtype)
+    ds = weir.from_numpy([values[:3], values[3:]]).rename_columns({"data": "k"}).add_column("x", lambda b: np.arange(len(b)))
+    wanted = [("-0.0", 3), ("0.0", 2), ("1.5", 1), ("nan", 2)]
+
+    class Rows(weir.aggregate.AggregateFnV2):
+        def __init__(self):
+            super().__init__("rows", zero_factory=lambda: 0, on="x", ignore_nulls=False)
+
+        def aggregate_block(self, block):
+            return weir.block.BlockAccessor.for_block(block).num_rows()
+
+        def combine(self, one, two):
+            return one + two
+
+    def counted(grouped, name="count()"):
+        return sorted((str(float(row["k"])), row[name]) for row in grouped.take_all())
+
+    grouped = ds.groupby("k")
+    assert counted(grouped.count()) == wanted
+    assert counted(grouped.aggregate(Rows()), "rows") == wanted
+    assert sorted((key, len(rows)) for key, rows in counted(grouped.aggregate(weir.aggregate.AsList("x")), "list(x)")) == wanted
+    assert counted(grouped.map_groups(lambda g: {"k": g["k"][:1], "n": np.array([len(g["k"])])}), "n") == wanted
+    assert sorted(str(float(value)) for value in ds.unique("k")) == [key for key, _ in wanted]
+
+
 def test_against_pandas():
     pd = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")

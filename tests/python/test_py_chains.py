@@ -3,6 +3,7 @@ workers."""
 import importlib.util
 import math
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -128,3 +129,18 @@ def test_hundreds_of_filters(between):
         if between and i % 10 == 0:
             ds = ds.with_column("x", weir.expressions.col("id") + 1)
     assert ds.count() == 700 and ds.take(1)[0]["id"] == 300
+
+
+@pytest.mark.parametrize("step", [
+    lambda ds, i: ds.select_columns(["id"]),
+    lambda ds, i: ds.with_column("id", weir.col("id") + 1 - 1),
+    lambda ds, i: ds.filter(expr="id >= 0"),
+    lambda ds, i: ds.limit(7 + i % 2),
+], ids=["select_columns", "with_column", "filter", "limit"])
+def test_plans_of_thousands_of_steps(step):
+    ds = weir.range(9)
+    for i in range(2000):
+        ds = step(ds, i)
+    assert ds.take_all()[:7] == [{"id": i} for i in range(7)] and ds.schema().names == ["id"] and ds.count() in (7, 9)
+    again = pickle.loads(pickle.dumps(ds))
+    assert again.sum("id") == ds.sum("id")

@@ -2,6 +2,7 @@
 import gc
 import math
 import os
+import signal
 import threading
 import time
 
@@ -65,6 +66,35 @@ def test_counts_and_schemas(mixed):
     pa = pytest.importorskip("pyarrow")
     assert schema.types == [pa.int64(), pa.float64(), pa.string(), pa.null()] and schema.base_schema.names == schema.names
     assert weir.range(3).filter(expr="id > 10").schema().names == ["id"]
+
+
+@pytest.mark.parametrize("look", ["schema", "take_all", "count"])
+def test_a_handler_of_a_signal_that_raises_ends_the_wait(look, tmp_path):
+    """As timeouts of test runners do. schema() took it for a failure of the function, and tried again."""
+    class Alarm(Exception):
+        pass
+
+    def ring(*_):
+        raise Alarm
+
+    def slow(row):
+        (tmp_path / "begun").touch()
+        time.sleep(600)
+
+    def when_begun():
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, ring)
+    waiting = threading.Thread(target=when_begun)
+    waiting.start()
+    try:
+        with pytest.raises(Alarm):
+            getattr(weir.range(4).map(slow), look)()
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        waiting.join()
 
 
 def test_schema_is_the_first_blocks():
@@ -309,6 +339,18 @@ def test_streams_have_the_first_blocks_schema():
     assert pa.table(joined)["item"].to_pylist() == [1, 0]
 
 
+def test_errors_of_streams_advise_programs(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
+    ds = weir.read_csv(str(tmp_path / "a.csv"))
+    with pytest.raises(OSError, match="invalid_row_handler") as error:
+        pa.table(ds)
+    assert "--" not in str(error.value)
+    for look in (ds.schema, ds.columns, ds.union(ds).take_all, lambda: ds.sort("a")):
+        with pytest.raises(weir.exceptions.RayTaskError, match="invalid_row_handler"):
+            look()
+
+
 def test_streams_for_polars_and_duckdb(mixed):
     polars = pytest.importorskip("polars")
     assert polars.DataFrame(mixed.select_columns(["n", "s"])).rows() == [(i, str(i)) for i in range(10)]
@@ -385,6 +427,9 @@ def test_reads_that_decode_are_shown_as_reads(tmp_path):
 
 def test_filters_by_functions_keep_the_columns_in_texts():
     assert repr(weir.range(3).filter(lambda row: True)).splitlines()[0] == "shape: (?, 1)"
+    # Rows that pass through the run's inside, too, are counted once.
+    for ds in (weir.range(150).repartition(3).limit(100), weir.range(300).filter(expr="id < 150").sort("id").repartition(3).limit(100)):
+        assert ds.count() == len(ds.take_all()) == 100 and repr(ds).splitlines()[0] == "shape: (100, 1)"
 
 
 def test_columns_that_nothing_was_read_for(tmp_path):

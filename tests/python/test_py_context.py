@@ -179,7 +179,9 @@ def test_resource_limits_can_be_assigned():
     ctx = weir.DataContext().copy()
     ctx.execution_options.resource_limits.cpu = 80
     ctx.execution_options.resource_limits.object_store_memory = 8e9
-    ctx.execution_options.locality_with_output = True
+    with pytest.warns(DeprecationWarning, match="no-op"):
+        ctx.execution_options.locality_with_output = True
+    assert ctx.execution_options.locality_with_output is False
     ctx.target_shuffle_max_block_size = 1 << 30
     ctx.block_splitting_enabled = False
     assert ctx.execution_options.resource_limits.cpu == 80 and "cpu=80" in repr(ctx.execution_options)

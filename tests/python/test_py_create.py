@@ -96,6 +96,10 @@ def test_arrow_tables():
         writer.write_table(table)
     assert weir.from_arrow(sink.getvalue().to_pybytes()).take_all() == table.to_pylist()
     assert weir.from_arrow(table, override_num_blocks=3).num_blocks() == 3
+    for few in (table, table.slice(0, 0)):  # more than rows: some are empty, and functions do not see them
+        ds = weir.from_arrow(few, override_num_blocks=50)
+        assert ds.num_blocks() == ds.materialize().num_blocks() == 50 and ds.count() == few.num_rows and ds.schema().names == table.column_names
+        assert len(ds.map_batches(lambda b: {"n": [1]}, batch_size=None).take_all()) == few.num_rows
     reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
     assert weir.from_arrow(reader).take_all() == table.to_pylist()
     with pytest.raises(TypeError):

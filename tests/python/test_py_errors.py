@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 
+from driver_scripts import not_sanitized
 from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
 
 from weir import _call, _errors, _worker
@@ -77,6 +78,31 @@ def test_the_traceback_starts_in_the_users_file():
     assert __file__ in lines[2] and "in f" in lines[2]
     assert lines[-1].startswith("ZeroDivisionError: ")
     assert "_worker.py" not in text
+
+
+def test_lines_of_programs_without_a_file_are_shown():
+    """A worker does not know what was typed into a cell; linecache of this process does."""
+    import linecache
+
+    name = "/tmp/ipykernel_1/2.py"
+    source = "def inner(row):\n    return 1 // row['id']\ndef f(row):\n    return inner(row)\n"
+    made = {}
+    exec(compile(source, name, "exec"), made)
+    with pytest.raises(ZeroDivisionError) as raised:
+        made["f"]({"id": 0})
+    payload = _errors.pack(raised.value.with_traceback(raised.tb.tb_next), "error")
+    assert "1 // row" not in str(_errors.from_failure(payload, "Map(f)"))
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    try:
+        shown = str(_errors.from_failure(payload, "Map(f)"))
+    finally:
+        del linecache.cache[name]
+    assert shown.endswith(f"""
+  File "{name}", line 4, in f
+    return inner(row)
+  File "{name}", line 2, in inner
+    return 1 // row['id']
+ZeroDivisionError: integer division or modulo by zero""")
 
 
 def test_row_ranges():
@@ -161,6 +187,20 @@ def test_notes_travel():
     assert "a note" in str(failure(error))
 
 
+@pytest.mark.parametrize("fails", [breakpoint, input])
+def test_what_wants_a_terminal_has_advice(fails, monkeypatch):
+    """Of workers stdin is empty."""
+    import io
+
+    def f(row):
+        fails()
+        return row
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    monkeypatch.setattr(sys, "breakpointhook", sys.__breakpointhook__)
+    error = failure_of(CallSpec("map", f), arange(1))
+    assert type(error.cause).__name__ in ("BdbQuit", "EOFError") and "local_mode=True" in str(error).splitlines()[0]
+
+
 def test_cuda_out_of_memory_has_advice():
     cls = type("OutOfMemoryError", (RuntimeError,), {"__module__": "torch"})
     assert "smaller batch_size" in error_of(CallSpec("map_batches", raising(cls("CUDA out of memory"))), arange(3))
@@ -201,6 +241,7 @@ def test_translated():
     assert isinstance(caught.value, UserCodeException) and caught.value.__cause__ is None
 
 
+@not_sanitized  # whose maps are beyond any limit: all that follows looks like a shortage
 def test_memory_errors_are_the_governors_only_under_its_limit():
     import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -244,7 +285,7 @@ def test_what_a_shortage_leaves_behind_is_the_governors():
     (5, "returned an int (5)"), ("text", "returned a str"), ({"x": 5}, "'x' is an int (5)"), ({"x": "abc"}, "'x' is a str"),
     ({"x": None}, "'x' is None"), ({"x": np.float64(3)}, "'x' is"), ({"x": np.array(3)}, "without dimensions"),
     ({"x": [1], "y": [1, 2]}, "different lengths: 'x' has 1, 'y' has 2"), ({5: [1]}, "key 5"),
-    ({"x": {"a": 1}}, "'x' is a dict"),
+    ({"x": {"a": 1}}, "'x' is a dict"), ({"x": {1, 2}}, "'x' is a set"), ({"x": frozenset("a")}, "'x' is a frozenset"),
 ])
 def test_wrong_results_of_map_batches(value, text):
     made = failure_of(CallSpec("map_batches", lambda batch: value), arange(3))
@@ -338,6 +379,15 @@ def test_operator_names():
         spec = CallSpec(kind, fn)
         _call.check(spec)
         assert spec.name == name
+
+
+def test_parts_of_gpus_are_parts_of_one(monkeypatch):
+    """Two workers of 0.6 do not fit one GPU."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2")
+    sizes = _call.fitting_sizes(CallSpec("map_batches", Model, num_gpus=0.6, concurrency=5, batch_size=1))
+    assert sizes["slots_max"] == 3
+    with pytest.raises(ValueError, match="a part of one GPU, or a whole number of them, not 1.5"):
+        _call.check(CallSpec("map_batches", Model, num_gpus=1.5, batch_size=1))
 
 
 def test_gpu_slots(monkeypatch):

@@ -264,7 +264,14 @@ def test_an_error_in_an_async_function():
 
 # ---- retried errors ----
 
-def test_retried_map_errors():
+@pytest.fixture
+def no_backoff(monkeypatch):
+    from weir import _call
+
+    monkeypatch.setattr(_call, "RETRY_BACKOFF_S", 0.0)
+
+
+def test_retried_map_errors(no_backoff):
     class Context:
         retried_map_errors = [ValueError, "please"]
         max_map_retries = 2
@@ -284,6 +291,99 @@ def test_retried_map_errors():
         raise KeyError("please" if calls["g"] < 2 else "no")
     error_of(CallSpec("map_batches", g, context=Context()), batch_of(id=np.arange(2)))
     assert calls["g"] == 2
+
+
+class Flaky:
+    """Raises at the first call for each value, and changes what it was given before."""
+
+    def __init__(self):
+        self.seen = set()
+
+    def look(self, value):
+        key = int(np.atleast_1d(value.pop("id"))[0])
+        if key not in self.seen:
+            self.seen.add(key)
+            raise ConnectionError(f"try {key} later")
+
+    def __call__(self, value):
+        kept = dict(value)
+        self.look(value)
+        return kept
+
+    def parts(self, batch):
+        ids = batch["id"]
+        yield {"id": ids[:1]}
+        self.look(batch)
+        yield {"id": ids[1:]}
+
+    def rows(self, row):
+        kept = dict(row)
+        yield kept
+        self.look(row)
+
+    async def later(self, value):
+        kept = dict(value)
+        await asyncio.sleep(0)
+        self.look(value)
+        return kept
+
+    async def parts_later(self, batch):
+        ids = batch["id"]
+        yield {"id": ids[:1]}
+        self.look(batch)
+        yield {"id": ids[1:]}
+
+
+@pytest.mark.parametrize("kind, method", [
+    ("map_batches", "__call__"), ("map", "__call__"), ("flat_map", "rows"), ("map_batches", "parts"), ("map_batches", "later"), ("map", "later"),
+    ("map_batches", "parts_later"),
+])
+@pytest.mark.parametrize("meant", [True, ["ConnectionError: try"], [r"try \d+ later"], [OSError]])
+def test_whatever_way_a_function_raises_it_is_called_again(no_backoff, kind, method, meant):
+    """What it was given is made anew, and what its generator gave before comes once."""
+    class Context:
+        retried_map_errors = meant
+        max_map_retries = 1
+
+    spec = CallSpec(kind, getattr(Flaky(), method), batch_size=3 if kind == "map_batches" else None, context=Context())
+    assert [row["id"] for row in rows_of(run(spec, batch_of(id=np.arange(8))))] == list(range(8))
+
+
+def test_other_errors_and_too_many_are_told(no_backoff):
+    class Context:
+        retried_map_errors = ["ConnectionError", "(no pattern"]
+        max_map_retries = 2
+
+    calls = collections.Counter()
+
+    def f(batch):
+        yield batch
+        calls["f"] += 1
+        raise ConnectionError("always")
+
+    assert "ConnectionError: always" in error_of(CallSpec("map_batches", f, context=Context()), batch_of(id=np.arange(2)))
+    assert calls["f"] == 3
+
+    async def g(batch):
+        calls["g"] += 1
+        raise KeyError("ConnectionRefused")
+
+    assert "KeyError" in error_of(CallSpec("map_batches", g, context=Context()), batch_of(id=np.arange(2)))
+    assert calls["g"] == 1
+
+
+def test_between_calls_there_is_time(monkeypatch):
+    from weir import _worker
+
+    class Context:
+        retried_map_errors = True
+        max_map_retries = 8
+
+    waits = []
+    monkeypatch.setattr("random.random", lambda: 1.0)
+    monkeypatch.setattr("time.sleep", waits.append)
+    error_of(CallSpec("map", lambda row: 1 // 0, context=Context()), batch_of(id=np.arange(1)))
+    assert waits == [2, 4, 8, 16, 32, 32, 32, 32] and max(waits) == _worker.BACKOFF_MAX_S
 
 
 def test_errors_that_actors_try_again():
@@ -346,3 +446,31 @@ def test_run_local():
             return batch
     with pytest.raises(ActorDiedError):
         list(_call.run_local(CallSpec("map", Model), [batch_of(id=np.arange(5))]))
+
+
+def test_errors_that_may_be_in_local_mode(caplog):
+    from weir import _call
+
+    class Context:
+        max_errored_blocks = 1
+        actor_task_retry_on_errors = True
+
+    def f(batch):
+        yield batch
+        if batch["id"][0] >= 2:
+            raise ValueError("bad")
+    batches = [batch_of(id=np.array([i])) for i in range(4)]
+    out = _call.run_local(CallSpec("map_batches", f, context=Context()), batches[:3])
+    assert [row["id"] for row in rows_of(out)] == [0, 1] and "Ignoring this exception" in caplog.text
+    with pytest.raises(ValueError, match="bad"):
+        list(_call.run_local(CallSpec("map_batches", f, context=Context()), batches))
+
+    class Late:
+        calls = 0
+
+        def __call__(self, batch):
+            self.calls += 1
+            if self.calls < 5:
+                raise KeyError("not yet")
+            return batch
+    assert len(rows_of(_call.run_local(CallSpec("map_batches", Late, context=Context()), batches))) == 4

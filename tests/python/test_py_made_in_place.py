@@ -2,6 +2,7 @@
 with its arrays before, during and after the call that returns them."""
 import os
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -256,3 +257,24 @@ def test_frames_and_tables_over_numpy_memory():
     np.testing.assert_array_equal(sums["w"], rows + 1.5)
     values = source().map_batches(table, batch_size=ROWS, concurrency=1).to_pandas()["v"]
     np.testing.assert_array_equal(values, np.repeat(rows + 1, WIDTH))
+
+
+@not_sanitized
+def test_a_result_whose_room_turns_out_too_small():
+    """The room is given back for a larger one, and what lies in it must not go with it: memory is short, so that its pages go at once."""
+    def growing(batch):
+        ids = batch["id"]
+        made = ids + 1
+        return {"v": made, **{f"more{i}": ids + i for i in range(20 if ids[0] >= 4 * 131072 else 1)}}
+
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit=96 << 20)
+    try:
+        values = []
+        for batch in weir.range(16 * 131072).map_batches(growing, batch_size=131072).iter_batches(batch_size=None):
+            values.append(batch["v"].copy())
+            time.sleep(0.2)  # so that results wait for room
+        values = np.concatenate(values)
+        np.testing.assert_array_equal(np.sort(values), np.arange(1, 16 * 131072 + 1))
+    finally:
+        weir.shutdown()

@@ -218,3 +218,46 @@ def test_errors_of_files_and_expressions_are_failed_tasks(at):
                  lambda: weir.read_csv(f"{at}/ragged.csv").count()):
         with pytest.raises(RayTaskError):
             make()
+
+
+@pytest.mark.parametrize("word, advice", [
+    ("head", "use take(n), or limit(n) for a Dataset"), ("collect", "use take_all()"), ("withColumn", "use with_column(name, expr)"),
+    ("to_parquet", "use write_parquet(path)"), ("drop_duplicates", "use groupby(columns).map_groups"), ("take_al", "(did you mean 'take_all'?)")])
+def test_words_of_other_libraries(word, advice):
+    with pytest.raises(AttributeError) as caught:
+        getattr(weir.range(3), word)
+    assert str(caught.value).startswith(f"'Dataset' object has no attribute '{word}'") and advice in str(caught.value)
+    assert not hasattr(weir.range(3), word) and caught.value.name == word
+
+
+def test_words_of_other_libraries_for_groups():
+    with pytest.raises(AttributeError, match=r"'GroupedData' object has no attribute 'agg': use aggregate\(Sum"):
+        weir.range(3).groupby("id").agg({"id": "sum"})
+
+
+@pytest.mark.parametrize("table", ["OF_DATASETS", "OF_GROUPS"])
+def test_what_is_advised_is_there(table):
+    from weir import _other_words
+    from weir.grouped_data import GroupedData
+
+    owner = weir.Dataset if table == "OF_DATASETS" else GroupedData
+    for word, advice in getattr(_other_words, table).items():
+        assert not hasattr(owner, word) and hasattr(owner, re.match(r"\w+", advice)[0]), word
+
+
+@pytest.mark.parametrize("text, advice, instead", [
+    ("id = 1", "values are compared by ==", "id == 1"), ("id <> 1", "values are compared by !=", "id != 1"),
+    ("id > 0 && id < 2", "joined by `and`", "id > 0 and id < 2"), ("id == 1 || id == 2", "joined by `or`", "id == 1 or id == 2"),
+    ("!(id == 1)", "turned round by `not`", "not (id == 1)"), ("id IS NOT NULL", "is_null\\(a\\) and is_not_null\\(a\\)", "is_not_null(id)"),
+    ("id > 0 AND id < 2", "written small", "id > 0 and id < 2"), ("id == 'a=b' )", "Invalid syntax in the expression: id == 'a=b' \\)$", "id == 1")])
+def test_signs_of_other_languages(text, advice, instead):
+    with pytest.raises(ValueError, match=advice):
+        weir.range(3).filter(expr=text)
+    assert weir.range(3).filter(expr=instead).count() > 0
+
+
+def test_methods_are_called_what_programs_call_them():
+    with pytest.raises(TypeError, match=r"^Dataset.sort\(\) got an unexpected keyword argument 'reverse'"):
+        weir.range(3).sort("id", reverse=True)
+    with pytest.raises(TypeError, match=r"^Dataset.map_batches\(\) missing 1 required positional argument: 'fn'"):
+        weir.range(3).map_batches()

@@ -189,3 +189,17 @@ def test_errored_blocks_may_be_left_out():
     with weir.DataContext.current(weir.DataContext(max_errored_blocks=-1)):
         ds = weir.range(100, override_num_blocks=10)
     assert ds.map_batches(lambda b: b if b["id"][0] != 30 else 1 / 0).count() == 90
+
+
+def test_columns_that_nobody_declared_may_hold_nulls():
+    pa = pytest.importorskip("pyarrow")
+    assert weir.range(3).to_arrow().schema == pa.schema([("id", pa.int64())])
+    assert weir.range(3).groupby("id").count().to_arrow().schema == pa.schema([("id", pa.int64()), ("count()", pa.int64())])
+    given = pa.schema([pa.field("a", pa.int64(), nullable=False)])
+    assert weir.from_arrow(pa.table({"a": [1]}, schema=given)).to_arrow().schema == given  # said so
+
+
+@pytest.mark.parametrize("word", ["str", "int", "object"])
+def test_words_of_python_are_no_types_of_arrow(word):
+    with pytest.raises(TypeError, match=f"was given type <class 'str'>.*DataType\\({word}\\)"):
+        weir.datatype.DataType(word)

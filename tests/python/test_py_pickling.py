@@ -197,6 +197,21 @@ def test_a_module_whose_place_another_has_goes_by_value(tmp_path, monkeypatch):
         del sys.modules["twofold"]
 
 
+def test_functions_with_a_cache():
+    """lru_cache pickles its function as a name, of which a worker knows nothing where it is the program's."""
+    import functools
+    from fnmatch import _compile_pattern  # a worker can import it
+
+    @functools.lru_cache(maxsize=7, typed=True)
+    def half(x):
+        return x / 2
+
+    _, _, objects = sent(CallSpec("map", lambda row: row, fn_args=[half, _compile_pattern]))
+    made, imported = objects["fn_args"]
+    assert made is not half and made(3) == 1.5 and made.cache_parameters() == {"maxsize": 7, "typed": True}
+    assert imported is _compile_pattern
+
+
 def test_made_modules():
     module = types.ModuleType("made_here")
     assert not _setup.is_importable("made_here", module)

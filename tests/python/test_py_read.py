@@ -1,5 +1,6 @@
 """Reading files: which files, what their folders say, pyarrow's options. Oracles: plain Python, pyarrow."""
 import gzip
+import importlib.util
 import json
 import os
 
@@ -217,6 +218,27 @@ def test_pyarrows_csv_options(tmp_path):
         weir.read_csv(plain, foo=1)
 
 
+def test_a_column_without_a_name(tmp_path):
+    """A data frame's index in a CSV file has none. It is a column as others are."""
+    path = tmp_path / "frame.csv"
+    path.write_text(",a\n7,1\n8,2\n")
+    ds = weir.read_csv(str(path))
+    assert ds.take_all() == [{"": 7, "a": 1}, {"": 8, "a": 2}]
+    assert ds.drop_columns([""]).columns() == ["a"]
+    assert ds.select_columns([""]).take_all() == [{"": 7}, {"": 8}]
+    assert ds.rename_columns({"": "row"}).columns() == ["row", "a"]
+    assert ds.sort("", descending=True).take(1) == [{"": 8, "a": 2}]
+    assert sorted(ds.unique("")) == [7, 8]
+    assert ds.groupby("").sum("a").sort("").take_all() == [{"": 7, "sum(a)": 1}, {"": 8, "sum(a)": 2}]
+    assert ds.with_column("b", weir.expressions.col("") + 1).take(1) == [{"": 7, "a": 1, "b": 8}]
+    ds.write_csv(str(tmp_path / "out"))
+    assert weir.read_csv(str(tmp_path / "out")).take_all() == ds.take_all()
+    other = weir.from_items([{"": 8, "b": "x"}])
+    assert ds.join(other, join_type="inner", num_partitions=1, on=("",)).take_all() == [{"": 8, "a": 2, "b": "x"}]
+    ds.repartition(2, keys=[""]).write_parquet(str(tmp_path / "parts"))
+    assert weir.read_parquet(str(tmp_path / "parts")).sum("") == 15
+
+
 def test_compression_of_open_streams(tmp_path):
     path = tmp_path / "x.data"
     path.write_bytes(gzip.compress(b"a\n1\n2\n"))
@@ -334,9 +356,45 @@ def test_a_partition_that_is_a_column_too(tmp_path):
     assert sorted(row["year"] for row in read(1999, ("2020", "2021", "none")).take_all()) == ["2020", "2021", "none"]
 
 
-def test_example_files_are_not_there():
-    with pytest.raises(FileNotFoundError, match="example:// are files that came with Ray's package .* path of your own iris.csv"):
-        weir.read_csv("example://iris.csv")
+@pytest.mark.parametrize("kind", ["csv", "json", "parquet", "tsv"])
+def test_example_files_of_iris_are_there(tmp_path, monkeypatch, kind):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    name = f"example://iris.{kind}"
+    read = {"json": weir.read_json, "parquet": weir.read_parquet}.get(kind, weir.read_csv)
+    options = {"parse_options": pytest.importorskip("pyarrow.csv").ParseOptions(delimiter="\t")} if kind == "tsv" else {}
+    for _ in range(2):  # made, and there
+        ds = read(name, **options)
+        first = "setosa" if kind == "tsv" else "Setosa"
+        assert ds.take(1) == [{"sepal.length": 5.1, "sepal.width": 3.5, "petal.length": 1.4, "petal.width": 0.2, "variety": first}]
+        assert ds.count() == 150 and [str(t) for t in ds.schema().types] == ["double"] * 4 + ["string"]
+        # What the table is known for: the means of its columns, and fifty flowers of each species.
+        assert [round(ds.mean(c), 4) for c in ds.columns()[:4]] == [5.8433, 3.0573, 3.758, 1.1993]
+        assert sorted(r["count()"] for r in ds.groupby("variety").count().take_all()) == [50, 50, 50]
+    assert [str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*") if p.is_file()] == [f"weir/examples/iris.{kind}"]
+
+
+def test_example_files_of_pictures_are_there(tmp_path, monkeypatch):
+    Image = pytest.importorskip("PIL.Image")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for _ in range(2):  # made, and there
+        shown = {kind: weir.read_images(f"example://image-datasets/{kind}", include_paths=True).take_all()
+                 for kind in ("simple", "different-sizes", "different-modes")}
+        named = {kind: {row["path"].rpartition("/")[2]: row["image"].shape for row in rows} for kind, rows in shown.items()}
+        assert named == {
+            "simple": {f"image{number}.jpg": (32, 32, 3) for number in (1, 2, 3)},
+            "different-sizes": {f"{side}x{side}.png": (side, side, 3) for side in (16, 32, 64)},
+            "different-modes": {"L.jpg": (32, 32), "cmyk.jpg": (32, 32, 4), "rgb.jpg": (32, 32, 3)},
+        }
+        assert len({row["image"].tobytes() for row in shown["simple"]}) == 3
+    assert [row["image"].shape for row in weir.read_images("example://image-datasets/simple/image2.jpg", mode="L").take_all()] == [(32, 32)]
+    assert Image.open(tmp_path / "weir/examples/image-datasets/different-modes/cmyk.jpg").mode == "CMYK"
+    with pytest.raises(FileNotFoundError, match="image-datasets/simple"):
+        weir.read_images("example://image-datasets/simple/image4.jpg")
+
+
+def test_other_example_files_are_not_there():
+    with pytest.raises(FileNotFoundError, match=r"example:// are files that came with Ray's package .* iris\.parquet.* path of your own simple.txt"):
+        weir.read_text("example://simple.txt")
 
 
 def test_advice_in_errors_of_text_is_pythons_and_works(tmp_path):
@@ -386,3 +444,31 @@ def test_a_zone_holds_whatever_the_unit_became(tmp_path, unit):
     batch = weir.read_parquet(str(tmp_path)).take_batch(batch_format="pyarrow")
     assert batch.schema.field("x").type == pyarrow.timestamp(unit, "America/New_York")
     assert batch.to_pylist() == parquet.read_table(tmp_path / "x.parquet").to_pylist()
+
+
+def test_lines_of_json_may_be_arrays(tmp_path):
+    lines = b'["ray", 1, 2.5]\n\n["oh", 2]\n["x", 3, null, [1]]\n'
+    rows = [{"0": "ray", "1": 1, "2": 2.5, "3": None}, {"0": "oh", "1": 2, "2": None, "3": None}, {"0": "x", "1": 3, "2": None, "3": [1]}]
+    (tmp_path / "a.jsonl").write_bytes(lines)
+    assert weir.read_json(str(tmp_path / "a.jsonl"), lines=True).take_all() == rows
+    assert weir.read_json(str(tmp_path), lines=True, include_paths=True).columns() == ["0", "1", "2", "3", "path"]
+    if importlib.util.find_spec("pyarrow"):
+        (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(lines))
+        assert weir.read_json([str(tmp_path / "b.jsonl.gz"), str(tmp_path / "a.jsonl")], lines=True, override_num_blocks=2).take_all() == rows * 2
+    for bad, said in ((b'[1]\n{"a": 1}\n', "line 2: .*array is expected"), (b"[1]\n[1\n", "line 2: this is no JSON")):
+        (tmp_path / "c.jsonl").write_bytes(bad)
+        with pytest.raises(ValueError, match=said):
+            weir.read_json(str(tmp_path / "c.jsonl"), lines=True).take_all()
+    # Without lines=True, an array is one of objects.
+    (tmp_path / "d.json").write_bytes(b'[{"a": 1}, {"a": 2}]')
+    assert weir.read_json(str(tmp_path / "d.json")).take_all() == [{"a": 1}, {"a": 2}]
+    with pytest.raises(FileNotFoundError):
+        weir.read_json(str(tmp_path / "none.jsonl"), lines=True)
+
+
+def test_a_file_of_another_format_among_csv_is_named(tmp_path):
+    weir.range(3).write_parquet(str(tmp_path / "made"))
+    (found,) = (tmp_path / "made").iterdir()
+    (tmp_path / "a.csv").write_text("id\n1\n")
+    with pytest.raises(ValueError, match=f"{found.name}.*this is a parquet file, not one of CSV"):
+        weir.read_csv([str(found), str(tmp_path / "a.csv")]).take_all()

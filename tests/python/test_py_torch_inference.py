@@ -70,3 +70,19 @@ def test_blocks_become_pandas_as_the_context_says():
         assert str(accessor.to_pandas()["x"].dtype) == "int64[pyarrow]"
     finally:
         context.enable_arrow_backed_pandas_conversion = before
+
+
+@pytest.mark.parametrize("method, match", [("collate", "Doubled.collate` must return CPU tensors"), ("process_on_device", "must return tensors on `cpu`")])
+def test_tensors_are_where_they_have_to_be(method, match):
+    torch = pytest.importorskip("torch")
+
+    def elsewhere(self, *given):
+        return {"id": torch.zeros(2, device="meta")}
+
+    def no_tensors(self, *given):
+        return {"id": [1, 2]}
+
+    for step, found in ((elsewhere, "on `meta`"), (no_tensors, "this is dict")):
+        with pytest.raises(ValueError, match=match) as caught:
+            weir.range(2).map_batches(doubled(**{method: step}), batch_size=2).take_all()
+        assert found in str(caught.value)

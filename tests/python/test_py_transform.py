@@ -164,10 +164,13 @@ def test_repartition_to_blocks(count, sizes):
 
 @pytest.mark.parametrize("rows, sizes", [(4, [4, 4, 2]), (10, [10]), (3, [3, 3, 3, 1]), (100, [10])])
 def test_repartition_to_rows(rows, sizes):
-    ds = weir.range(10, override_num_blocks=4).repartition(target_num_rows_per_block=rows)
+    """Blocks that have no more rows than that stay as they are, unless it is to be strict."""
+    ds = weir.range(10, override_num_blocks=4).repartition(target_num_rows_per_block=rows, strict=True)
     assert [len(b["id"]) for b in ds.iter_batches(batch_size=None)] == sizes
     assert ds.materialize().num_blocks() == len(sizes)
     assert ds.repartition(2).materialize().num_blocks() == 2
+    loose = weir.range(10, override_num_blocks=4).repartition(target_num_rows_per_block=rows)
+    assert [len(b["id"]) for b in loose.iter_batches(batch_size=None)] == [2, 3, 2, 3]
 
 
 def test_repartition_of_blocks_of_different_schemas():

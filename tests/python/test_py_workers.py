@@ -424,6 +424,7 @@ def test_a_module_that_changed_is_seen_anew(tmp_path):
     assert output(tmp_path, text, env={"PYTHONDONTWRITEBYTECODE": "1"}).splitlines() == ["[{'x': 1}]", "[{'x': 2}]"]
 
 
+@not_sanitized  # the worker's limit on memory is that of the processes it starts, and ASan's own maps are more
 def test_datasets_may_be_built_and_run_in_a_worker(tmp_path):
     (tmp_path / "builds.py").write_text("import weir\nDS = weir.range(3).map(lambda r: r)\n\n"
                                         "def f(row):\n    return {'x': 1}\n\ndef runs(row):\n    return DS.take_all()[0]\n")

@@ -113,6 +113,24 @@ def test_partitions_are_folders(tmp_path):
         weir.from_items(rows).write_parquet(str(tmp_path / "y"), partition_cols="a")
 
 
+@pytest.mark.parametrize("flavor, names", [("hive", {"a=0/s=x", "a=1/s=y"}), (None, {"0/x", "1/y"}), ("filename", {"0_x_", "1_y_"})])
+def test_partitions_are_named_as_asked_for(tmp_path, flavor, names):
+    ds = pytest.importorskip("pyarrow.dataset")
+    pa = pytest.importorskip("pyarrow")
+    rows = [{"a": i % 2, "s": "xy"[i % 2], "b": i} for i in range(6)]
+    out = tmp_path / "out"
+    weir.from_items(rows).write_parquet(str(out), partition_cols=["a", "s"], partitioning_flavor=flavor)
+    found = [str(path.relative_to(out)) for path in out.rglob("*.parquet")]
+    assert {name.rpartition("/")[0] or "_".join(name.split("_")[:2]) + "_" for name in found} == names
+    kinds = pa.schema([("a", pa.int64()), ("s", pa.string())])
+    back = ds.dataset(str(out), partitioning=ds.partitioning(kinds, flavor=flavor)).to_table().select(["a", "s", "b"]).to_pylist()
+    assert sorted(back, key=lambda row: row["b"]) == rows
+    with pytest.raises(ValueError, match="partition_cols must be provided"):
+        weir.from_items(rows).write_parquet(str(tmp_path / "x"), partitioning_flavor=flavor)
+    with pytest.raises(ValueError, match="partitioning_flavor='nope'"):
+        weir.from_items(rows).write_parquet(str(tmp_path / "x"), partition_cols=["a"], partitioning_flavor="nope")
+
+
 def test_parquet_options(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     out = str(tmp_path / "a")

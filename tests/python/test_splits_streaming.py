@@ -122,8 +122,12 @@ def test_an_error_reaches_all() -> None:
     assert len(caught) == 3 and all("no more" in text for text in caught)
 
 
-def test_a_slow_one_bounds_the_others() -> None:
-    """The second takes nothing: the first gets what the queues hold, and the run stops there."""
+@pytest.mark.parametrize("limit", ["96MB", "512MB"])
+def test_a_slow_one_bounds_the_others(limit: str) -> None:
+    """The second takes nothing: the first gets what the queues hold, and the run stops there. How much that is goes by the limit."""
+    weir.shutdown()  # whatever limit an earlier test has left
+    weir.init(num_cpus=2, memory_limit=limit)
+    bound = min(_streaming_split.QUEUED_BYTES, weir._session.current().native.memory_limit // 16)
     rows = 60_000_000  # 480 MB
     first, second = weir.range(rows).streaming_split(2)
     coordinator = first._coordinator
@@ -141,16 +145,14 @@ def test_a_slow_one_bounds_the_others() -> None:
     while True:
         if coordinator._bytes[0] == 0 and begun.is_set():
             with coordinator._changed:
-                full = coordinator._bytes[1] >= _streaming_split.QUEUED_BYTES // 2 and not coordinator._queues[0]
-                if full and coordinator._bytes[1] >= min(
-                    _streaming_split.QUEUED_BYTES, weir._session.current().native.memory_limit // 16
-                ):
+                if coordinator._bytes[1] >= bound and not coordinator._queues[0]:
                     break
         taken += len(next(batches)["id"])
     assert taken * 8 < 4 * _streaming_split.QUEUED_BYTES
     batches.close()
     slow.close()
     holder.join()
+    weir.shutdown()
 
 
 def test_the_missing_are_named(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
@@ -182,7 +184,7 @@ def test_two_readers_of_one_split() -> None:
     waiting.start()
     while 0 not in iterators[0]._coordinator._asked:
         pass
-    with pytest.raises(RuntimeError, match="split 0 .* somebody else"):
+    with pytest.raises(ValueError, match="split 0 .* somebody else"):
         ids_of(iterators[0])
     ids_of(iterators[1])
     waiting.join(20)
@@ -270,6 +272,19 @@ def dies(it: Any, pipe: Any) -> None:
         if number == 2:
             pipe.send(len(batch["id"]))
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_an_actor_asks_for_one_epoch_a_call() -> None:
+    """The iterator is gone after each call, its actor is not: the next epoch waits for everybody, and nobody gets all rows."""
+    class Trainer:
+        def rows(self, it: Any) -> list[int]:
+            return [row["id"] for row in it.iter_rows()]
+
+    trainers = [weir.remote(Trainer).remote() for _ in range(2)]
+    its = weir.range(20, override_num_blocks=4).streaming_split(2, equal=True)
+    for _ in range(5):
+        found = weir.get([t.rows.remote(it) for t, it in zip(trainers, its)])
+        assert [len(rows) for rows in found] == [10, 10] and sorted(sum(found, [])) == list(range(20))
 
 
 def test_a_consumer_that_is_killed() -> None:

@@ -56,6 +56,7 @@ def failure_of(spec, batch, original=False, origin=""):
 
     class Task:
         number = 0
+        rows_kept = 0
 
     function, worker, task = function_of(spec), Worker(), Task()
     task.batch = batch

@@ -155,7 +155,7 @@ class Actors:
             if again and task.retries and not task.is_cancelled:
                 if task.retries > 0:
                     task.retries -= 1
-                task.worker, task.is_sent = None, False
+                task.worker = None
                 actor.waiting.setdefault(task.peer, deque()).appendleft(task)
             else:
                 self.node.scheduler.fail(task, cause)
@@ -169,7 +169,7 @@ class Actors:
             actor.restarts += 1
         actor.state = RESTARTING
         task = actor.task
-        task.took, task.worker, task.is_sent = None, None, False
+        task.took = task.worker = None
         task.seen = actor.restarts
         self.node.scheduler.lines.setdefault(task.options.same(), deque()).appendleft(task)
 

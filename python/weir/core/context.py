@@ -91,18 +91,22 @@ class RuntimeContext:
         """The same as get_task_id(), as a TaskID."""
         from weir.core.objects import TaskID
 
-        current = self._current()
-        return TaskID(current.task) if current is not None else None
+        found = self.get_task_id()
+        return TaskID(bytes.fromhex(found)) if found else None
 
     def get_task_id(self) -> str | None:
-        """Of the task that this is; None in the driver."""
+        """Of the task that this is, also of a Dataset's; None in the driver."""
         current = self._current()
-        return current.task.hex() if current is not None else None
+        if current is not None:
+            return current.task.hex()
+        of_data = _standing()
+        return None if of_data is None else (of_data[1].to_bytes(8, "big") + _here() + JOB_ID).hex()
 
     def get_task_name(self) -> str | None:
-        """Its name."""
+        """Its name; of a Dataset's task the operator's."""
         current = self._current()
-        return current.name if current is not None else None
+        of_data = _standing()
+        return current.name if current is not None else None if of_data is None else of_data[0]
 
     def get_task_function_name(self) -> str | None:
         """Its function's name."""
@@ -117,10 +121,12 @@ class RuntimeContext:
         return ActorID(bytes.fromhex(found)) if found else None
 
     def get_actor_id(self) -> str | None:
-        """Of the actor that this is; None elsewhere."""
+        """Of the actor that this is, or of the worker of a Dataset's class, which is one of a pool of actors; None elsewhere."""
         worker, current = runtime.worker, self._current()
         if worker is not None:
             return worker.actor_id.hex() if worker.actor_id else None
+        if current is None and (of_data := _standing()) is not None:
+            return (_here() + JOB_ID).hex() if of_data[2] else None
         return current.actor.hex() if current is not None and current.actor else None
 
     def _about(self) -> dict[str, Any]:
@@ -128,6 +134,8 @@ class RuntimeContext:
         if runtime.worker is not None:
             about: dict[str, Any] = runtime.worker.about
             return about
+        if _standing() is not None:
+            return {}
         node: Any = runtime.get()  # local_mode
         about = node.actors.actors[bytes.fromhex(self.get_actor_id() or "")].about
         return about
@@ -162,6 +170,8 @@ class RuntimeContext:
         id = self.get_actor_id()
         if id is None:
             raise RuntimeError("This method is only available in an actor.")
+        if self._current() is None and _standing() is not None:
+            raise RuntimeError("the workers of a Dataset's class are not actors that others can call: there is no handle of them")
         return handle_of(bytes.fromhex(id), self._about())
 
     def get_assigned_resources(self) -> dict[str, float]:
@@ -257,6 +267,18 @@ def get_gpu_ids() -> list[Any]:
 def _gpus() -> list[str]:
     worker = runtime.worker
     return list(worker.hello["gpus"]) if worker is not None else _of_data_worker()[1]
+
+
+def _standing() -> tuple[str, int, bool] | None:
+    """What this process runs of a Dataset: an operator's name, the number of the task, whether in a pool of actors."""
+    made = sys.modules.get("weir._worker")
+    found: tuple[str, int, bool] | None = made.standing() if made is not None else None
+    return found
+
+
+def _here() -> bytes:
+    """Twelve bytes that no other process has."""
+    return WORKER_ID[:8] + os.getpid().to_bytes(4, "big")
 
 
 def _of_data_worker() -> tuple[dict[str, float], list[str]]:

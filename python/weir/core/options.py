@@ -188,7 +188,6 @@ def made(name: str, options: Mapping[str, Any], is_actor: bool) -> Options:
         result.placing = amounts(options, 1.0)
     retries = options.get("max_task_retries" if is_actor else "max_retries")
     result.max_retries = (0 if is_actor else RETRIES) if retries is None else int(retries)
-    result.retry_exceptions = bool(options.get("retry_exceptions"))
     env = options.get("runtime_env")
     result.runtime_env = runtime_env(env) if env else None
     result.max_calls = int(options.get("max_calls") or 0)

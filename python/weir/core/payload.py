@@ -5,7 +5,7 @@
 A Payload is a tuple of plain things, so that it goes into messages as it is; its descriptor travels beside the message.
 
     data     the pickle, when it is small        places   (offset, size) of each buffer in the memfd, the pickle first when
-    nested   ids that the value refers to                  data is None
+    nested   ids that the value refers to                  data is None; a small buffer itself
     size     of the memfd, 0 for none            kind     VALUE, ERROR
     on_disk  the descriptor is a file's (spill.py)
 """
@@ -32,7 +32,7 @@ _PLAIN = frozenset({int, float, str, bytes, bool, type(None), complex})
 class Payload(NamedTuple):
     """A value at rest. `size` bytes of shared memory, or of a file, belong to it."""
     data: bytes | None
-    places: tuple[tuple[int, int], ...] = ()
+    places: tuple[tuple[int, int] | bytes, ...] = ()
     size: int = 0
     nested: tuple[bytes, ...] = ()
     kind: int = VALUE
@@ -63,18 +63,19 @@ class Dumped:
 
     __slots__ = ("data", "buffers", "refs", "size", "kind")
 
-    def __init__(self, data: bytes, buffers: list[memoryview], refs: list[Any], kind: int = VALUE) -> None:
+    def __init__(self, data: bytes, buffers: list[memoryview | bytes], refs: list[Any], kind: int = VALUE) -> None:
         self.data = data
         self.buffers = buffers
         self.refs = refs
         self.kind = kind
         self.size = 0  # of the memfd
-        if buffers or len(data) >= APART_MIN:
-            for _, size in self._parts():
+        for part, size in self._parts():
+            if size:
                 self.size = _aligned(self.size) + size
 
     def _parts(self) -> list[tuple[Any, int]]:
-        parts: list[tuple[Any, int]] = [(buffer, buffer.nbytes) for buffer in self.buffers]
+        """What goes with the pickle, and its size in the memfd: none of small buffers."""
+        parts: list[tuple[Any, int]] = [(buffer, 0 if isinstance(buffer, bytes) else buffer.nbytes) for buffer in self.buffers]
         if len(self.data) >= APART_MIN:
             parts.insert(0, (self.data, len(self.data)))
         return parts
@@ -84,15 +85,18 @@ class Dumped:
         or no descriptor."""
         ids = tuple(ref.binary() for ref in self.refs)
         if not self.size:
-            return Payload(self.data, (), 0, ids, self.kind), -1
+            return Payload(self.data, tuple(part for part, _ in self._parts()), 0, ids, self.kind), -1
         on_disk = file >= 0
         fd = file if on_disk else os.memfd_create("weir-object", os.MFD_CLOEXEC)
         try:
             if not on_disk:
                 os.ftruncate(fd, self.size)
-            places = []
+            places: list[tuple[int, int] | bytes] = []
             at = 0
             for part, size in self._parts():
+                if not size:
+                    places.append(part)
+                    continue
                 at = _aligned(at)
                 _setup._write_at(fd, at, part)
                 places.append((at, size))
@@ -128,7 +132,7 @@ def is_plain(value: Any, depth: int = DEPTH_MAX) -> bool:
 
 def dump(value: Any, what: str, kind: int = VALUE) -> Dumped:
     """Pickled. TypeError, naming the variable, for what cannot be."""
-    buffers: list[memoryview] = []
+    buffers: list[memoryview | bytes] = []
     if is_plain(value):
         return Dumped(pickle.dumps(value, 5, buffer_callback=_taker(buffers)), buffers, [], kind)
     before, nested.refs = nested.refs, []
@@ -143,15 +147,15 @@ def dump(value: Any, what: str, kind: int = VALUE) -> Dumped:
         nested.refs = before
 
 
-def _taker(buffers: list[memoryview]) -> Any:
+def _taker(buffers: list[memoryview | bytes]) -> Any:
+    """Takes buffers out of the pickle: what is loaded with them is read-only, large or small."""
+
     def apart(buffer: pickle.PickleBuffer) -> bool:
         try:
             raw = buffer.raw()
         except BufferError:  # not contiguous: goes in-band
             return True
-        if raw.nbytes < APART_MIN:
-            return True
-        buffers.append(raw)
+        buffers.append(raw if raw.nbytes >= APART_MIN else bytes(raw))
         return False
 
     return apart
@@ -165,13 +169,13 @@ def open_map(fd: int, size: int, ref: Any = None) -> Map:
 
 
 def load(payload: Payload, shared: Map | None) -> Any:
-    """The value. Large arrays in it are views of `shared`."""
+    """The value. Large arrays in it are views of `shared`; none can be written to."""
     if shared is None:
-        return pickle.loads(payload.data or b"")
+        return pickle.loads(payload.data or b"", buffers=payload.places)
     view = memoryview(shared)
-    places = payload.places
+    places: Any = payload.places
     data: Any = payload.data
     if data is None:
-        data = view[places[0][0]:places[0][0] + places[0][1]]
-        places = places[1:]
-    return pickle.loads(data, buffers=[view[at:at + size] for at, size in places])
+        (at, size), *places = places
+        data = view[at:at + size]
+    return pickle.loads(data, buffers=[place if isinstance(place, bytes) else view[place[0]:place[0] + place[1]] for place in places])

@@ -142,7 +142,6 @@ class WorkerProcess(Peer):
         entries = node.store.entries
         self.tasks[task.id] = task
         task.worker = self
-        task.is_sent = True
         self.label = name
         fds: list[int] = []
         function: tuple[Any, ...] | None = None

@@ -201,7 +201,6 @@ class Scheduler:
         if task.retries > 0:
             task.retries -= 1
         task.worker = None
-        task.is_sent = False
         if task.kind == METHOD:
             self.node.actors.again(task)
         else:

@@ -30,7 +30,7 @@ class Options:
     resources: what it takes while it runs, "CPU" and "GPU" among them. placing: what an actor takes until it is made.
     """
 
-    __slots__ = ("name", "resources", "placing", "max_retries", "retry_exceptions", "runtime_env", "group", "bundle",
+    __slots__ = ("name", "resources", "placing", "max_retries", "runtime_env", "group", "bundle",
                  "captures", "max_calls", "actor", "max_concurrency", "backpressure", "key")
 
     def __init__(self, name: str, resources: dict[str, float]) -> None:
@@ -38,7 +38,6 @@ class Options:
         self.resources = resources
         self.placing: dict[str, float] = resources
         self.max_retries = RETRIES
-        self.retry_exceptions: bool | tuple[type, ...] = False
         self.runtime_env: dict[str, Any] | None = None
         self.group: bytes | None = None  # placement group
         self.bundle = -1
@@ -71,7 +70,7 @@ class Task:
     """One call. The first fields are its maker's, those after `worker` the node's own."""
 
     __slots__ = ("id", "kind", "function", "name", "returns", "needs", "actor", "method", "options", "parent",
-                 "args", "args_fd", "worker", "missing", "retries", "peer", "is_cancelled", "gpus", "took", "seen", "is_sent",
+                 "args", "args_fd", "worker", "missing", "retries", "peer", "is_cancelled", "gpus", "took", "seen",
                  "ends_children")
 
     def __init__(self, kind: int, function: bytes, name: str, returns: int, needs: tuple[bytes, ...], options: Options,
@@ -99,7 +98,6 @@ class Task:
         self.gpus: tuple[str, ...] = ()
         self.took: Any = None
         self.seen = 0         # items of a generator that are there, from an earlier try
-        self.is_sent = False
         self.ends_children = False  # it was cancelled with all that it starts
 
     def fields(self) -> tuple[Any, ...]:

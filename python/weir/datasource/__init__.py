@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         FileMetadataProvider,
     )
     from weir.datasource.filename_provider import FilenameProvider
+    from weir.datasource.mcap import MCAPDatasource, TimeRange
     from weir.datasource.sql import Connection
 
 # What is loaded when it is asked for: reading files with the engine needs none of it.
@@ -39,11 +40,13 @@ _WHERE = {
     "FileBasedDatasource": "file_based_datasource",
     "FileMetadataProvider": "file_meta_provider",
     "FilenameProvider": "filename_provider",
+    "MCAPDatasource": "mcap",
     "RandomIntRowDatasource": "datasource",
     "ReadTask": "datasource",
     "Reader": "datasource",
     "RowBasedFileDatasink": "file_datasink",
     "SaveMode": "weir.dataset",
+    "TimeRange": "mcap",
     "WriteResult": "datasink",
     "WriteReturnType": "datasink",
 }
@@ -62,6 +65,7 @@ __all__ = [
     "FileShuffleConfig",
     "FilenameProvider",
     "Listing",
+    "MCAPDatasource",
     "PartitionStyle",
     "Partitioning",
     "PathPartitionFilter",
@@ -71,6 +75,7 @@ __all__ = [
     "Reader",
     "RowBasedFileDatasink",
     "SaveMode",
+    "TimeRange",
     "WriteResult",
     "WriteReturnType",
     "check_paths",

@@ -23,7 +23,7 @@ def is_meant(error: BaseException, patterns: Sequence[str] | None) -> bool:
     return any(pattern in text for pattern in patterns or ())
 
 
-def call_with_retry(call: Callable[[], T], match: Sequence[str] | None, attempts: int = ATTEMPTS) -> T:
+def call_with_retry(call: Callable[[], T], match: Sequence[str] | None, attempts: int = ATTEMPTS, wait_max_s: float = WAIT_MAX_S) -> T:
     """What `call` returns, at the latest after so many attempts."""
     for attempt in range(attempts - 1):
         try:
@@ -31,12 +31,19 @@ def call_with_retry(call: Callable[[], T], match: Sequence[str] | None, attempts
         except Exception as error:
             if not is_meant(error, match):
                 raise
-            wait(attempt)
+            wait(attempt, wait_max_s)
     return call()
 
 
-def iterate_with_retry(make: Callable[[], Iterable[Any]], match: Sequence[str] | None, attempts: int = ATTEMPTS) -> Iterator[Any]:
-    """The items of `make()`; after an error it is made again, and what was handed out already is skipped."""
+def iterate_with_retry(
+    make: Callable[[], Iterable[Any]],
+    match: Sequence[str] | None,
+    attempts: int = ATTEMPTS,
+    wait_max_s: float = WAIT_MAX_S,
+    is_one: Callable[[Exception], bool] | None = None,
+) -> Iterator[Any]:
+    """The items of `make()`; after an error it is made again, and what was handed out already is skipped. `is_one`: says instead of
+    `match` which errors are meant."""
     given = 0
     for attempt in range(attempts):
         try:
@@ -46,11 +53,11 @@ def iterate_with_retry(make: Callable[[], Iterable[Any]], match: Sequence[str] |
                     given += 1
             return
         except Exception as error:
-            if attempt == attempts - 1 or not is_meant(error, match):
+            if attempt == attempts - 1 or not (is_meant(error, match) if is_one is None else is_one(error)):
                 raise
-            wait(attempt)
+            wait(attempt, wait_max_s)
 
 
-def wait(attempt: int) -> None:
+def wait(attempt: int, most_s: float = WAIT_MAX_S) -> None:
     """Longer each time, by a random share so that workers do not come back together."""
-    time.sleep(min(2.0**attempt, WAIT_MAX_S) * random.random())
+    time.sleep(min(2.0**attempt, most_s) * random.random())

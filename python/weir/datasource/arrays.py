@@ -127,5 +127,9 @@ class _Streamed:
         self.dataset, self.size = dataset, size
 
     def __call__(self) -> Iterator[Any]:
-        for batch in self.dataset.with_format("arrow").iter(batch_size=self.size):
-            yield batch
+        if getattr(self.dataset, "features", ()) is None:  # behind map(): tables of its own have types of their own, which datasets cannot join
+            import pyarrow as pa
+
+            yield from (pa.table(batch) for batch in self.dataset.iter(batch_size=self.size))
+            return
+        yield from self.dataset.with_format("arrow").iter(batch_size=self.size)

@@ -106,11 +106,61 @@ def row_hashes(path: str, first: int, count: int) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
+class JSONListsDatasource(FileBasedDatasource):
+    """Lines that are JSON arrays, each a row: the columns are "0", "1" and so on, null where a row is shorter than the longest of its file."""
+
+    @staticmethod
+    def is_one(path: str) -> bool:
+        """Whether a file, or the first one of a folder, begins with an array."""
+        while os.path.isdir(path):
+            names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
+            if not names:
+                return False
+            path = os.path.join(path, names[0])
+        if not os.path.isfile(path):
+            return False
+        if path.endswith(".gz"):
+            import gzip
+
+            with gzip.open(path) as packed:
+                return packed.read(4096).lstrip()[:1] == b"["
+        with open(path, "rb") as file:
+            return file.read(4096).lstrip()[:1] == b"["
+
+    def get_name(self) -> str:
+        return "JSON"
+
+    def _open_input_source(self, filesystem: Any, path: str, **open_args: Any) -> Any:
+        if not open_args and self.resolve_compression(path, open_args) is None:
+            return open(path, "rb")  # pyarrow is not needed for it
+        return super()._open_input_source(filesystem, path, **open_args)
+
+    def _read_stream(self, f: Any, path: str) -> Iterator[Any]:
+        import json
+
+        from weir._weir import batch_from_columns
+
+        rows = []
+        for number, line in enumerate(f.read().split(b"\n"), 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: this is no JSON: {error}") from error
+            if not isinstance(row, list):
+                raise ValueError(f"{path}, line {number}: {line[:40]!r} stands where an array is expected, as in the lines before")
+            rows.append(row)
+        width = max(map(len, rows), default=0)
+        if width:
+            yield batch_from_columns({str(at): [row[at] if at < len(row) else None for row in rows] for at in range(width)})
+
+
 class TextDatasource(FileBasedDatasource):
     """Lines of text in any encoding that Python has, in a column `text`."""
 
     def __init__(
-        self, paths: str | list[str], *, drop_empty_lines: bool = True, encoding: str = "utf-8", **kwargs: Any
+        self, paths: str | list[str], *, drop_empty_lines: bool = False, encoding: str = "utf-8", **kwargs: Any
     ) -> None:
         super().__init__(paths, **kwargs)
         self.drop_empty_lines = drop_empty_lines

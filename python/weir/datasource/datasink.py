@@ -142,6 +142,19 @@ class Datasink(Generic[WriteReturnType]):
         return None
 
 
+class _Rows:
+    """What DummyOutputDatasink counts, as an actor that others may ask."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def add(self, count: int) -> None:
+        self.count += count
+
+    def get_rows_written(self) -> int:
+        return self.count
+
+
 class DummyOutputDatasink(Datasink[int]):
     """Counts what it is given.
 
@@ -150,9 +163,14 @@ class DummyOutputDatasink(Datasink[int]):
     >>> weir.range(10).write_datasink(output)
     >>> output.num_ok, output.rows_written
     (1, 10)
+    >>> weir.get(output.data_sink.get_rows_written.remote())
+    10
     """
 
     def __init__(self) -> None:
+        import weir
+
+        self.data_sink = weir.remote(_Rows).remote()
         self.num_ok = 0
         self.num_failed = 0
         self.rows_written = 0
@@ -166,8 +184,11 @@ class DummyOutputDatasink(Datasink[int]):
         return sum(BlockAccessor.for_block(block).num_rows() for block in blocks)
 
     def on_write_complete(self, write_result: WriteResult[int]) -> None:
+        import weir
+
         self.num_ok += 1
         self.rows_written += write_result.num_rows
+        weir.get(self.data_sink.add.remote(write_result.num_rows))
 
     def on_write_failed(self, error: Exception) -> None:
         self.num_failed += 1

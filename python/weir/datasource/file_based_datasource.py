@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir.datasource._retry import iterate_with_retry
@@ -272,8 +272,3 @@ def _with_partition(block: Any, name: str, value: Any) -> Any:
         return block
     table = accessor.to_arrow()
     return table.set_column(table.column_names.index(name), name, [[cast] * table.num_rows])
-
-
-def paths_of(tasks: Iterable[ReadTask]) -> list[str]:
-    """The files that tasks read, where they say so."""
-    return list(dict.fromkeys(path for task in tasks for path in task.metadata.input_files or ()))

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from weir._mistakes import WrongArgument
+from weir.datasource.examples import NAMES as EXAMPLES
+from weir.datasource.examples import example_file
 from weir.datasource.partitioning import PathPartitionFilter
 
 
@@ -63,10 +65,13 @@ def plain_path(path: Any) -> str:
         return text.split("://", 1)[1]
     scheme, colon, rest = text.partition("://")
     if scheme == "example" and colon:
-        raise FileNotFoundError(
-            f"{text!r}: example:// are files that came with Ray's package (ray/data/examples/data), which weir does not have: give the "
-            f"path of {'your own ' + os.path.basename(rest) if rest else 'a file of your own'}"
-        )
+        found = example_file(rest)
+        if found is None:
+            raise FileNotFoundError(
+                f"{text!r}: example:// are files that came with Ray's package (ray/data/examples/data); of these weir has "
+                f"{', '.join(EXAMPLES)}: give the path of {'your own ' + os.path.basename(rest) if rest else 'a file of your own'}"
+            )
+        return found
     if colon and scheme.isalnum():
         raise ValueError(f"{text!r}: files are read from this machine only; there is no reader for {scheme}://. Copy them here first, or mount them")
     return text

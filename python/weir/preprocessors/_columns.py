@@ -45,6 +45,24 @@ class Field(Generic[_T]):
         raise AttributeError(f"{self._name} of a {type(instance).__name__} cannot be changed: make a new one")
 
 
+def of_today(kind: type, state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a pickle, also of one that an older Ray Data made: arguments stood under their own names there, later ones not at all.
+
+    >>> from weir.preprocessors import Normalizer
+    >>> of_today(Normalizer, {"columns": ["a"]})["_norm"]
+    'l2'
+    """
+    fields = [name for one in kind.__mro__ for name, value in vars(one).items() if isinstance(value, Field)]
+    if all("_" + name in state for name in fields):
+        return state
+    given = {name: state["_" + name] if "_" + name in state else state[name] for name in fields if name in state or "_" + name in state}
+    made = {"_" + name: value for name, value in given.items()}
+    if len(given) < len(fields):
+        ours = next(one for one in kind.__mro__ if one.__module__.startswith("weir.preprocessors."))  # of which the user may have made another
+        made = {key: value for key, value in vars(ours(**given)).items() if key[1:] in fields}
+    return made | {key: value for key, value in state.items() if key not in fields}
+
+
 class NoSuchColumn(KeyError, ValueError):
     """A preprocessor needs a column that is not there."""
 
@@ -218,6 +236,9 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
         """
         return cls._format
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(of_today(type(self), state))
+
     # What classes define.
 
     def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
@@ -322,7 +343,8 @@ class ColumnPreprocessor(SerializablePreprocessorBase):
     # ---- keeping, showing ----
 
     def _get_serializable_fields(self) -> dict[str, Any]:
-        fields = {name: vars(self)["_" + name] for name in self._saved_fields}
+        # One that comes out of an old pickle may lack what is younger than that.
+        fields = {name: vars(self)["_" + name] for name in self._saved_fields if "_" + name in vars(self)}
         if self._is_fittable:
             fields["_fitted"] = getattr(self, "_fitted", None)
         return fields

@@ -32,6 +32,12 @@ class Chain(SerializablePreprocessorBase):
         super().__init__()
         self._preprocessors = preprocessors
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if "preprocessors" in state:  # as older pickles have it
+            state = dict(state)
+            state["_preprocessors"] = state.pop("preprocessors")
+        super().__setstate__(state)
+
     @property
     def preprocessors(self) -> tuple[Preprocessor, ...]:
         """Those of which it is made."""

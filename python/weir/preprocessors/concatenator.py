@@ -51,6 +51,9 @@ class Concatenator(ColumnPreprocessor):
         self._columns, self._output_column_name, self._dtype = columns, output_column_name, dtype
         self._raise_if_missing, self._flatten = raise_if_missing, flatten
 
+    def _set_serializable_fields(self, fields: dict[str, Any], version: int) -> None:
+        super()._set_serializable_fields({"flatten": False, **fields}, version)  # which older ones do not have
+
     def get_output_columns(self) -> list[str]:
         """The column that it writes, in a list.
 

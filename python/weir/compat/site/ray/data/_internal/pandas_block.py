@@ -2,4 +2,4 @@
 
 from weir.compat.lazy import names
 
-__getattr__, __dir__, __all__ = names(__name__, "weir.block weir.block_columns", "PandasBlockAccessor PandasBlockColumnAccessor PandasBlockSchema")
+__getattr__, __dir__, __all__ = names(__name__, "weir.block weir.block_columns", "PandasBlockAccessor PandasBlockBuilder PandasBlockColumnAccessor PandasBlockSchema")

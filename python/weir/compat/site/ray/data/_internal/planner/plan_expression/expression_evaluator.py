@@ -1,0 +1,5 @@
+"""Where Ray keeps what reads texts of filters."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(__name__, "weir._expr_parse", "ExpressionEvaluator", only=True)

@@ -1,0 +1,241 @@
+"""memory_limit with Python in it: all processes of a program together, looked at from outside every few milliseconds."""
+import threading
+
+import numpy as np
+import pytest
+from driver_scripts import Program, not_sanitized, output
+
+from weir import _call, _weir, _worker
+
+pytestmark = not_sanitized
+
+BEGIN = """
+    import json, os, sys, threading, time
+    import numpy as np, weir
+
+    def proportional():
+        with open("/proc/self/smaps_rollup") as f:
+            return sum(int(line.split()[1]) * 1024 for line in f if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+
+    print(proportional(), flush=True)
+    weir.init(memory_limit=int(sys.argv[1]) << 20, num_cpus=int(sys.argv[2]), spill_dir=sys.argv[3])
+
+    def rows_of(ds, size=None, pause=0):
+        count = 0
+        for batch in ds.iter_batches(batch_size=size):
+            count += len(next(iter(batch.values())))
+            time.sleep(pause)
+            del batch
+        return count
+"""
+
+SHAPES = {
+    "flat_map": ("rows_of(weir.range(150).flat_map(lambda r: [{'x': np.full(250_000, r['id'])} for _ in range(2)]), 8)", 300),
+    "map": ("rows_of(weir.range(300).map(lambda r: {'x': np.full(250_000, r['id'])}), 8)", 300),
+    "generator": ("rows_of(weir.range(15).flat_map(lambda r: ({'x': b'x' * 2_000_000} for _ in range(20))), 8)", 300),
+    "without batch_size": ("rows_of(weir.range(2_000_000).map_batches(lambda b: {'x': np.ones((len(b['id']), 100))}))", 2_000_000),
+    "large results": ("rows_of(weir.range(1 << 20).map_batches(lambda b: {'x': np.ones((len(b['id']), 32))}, batch_size=1 << 18))", 1 << 20),
+}
+
+
+def proportional(pid):
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as f:
+            return sum(int(line.split()[1]) * 1024 for line in f if line.startswith(("Pss_Anon:", "Pss_Shmem:")))
+    except OSError:
+        return 0
+
+
+def run(folder, text, limit, cpus, seconds=100):
+    """What the program prints at last, and the most that all its processes had beyond what it began with, in MiB."""
+    program = Program(folder, BEGIN + text, limit, cpus, folder)
+    before = int(program.line())
+    done, said = threading.Event(), []
+
+    def read():
+        said.append(program.wait(seconds))
+        done.set()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    peak, turn, pids = 0, 0, set()
+    while not done.wait(0.005):
+        if turn % 10 == 0:
+            pids = program.tree()
+        turn += 1
+        peak = max(peak, sum(map(proportional, pids)))
+    thread.join()
+    out, err, code = said[0]
+    assert code == 0, err[-3000:]
+    return out.splitlines()[-1], (peak - before) / 2**20
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_results_that_are_much_larger_than_rows(tmp_path, shape):
+    """The promise is the limit and a tenth."""
+    text, rows = SHAPES[shape]
+    said, peak = run(tmp_path, f"\n    print({text})\n", 256, 2)
+    assert int(said) == rows
+    assert peak <= 256 * 1.1
+
+
+SEVERAL = """
+    def big(b):
+        return {"x": np.ones((len(b["id"]), 40)) * 2}
+
+    counts = [0] * 3
+
+    def go(number):
+        counts[number] = rows_of(weir.range(3 << 17).map_batches(big, batch_size=1 << 17))
+
+    threads = [threading.Thread(target=go, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(sum(counts))
+"""
+
+ZIPPED = """
+    def big(b):
+        return {"x": np.ones((len(b["id"]), 40)) * 2}
+
+    parts = [iter(weir.range(3 << 17).map_batches(big, batch_size=1 << 17).iter_batches(batch_size=1 << 16)) for _ in range(2)]
+    print(sum(len(a["x"]) + len(b["x"]) for a, b in zip(*parts)))
+"""
+
+INSIDE = """
+    def big(b):
+        return {"x": np.ones((len(b["id"]), 40)) * 2}
+
+    rows = 0
+    for batch in weir.range(3 << 17).map_batches(big, batch_size=1 << 17).iter_batches(batch_size=1 << 16):
+        rows += len(batch["x"])
+        if rows % (1 << 17) == 0:
+            rows += weir.range(1 << 17).map_batches(big, batch_size=1 << 17).count()
+    print(rows)
+"""
+
+
+@pytest.mark.parametrize("text, rows", [(SEVERAL, 9 << 17), (ZIPPED, 6 << 17), (INSIDE, 6 << 17)], ids=["threads", "zipped", "inside"])
+def test_several_at_once(tmp_path, text, rows):
+    """Each of them could have half of the limit and more: what does not fit into a share waits for its turn, and none fails for it. Nor does one
+    wait for ever: the loop takes rows of one run while the other has its turn, or runs it while it holds the first one's."""
+    said, peak = run(tmp_path, text, 300, 2)
+    assert int(said) == rows
+    assert peak <= 300 * 1.1
+
+
+# ---- parts ----
+
+def test_a_result_in_parts():
+    batch = _weir.batch_from_columns({"x": np.arange(1000), "s": [str(i) for i in range(1000)]})
+    parts = list(_worker.parts(batch, batch.nbytes // 7))
+    assert 7 <= len(parts) <= 8 and _weir.batch_concat(parts) == batch
+    assert [part.num_rows for part in _worker.parts(batch, 1)] == [1] * 1000
+
+
+@pytest.mark.parametrize("value, least, most", [
+    (1, 0, 100), ("x" * 1000, 1000, 1100), (b"x" * 1000, 1000, 1100), (None, 0, 100), (np.ones(1000), 8000, 8100), (object(), 0, 100),
+    ([np.ones(1000)] * 3, 24_000, 24_400), ([np.ones(1000)] * 1000, 8_000_000, 8_100_000), ({"a": {"b": "x" * 1000}}, 1000, 1200),
+])
+def test_about_how_large_rows_are(value, least, most):
+    assert least <= _weir.row_bytes([{"x": value}]) <= most + 100
+    assert 2 * least <= _weir.row_bytes([[{"x": value}], [{"x": value}]]) <= 2 * most + 300
+
+
+def test_only_lists_of_rows_are_looked_at():
+    with pytest.raises(TypeError):
+        _weir.row_bytes(({"x": 1},))
+
+
+def applied(fn, batch, piece, **head):
+    spec = _call.CallSpec(head.pop("kind", "map_batches"), fn, **head)
+    _call.check(spec)
+    spec.piece = piece
+    function = _worker.make(_call.function_head(spec), _call.function_objects(spec))
+    return [result.num_rows for result in _worker.apply(function, batch)], [r.num_rows for r in _worker.apply(function, batch)]
+
+
+def test_a_function_without_batch_size_gets_fewer_rows_once_its_results_are_large():
+    batch = _weir.batch_from_columns({"id": np.arange(1000)})
+
+    def wide(batch):
+        return {"x": np.ones((len(batch["id"]), 1 << 10))}
+    first, then = applied(wide, batch, 1 << 20)
+    assert first == [1000] and set(then[:-1]) == {128} and sum(then) == 1000
+    assert applied(wide, batch, 1 << 20, batch_size=500) == ([500, 500], [500, 500])
+
+
+def test_a_function_without_batch_size_that_is_short_of_memory_gets_fewer_rows(monkeypatch):
+    batch = _weir.batch_from_columns({"id": np.arange(1000)})
+    seen = []
+
+    def wide(batch):
+        seen.append(len(batch["id"]))
+        if len(batch["id"]) > 100:
+            raise MemoryError
+        return {"x": np.ones((len(batch["id"]), 1 << 14))}
+    monkeypatch.setattr(_worker.Shortage, "_is_refusal", lambda self, error, is_limited: isinstance(error, MemoryError))
+    first, _ = applied(wide, batch, 1 << 30)
+    assert sum(first) == 1000 and max(first) <= 100 and seen[:3] == [1000, 250, 62]
+    with pytest.raises(MemoryError):
+        applied(wide, batch, 1 << 30, batch_size=1000)
+
+
+# ---- once more ----
+
+def test_rows_that_were_given_before_a_worker_died_come_once(tmp_path):
+    """Results are on their way before their task is done, in parts that depend on what the worker has seen: who does it again leaves
+    out as many rows."""
+    text = """
+        import os, signal, sys, numpy as np, weir
+        from pathlib import Path
+        weir.init(memory_limit=256 << 20, num_cpus=2)
+        folder = Path(sys.argv[1])
+
+        def rows(row):
+            for i in range(60):
+                if i == 45 and row["id"] in (2, 5) and len(list(folder.glob(f"{row['id']}-*"))) < 2:
+                    (folder / f"{row['id']}-{os.getpid()}").touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                yield {"id": row["id"], "i": i, "x": np.full((i % 7) * 100_000, i)}
+
+        seen = [(row["id"], row["i"]) for row in weir.range(6).flat_map(rows).iter_rows()]
+        print(seen == [(a, b) for a in range(6) for b in range(60)], len(list(folder.iterdir())))
+    """
+    folder = tmp_path / "deaths"
+    folder.mkdir()
+    assert output(tmp_path, text, folder) == "True 4\n"
+
+
+# ---- images ----
+
+def test_large_images(tmp_path):
+    """34 MiB each, in a file of 200 KB: as much as a worker has at once is two of them."""
+    Image = pytest.importorskip("PIL.Image")
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for number in range(6):
+        Image.new("RGB", (4000, 3000), (number, 0, 0)).save(folder / f"{number}.jpg")
+    said, peak = run(tmp_path, f"\n    import PIL.Image\n    print(rows_of(weir.read_images({str(folder)!r}), 1))\n", 256, 2)
+    assert int(said) == 6
+    assert peak <= 256 * 1.1
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "1", "P", "I", "F", "RGBA", "I;16"])
+@pytest.mark.parametrize("size", [(7, 5), (1500, 1201), (3, 0)])
+def test_an_image_a_band_at_a_time(mode, size):
+    Image = pytest.importorskip("PIL.Image")
+    from weir import _images
+
+    image = Image.effect_noise(size, 50).convert(mode) if mode not in ("I;16", "P") and size[1] else Image.new(mode, size)
+    made, whole = _images.array_of(image), np.array(image)
+    assert made.dtype == whole.dtype and made.shape == whole.shape and (made == whole).all()
+
+
+@pytest.mark.parametrize("array", [np.ones((1 << 10, 1 << 10), np.uint8), np.arange(1 << 18) * 1.0, np.ones(1 << 20, bool), np.ones((1 << 10, 1 << 10)).T])
+def test_a_row_with_a_large_array_is_as_any(array):
+    row = {"a": 1, "x": array, "s": "text", "n": None, "l": [1, 2], "small": np.arange(3)}
+    made, rows = _worker._batch_of_rows([row], "map"), _weir.batch_from_rows([row])
+    assert made == rows and made.schema() == rows.schema()

@@ -1,0 +1,84 @@
+"""The memory limit while a program takes its time over rows: what is kept for its loops counts. Jobs and measure are those of bench/holding.py: the
+proportional memory of all processes, from outside, every 5 ms."""
+import sys
+from pathlib import Path
+
+import pytest
+
+from driver_scripts import not_sanitized
+
+pytestmark = pytest.mark.same_without
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def holding():
+    folder = str(Path(__file__).resolve().parents[2] / "bench")
+    sys.path.insert(0, folder)
+    try:
+        import holding
+
+        yield holding
+    finally:
+        sys.path.remove(folder)
+
+
+def kept_within(holding, job, limit, cpus, times=2):
+    found = holding.run_job(job, times * limit, limit, cpus)
+    print(f"{job}: {found['peak'] / limit:.2f} x, {found}")
+    assert "error" not in found, found
+    assert found["peak"] <= 1.1 * limit, found
+
+
+@not_sanitized
+@pytest.mark.parametrize("job, limit, cpus", [
+    ("shuffle", 128, 2), ("shuffle", 64, 8), ("shuffle-function", 128, 2), ("shuffle-half", 256, 2),
+])
+def test_a_shuffle_buffer_counts(holding, job, limit, cpus):
+    kept_within(holding, job, limit * MIB, cpus)
+
+
+@pytest.mark.parametrize("size", [100, 1000])
+def test_a_small_part_does_not_keep_a_large_batch(size):
+    """What a loop looks at while the next batch is made keeps its own rows in memory, not the 32 MiB that they came with."""
+    import weir
+    from weir import _session
+
+    def grown(batch):
+        import numpy
+
+        return {"big": numpy.tile(batch["data"], 32)}  # 16 KiB a row
+
+    weir.shutdown()
+    weir.init(num_cpus=1, memory_limit="256MB")
+    ds = weir.range_tensor(2048, shape=(64,), override_num_blocks=1).map_batches(grown, batch_size=None)
+    rows, last = 0, None
+    for batch in ds.iter_batches(batch_size=size):
+        rows += len(batch["big"])
+        last = batch
+        del batch
+    used = _session.current().native.memory()["used"]
+    assert rows == 2048 and last["big"][0, 0] == (rows - 1) // size * size
+    assert used < 8 * MIB + last["big"].nbytes, used
+    weir.shutdown()
+
+
+@not_sanitized
+@pytest.mark.parametrize("job", ["large-split", "split-processes-function"])
+def test_queues_of_splits_count(holding, job):
+    kept_within(holding, job, 128 * MIB, 2)
+
+
+@not_sanitized
+def test_batches_made_ready_count(holding):
+    pytest.importorskip("torch")
+    kept_within(holding, "large-torch", 256 * MIB, 2, 1)
+
+
+@not_sanitized
+def test_a_shuffle_buffer_that_does_not_fit_is_named(holding):
+    found = holding.run_job("shuffle-half", 128 * MIB, 128 * MIB, 2)
+    assert found["peak"] <= 1.1 * 128 * MIB
+    text = found["error"]
+    assert "MemoryLimitError: local_shuffle_buffer_size: " in text and "(65,536 are asked for) take 32.0 MiB" in text, text
+    assert "the memory limit of 128.0 MiB has room for 32.0 MiB" in text, text

@@ -1,0 +1,145 @@
+"""Ways in which a program may be begun, and odd worlds that it may find itself in: functions of it work in all of them, and nothing is said."""
+import subprocess
+import sys
+import zipapp
+
+import pytest
+
+import weir  # noqa: F401
+from driver_scripts import output
+
+PROGRAM = """
+import weir
+def plus(batch):
+    return {"id": batch["id"] + 1}
+if __name__ == "__main__":
+    print(weir.range(100, override_num_blocks=4).map_batches(plus).map(lambda row: row).sum("id"))
+"""
+BESIDE = PROGRAM.replace('def plus(batch):\n    return {"id": batch["id"] + 1}\n', "from parts.of.it import plus\n")
+PART = 'def plus(batch):\n    return {"id": batch["id"] + 1}\n'
+
+
+def said(folder, *words, shell="", **options):
+    """What the program printed: the sum, and nothing else."""
+    command = ["bash", "-c", f"{shell}; exec \"$@\"", "bash", *words] if shell else words
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, **options)
+    return done.stdout, done.stderr, done.returncode
+
+
+@pytest.fixture
+def program(tmp_path):
+    (tmp_path / "script.py").write_text(PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize("options", [["-O"], ["-X", "dev", "-W", "error"], ["-B", "-u", "-s"]], ids=" ".join)
+def test_options_of_the_interpreter(program, options):
+    assert said(program, sys.executable, *options, "script.py") == ("5050\n", "", 0)
+
+
+@pytest.mark.parametrize("how", ["-c", "-", "-m", "runpy", "exec"])
+def test_where_the_program_comes_from(program, how):
+    words = {"-c": ["-c", PROGRAM], "-": ["-"], "-m": ["-m", "script"],
+             "runpy": ["-c", "import runpy; runpy.run_path('script.py', run_name='__main__')"],
+             "exec": ["-c", "exec(open('script.py').read(), {'__name__': '__main__'})"]}[how]
+    assert said(program, sys.executable, *words, input=PROGRAM if how == "-" else "") == ("5050\n", "", 0)
+
+
+@pytest.mark.parametrize("kind", ["folder", "zip"])
+def test_modules_beside_the_program(tmp_path, kind):
+    """Folders without __init__.py, and what lies in an archive."""
+    folder = tmp_path / "program"
+    (folder / "parts/of").mkdir(parents=True)
+    (folder / "parts/of/it.py").write_text(PART)
+    (folder / "__main__.py").write_text(BESIDE)
+    if kind == "zip":
+        zipapp.create_archive(folder, tmp_path / "program.pyz")
+    assert said(tmp_path, sys.executable, "program.pyz" if kind == "zip" else "program") == ("5050\n", "", 0)
+
+
+@pytest.mark.parametrize("shell", [
+    "ulimit -n 40", "ulimit -s 512", "umask 777", "exec <&-", "trap '' INT PIPE CHLD", "export LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0",
+    "export HOME=/proc TMPDIR=/no/such/folder", "export PYTHONSAFEPATH=1", "unset HOME PATH",
+])
+def test_odd_worlds(program, shell):
+    assert said(program, sys.executable, str(program / "script.py"), shell=shell) == ("5050\n", "", 0)
+
+
+def test_without_any_of_the_three_streams(program):
+    text = PROGRAM.replace("print(", "open('answer', 'w').write('%d' % ")
+    (program / "script.py").write_text(text)
+    assert said(program, sys.executable, "script.py", shell="exec <&- >&- 2>&-") == ("", "", 0)
+    assert (program / "answer").read_text() == "5050"
+
+
+@pytest.mark.parametrize("around", [
+    "import threading\nthread = threading.Thread(target=run)\nthread.start()\nthread.join()",
+    "import asyncio\nasync def main(): run()\nasyncio.run(main())",
+    "import atexit\natexit.register(run)",
+    "import sys\nsys.settrace(lambda *words: None)\nsys.setprofile(lambda *words: None)\nrun()",
+    "import gc\ngc.set_threshold(1)\nrun()",
+    "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))\nrun()",
+    "import os\npid = os.fork()\nos._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])) if pid else run()",
+], ids=["thread", "event loop", "at exit", "traced", "collected", "signals blocked", "forked"])
+def test_what_a_program_may_be_doing(program, around):
+    code = f"def run(): exec(open('script.py').read(), {{'__name__': '__main__'}})\n{around}"
+    assert said(program, sys.executable, "-c", code) == ("5050\n", "", 0)
+
+
+def test_processes_that_multiprocessing_starts(tmp_path):
+    """There the program is called __mp_main__, and no worker can import that."""
+    text = """
+        import functools, multiprocessing, weir
+        from weir.exceptions import UserCodeException
+        class Mine(Exception):
+            pass
+        class Point:
+            pass
+        @functools.lru_cache(maxsize=None)
+        def fibonacci(n):
+            return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+        def fails(row):
+            raise Mine("no")
+        def use(answers):
+            try:
+                weir.range(1).map(fails).take_all()
+            except Mine as error:
+                answers.put((isinstance(error, UserCodeException), type(error.cause) is Mine))
+            rows = weir.range(91).map(lambda row: {"x": fibonacci(row["id"]), "p": Point()}).take_all()
+            answers.put((rows[90]["x"], type(rows[0]["p"]) is Point))
+        if __name__ == "__main__":
+            for method in ("spawn", "forkserver"):
+                context = multiprocessing.get_context(method)
+                answers = context.Queue()
+                process = context.Process(target=use, args=(answers,))
+                process.start()
+                print(answers.get(timeout=60), answers.get(timeout=60))
+                process.join()
+    """
+    assert output(tmp_path, text).splitlines() == ["(True, True) (2880067194370816120, True)"] * 2
+
+
+def test_the_working_directory_may_be_gone(tmp_path):
+    (tmp_path / "gone").mkdir()
+    code = "import os, sys, weir; assert '' in sys.path; os.rmdir(os.getcwd()); print(weir.range(3).map(lambda row: row).count())"
+    assert said(tmp_path / "gone", sys.executable, "-c", code) == ("3\n", "", 0)
+
+
+def test_runs_that_get_no_descriptors(tmp_path):
+    """Wherever the last one was taken: an error, and the next run has all it needs."""
+    text = """
+        import os, resource, weir
+        weir.range(1).map_batches(lambda batch: batch).take_all()
+        there = len(os.listdir("/proc/self/fd"))
+        told = 0
+        for few in [*range(there + 8)] * 3:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (few, 4096))
+            try:
+                weir.range(9, override_num_blocks=3).map_batches(lambda batch: batch).take_all()
+            except OSError:
+                told += 1
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+        print(told > 0, weir.range(9).map_batches(lambda batch: batch).count())
+    """
+    assert output(tmp_path, text) == "True 9\n"
