@@ -11,8 +11,8 @@
  * figures. So nobody waits for one that cannot move.
  *
  * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front of an exchange, a
- * stream that the program makes), or for the program to take some (weir_local_wait_begin). Such a thread may hold its run's lock: nothing
- * here takes another run's.
+ * stream that the program makes), or for the program to take some (weir_local_wait_begin). Such a thread may hold its run's lock: then none
+ * of that run's threads moves for long, and nothing here takes another run's.
  *
  * Threads. Figures of all runs are under session->share_lock, which is taken inside a run's lock and takes the store's alone. A run is told what
  * follows from them by its own threads, at their next measurement or when they are woken. */
@@ -149,9 +149,13 @@ void weir_local_share_note(struct weir_local_run *run)
 
 /* ---- turns ---- */
 
+/* Nothing will be heard of it by itself: it knows whose turn it is, and all that is active in it waits. Where a thread that waits has the
+ * run's lock, its others need not wait: whatever they are at, they cannot tell of it before that thread goes on. */
 static bool is_still(const struct weir_local_run *run)
 {
-	return run->load.active <= atomic_load_explicit(&run->blocked, memory_order_relaxed);
+	return atomic_load_explicit(&run->blocked_locked, memory_order_relaxed) > 0 ||
+	       (run->load.turn_seen == run->session->turn_number &&
+		run->load.active <= atomic_load_explicit(&run->blocked, memory_order_relaxed));
 }
 
 static void choose(struct weir_session *session)
@@ -286,8 +290,7 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 
 			if (other == run)
 				continue;
-			if (is_still(other) && (other->load.turn_seen == session->turn_number ||
-						atomic_load_explicit(&other->blocked_locked, memory_order_relaxed) > 0)) {
+			if (is_still(other)) {
 				int64_t soon = is_at_work ? other->load.delivered : 0;
 
 				out->apart += has - soon;
