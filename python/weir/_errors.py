@@ -363,9 +363,9 @@ def _place(rows: tuple[int, int] | None, count: int, origin: str) -> str:
     if rows is None:
         return origin
     first, last = rows
-    known = re.fullmatch(r"rows? (\d+)(?:–(\d+))? of (.*)", origin, re.DOTALL)
+    known = re.fullmatch(r"rows? (\d+)(?:–(\d+))?( of .*)?", origin, re.DOTALL)
     if known and int(known[2] or known[1]) - int(known[1]) + 1 == count:  # no step in front has left rows out
-        first, last, origin, tail = int(known[1]) + first, int(known[1]) + last, "", f" of {known[3]}"
+        first, last, origin, tail = int(known[1]) + first, int(known[1]) + last, "", known[3] or ""
     else:
         tail = " of its input" if not origin else " there"
     text = (f"row {first}" if first == last else f"rows {first}–{last}") + tail

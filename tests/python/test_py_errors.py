@@ -115,6 +115,7 @@ def test_row_ranges():
     made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511 of a.parquet")
     assert str(made).startswith("Map(f) failed on row 5512 of a.parquet (pid=")
     assert made.origin == "rows 512–9511 of a.parquet" and made.operator == "Map(f)"
+    assert str(failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511")).startswith("Map(f) failed on row 5512 (pid=")
     made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–20000 of a.parquet")
     assert "on rows 512–20000 of a.parquet, row 5000 there" in str(made)
 
