@@ -314,6 +314,7 @@ class Coordinator:
                 self._is_back(split)
                 self._away[split] = process
                 self._look_for_the_ended()
+                self._changed.notify_all()  # its process may still be ending: who waits looks again soon
 
     def _is_back(self, split: int) -> None:
         process = self._away.pop(split, None)
