@@ -147,7 +147,7 @@ def _pickler_class() -> Any:
                 self.look_at(obj.__name__)
             elif isinstance(obj, CACHED) and _goes_by_value(obj):
                 return rebuild_cached, (obj.__wrapped__, obj.cache_parameters())
-            elif "torch" in sys.modules and isinstance(obj, sys.modules["torch"].Tensor):
+            elif isinstance(obj, getattr(sys.modules.get("torch"), "Tensor", ())):  # None there hides the package
                 reduced = _reduce_tensor(obj)
                 if reduced is not None:
                     return reduced
@@ -194,9 +194,10 @@ def is_importable(name: str, module: ModuleType) -> bool:
         spec = find(name, path, None) if find is not None else None
         if spec is not None:
             origin = spec.origin
-            if file is None or origin is None or origin in ("built-in", "frozen"):
+            if file is None or origin in ("built-in", "frozen"):
                 return True
-            return os.path.abspath(origin) == os.path.abspath(file) or _same_file(origin, file)
+            # No origin: a folder of that name, which hides the module's file.
+            return origin is not None and (os.path.abspath(origin) == os.path.abspath(file) or _same_file(origin, file))
     return parent != "" and file is None
 
 

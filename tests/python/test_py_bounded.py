@@ -128,6 +128,39 @@ def test_several_at_once(tmp_path, text, rows):
 
 # ---- parts ----
 
+OWN = """
+    job = lambda: weir.range(20_000).map_batches(lambda b: {"x": np.repeat(b["id"].astype(float)[:, None], 500, axis=1)}, batch_size=1000).map_batches(
+        lambda b: {"s": b["x"].sum(1)}, batch_size=1000).count()
+    job()
+    own = np.ones(300 << 17)
+    print(job(), job())
+"""
+ROWS = """
+    def rows(count):
+        return weir.range(count).map(lambda r: {"x": b"x" * 1_000_000})
+    kept = [rows(250).take_all(), list(rows(250).iter_rows()), weir.range(600_000).map(lambda r: {"x": str(r["id"]) * 3}).take_all()]
+    print(*map(len, kept), rows(100).count())
+"""
+
+
+@pytest.mark.parametrize("text, said", [(OWN, "20000 20000"), (ROWS, "250 250 600000 100")], ids=["arrays", "rows"])
+def test_what_the_program_keeps_is_its_own(tmp_path, text, said):
+    """It may be more than the limit, and runs go on: with less memory, not with none."""
+    assert output(tmp_path, BEGIN + text, 190, 2, tmp_path).splitlines()[-1] == said
+
+
+def test_a_closure_larger_than_the_limit(tmp_path):
+    text = """
+    table = np.ones(160 << 17)
+    try:
+        weir.range(10).map(lambda row: {"x": table[row["id"]]}).take_all()
+    except MemoryError as error:
+        print(error)
+    """
+    said = output(tmp_path, BEGIN + text, 128, 2, tmp_path)
+    assert "Map(<lambda>) and what it refers to take 160.0 MiB, which the memory limit of 128.0 MiB has no room for" in said
+
+
 def test_a_result_in_parts():
     batch = _weir.batch_from_columns({"x": np.arange(1000), "s": [str(i) for i in range(1000)]})
     parts = list(_worker.parts(batch, batch.nbytes // 7))

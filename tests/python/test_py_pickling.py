@@ -189,12 +189,23 @@ def test_a_module_whose_place_another_has_goes_by_value(tmp_path, monkeypatch):
     try:
         monkeypatch.syspath_prepend(str(tmp_path))
         assert not _setup.is_importable("twofold", module)
+        (tmp_path / "twofold.py").unlink()
+        (tmp_path / "twofold").mkdir()  # a package without a file
+        assert not _setup.is_importable("twofold", module)
         monkeypatch.syspath_prepend(str(other))
         (other / "twofold.py").write_text("def f(): return 2\n")
         module.__file__ = str(other / "twofold.py")
         assert _setup.is_importable("twofold", module)
     finally:
         del sys.modules["twofold"]
+
+
+def test_a_package_that_is_hidden(monkeypatch):
+    """So do tests of programs that can do without it."""
+    for name in ("torch", "pandas", "pyarrow"):
+        monkeypatch.setitem(sys.modules, name, None)
+    _, _, objects = sent(CallSpec("map", lambda row: row, fn_args=[1, "x", [2.0]]))
+    assert objects
 
 
 def test_functions_with_a_cache():

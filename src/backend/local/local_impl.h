@@ -287,6 +287,11 @@ struct weir_local_run {
 	uint64_t splits_done, bytes_est_known, bytes_est_done;
 };
 
+/* session.c. Anonymous memory of this process since the session began, 0 where that cannot be told (false): what accounts have of it, and of
+ * what they do not have at most a part of the limit. The rest is the program's own, rows that it keeps as Python objects among it. */
+bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out);
+int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store);
+
 /* perform.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
 /* The run's share of the budget, less what the user was handed, where it has changed. With the run's lock. */

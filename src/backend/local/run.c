@@ -271,28 +271,25 @@ static void share_first_grants(const struct weir_local_run *run, struct weir_sta
 	}
 }
 
-/* Memory of this process that is in no account, beyond what the reserve is for: a program's own, malloc's loss. */
+/* Memory of this process that is in no account, beyond what the reserve is for: a program's own, malloc's loss. `anon`: of
+ * weir_session_anon. */
 static int64_t uncounted(const struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
-	struct weir_mem_stats stats;
-	int64_t bytes;
+	int64_t bytes = anon - weir_session_accounted(session, store) - SESSION_RESERVE;
 
-	weir_mem_stats(session->mem, &stats);
-	bytes = anon - session->rss_start - (stats.used + stats.warm - store->resident - store->warm) - SESSION_RESERVE;
 	return bytes > 0 ? bytes : 0;
 }
 
 static int64_t uncounted_now(struct weir_session *session)
 {
 	struct weir_store_stats store = {0};
-	struct weir_error ignored = {0};
-	int64_t anon, shmem;
+	int64_t anon;
 
 	pthread_mutex_lock(&session->lock);
 	if (session->store)
 		weir_store_stats(session->store, &store);
 	pthread_mutex_unlock(&session->lock);
-	return weir_process_rss(&anon, &shmem, &ignored) ? 0 : uncounted(session, anon, &store);
+	return weir_session_anon(session, &store, &anon) ? uncounted(session, anon, &store) : 0;
 }
 
 /* What the session holds already, and what the fragment's sink will keep, is not there for grants. */
@@ -416,7 +413,8 @@ static int charge_setups(struct weir_local_run *run, struct weir_error *err)
 			largest = call->name;
 		}
 	}
-	if (weir_account_charge(run->account, bytes, err))
+	/* The session's account asks nobody, and a worker that finds no room would be blamed for it. */
+	if (bytes > run->session->memory_limit - SESSION_RESERVE - WORKER_START || weir_account_charge(run->account, bytes, err))
 		return weir_error_set(err, WEIR_E_MEMORY,
 				      "%s and what it refers to take %s, which the memory limit of %s has no room for",
 				      largest ? largest : "the function", weir_format_bytes(most, size, sizeof(size)),
@@ -587,19 +585,21 @@ void weir_local_return_free(struct weir_local_run *run)
 {
 	uint64_t now = weir_clock_ns(), before = atomic_load_explicit(&run->returned_ns, memory_order_relaxed);
 	struct weir_mem_stats stats;
-	struct weir_error ignored = {0};
-	int64_t anon, shmem;
+	struct weir_store_stats store = {0};
+	int64_t anon;
 
 	/* Tasks of later stages are short: once in a while will do for them. */
 	if (run->tail && now - before < RETURN_MS * 1000000ull)
 		return;
 	atomic_store_explicit(&run->returned_ns, now, memory_order_relaxed);
-	if (weir_process_rss(&anon, &shmem, &ignored))
+	if (run->store)
+		weir_store_stats(run->store, &store);
+	if (!weir_session_anon(run->session, &store, &anon))
 		return;
 	weir_mem_stats(run->session->mem, &stats);
-	if (anon - run->session->rss_start > run->session->memory_limit - SESSION_RESERVE / 2)
+	if (anon > run->session->memory_limit - SESSION_RESERVE / 2)
 		weir_mem_trim(run->session->mem, 0);
-	else if (anon - run->session->rss_start - stats.used - stats.warm > SESSION_RESERVE / 2)
+	else if (anon - stats.used - stats.warm > SESSION_RESERVE / 2)
 		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 }
 
@@ -639,11 +639,12 @@ static void measure(struct weir_local_run *run)
 	struct weir_mem_stats stats;
 	struct weir_store_stats store = {0};
 	struct weir_core_stats core = {0};
-	struct weir_error ignored = {0};
-	int64_t anon, shmem, beyond, kept, used = 0;
+	int64_t anon, beyond, kept, used = 0;
 
 	weir_local_return_free(run);
-	if (weir_process_rss(&anon, &shmem, &ignored))
+	if (run->store)
+		weir_store_stats(run->store, &store);
+	if (!weir_session_anon(session, &store, &anon))
 		return;
 	weir_mem_stats(session->mem, &stats);
 	for (uint32_t s = 0; s < run->stage_count; s++)
@@ -652,12 +653,11 @@ static void measure(struct weir_local_run *run)
 	weir_core_stats(run->core, &core);
 	tell_session(run, used, run->store ? core.resident + core.granted : 0, core.workers);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
-	beyond = anon - session->rss_start - stats.warm - SESSION_RESERVE -
+	beyond = anon - stats.warm - SESSION_RESERVE -
 		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
 		 atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
-		weir_store_stats(run->store, &store);
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
 		kept = store.resident - store.held_by_user -
 		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);

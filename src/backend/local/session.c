@@ -6,7 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IO_THREADS = 4, WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold */
+enum { IO_THREADS = 4 };
+enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold */
+enum { UNEXPLAINED_SHARE = 4 }; /* of the limit: more that no account has is the program's own */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
 static uint32_t cpu_count(void)
@@ -182,6 +184,28 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
 	*out = session->store;
 	pthread_mutex_unlock(&session->lock);
 	return code;
+}
+
+int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store)
+{
+	struct weir_mem_stats stats;
+
+	weir_mem_stats(session->mem, &stats);
+	return stats.used + stats.warm - store->resident - store->warm;
+}
+
+bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out)
+{
+	int64_t most = weir_session_accounted(session, store) + session->memory_limit / UNEXPLAINED_SHARE +
+		       atomic_load_explicit(&session->held_for_loops, memory_order_relaxed),
+		anon, shmem;
+	struct weir_error ignored = {0};
+
+	*out = 0;
+	if (weir_process_rss(&anon, &shmem, &ignored))
+		return false;
+	*out = anon - session->rss_start < most ? anon - session->rss_start : most;
+	return true;
 }
 
 void weir_session_hold(struct weir_session *session, int64_t bytes)

@@ -175,15 +175,13 @@ static void note_left_out(struct weir_local_run *run, const struct weir_run *tas
 static int64_t own_memory(const struct weir_local_run *run)
 {
 	struct weir_store_stats store;
-	struct weir_error ignored = {0};
-	int64_t anon = 0, shmem, his;
+	int64_t anon = 0, his;
 
 	weir_store_stats(run->store, &store);
-	if (weir_process_rss(&anon, &shmem, &ignored))
-		anon = run->session->rss_start;
+	weir_session_anon(run->session, &store, &anon);
 	/* What he was handed is in memory, too; but he may keep all of it, so that workers have half of the limit whatever he does. */
 	his = store.held_by_user > run->session->memory_limit / 2 ? store.held_by_user - run->session->memory_limit / 2 : 0;
-	return anon - run->session->rss_start + store.resident + store.warm + store.spilled_memory - his +
+	return anon + store.resident + store.warm + store.spilled_memory - his +
 	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
 
