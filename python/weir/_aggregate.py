@@ -88,6 +88,8 @@ def aggregated(ds: Dataset, items: Sequence[AggregateFn]) -> dict[str, Any] | No
 def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
     """The different values of a column."""
     from weir import _grouped
+    from weir._weir import TypeMismatchError
+    from weir.aggregate import Unique
     from weir.grouped_data import _check_known
 
     if not isinstance(column, str):
@@ -101,8 +103,11 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
         if all(type(value) in (int, str, bool, type(None)) for value in found):
             return [value for value in dict.fromkeys(found) if value is not None or not ignore_nulls]
         found = []
-    for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
-        found += batch.values(0)
+    try:
+        for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
+            found += batch.values(0)
+    except TypeMismatchError:  # lists and maps are no keys; they are put in order instead
+        found = list(ds.aggregate(Unique(column, ignore_nulls=False))[f"unique({column})"])
     if ignore_nulls:
         found = [value for value in found if value is not None]
     if len(found) <= ORDERED_MAX:

@@ -764,6 +764,14 @@ class LiteralExpr(Expr):
         """
         return self.value is None
 
+    def needs_python(self) -> bool:
+        """The engine has no literals of lists, dicts and arrays.
+
+        >>> lit(5).needs_python(), lit([1, 2]).needs_python()
+        (False, True)
+        """
+        return isinstance(self.value, (list, dict)) or getattr(self.value, "ndim", 0) > 0
+
     def _key(self) -> tuple[Any, ...]:
         return (self.value,)
 
@@ -800,6 +808,15 @@ class BinaryExpr(Expr):
 
     def _children(self) -> tuple[tuple[str, Expr], ...]:
         return ("left", self.left), ("right", self.right)
+
+    def needs_python(self) -> bool:
+        """A list of values to look among is none of the engine's literals, and needs not be.
+
+        >>> col("a").is_in([1, 2]).needs_python(), (col("a") == lit([1, 2])).needs_python()
+        (False, True)
+        """
+        is_among = self.op in (Operation.IN, Operation.NOT_IN) and isinstance(self.right, LiteralExpr)
+        return self.left.needs_python() if is_among else super().needs_python()
 
     def _key(self) -> tuple[Any, ...]:
         return (self.op,)

@@ -362,7 +362,4 @@ def _stage(number: int, name: str, stage: dict[str, Any], seconds: float) -> lis
     for title, total in (("Output num rows", rows), ("Output size bytes", size)):
         lines.append(f"* {title}: {_stats._spread(total // blocks, total // blocks, total // blocks, total)}")
     lines.append(f"* Tasks per node: {blocks} min, {blocks} max, {blocks} mean; 1 nodes used")
-    waits = [f"{policy} {_stats._seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= _stats.SHOWN_NS]
-    if waits:
-        lines.append(f"* Backpressure: {', '.join(waits)}")
-    return [*lines, ""]
+    return [*lines, *_stats.backpressure(stage), ""]

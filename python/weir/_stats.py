@@ -405,9 +405,7 @@ def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> 
     task_mean = rows // per
     lines.append(f"* Output rows per task: {task_mean} min, {task_mean} max, {task_mean} mean, {tasks} tasks used")
     lines.append(f"* Tasks per node: {tasks} min, {tasks} max, {tasks} mean; 1 nodes used")
-    waits = [f"{policy} {_seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= SHOWN_NS]
-    if waits:
-        lines.append(f"* Backpressure: {', '.join(waits)}")
+    lines += backpressure(stage)
     if "memory_peak" in stage:
         lines.append(
             f"* Memory of a worker: {stage['memory_peak']} bytes measured, {stage['memory_planned']} bytes planned; "
@@ -440,6 +438,17 @@ _TIMES = {
     "Block transform time": "wall_ns",
 }
 SHOWN_NS = 1_000_000  # waits shorter than this are not worth a line
+BUSY_NS = 100_000_000  # and for workers that are at work: in each run some task waits a moment for its turn
+
+
+def backpressure(stage: dict[str, Any]) -> list[str]:
+    """What tasks that could have run waited for, as a line; none where nothing was worth one.
+
+    >>> backpressure({"waits": {"slot": 20_000_000, "memory": 5_000_000}})
+    ['* Backpressure: memory 5.0ms']
+    """
+    waits = [f"{policy} {_seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= (BUSY_NS if policy == "slot" else SHOWN_NS)]
+    return [f"* Backpressure: {', '.join(waits)}"] if waits else []
 _TROUBLES = {"deaths": "workers died", "retries": "tasks ran again", "tasks_errored": "tasks failed and were left out"}
 
 

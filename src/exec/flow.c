@@ -244,7 +244,8 @@ static bool start_next(struct weir_core *core, uint32_t s)
 	if (!is_lanes(stage)) {
 		slot = weir_exec_worker_for(core, s, index);
 		if (slot == WEIR_NO_SLOT) {
-			weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
+			if (stage->flying > 0) /* else the first worker is starting */
+				weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
 			return weir_exec_pool_grow(core, s);
 		}
 	}

@@ -101,3 +101,15 @@ def scalars_of_pyarrow_from_groups(data, at):
     ds = data.from_items([{"a": i % 2, "b": i / 2} for i in range(6)], override_num_blocks=1)
     made = ds.groupby("a").map_groups(lambda t: {"a": [t["a"][0]], "b": [t["b"][-1]]}, batch_format="pyarrow")
     return sorted(made.take_all(), key=lambda row: row["a"])
+
+
+@case("[1, 2]", "[]", "[None, 'x']", "[[1], None]", "{'a': 1, 'b': [2.5]}", "np.arange(3)")
+def literals_of_many_values(data, at, text):
+    from parity import sub
+
+    return data.range(2).with_column("x", sub(data, "expressions").lit(values(text))).take_all()
+
+
+@case("[[1], [1], [2, 3], None]", "[['a', None], ['a', None]]")
+def different_lists(data, at, text):
+    return sorted(items(data, text).unique("x"), key=repr)

@@ -311,7 +311,7 @@ def test_diagnose_backpressure(run):
         time.sleep({pause})
         return batch
     '''
-    assert run(block, before=before.format(rows=4, pause=0), after="diagnose_backpressure()") in ("", SOLUTIONS)
+    assert run(block, before=before.format(rows=4, pause=0), after="diagnose_backpressure()") == ""
     # A slow function behind a read: the read has to wait for it.
     assert run(block, before=before.format(rows=8_000_000, pause=0.02), after="diagnose_backpressure()") == SOLUTIONS
 
