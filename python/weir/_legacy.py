@@ -362,4 +362,4 @@ def _stage(number: int, name: str, stage: dict[str, Any], seconds: float) -> lis
     for title, total in (("Output num rows", rows), ("Output size bytes", size)):
         lines.append(f"* {title}: {_stats._spread(total // blocks, total // blocks, total // blocks, total)}")
     lines.append(f"* Tasks per node: {blocks} min, {blocks} max, {blocks} mean; 1 nodes used")
-    return [*lines, *_stats.backpressure(stage), ""]
+    return [*lines, *_stats.backpressure(stage, seconds), ""]

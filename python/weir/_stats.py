@@ -405,7 +405,7 @@ def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> 
     task_mean = rows // per
     lines.append(f"* Output rows per task: {task_mean} min, {task_mean} max, {task_mean} mean, {tasks} tasks used")
     lines.append(f"* Tasks per node: {tasks} min, {tasks} max, {tasks} mean; 1 nodes used")
-    lines += backpressure(stage)
+    lines += backpressure(stage, seconds)
     if "memory_peak" in stage:
         lines.append(
             f"* Memory of a worker: {stage['memory_peak']} bytes measured, {stage['memory_planned']} bytes planned; "
@@ -437,17 +437,16 @@ _TIMES = {
     "UDF time": "call_ns",
     "Block transform time": "wall_ns",
 }
-SHOWN_NS = 1_000_000  # waits shorter than this are not worth a line
-BUSY_NS = 100_000_000  # and for workers that are at work: in each run some task waits a moment for its turn
+WORTH_NS, WORTH_PART = 20_000_000, 0.05  # in each run some task waits a moment, for its turn or for a worker
 
 
-def backpressure(stage: dict[str, Any]) -> list[str]:
-    """What tasks that could have run waited for, as a line; none where nothing was worth one.
+def backpressure(stage: dict[str, Any], seconds: float) -> list[str]:
+    """What tasks that could have run waited for, as a line; none where that was little, or a small part of the operator's time.
 
-    >>> backpressure({"waits": {"slot": 20_000_000, "memory": 5_000_000}})
-    ['* Backpressure: memory 5.0ms']
+    >>> backpressure({"waits": {"slot": 20_000_000, "memory": 400_000_000}}, 1.5)
+    ['* Backpressure: memory 400.0ms']
     """
-    waits = [f"{policy} {_seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= (BUSY_NS if policy == "slot" else SHOWN_NS)]
+    waits = [f"{policy} {_seconds(ns / 1e9)}" for policy, ns in stage["waits"].items() if ns >= max(WORTH_NS, WORTH_PART * seconds * 1e9)]
     return [f"* Backpressure: {', '.join(waits)}"] if waits else []
 _TROUBLES = {"deaths": "workers died", "retries": "tasks ran again", "tasks_errored": "tasks failed and were left out"}
 

@@ -138,6 +138,7 @@ struct stage {
 	uint32_t numbered; /* tasks that were ever started */
 	uint32_t flying;   /* items in its slots */
 	uint32_t up;       /* slots that have come up and not died since */
+	uint64_t up_since; /* when the first one did */
 	uint32_t spawns_failed;
 	uint32_t busy;   /* slots with something in them */
 	uint32_t live;   /* items on their way to it, in it, or held in front of it */
@@ -343,6 +344,7 @@ void weir_exec_slot_left(struct weir_core *core, struct stage *stage, struct slo
 /* index NO_ITEM: a new split. What does not agree is kept as the stage's reason to wait. */
 bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t index);
 void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by);
+uint64_t weir_exec_waited(const struct weir_core *core, uint32_t stage, uint64_t since); /* for that stage */
 bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage); /* for one more busy slot */
 int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint32_t index);
 

@@ -244,8 +244,7 @@ static bool start_next(struct weir_core *core, uint32_t s)
 	if (!is_lanes(stage)) {
 		slot = weir_exec_worker_for(core, s, index);
 		if (slot == WEIR_NO_SLOT) {
-			if (stage->flying > 0) /* else the first worker is starting */
-				weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
+			weir_exec_held_back(core, s, WEIR_WAIT_SLOT);
 			return weir_exec_pool_grow(core, s);
 		}
 	}
@@ -307,7 +306,8 @@ static void count_waits(struct weir_core *core)
 		struct stage *stage = &core->stages[s];
 
 		if (stage->held_by)
-			stage->stats.wait_ns[stage->held_by - 1] += core->now - stage->held_since;
+			stage->stats.wait_ns[stage->held_by - 1] +=
+				weir_exec_waited(core, s + (stage->held_by - 1 == WEIR_WAIT_DOWNSTREAM), stage->held_since);
 		stage->held_by = 0;
 	}
 }

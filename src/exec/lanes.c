@@ -44,6 +44,7 @@ void weir_exec_wait_end(struct weir_core *core, struct stage *stage, struct slot
 		break;
 	case WAITS_RESUME:
 		core->pausing--;
+		waited = weir_exec_waited(core, (uint32_t)(stage - core->stages) + 1, slot->wait_since);
 		core->stats.wait_ns_downstream += waited;
 		stage->stats.wait_ns[WEIR_WAIT_DOWNSTREAM] += waited;
 		break;

@@ -113,6 +113,16 @@ const char *weir_wait_name(enum weir_wait wait)
 	return "turn";
 }
 
+/* What a stage without a worker keeps waiting waits for a process to start, which no setting makes shorter: it does not count. */
+uint64_t weir_exec_waited(const struct weir_core *core, uint32_t stage_index, uint64_t since)
+{
+	const struct stage *stage = &core->stages[stage_index < core->stage_count ? stage_index : core->stage_count - 1];
+
+	if (!is_lanes(stage) && !stage->up_since)
+		return 0;
+	return core->now - (!is_lanes(stage) && stage->up_since > since ? stage->up_since : since);
+}
+
 void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by)
 {
 	core->held_back = true;

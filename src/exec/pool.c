@@ -46,8 +46,10 @@ void weir_exec_worker_start(struct weir_core *core, uint32_t stage_index, uint32
 					.bytes = slot->memory});
 }
 
-static void come_up(struct stage *stage, struct slot *slot)
+static void come_up(const struct weir_core *core, struct stage *stage, struct slot *slot)
 {
+	if (!stage->up_since)
+		stage->up_since = core->now;
 	slot->state = SLOT_UP;
 	slot->was_up = true;
 	if (++stage->up > stage->stats.slots_peak)
@@ -68,11 +70,11 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 			emit(core, (struct weir_action){
 					   .kind = WEIR_DO_STOP_SLOT, .stage = event->stage, .slot = event->slot});
 		} else if (slot->state != SLOT_UP) {
-			come_up(stage, slot);
+			come_up(core, stage, slot);
 		}
 	} else if (slot->state == SLOT_STARTING && event->generation == slot->generation) {
 		stage->spawns_failed = 0;
-		come_up(stage, slot);
+		come_up(core, stage, slot);
 	}
 }
 
