@@ -354,13 +354,15 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
         check(spec)
 
     def failure(payload: bytes) -> BaseException:
-        return _errors.from_failure(payload, spec.name, "", bool(getattr(spec.context, "raise_original_map_exception", False)))
+        origin = f"rows {before}–{before + batch.num_rows - 1}" if batch is not None else ""
+        return _errors.from_failure(payload, spec.name, origin, bool(getattr(spec.context, "raise_original_map_exception", False)))
 
     head = function_head(spec)
     if _user_retries(spec):  # which the engine sees to where there is one
         head["retried"] = {"times": _user_retries(spec), "texts": [], "names": [], "all": True, "backoff_s": 0.0}
     most = int(getattr(spec.context, "max_errored_blocks", 0))
-    errored = 0
+    errored = before = 0
+    batch: Batch | None = None
     try:
         function = _worker.make(head, function_objects(spec))
     except _worker.Constructing as error:
@@ -377,7 +379,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                     result = next(results, None)
                 except Exception as error:
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
-                    payload = _errors.pack(error, kind, function.rows, columns=batch.names, group=_worker.group_of(function, batch))
+                    payload = _errors.pack(error, kind, function.rows, batch.num_rows, columns=batch.names, group=_worker.group_of(function, batch))
                     if not most or 0 < most <= errored:
                         raise failure(payload) from error
                     errored += 1
@@ -386,6 +388,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                 if result is None:
                     break
                 yield result
+            before += batch.num_rows
     finally:
         function.close()
 

@@ -835,9 +835,13 @@ def test_local_mode(tmp_path):
             weir.range(3).map(lambda r: 1 // 0).take_all()
         except ZeroDivisionError as error:
             print(type(error).__name__)
+        try:
+            weir.range(100).map_batches(lambda b: {"x": [1 // int(b["id"][0] - 20)]}, batch_size=10).take_all()
+        except ZeroDivisionError as error:
+            print(str(error).partition(" (")[0])
     """
     assert output(tmp_path, text).splitlines() == [str([2 * i for i in range(1, 11)]), "True 5",
-                                                  "RayTaskError(ZeroDivisionError)"]
+                                                  "RayTaskError(ZeroDivisionError)", "MapBatches(<lambda>) failed on rows 20–29"]
 
 
 def test_a_function_knows_what_it_was_given(tmp_path):
