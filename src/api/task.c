@@ -601,10 +601,12 @@ void api_task_stop(struct weir_task *task)
 	weir_task_cancel(task);
 	if (task->job.run)
 		weir_local_run_wake(task->job.run);
+	weir_local_wait_begin(); /* a thread of another run may be the one that leaves a loop over this one's rows */
 	if (task->thread_started)
 		pthread_join(task->thread, NULL);
 	if (task->progress_started)
 		pthread_join(task->progress_thread, NULL);
+	weir_local_wait_end();
 	while (drop_first(task)) {
 	}
 	pthread_mutex_lock(&task->lock);
@@ -691,8 +693,10 @@ int weir_task_wait(struct weir_task *task, struct weir_error **error)
 	if (code)
 		return code;
 	pthread_mutex_lock(&task->lock);
+	weir_local_wait_begin();
 	while (!task->finished || !task->progress_ended)
 		pthread_cond_wait(&task->changed, &task->lock);
+	weir_local_wait_end();
 	err = task->error;
 	pthread_mutex_unlock(&task->lock);
 	return err.code ? api_report(&err, error) : WEIR_OK;

@@ -172,7 +172,8 @@ struct weir_event {
 };
 
 enum weir_action_kind {
-	WEIR_DO_CUT_SPLIT,  /* ask the source for its next split; answer at once with SPLIT_CUT or SPLITS_END */
+	WEIR_DO_CUT_SPLIT,  /* ask the source for its next split; SPLIT_CUT or SPLITS_END answers, at once or
+	                       * when it is there; it is asked for one at a time */
 	WEIR_DO_START_TASK, /* slot, run, chunk (input, or WEIR_NO_CHUNK), bytes = its grant, with what the lane kept. A
 	                       * worker's grant is its allowance for outputs. With later stages, a split may be started again
 	                       * after it was done, when a chunk of it was lost: keep splits until END. Of a bundle the first

@@ -1,5 +1,5 @@
 /* Rows come from the program: each batch of an Arrow stream is a split, or, where an exchange follows, several that come one after
- * another. Batches are taken under the source's lock; a batch larger than a split would be is handed out in vectors all the
+ * another. Batches are taken one after another; a batch larger than a split would be is handed out in vectors all the
  * same, nothing is copied. A split that is given up is opened again: its batches are kept until the split is freed. */
 #include "ops/collect.h"
 #include "ops/ops_impl.h"
@@ -249,9 +249,17 @@ static void source_free(void *state)
 	weir_free(source->account, source, sizeof(*source));
 }
 
+/* For whoever makes the stream. */
+static bool waits(const void *state)
+{
+	(void)state;
+	return true;
+}
+
 static const struct weir_source_ops source_ops = {
 	.name = "batches",
 	.split_next = split_next,
+	.waits = waits,
 	.split_free = split_free,
 	.lane_new = lane_new,
 	.split_open = split_open,

@@ -69,6 +69,9 @@ struct weir_source_ops {
 	const char *name;
 	/* Cuts the next split off the input. Called under the run's source lock, in order; *done at the end. */
 	int (*split_next)(void *source, struct weir_split_info *out, void **split, bool *done, struct weir_error *err);
+	/* Whether split_next may wait for somebody else: the program, or another run. Then it is called without the lock, in order all
+	 * the same; splits are opened and freed meanwhile. NULL: it never waits. */
+	bool (*waits)(const void *source);
 	void (*split_free)(void *source, void *split);
 	int (*lane_new)(void *source, struct weir_lane_context *context, void **lane, struct weir_error *err);
 	int (*split_open)(void *lane, void *split, struct weir_error *err);
@@ -101,6 +104,11 @@ struct weir_source_ops {
 	uint64_t (*rows_pruned)(const void *source);
 	void (*free)(void *source);
 };
+
+static inline bool weir_source_waits(const struct weir_source_ops *ops, const void *source)
+{
+	return ops->waits && ops->waits(source);
+}
 
 struct weir_step_ops {
 	const char *name;

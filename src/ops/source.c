@@ -2,7 +2,7 @@
  *
  *     splits      the program's own numbers 0 … n − 1. A lane opens one, asks for batches until there are none, closes it.
  *                 One that is given up is closed and opened again.
- *     one stream  (split_count 0) opened when the first split is cut. Each batch is a split, taken under the source's lock
+ *     one stream  (split_count 0) opened when the first split is cut. Each batch is a split, taken one after another
  *                 and kept until the split is done, so that it can be redone.
  */
 #include "ops/function.h"
@@ -339,9 +339,16 @@ static void source_free(void *state)
 	weir_free(source->account, source, sizeof(*source));
 }
 
+/* A stream's batches are made while a split is cut, by the program; its own splits are only numbers. */
+static bool waits(const void *state)
+{
+	return !((const struct source *)state)->function->def.split_count;
+}
+
 static const struct weir_source_ops source_ops = {
 	.name = "source",
 	.split_next = split_next,
+	.waits = waits,
 	.split_free = split_free,
 	.lane_new = lane_new,
 	.split_open = split_open,

@@ -18,7 +18,7 @@ struct side {
 	struct weir_schema *schema;    /* what the side gives; the plan's */
 	int64_t *from;                 /* per output column: its column, −1: missing */
 	struct weir_program **casts;   /* per output column: NULL where it passes */
-	bool done;             /* under the source's lock */
+	bool done;             /* whoever cuts splits */
 	_Atomic bool enough;   /* a limit inside the side has all its rows; relaxed: later splits give none anyway */
 };
 
@@ -420,9 +420,20 @@ static void source_free(void *state)
 	weir_free(source->account, source, sizeof(*source));
 }
 
+static bool waits(const void *state)
+{
+	const struct union_source *source = state;
+	bool waits = false;
+
+	for (uint32_t s = 0; s < SIDES; s++)
+		waits |= weir_source_waits(source->sides[s].fragment.source_ops, source->sides[s].fragment.source);
+	return waits;
+}
+
 static const struct weir_source_ops source_ops = {
 	.name = "union",
 	.split_next = split_next,
+	.waits = waits,
 	.split_free = split_free,
 	.lane_new = lane_new,
 	.split_open = split_open,

@@ -527,7 +527,7 @@ void *weir_lane_main(void *argument)
 	uint32_t next = lane->stage->index + 1;
 	struct local_here place;
 
-	weir_local_here_begin(&place, run, false);
+	weir_local_here_begin(&place, run);
 	weir_log_use(weir_session_log(run->session));
 	weir_account_init(&lane->account, run->account, "lane");
 	lane->account.ask = ask;

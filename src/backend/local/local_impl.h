@@ -2,6 +2,7 @@
  *
  *     run.c      making ready, the waiting thread, the end, stats
  *     perform.c  events to the executor, its actions to whom they concern
+ *     cut.c      splits, off the source
  *     chunks.c   chunks by the executor's number; threads that spill and restore
  *     workers.c  a thread for each stage of worker processes
  *     lane.c     a thread for each lane
@@ -208,7 +209,7 @@ struct local_share {
 struct local_here {
 	struct weir_local_run *run;
 	struct local_here *above;
-	bool locked; /* with the run's lock */
+	bool cuts; /* it is the one that cuts its splits */
 };
 
 struct weir_local_run {
@@ -228,6 +229,12 @@ struct weir_local_run {
 	struct WEIR_LIST(struct local_task) tasks; /* splits first_task … */
 	uint64_t first_task, first_open;           /* in the list; not done */
 	bool splits_end;
+	/* Where the source waits for somebody (cut.c). */
+	pthread_t cutter;
+	bool cutter_started;
+	bool cut_wanted;
+	pthread_cond_t cut_wake;
+	_Atomic uint64_t cut_since_ns; /* a split is being cut since; 0: none is. Relaxed, as the next two: looked at again */
 	struct stage stages[RUN_STAGES_MAX];
 	uint32_t stage_count;
 	uint32_t threads_running;         /* of lanes, pools and disks */
@@ -262,7 +269,7 @@ struct weir_local_run {
 	_Atomic int64_t lent_by_user;   /* of that, what the user will let go of; written under the lock, relaxed */
 	_Atomic bool awaited;           /* its consumer waits; relaxed: looked at when there is something to tell */
 	struct local_load load;         /* under session->share_lock */
-	_Atomic int blocked, blocked_locked; /* threads that wait for somebody outside; of these, with the run's lock. Relaxed: looked at again */
+	_Atomic int blocked, blocked_cutting; /* threads that wait for somebody outside; whether it is the one that cuts */
 	int64_t overdraft;              /* of a run that has the session for itself */
 	int64_t allowed;                /* what it may have in all, with its workers; where it is not alone */
 	bool parked_told;
@@ -302,6 +309,11 @@ void weir_local_post_output(struct weir_local_run *run, const struct local_event
 void weir_local_give_up(struct weir_local_run *run, const struct weir_error *err);
 void weir_local_tasks_free(struct weir_local_run *run);
 
+/* cut.c: asks the source for its next split and answers, now or when it is there. Under run->lock. */
+void weir_local_cut(struct weir_local_run *run);
+int weir_local_cutter_start(struct weir_local_run *run, struct weir_error *err);
+void weir_local_cutter_join(struct weir_local_run *run);
+
 /* chunks.c. Under run->lock but for the threads. */
 struct local_chunk *weir_local_chunk(struct weir_local_run *run, uint64_t number); /* NULL: gone */
 /* Keeps the output of the event in the core under its number; the chunk is the table's then. */
@@ -327,8 +339,8 @@ void weir_local_failure_choose(struct weir_local_run *run, const struct weir_act
  * shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to
  * use more. */
 void weir_local_return_free(struct weir_local_run *run);
-/* share.c. A thread works for the run, until the end; `locked`: with its lock. */
-void weir_local_here_begin(struct local_here *place, struct weir_local_run *run, bool locked);
+/* share.c. A thread works for the run, until the end. */
+void weir_local_here_begin(struct local_here *place, struct weir_local_run *run);
 void weir_local_here_end(struct local_here *place);
 bool weir_local_is_shared(const struct weir_local_run *run); /* there are others at the same time */
 int weir_local_share_begin(struct weir_local_run *run, struct weir_error *err);

@@ -24,6 +24,7 @@ static void end_run(struct weir_local_run *run, int code)
 			weir_pool_wake(stage->pool);
 	}
 	pthread_cond_broadcast(&run->disk_wake);
+	pthread_cond_broadcast(&run->cut_wake);
 	pthread_cond_broadcast(&run->over);
 }
 
@@ -52,45 +53,6 @@ static void queue_event(struct weir_local_run *run, const struct local_event *ev
 static void answer(struct weir_local_run *run, struct weir_event event)
 {
 	queue_event(run, &(struct local_event){.event = event});
-}
-
-static void fail(struct weir_local_run *run, const struct weir_error *err)
-{
-	if (!run->error.code)
-		run->error = *err;
-	answer(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = err->code});
-}
-
-static void cut_split(struct weir_local_run *run)
-{
-	const struct weir_fragment *fragment = run->fragment;
-	struct local_task task = {0};
-	struct weir_error err = {0};
-	struct local_here place;
-	bool done = false;
-	int code;
-
-	weir_local_here_begin(&place, run, true);
-	code = run->splits_end ? WEIR_OK
-			       : fragment->source_ops->split_next(fragment->source, &task.info, &task.split, &done, &err);
-	weir_local_here_end(&place);
-	if (!code && !done && !run->splits_end) {
-		WEIR_ASSERT(task.info.number == run->first_task + run->tasks.count);
-		code = weir_list_push(&run->tasks, run->account, &err, task);
-		if (!code) {
-			run->bytes_est_known += task.info.bytes_est;
-			answer(run,
-			       (struct weir_event){.kind = WEIR_EV_SPLIT_CUT, .bytes = (int64_t)task.info.memory_est});
-			return;
-		}
-		fragment->source_ops->split_free(fragment->source, task.split);
-	}
-	run->splits_end = true;
-	if (code) { /* before the end of splits, which might be the end of everything */
-		weir_error_at_operator(&err, fragment->source_ops->name);
-		fail(run, &err);
-	}
-	answer(run, (struct weir_event){.kind = WEIR_EV_SPLITS_END});
 }
 
 /* Frees splits that are done, from the front: what is left begins with the oldest unfinished one. Where chunks are made of
@@ -253,7 +215,7 @@ static void perform(struct weir_local_run *run, const struct weir_action *action
 
 	switch (action->kind) {
 	case WEIR_DO_CUT_SPLIT:
-		cut_split(run);
+		weir_local_cut(run);
 		break;
 	case WEIR_DO_TASK_PART:
 		code = weir_list_push(&run->parts, run->account, &err, action->chunk);
@@ -318,7 +280,6 @@ void weir_local_post_output(struct weir_local_run *run, const struct local_event
 		run->actions.count = 0;
 		if (!run->ended && weir_core_step(run->core, &one, weir_clock_ns(), &run->actions, &err))
 			weir_local_give_up(run, &err);
-		/* Before it performs: to cut a split it may wait for rows of another run. */
 		if (weir_local_is_shared(run))
 			weir_local_share_note(run);
 		for (size_t k = 0; k < run->actions.count; k++) {

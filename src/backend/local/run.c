@@ -440,6 +440,7 @@ int weir_local_run_new_staged(struct weir_session *session, struct weir_fragment
 	run->account = account;
 	pthread_mutex_init(&run->lock, NULL);
 	pthread_cond_init(&run->disk_wake, NULL);
+	pthread_cond_init(&run->cut_wake, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&run->over, &monotonic);
@@ -560,6 +561,7 @@ void weir_local_run_free(struct weir_local_run *run)
 	weir_account_discharge(run->account, run->setups);
 	pthread_cond_destroy(&run->over);
 	pthread_cond_destroy(&run->disk_wake);
+	pthread_cond_destroy(&run->cut_wake);
 	pthread_mutex_destroy(&run->lock);
 	weir_free(run->account, run, sizeof(*run));
 }
@@ -701,6 +703,8 @@ static int start_threads(struct weir_local_run *run, struct weir_error *err)
 
 	if (run->tail)
 		code = weir_local_pools_start(run, err);
+	if (!code)
+		code = weir_local_cutter_start(run, err);
 	if (!code) /* without a pool there is nobody to perform what follows */
 		weir_local_post(run, (struct weir_event){.kind = WEIR_EV_START});
 	if (!code && run->tail)
@@ -718,6 +722,7 @@ static void join_threads(struct weir_local_run *run)
 				pthread_join(run->stages[s].lanes[i].thread, NULL);
 	weir_local_disks_join(run);
 	weir_local_pools_join(run);
+	weir_local_cutter_join(run);
 }
 
 static int commit(struct weir_local_run *run, struct weir_error *err)

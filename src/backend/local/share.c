@@ -11,8 +11,8 @@
  * figures. So nobody waits for one that cannot move.
  *
  * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front of an exchange, a
- * stream that the program makes), or for the program to take some (weir_local_wait_begin). Such a thread may hold its run's lock: then none
- * of that run's threads moves for long, and nothing here takes another run's.
+ * stream that the program makes), or for the program to take some (weir_local_wait_begin). None of them has its run's lock meanwhile, so
+ * that the run hears of turns all the same (cut.c), and nothing here takes another run's.
  *
  * Threads. Figures of all runs are under session->share_lock, which is taken inside a run's lock and takes the store's alone. A run is told what
  * follows from them by its own threads, at their next measurement or when they are woken. */
@@ -29,9 +29,9 @@
 
 static _Thread_local struct local_here *here;
 
-void weir_local_here_begin(struct local_here *place, struct weir_local_run *run, bool locked)
+void weir_local_here_begin(struct local_here *place, struct weir_local_run *run)
 {
-	*place = (struct local_here){.run = run, .locked = locked, .above = here};
+	*place = (struct local_here){.run = run, .above = here};
 	here = place;
 }
 
@@ -44,8 +44,8 @@ static void change_blocked(int change)
 {
 	for (const struct local_here *at = here; at; at = at->above) {
 		atomic_fetch_add_explicit(&at->run->blocked, change, memory_order_relaxed);
-		if (at->locked)
-			atomic_fetch_add_explicit(&at->run->blocked_locked, change, memory_order_relaxed);
+		if (at->cuts)
+			atomic_fetch_add_explicit(&at->run->blocked_cutting, change, memory_order_relaxed);
 	}
 }
 
@@ -149,13 +149,20 @@ void weir_local_share_note(struct weir_local_run *run)
 
 /* ---- turns ---- */
 
-/* Nothing will be heard of it by itself: it knows whose turn it is, and all that is active in it waits. Where a thread that waits has the
- * run's lock, its others need not wait: whatever they are at, they cannot tell of it before that thread goes on. */
+/* Whoever makes a stream may wait for anybody, without a word: one that has not been heard of for a while is not waited for. */
+static bool cuts_for_long(const struct weir_local_run *run)
+{
+	uint64_t since = atomic_load_explicit(&run->cut_since_ns, memory_order_relaxed);
+
+	return since && weir_clock_ns() - since >= QUIET_NS &&
+	       atomic_load_explicit(&run->blocked_cutting, memory_order_relaxed) == 0;
+}
+
+/* Nothing will be heard of it by itself: it knows whose turn it is, and all that is active in it waits. */
 static bool is_still(const struct weir_local_run *run)
 {
-	return atomic_load_explicit(&run->blocked_locked, memory_order_relaxed) > 0 ||
-	       (run->load.turn_seen == run->session->turn_number &&
-		run->load.active <= atomic_load_explicit(&run->blocked, memory_order_relaxed));
+	return run->load.turn_seen == run->session->turn_number &&
+	       run->load.active <= atomic_load_explicit(&run->blocked, memory_order_relaxed) + cuts_for_long(run);
 }
 
 static void choose(struct weir_session *session)

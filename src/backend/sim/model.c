@@ -248,6 +248,8 @@ void sim_check_begin(struct world *world)
 /* Whether anything in front of a stage is at work, or will be without anybody's doing. */
 bool sim_upstream_moves(const struct world *world, uint32_t stage)
 {
+	if (world->cutting)
+		return true;
 	for (size_t i = 0; i < world->chunks.count; i++)
 		if (world->chunks.items[i].where == CHUNK_SPILLING || world->chunks.items[i].where == CHUNK_RESTORING)
 			return true;
@@ -600,7 +602,7 @@ void sim_check_busy(struct world *world)
 			const struct lane *lane = &world->lanes[0][w];
 
 			PROMISE(world,
-				!lane->up || lane->busy || lane->stopped || world->cut_end || world->enough_seen ||
+				!lane->up || lane->busy || lane->stopped || world->cut_end || world->cutting || world->enough_seen ||
 					world->turn_seen,
 				"a lane idles while there are splits");
 		}

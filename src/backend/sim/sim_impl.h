@@ -67,6 +67,7 @@ struct config {
 	uint32_t death_percent, own_percent, memory_percent, late_percent, repeat_percent;
 	uint32_t spill_fail_percent, corrupt_percent, allocation_permille, measure_percent, worker_grows_percent;
 	uint32_t splits_known_percent; /* splits that say what they need */
+	uint32_t late_cut_percent;     /* splits that are there some time after they were asked for */
 	uint32_t rows_max;             /* of one chunk */
 	uint32_t user_permille, budget_percent, runaway_percent;
 	uint64_t cancel_at;    /* UINT64_MAX: never */
@@ -142,7 +143,7 @@ struct chunk {
 
 struct moment {
 	uint64_t at, order;
-	enum { LANE_GOES, WORKER_GOES, WORKER_DIES, MESSAGE, DISK_DONE, CONSUMER_TAKES, LENT_BACK } kind;
+	enum { LANE_GOES, WORKER_GOES, WORKER_DIES, MESSAGE, DISK_DONE, CONSUMER_TAKES, LENT_BACK, SPLIT_COMES } kind;
 	uint32_t stage, slot, generation, token;
 	uint64_t chunk;
 	struct weir_event event;
@@ -169,7 +170,7 @@ struct world {
 	struct worker workers[SIM_STAGES_MAX][SIM_WORKERS_MAX];
 	struct split *splits;
 	uint32_t splits_cut;
-	bool cut_end;
+	bool cut_end, cutting;
 	struct chunks chunks;
 	struct places accepted; /* what reached the sink or the consumer */
 	struct places left_out; /* what user code's errors cost */

@@ -441,18 +441,35 @@ static void start_worker(struct world *world, const struct weir_action *action)
 	sim_worker_goes_on(world, action->stage, action->slot);
 }
 
-static void cut_split(struct world *world, struct weir_actions *actions)
+static struct weir_event cut(struct world *world)
 {
 	struct weir_event event = {.kind = WEIR_EV_SPLITS_END};
 
-	PROMISE(world, !world->cut_end && !world->enough_seen, "a split asked for after the last");
-	sim_check_cut(world);
+	world->cutting = false;
 	if (world->splits_cut < world->config.split_count) {
 		event.kind = WEIR_EV_SPLIT_CUT;
 		event.bytes = sim_split_need(&world->config, world->splits_cut++);
 	} else {
 		world->cut_end = true;
 	}
+	return event;
+}
+
+static void cut_split(struct world *world, struct weir_actions *actions)
+{
+	struct random own = {.state = world->random.state ^ 0xd1b54a32d192ed03u}; /* as in budget_changes */
+	struct weir_event event;
+
+	PROMISE(world, !world->cut_end && !world->enough_seen, "a split asked for after the last");
+	PROMISE(world, !world->cutting, "a split asked for while another is cut");
+	sim_check_cut(world);
+	world->cutting = true;
+	if (random_below(&own, 100) < world->config.late_cut_percent) {
+		world->result->seen |= WEIR_SIM_LATE_CUT;
+		sim_will_happen(world, random_below(&own, 200), (struct moment){.kind = SPLIT_COMES});
+		return;
+	}
+	event = cut(world);
 	trace_event(world, &event);
 	step(world, &event, actions);
 }
@@ -665,6 +682,9 @@ static void comes_true(struct world *world, const struct moment *moment)
 	case CONSUMER_TAKES:
 		takes(world, moment->chunk);
 		break;
+	case SPLIT_COMES:
+		sim_tell(world, cut(world), false);
+		break;
 	case LENT_BACK:
 		world->told.lent = 0;
 		world->told.parked = false;
@@ -722,6 +742,8 @@ static void live(struct world *world)
 
 		if (moment.kind == MESSAGE && moment.event.kind != WEIR_EV_START)
 			message(world, &moment);
+		else if (moment.kind == SPLIT_COMES)
+			sim_tell(world, cut(world), false);
 	}
 }
 

@@ -89,6 +89,17 @@ int weir_join_sink_new(struct weir_join_side *side, bool settles, void **out, st
 extern const struct weir_source_ops weir_join_settle_ops[WEIR_JOIN_SIDES]; /* by the side's number */
 int weir_join_settle_new(struct weir_join_side *side, void **out, struct weir_error *err);
 
+/* join_gate.c: put in front of the probe side's source. */
+struct weir_join_gate {
+	struct weir_source_ops ops; /* the chain's own, but for those that are given the source */
+	const struct weir_source_ops *inner_ops;
+	void *inner;
+	struct weir_join_state *state;
+	bool is_begun;
+};
+int weir_join_gate_put(struct weir_fragment *fragment, struct weir_join_state *state, struct weir_join_gate **out,
+		       struct weir_error *err);
+
 /* A lane's way from a side's vectors to stored columns. */
 struct weir_join_projection {
 	const struct weir_join_side *side;

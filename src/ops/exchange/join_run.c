@@ -274,113 +274,11 @@ static int state_new(struct weir_op_env *env, const struct weir_joining *joining
 	return code;
 }
 
-/* ---- the probe side's chain: run in its phase, or by the join's source ---- */
-
-/* Stands in front of the chain's source: in its phase it has no splits when the build side is held. */
-struct gate {
-	struct weir_source_ops ops; /* the chain's own, but for those that are given the source */
-	const struct weir_source_ops *inner_ops;
-	void *inner;
-	struct weir_join_state *state;
-	bool is_begun;
-};
-
-/* Rows of a split become batches of their own: few large ones have large chunks of each partition. */
-static void join_splits(const struct weir_source_ops *ops, void *source)
-{
-	if (ops->splits_join)
-		ops->splits_join(source);
-}
-
-static int gate_next(void *object, struct weir_split_info *out, void **split, bool *done, struct weir_error *err)
-{
-	struct gate *gate = object;
-
-	*done = true;
-	if (gate->state->is_broadcast)
-		return WEIR_OK;
-	if (!gate->is_begun)
-		join_splits(gate->inner_ops, gate->inner);
-	gate->is_begun = true;
-	return gate->inner_ops->split_next(gate->inner, out, split, done, err);
-}
-
-static void gate_split_free(void *object, void *split)
-{
-	struct gate *gate = object;
-
-	gate->inner_ops->split_free(gate->inner, split);
-}
-
-static int gate_lane_new(void *object, struct weir_lane_context *context, void **lane, struct weir_error *err)
-{
-	struct gate *gate = object;
-
-	return gate->inner_ops->lane_new(gate->inner, context, lane, err);
-}
-
-static void gate_splits_over(void *object, uint64_t count)
-{
-	const struct gate *gate = object;
-
-	gate->inner_ops->splits_over(gate->inner, count);
-}
-
-static bool gate_is_needed(const void *object)
-{
-	const struct gate *gate = object;
-
-	return gate->inner_ops->is_needed(gate->inner);
-}
-
-static uint64_t gate_rows_pruned(const void *object)
-{
-	const struct gate *gate = object;
-
-	return gate->inner_ops->rows_pruned ? gate->inner_ops->rows_pruned(gate->inner) : 0;
-}
-
-static void gate_free(void *object)
-{
-	struct gate *gate = object;
-	struct weir_join_state *state = gate->state;
-	struct weir_account *account = state->account;
-
-	gate->inner_ops->free(gate->inner);
-	weir_free(account, gate, sizeof(*gate));
-	weir_join_state_unref(state);
-}
-
-static int gate_put(struct weir_fragment *fragment, struct weir_join_state *state, struct gate **out, struct weir_error *err)
-{
-	struct gate *gate = weir_alloc_zero(state->account, sizeof(*gate), err);
-
-	if (!gate)
-		return err->code;
-	atomic_fetch_add_explicit(&state->refs, 1, memory_order_relaxed);
-	gate->state = state;
-	gate->inner_ops = fragment->source_ops;
-	gate->inner = fragment->source;
-	gate->ops = *fragment->source_ops;
-	gate->ops.split_next = gate_next;
-	gate->ops.split_free = gate_split_free;
-	gate->ops.lane_new = gate_lane_new;
-	gate->ops.splits_over = gate->ops.splits_over ? gate_splits_over : NULL;
-	gate->ops.is_needed = gate->ops.is_needed ? gate_is_needed : NULL;
-	gate->ops.splits_join = NULL;
-	gate->ops.rows_pruned = gate_rows_pruned;
-	gate->ops.free = gate_free;
-	fragment->source_ops = &gate->ops;
-	fragment->source = gate;
-	*out = gate;
-	return WEIR_OK;
-}
-
 /* ---- the source ---- */
 
 struct join_source {
 	struct weir_join_state *state;
-	struct gate *gate;
+	struct weir_join_gate *gate;
 	const struct weir_fragment *chain; /* of the probe side */
 	_Atomic bool enough;               /* a limit inside it has all its rows; relaxed: later splits give none anyway */
 	uint64_t split_count;
@@ -504,7 +402,7 @@ static bool next_parts(struct join_source *source, struct join_split *split)
 static int split_next(void *object, struct weir_split_info *out, void **split_out, bool *done, struct weir_error *err)
 {
 	struct join_source *source = object;
-	struct gate *gate = source->gate;
+	struct weir_join_gate *gate = source->gate;
 	struct join_split *split = weir_alloc_zero(source->state->account, sizeof(*split), err);
 	int code = WEIR_OK;
 
@@ -907,9 +805,18 @@ static void source_free(void *object)
 	weir_join_state_unref(state);
 }
 
+/* Where the build side is held, the other one's splits are the join's. */
+static bool waits(const void *object)
+{
+	const struct join_source *source = object;
+
+	return source->state->is_broadcast && weir_source_waits(source->gate->inner_ops, source->gate->inner);
+}
+
 static const struct weir_source_ops source_ops = {
 	.name = "join",
 	.split_next = split_next,
+	.waits = waits,
 	.split_free = split_free,
 	.lane_new = lane_new,
 	.split_open = split_open,
@@ -961,13 +868,13 @@ int weir_join_cut(struct weir_op_env *env, struct weir_fragment *fragment, const
 	struct weir_join_state *state = NULL;
 	struct join_source *source = NULL;
 	struct weir_fragment *chain = NULL, *ignored;
-	struct gate *gate = NULL;
+	struct weir_join_gate *gate = NULL;
 	uint32_t probe = 0;
 	int code = state_new(env, joining, &probe, &state, err);
 
 	if (!code) {
 		source = weir_alloc_zero(env->account, sizeof(*source), err);
-		code = source ? gate_put(&sides[probe], state, &gate, err) : err->code;
+		code = source ? weir_join_gate_put(&sides[probe], state, &gate, err) : err->code;
 	}
 	if (code) {
 		for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++)
@@ -979,7 +886,8 @@ int weir_join_cut(struct weir_op_env *env, struct weir_fragment *fragment, const
 	}
 	source->state = state; /* with the first reference */
 	source->gate = gate;
-	join_splits(sides[1 - probe].source_ops, sides[1 - probe].source);
+	if (sides[1 - probe].source_ops->splits_join)
+		sides[1 - probe].source_ops->splits_join(sides[1 - probe].source);
 	weir_fragment_source(fragment, &source_ops, source);
 	code = add_phases(fragment, &state->build, &sides[1 - probe], &ignored, err);
 	if (code) {

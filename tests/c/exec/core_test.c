@@ -41,7 +41,7 @@ static void begin(uint32_t lanes, int64_t slot_memory, int64_t budget, int64_t l
 	splits_left = splits;
 }
 
-/* Steps, and answers CUT_SPLIT as a backend must: at once. All actions of both are left in `actions`. */
+/* Steps, and answers CUT_SPLIT as a backend does whose source waits for nobody: at once. All actions of both are left in `actions`. */
 static void step(struct weir_event event)
 {
 	actions.count = 0;

@@ -40,7 +40,8 @@ static const char *const seen_names[] = {"an overdraft",
 					 "a task beyond the logical resources",
 					 "a worker paused",
 					 "room for an output beyond the budget",
-					 "another run's turn"};
+					 "another run's turn",
+					 "a split that came late"};
 
 /* Worlds that something was found in, beyond those that are always run: bundles of bundles, spilling and restoring without end. */
 static const uint64_t found[] = {34915, 142465, 159797, 180741};
