@@ -45,9 +45,9 @@ class Group:
     """Neighbouring chunks as one block; they are joined only for who wants them as one batch."""
 
     def __init__(self, chunks: list[Any]) -> None:
-        self.chunks = chunks
-        self.num_rows = sum(chunk.num_rows for chunk in chunks)
-        self.nbytes = sum(chunk.nbytes for chunk in chunks)
+        self.chunks = [chunk for block in chunks for chunk in getattr(block, "chunks", (block,))]  # groups are made of groups, too
+        self.num_rows = sum(chunk.num_rows for chunk in self.chunks)
+        self.nbytes = sum(chunk.nbytes for chunk in self.chunks)
 
     def schema(self) -> Any:
         return self.chunks[0].schema()

@@ -41,6 +41,13 @@ def test_it_is_written_once():
     assert "MapBatches(made)" in ds.stats() and "Sort" in ds.stats()
 
 
+@pytest.mark.parametrize("end", ["count", "loop"])
+def test_blocks_that_are_put_together_before_it(end):
+    """Blocks of several chunks, out of blocks of several chunks."""
+    ds = weir.range(ROWS).map_batches(made, batch_size=4096).repartition(3).random_shuffle(seed=3)
+    assert ds.count() == ROWS if end == "count" else (np.sort(keys(ds, "id")) == np.arange(ROWS)).all()
+
+
 def test_two_of_them_one_behind_the_other():
     ds = weir.range(ROWS).map_batches(made).sort("k").map_batches(lambda b: b).sort("id", descending=True)
     assert (keys(ds, "id") == np.arange(ROWS)[::-1]).all()
