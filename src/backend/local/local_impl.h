@@ -45,6 +45,7 @@ struct weir_session {
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
 	_Atomic int64_t workers_measured; /* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
 	_Atomic uint32_t workers_busy;
+	_Atomic int64_t launcher_bytes; /* of the process that workers are made of, as last measured; relaxed */
 	pthread_mutex_t share_lock; /* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
 	struct session_sharing WEIR_LIST(struct weir_local_run *) sharing; /* those that run */
 	struct weir_local_run *turn; /* it may go beyond its share; NULL: nobody wants to */
@@ -301,8 +302,6 @@ int64_t weir_session_accounted(const struct weir_session *session, const struct 
 
 /* perform.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);
-/* The run's share of the budget, less what the user was handed, where it has changed. With the run's lock. */
-void weir_local_tell_budget(struct weir_local_run *run);
 /* The same of an output: takes the chunk over. */
 void weir_local_post_output(struct weir_local_run *run, const struct local_event *event);
 /* The run cannot go on, and nobody could even queue an event. */
@@ -345,6 +344,10 @@ void weir_local_here_end(struct local_here *place);
 bool weir_local_is_shared(const struct weir_local_run *run); /* there are others at the same time */
 int weir_local_share_begin(struct weir_local_run *run, struct weir_error *err);
 void weir_local_share_end(struct weir_local_run *run);
+/* This run's part of what is off the budgets of all that run now: together they go without it once. */
+int64_t weir_local_part(const struct weir_local_run *run, int64_t bytes);
+/* The run's share of the budget, less what the user was handed, where it has changed. With the run's lock. */
+void weir_local_tell_budget(struct weir_local_run *run);
 void weir_local_share_note(struct weir_local_run *run); /* what it has now. Under run->lock, as the next */
 void weir_local_share(struct weir_local_run *run, struct local_share *out);
 bool weir_local_share_waits(struct weir_local_run *run); /* another has its turn. With no lock, or the run's */

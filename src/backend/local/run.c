@@ -18,79 +18,10 @@
 #include <time.h>
 
 enum { MEASURE_MS = 100, RETURN_MS = 10 };
-enum { HANDED_OUT_PART = 2, LARGE_ROW_SHARE = 128 };
+enum { LARGE_ROW_SHARE = 128 };
 enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
 /* ---- runs of one session ---- */
-
-/* This run's part of what is off the budgets of all that run now: together they go without it once. */
-static int64_t part_of(const struct weir_local_run *run, int64_t bytes)
-{
-	int64_t runs = atomic_load_explicit(&run->session->runs_listed, memory_order_relaxed);
-
-	return bytes / (runs > 1 ? runs : 1);
-}
-
-/* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there. The
- * machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as well keep
- * all that he is given. */
-static int64_t held_by_user(struct weir_local_run *run)
-{
-	int64_t bytes;
-	struct weir_store_stats store;
-
-	if (!run->store)
-		return 0;
-	weir_store_stats(run->store, &store);
-	bytes = store.held_by_user - run->handed_out_before;
-	return bytes < 0 ? 0 : part_of(run, bytes);
-}
-
-static bool has_changed(int64_t before, int64_t now)
-{
-	return now - before >= SHARE_STEP || before - now >= SHARE_STEP || (now == 0) != (before == 0);
-}
-
-void weir_local_tell_budget(struct weir_local_run *run)
-{
-	int64_t bytes, most = run->session->memory_limit / HANDED_OUT_PART, held, apart, lent;
-	struct local_share share;
-
-	/* relaxed: figures; whoever put them there is not waited for */
-	bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
-	if (bytes)
-		run->share = bytes;
-	held = held_by_user(run);
-	apart = atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
-	/* While he waits himself he keeps it: his own, then, and no reason for the oldest to wait. */
-	lent = atomic_load_explicit(&run->awaited, memory_order_relaxed) ? 0 : held;
-	bytes = (held < most ? held : most) + part_of(run, apart);
-	weir_local_share(run, &share);
-	/* Loops of other runs keep theirs for the program, which is not waited for. */
-	apart = part_of(run, apart) + share.apart;
-	lent = share.waits ? run->session->memory_limit : share.has_turn ? share.lent : lent;
-	bytes = share.budget - bytes;
-	run->allowed = share.waits ? share.budget : run->overdraft - apart - share.lent;
-	if (run->ended || (!has_changed(run->share_told, bytes) && !(bytes == run->share && bytes != run->share_told) &&
-			   !has_changed(run->apart_told, apart) && share.parked == run->parked_told &&
-			   !has_changed(run->lent_told, lent)))
-		return;
-	run->share_told = bytes;
-	run->apart_told = apart;
-	run->parked_told = share.parked;
-	run->lent_told = lent;
-	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent, memory_order_relaxed);
-	weir_local_post(run, (struct weir_event){
-				     .kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
-}
-
-void weir_local_run_awaited(struct weir_local_run *run)
-{
-	atomic_store_explicit(&run->awaited, true, memory_order_relaxed);
-	/* Otherwise soon enough. */
-	if (atomic_load_explicit(&run->lent_by_user, memory_order_relaxed) > run->session->memory_limit / 16)
-		pthread_cond_broadcast(&run->over);
-}
 
 /* Runs share the session's memory alike; what each of them had for itself, they have by turns. With the session's lock. A run is
  * told by its own thread, soon: whoever tells it may have to cut its next split, and wait for rows of the very run that ends here (a
@@ -619,9 +550,9 @@ static void tell_session(struct weir_local_run *run, int64_t used, int64_t booke
 /* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds, beside what is held for it. */
 static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
-	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) +
-			 atomic_load_explicit(&session->workers_used, memory_order_relaxed),
-		most;
+	int64_t workers = atomic_load_explicit(&session->workers_used, memory_order_relaxed);
+	int64_t launcher = atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed), most;
+	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) + (workers > launcher ? workers : launcher);
 
 	most = session->memory_limit / 2 + atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
 	weir_mem_beside(session->mem, beside < most ? beside : most);
@@ -668,7 +599,7 @@ static void measure(struct weir_local_run *run)
 	leave_room(session, anon, &store);
 	/* What was there before the run is off its budget already, be it in the process or in the store. */
 	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
-	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = part_of(run, beyond)});
+	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = weir_local_part(run, beyond)});
 	weir_local_tell_budget(run);
 }
 

@@ -25,6 +25,8 @@
 #define UNMEASURED ((int64_t)8 << 20) /* of a worker at work */
 #define QUIET_NS ((uint64_t)1000000000)
 
+enum { HANDED_OUT_PART = 2 };
+
 /* ---- threads that wait for somebody outside ---- */
 
 static _Thread_local struct local_here *here;
@@ -316,4 +318,87 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 		}
 	}
 	pthread_mutex_unlock(&session->share_lock);
+}
+
+/* ---- what the executor is told ---- */
+
+int64_t weir_local_part(const struct weir_local_run *run, int64_t bytes)
+{
+	int64_t runs = atomic_load_explicit(&run->session->runs_listed, memory_order_relaxed);
+
+	return bytes / (runs > 1 ? runs : 1);
+}
+
+/* What the user holds of chunks is his, but a loop works on parts of chunks and lets go of each when the next is there. The
+ * machine should not be fuller than the limit for that, so the budget goes without; up to a part, since he may as well keep
+ * all that he is given. */
+static int64_t held_by_user(struct weir_local_run *run)
+{
+	int64_t bytes;
+	struct weir_store_stats store;
+
+	if (!run->store)
+		return 0;
+	weir_store_stats(run->store, &store);
+	bytes = store.held_by_user - run->handed_out_before;
+	return bytes < 0 ? 0 : weir_local_part(run, bytes);
+}
+
+/* What workers are made of, while there are none: they count what they have in common with it. */
+static int64_t launcher_bytes(const struct weir_local_run *run)
+{
+	const struct weir_session *session = run->session;
+
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		if (run->stages[s].kind == WEIR_STAGE_WORKERS)
+			return 0;
+	return atomic_load_explicit(&session->workers_measured, memory_order_relaxed)
+		       ? 0
+		       : weir_local_part(run, atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed));
+}
+
+static bool has_changed(int64_t before, int64_t now)
+{
+	return now - before >= SHARE_STEP || before - now >= SHARE_STEP || (now == 0) != (before == 0);
+}
+
+void weir_local_tell_budget(struct weir_local_run *run)
+{
+	int64_t bytes, most = run->session->memory_limit / HANDED_OUT_PART, held, apart, lent, launcher = launcher_bytes(run);
+	struct local_share share;
+
+	/* relaxed: figures; whoever put them there is not waited for */
+	bytes = atomic_exchange_explicit(&run->budget_due, 0, memory_order_relaxed);
+	if (bytes)
+		run->share = bytes;
+	held = held_by_user(run);
+	apart = atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
+	/* While he waits himself he keeps it: his own, then, and no reason for the oldest to wait. */
+	lent = atomic_load_explicit(&run->awaited, memory_order_relaxed) ? 0 : held;
+	bytes = (held < most ? held : most) + weir_local_part(run, apart) + launcher;
+	weir_local_share(run, &share);
+	/* Loops of other runs keep theirs for the program, which is not waited for. */
+	apart = weir_local_part(run, apart) + share.apart + launcher;
+	lent = share.waits ? run->session->memory_limit : share.has_turn ? share.lent : lent;
+	bytes = share.budget - bytes;
+	run->allowed = share.waits ? share.budget : run->overdraft - apart - share.lent;
+	if (run->ended || (!has_changed(run->share_told, bytes) && !(bytes == run->share && bytes != run->share_told) &&
+			   !has_changed(run->apart_told, apart) && share.parked == run->parked_told &&
+			   !has_changed(run->lent_told, lent)))
+		return;
+	run->share_told = bytes;
+	run->apart_told = apart;
+	run->parked_told = share.parked;
+	run->lent_told = lent;
+	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent, memory_order_relaxed);
+	weir_local_post(run, (struct weir_event){
+				     .kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
+}
+
+void weir_local_run_awaited(struct weir_local_run *run)
+{
+	atomic_store_explicit(&run->awaited, true, memory_order_relaxed);
+	/* Otherwise soon enough. */
+	if (atomic_load_explicit(&run->lent_by_user, memory_order_relaxed) > run->session->memory_limit / 16)
+		pthread_cond_broadcast(&run->over);
 }

@@ -565,6 +565,16 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 	weir_local_post(run, said->event);
 }
 
+/* What workers are made of stays when they are gone. */
+static void note_launcher(const struct stage *stage)
+{
+	const struct weir_launcher *launcher = stage->call->launcher;
+	int64_t bytes = launcher && launcher->memory ? launcher->memory(launcher->self) : 0;
+
+	if (bytes > atomic_load_explicit(&stage->run->session->launcher_bytes, memory_order_relaxed))
+		atomic_store_explicit(&stage->run->session->launcher_bytes, bytes, memory_order_relaxed);
+}
+
 static void *workers_main(void *argument)
 {
 	struct stage *stage = argument;
@@ -605,6 +615,7 @@ static void *workers_main(void *argument)
 		pthread_mutex_unlock(&run->lock);
 	}
 	weir_list_release(&said, run->account);
+	note_launcher(stage);
 	pthread_mutex_lock(&run->lock);
 	run->threads_running--;
 	pthread_cond_broadcast(&run->over);
