@@ -197,8 +197,9 @@ static void split_abort(void *state)
 
 static int overflow(const struct weir_aggregate_item *item, struct weir_error *err)
 {
-	return weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type; cast the column to float64 or a decimal",
-			      item->name);
+	weir_error_set(err, WEIR_E_OVERFLOW, "%s does not fit its type; cast the column to float64 or a decimal", item->name);
+	weir_error_at_column(err, item->column);
+	return err->code;
 }
 
 static int put_sum(const struct weir_aggregate_item *item, const struct weir_summary *summary,

@@ -127,7 +127,8 @@ static int add_decimals(struct weir_summary *summary, const uint8_t *values, con
 	for (uint32_t i = 0; i < count; i++) {
 		struct weir_int256 value = weir_int256_load(values + (size_t)rows[i] * width, width);
 
-		if (weir_int256_add(&summary->decimal_sum, &value, &summary->decimal_sum))
+		/* Extremes of values too great to be added are no error. */
+		if (summary->wants & WEIR_WANTS_SUM && weir_int256_add(&summary->decimal_sum, &value, &summary->decimal_sum))
 			return weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits");
 		if (summary->wants & WEIR_WANTS_SQUARES) {
 			double real = weir_decimal_to_double(&value, summary->type->scale);

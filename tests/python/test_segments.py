@@ -1,4 +1,5 @@
 """Whole groups one after another: `groups`, and the aggregates that need a group's values."""
+import decimal
 import subprocess
 
 import numpy as np
@@ -499,6 +500,26 @@ except MemoryError as error:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "the group k = 5 has" in done.stdout, done.stdout + done.stderr
+
+
+def test_what_does_not_fit_is_an_error_that_names_the_group():
+    """Also where the group's values are held for another item."""
+    great = decimal.Decimal(10**76 - 1)
+    table = pa.table({"k": ["a", "b", "b", "c"] + ["b"] * 9, "s": ["x", "y", "y", "z"] + ["y"] * 9,
+                      "i": pa.array([1, 2**62, 2**62, 3] + [0] * 9), "b": pa.array([1, -128, 3, 4] + [0] * 9, pa.int8()),
+                      "d": pa.array([decimal.Decimal(1)] + [great] * 12, pa.decimal256(76, 0))})
+    for item, column in (("sum(i)", "i"), ("absmax(b)", "b")):
+        for other in ("list(i)", "count_distinct(i)", "quantile(b)", "list(k)"):
+            with pytest.raises(ChainError, match=rf"operator group, column {column}: .* does not fit its type.* \(where k = b, s = y\)"):
+                stream(f"batches then group k,s '{item}' '{other}'", table, batch_rows=2)
+    for item in ("sum(d)", "mean(d)", "std(d)"):
+        with pytest.raises(ChainError, match=r"operator group.*a sum of decimals does not fit 256 bits.*where k = '?b'?"):
+            stream(f"batches then group k '{item}'", table)
+        with pytest.raises(ChainError, match=r"operator group.*a sum of decimals does not fit 256 bits.*\(where k = b\)"):
+            stream(f"batches then group k '{item}' 'list(d)'", table)
+    # The extremes of decimals are not added up.
+    found = stream("batches then group k 'min(d)' 'max(d)' 'absmax(d)' 'n=count_distinct(d)' then sort k", table).to_pylist()
+    assert found[1] == {"k": "b", "min(d)": great, "max(d)": great, "absmax(d)": great, "n": 1}
 
 
 @pytest.mark.parametrize("item,wanted", [("quantile(v)", [3.5, 1.0]), ("count_distinct(v)", [2, 1]), ("list(v)", [[2, 5], [1, 1]]),

@@ -263,7 +263,7 @@ static void push_halves(const struct weir_batch_rows *batch)
 			  (double)weir_half_to_float(((const uint16_t *)batch->values)[weir_batch_at(batch, i)]));
 }
 
-static int push_decimals(const struct weir_batch_rows *batch, struct weir_error *err)
+static int push_decimals(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
 	uint32_t width = of->type->byte_width;
@@ -282,7 +282,7 @@ static int push_decimals(const struct weir_batch_rows *batch, struct weir_error 
 
 			memcpy(&sum, row + of->sum, sizeof(sum));
 			if (weir_int256_add(&sum, &value, &sum))
-				return weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits");
+				return weir_accumulators_overflow(all, of, row, err);
 			memcpy(row + of->sum, &sum, sizeof(sum));
 		}
 		if (of->squares != WEIR_NOWHERE) {
@@ -648,7 +648,7 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 	if (of->kind == WEIR_SUMMARY_NONE)
 		push_notes(&batch);
 	else if (of->kind == WEIR_SUMMARY_DECIMAL)
-		code = push_decimals(&batch, err);
+		code = push_decimals(all, &batch, err);
 	else if (of->type->id == WEIR_HALF)
 		push_halves(&batch);
 	else
@@ -688,7 +688,8 @@ int weir_accumulators_push(const struct weir_accumulators *all, struct weir_vect
 
 /* ---- two rows ---- */
 
-static int merge_sums(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from, struct weir_error *err)
+static int merge_sums(const struct weir_accumulators *all, const struct weir_accumulator *of, uint8_t *to, const uint8_t *from,
+		      struct weir_error *err)
 {
 	struct weir_int256 a, b;
 
@@ -715,7 +716,7 @@ static int merge_sums(const struct weir_accumulator *of, uint8_t *to, const uint
 			memcpy(&a, to + of->sum, sizeof(a));
 			memcpy(&b, from + of->sum, sizeof(b));
 			if (weir_int256_add(&a, &b, &a))
-				return weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits");
+				return weir_accumulators_overflow(all, of, to, err);
 			memcpy(to + of->sum, &a, sizeof(a));
 		}
 		for (uint32_t p = of->squares; of->squares != WEIR_NOWHERE && p < of->squares + 32; p += 16)
@@ -744,7 +745,7 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 			add_count(to + of->nans, load_count(from + of->nans));
 		if (of->zeros != WEIR_NOWHERE)
 			add_count(to + of->zeros, load_count(from + of->zeros));
-		code = merge_sums(of, to, from, err);
+		code = merge_sums(all, of, to, from, err);
 		if (!code && of->list != WEIR_NOWHERE)
 			code = list_append(to + of->list, from + of->list, heap, err);
 		if (!code && (of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE) &&

@@ -31,6 +31,10 @@ int weir_sketches_take(const struct weir_accumulators *all, const struct weir_ag
 		       const uint8_t *const *rows, uint32_t count, struct weir_arena *arena, struct weir_column *out,
 		       struct weir_array **nested, struct weir_error *err);
 
+/* accumulate_take.c: the error of a row whose sum of decimals is too great. */
+int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of, const uint8_t *row,
+			       struct weir_error *err);
+
 enum { HAS_VALUE = 1, HAS_NULL = 2, HAS_EXTREME = 4 };
 
 static inline void add_count(uint8_t *to, uint64_t more)

@@ -33,6 +33,17 @@ static const char *key_text(const struct weir_accumulators *all, const uint8_t *
 	return buffer;
 }
 
+int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of, const uint8_t *row,
+			       struct weir_error *err)
+{
+	char key[400];
+
+	weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits%s%s", all->layout.key_count ? " where " : "",
+		       key_text(all, row, key, sizeof(key)));
+	weir_error_at_column(err, all->schema->fields[of->column].name);
+	return err->code;
+}
+
 static int overflow(const struct weir_accumulators *all, const struct weir_aggregate_item *item, const uint8_t *row,
 		    struct weir_error *err)
 {

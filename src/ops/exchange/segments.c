@@ -203,6 +203,32 @@ static int split_begin(void *object, const struct weir_split_info *split, struct
 
 /* ---- the results of a group ---- */
 
+/* An error about a sum says which group it is of. The keys are not needed any more. */
+static int name_group(struct segments_lane *lane, int code, struct weir_error *err)
+{
+	const struct segments_step *step = lane->step;
+	struct weir_error ignored = {0}, old = *err;
+	struct weir_batch *keys = NULL;
+	struct weir_vector group, input = {0};
+	char text[200];
+
+	if (code != WEIR_E_OVERFLOW || !step->group_columns.count)
+		return code;
+	weir_arena_clear(&lane->arena);
+	input.columns = weir_arena_alloc_zero(&lane->arena, step->input->field_count * sizeof(*input.columns), &ignored);
+	if (input.columns && !weir_gather_finish(lane->keys, &keys, &ignored) &&
+	    !weir_vector_from_batch(keys, lane->finished, 1, &lane->arena, &group, &ignored)) {
+		for (uint32_t i = 0; i < step->group_columns.count; i++)
+			input.columns[step->keys[i].column] = group.columns[i];
+		input.selection.count = 1;
+		weir_segment_text(step->input, &step->group_columns, &input, 0, text, sizeof(text));
+		weir_error_set(err, code, "%.700s (where %s)", old.message, text);
+		weir_error_at_column(err, old.column);
+	}
+	weir_batch_unref(keys);
+	return code;
+}
+
 static int put_share(struct weir_builder *out, uint64_t some, uint64_t all, struct weir_error *err)
 {
 	double percent = all ? (double)some / (double)all * 100.0 : 0;
@@ -239,7 +265,9 @@ static int group_end(struct segments_lane *lane, struct weir_error *err)
 			code = weir_ranked_end(&lane->ranked[i], err);
 		lane->tallies[i] = (struct tally){0};
 	}
-	if (!code && lane->step->held_count)
+	if (code)
+		return name_group(lane, code, err);
+	if (lane->step->held_count)
 		code = weir_held_end(&lane->held, err);
 	lane->text_rows = lane->summaries.rows;
 	weir_summaries_reset(&lane->summaries);
@@ -378,7 +406,7 @@ static int push_rows(struct segments_lane *lane, struct weir_vector *vector, str
 			lane->text[0] = 0;
 		lane->is_open = true;
 		if (!code)
-			code = push_part(lane, vector, at, end, &run, err);
+			code = name_group(lane, push_part(lane, vector, at, end, &run, err), err);
 		at = end;
 	}
 	return code;
@@ -525,6 +553,8 @@ static int blame(const struct segments_lane *lane, int code, struct weir_error *
 {
 	char text[128], bytes[24];
 
+	if (code)
+		weir_error_at_operator(err, "group"); /* the verb that it is a part of */
 	if (!lane->text[0] || (code != WEIR_E_CANCELLED && code != WEIR_E_LIMIT && code != WEIR_E_MEMORY))
 		return code;
 	snprintf(text, sizeof(text), "the group %s has %llu rows or more, which take %s", lane->text,
