@@ -277,6 +277,7 @@ def sharded(op: Op, count: int, index: int) -> Op:
 
 
 def _shard_of_blocks(op: Blocks, count: int, index: int) -> Op:
+    from weir._blocks import rows_between
 
     blocks = [block for block in op.blocks if block.num_rows]
     if len(blocks) >= count and op.fixed:
@@ -286,23 +287,10 @@ def _shard_of_blocks(op: Blocks, count: int, index: int) -> Op:
     return Blocks(op.name, rows_between(blocks, begin, end), op.session, op.fixed)
 
 
-def rows_between(blocks: Sequence[Any], begin: int, end: int) -> list[Any]:
-    """The blocks of these rows: whole ones as they are, the edges cut."""
-    from weir import _blocks
-
-    out: list[Any] = []
-    at = 0
-    for block in blocks:
-        rows = block.num_rows
-        a, b = max(begin, at) - at, min(end, at + rows) - at
-        if a < b:
-            out.append(block if b - a == rows else _blocks.as_batch(block).slice(a, b))
-        at += rows
-    return out
-
-
 def cut_at(blocks: Sequence[Any], indices: Sequence[int]) -> list[list[Any]]:
     """The blocks of the rows up to the first index, from there to the second, …, and the rest."""
+    from weir._blocks import rows_between
+
     total = sum(block.num_rows for block in blocks)
     edges = [0, *(min(index, total) for index in indices), total]
     return [rows_between(blocks, begin, end) for begin, end in itertools.pairwise(edges)]

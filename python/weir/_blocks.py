@@ -166,6 +166,37 @@ def as_batch(block: Block | Batch) -> Batch:
     return block.batch() if hasattr(block, "batch") else block
 
 
+def batches_of(block: Any, most: int) -> Iterator[Batch]:
+    """A block's rows as one batch; if they are more than `most` bytes, as many as it has chunks."""
+    if block.nbytes <= most or not isinstance(block, Group):
+        yield as_batch(block)
+        return
+    for chunk in block.chunks:
+        yield as_batch(chunk)
+
+
+def piece_of(block: Any, begin: int, end: int) -> Any:
+    """Some rows of a block as one. Of a group only the chunks at the edges are looked at: it may be larger than the memory."""
+    if end - begin == block.num_rows:
+        return block
+    if not isinstance(block, Group):
+        return as_batch(block).slice(begin, end)
+    pieces = rows_between(block.chunks, begin, end)
+    return pieces[0] if len(pieces) == 1 else Group(pieces)
+
+
+def rows_between(blocks: Iterable[Any], begin: int, end: int) -> list[Any]:
+    """The blocks of these rows: whole ones as they are, the edges cut."""
+    out: list[Any] = []
+    at = 0
+    for block in blocks:
+        a, b = max(begin - at, 0), min(end - at, block.num_rows)
+        if a < b:
+            out.append(piece_of(block, a, b))
+        at += block.num_rows
+    return out
+
+
 def cut_blocks(
     blocks: list[Any], count: int, most_joined: int = JOINED_BYTES, keep: Callable[[Batch], list[Any]] | None = None
 ) -> list[Any]:
@@ -205,8 +236,8 @@ def cut_at(
                 block, at = next(pieces), 0
             take = min(size, block.num_rows - at)
             whole = at == 0 and take == block.num_rows
-            piece = block if whole else as_batch(block).slice(at, at + take)
-            held += [piece] if whole or is_small or keep is None else keep(piece)
+            piece = piece_of(block, at, at + take)
+            held += [piece] if whole or is_small or keep is None else _kept(piece, keep)
             at += take
             size -= take
             if at == block.num_rows:
@@ -216,6 +247,12 @@ def cut_at(
         elif held:
             out.append(joined([as_batch(b) for b in held]) if is_small and is_uniform(held) else Group(held))
     return out
+
+
+def _kept(piece: Any, keep: Callable[[Batch], list[Any]]) -> list[Any]:
+    """What is a slice of a chunk is kept apart from it; whole ones are."""
+    chunks = piece.chunks if isinstance(piece, Group) else [piece]
+    return [made for chunk in chunks for made in ([chunk] if hasattr(chunk, "batch") else keep(chunk))]
 
 
 def is_uneven(blocks: list[Any], rows: int) -> bool:

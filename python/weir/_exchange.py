@@ -7,7 +7,7 @@ read again. Much of it goes on into the exchange while it is made (_handover.py)
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._mistakes import WrongArgument, WrongCount
@@ -88,6 +88,11 @@ class Sort(Exchange):
         self.descending = tuple(descending)
         self.boundaries = None if boundaries is None else tuple(boundaries)
 
+    @property
+    def block_count(self) -> int:
+        """Blocks that the boundaries ask for; 0: nobody asked."""
+        return 0 if self.boundaries is None else len(self.boundaries) + 1
+
     def add(self, flow: Flow, build: Build) -> None:
         super().add(flow, build)
         build.block_rows = _rows_a_block(build.rows_before, self.input)
@@ -96,37 +101,49 @@ class Sort(Exchange):
         parts = super().parts(run)
         if self.boundaries is None or not parts:
             return parts
-        batches = list(run.collect(parts))
-        return [Blocks("Sort", _cut_at(batches, self.keys[0], self.descending[0], self.boundaries), run.build.state.id, fixed=True)]
+        from weir import _run
+
+        blocks = self._cut(run.blocks_of(parts[0], as_cut=False), run)
+        return _run.resolve(Blocks("Sort", blocks, run.build.state.id, fixed=True), run)
+
+    def _cut(self, chunks: Sequence[Any], run: Run) -> list[Any]:
+        """Sorted chunks as blocks that end where a boundary is reached; those without rows are left out."""
+        from weir import _blocks
+
+        assert self.boundaries is not None
+        is_small = sum(chunk.nbytes for chunk in chunks) <= min(_blocks.JOINED_BYTES, run.build.state.native.memory_limit // 4)
+        pieces: list[list[Any]] = [[] for _ in range(len(self.boundaries) + 1)]
+        for chunk in chunks:
+            batch = _blocks.as_batch(chunk)
+            cuts = list(_ends(batch.select([self.keys[0]]), sorted(self.boundaries), self.descending[0]))
+            for group, begin, end in cuts:
+                pieces[group] += [chunk] if len(cuts) == 1 else [batch.slice(begin, end)] if is_small else run.keep(batch.slice(begin, end))
+            del batch, chunk  # no more than one of them is in this process
+        if is_small:
+            return [_blocks.joined([_blocks.as_batch(piece) for piece in held]) for held in pieces if held]
+        return [held[0] if len(held) == 1 else _blocks.Group(held) for held in pieces if held]
 
 
-def _cut_at(batches: list[Batch], key: str, is_descending: bool, boundaries: Sequence[Any]) -> list[Any]:
-    """The rows of sorted batches as blocks that end where a boundary is reached; nulls and NaN are in the last one."""
+def _ends(keys: Batch, bounds: list[Any], is_descending: bool) -> Iterator[tuple[int, int, int]]:
+    """(number of the block, first row, row behind the last) of sorted keys. Few values are looked at."""
     import bisect
 
-    from weir import _blocks
+    def group_of(row: int) -> int:
+        value = keys.slice(row, row + 1).values(0)[0]
+        if value is None or value != value:  # in the last one, whichever way they go
+            return len(bounds)
+        try:
+            place = bisect.bisect_right(bounds, value)
+        except TypeError as error:
+            raise TypeError(f"boundaries are numbers, and the column '{keys.names[0]}' has values such as {value!r}") from error
+        return len(bounds) - place if is_descending else place
 
-    bounds = sorted(boundaries)
-    groups: list[list[Batch]] = [[] for _ in range(len(bounds) + 1)]
-    for batch in batches:
-        values = [row[key] for row in batch.rows()]
-        begin = 0
-        while begin < len(values):
-            group = _group_of(values[begin], bounds, is_descending)
-            # Values are in order, so a group's rows lie together.
-            end = bisect.bisect_right(range(len(values)), group, lo=begin, key=lambda i: _group_of(values[i], bounds, is_descending))
-            groups[group].append(batch.slice(begin, end))
-            begin = end
-    return [_blocks.joined(group) for group in groups if group]
-
-
-def _group_of(value: Any, bounds: list[Any], is_descending: bool) -> int:
-    import bisect
-
-    if value is None or value != value:
-        return len(bounds)
-    place = bisect.bisect_right(bounds, value)
-    return len(bounds) - place if is_descending else place
+    begin, count = 0, keys.num_rows
+    while begin < count:
+        group = group_of(begin)
+        end = count if group == group_of(count - 1) else bisect.bisect_right(range(count), group, lo=begin, key=group_of)
+        yield group, begin, end
+        begin = end
 
 
 class Shuffle(Exchange):

@@ -68,22 +68,6 @@ class HashSplit:
         return table.filter([(int.from_bytes(h, "big") < self.bound) != self.rest for h in hashes])
 
 
-class LastRows:
-    """Marks the last rows of a group: a share of them."""
-
-    COLUMN = "__weir_test__"
-
-    def __init__(self, share: float) -> None:
-        self.share = share
-        self.__name__ = "train_test_split"
-
-    def __call__(self, rows: Any) -> Any:
-        total = len(next(iter(rows.values()))) if isinstance(rows, dict) else rows.num_rows
-        count = int(total * self.share)
-        flags = [False] * (total - count) + [True] * count
-        return {**rows, self.COLUMN: flags} if isinstance(rows, dict) else rows.append_column(self.COLUMN, [flags])
-
-
 class Tensors:
     """What range_tensor makes of numbers: arrays of a shape, filled with them."""
 

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, grouped, is_uniform, limited, parted, rebatched, resized, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, grouped, is_uniform, limited, parted, rebatched, resized, rows_between, split_large
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
 from weir._plan import with_input as with_input  # for others, too
@@ -455,7 +455,21 @@ def _cut(op: Op, count: int, parts: list[Op], run: Run, is_read: bool = False) -
 
 
 def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
-    return _by_schema(Blocks("Limit", list(limited(run.collect(parts), count)), run.build.state.id))
+    """They are there already, or kept: many would not fit into this process."""
+    blocks: list[Any] = []
+    for part in parts if count else ():
+        if isinstance(part, Blocks):
+            found = list(part.blocks)
+        elif isinstance(part, LocalRows):
+            found = list(limited(run.collect([part]), count))
+        else:
+            found = run.blocks_of(Limit(part, count), as_cut=False)
+        found = rows_between(found, 0, count)
+        blocks += found
+        count -= sum(block.num_rows for block in found)
+        if not count:
+            break
+    return _by_schema(Blocks("Limit", blocks, run.build.state.id))
 
 
 def one_row_in(op: Op) -> Op:
@@ -686,9 +700,10 @@ class Run:
                 yield from part.make()
                 continue
             if isinstance(part, Blocks):
+                most = self.build.state.native.memory_limit // 4
                 for block in part.blocks:
                     if block.num_rows:
-                        yield as_batch(block)
+                        yield from batches_of(block, most)
                 continue
             yield from self._collect_part(part, limit, batch_rows)
 
@@ -954,14 +969,15 @@ class Run:
 
     def blocks(self) -> list[Block | Batch]:
         """Everything, kept."""
-        from weir._exchange import RepartitionKeys
+        from weir._exchange import RepartitionKeys, Sort
 
         # Who has blocks may shuffle them with a seed.
         self.build.may_pace = self.build.may_pace and _has_fixed_blocks(self.op)
         found = [b for part in self.parts() for b in self.blocks_of(part)]
-        if isinstance(self.op, RepartitionKeys) and 0 < len(found) < self.op.count:  # as many as the user said, though no row came into some
+        wanted = self.op.count if isinstance(self.op, RepartitionKeys) else self.op.block_count if isinstance(self.op, Sort) else 0
+        if 0 < len(found) < wanted:  # as many as the user said, though no row came into some
             one = found[0].chunks[0] if isinstance(found[0], Group) else found[0]
-            found += [as_batch(one).slice(0, 0)] * (self.op.count - len(found))
+            found += [as_batch(one).slice(0, 0)] * (wanted - len(found))
         self.finished = True
         return found
 

@@ -146,15 +146,7 @@ def _materialized(ds: Dataset, op: Blocks, head: str) -> str:
 
 
 def _rows(op: Blocks, begin: int, end: int) -> list[dict[str, Any] | None]:
-    out: list[dict[str, Any] | None] = []
-    at = 0
-    for block in op.blocks:
-        count = block.num_rows
-        a, b = max(begin, at), min(end, at + count)
-        if a < b:
-            out.extend(_blocks.as_batch(block).rows(a - at, b - at))
-        at += count
-    return out
+    return [row for piece in _blocks.rows_between(op.blocks, begin, end) for row in _blocks.as_batch(piece).rows()]
 
 
 def _cell(value: Any) -> str:

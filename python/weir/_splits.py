@@ -520,23 +520,67 @@ def _is_fixed(kept: MaterializedDataset) -> bool:
 
 
 def _stratified(ds: Any, test_size: int | float, column: str) -> tuple[MaterializedDataset, MaterializedDataset]:
-    """The last rows of each group."""
-    from importlib.util import find_spec
+    """The last rows of each group. Rows come group by group, which are counted before they are cut: one may be larger than the memory."""
+    from weir import _blocks, _grouped
+    from weir.grouped_data import grouped_by
 
-    from weir._functions import LastRows
-
+    grouped_by(ds, column, None)  # a column that is not there
     if isinstance(test_size, int):
         ds = ds.materialize()
         rows = ds.count()
         _check_test_rows(test_size, rows)
         test_size = test_size / rows
-    shape = "pyarrow" if find_spec("pyarrow") is not None else "numpy"
-    flagged = ds.groupby(column).map_groups(LastRows(test_size), batch_format=shape).materialize()
-    name = LastRows.COLUMN
-    train, test = (
-        flagged.filter(expr=f"{name} == {value}").drop_columns([name]).materialize() for value in (False, True)
-    )
-    return train, test
+    kept = ds._then(_grouped.Groups(ds._op, [column], may_cut=True)).materialize()
+    chunks = _blocks.chunks_of(kept._blocks())
+    sizes = _sizes_of_groups(chunks)
+    run = ds._new_run()
+    is_small = sum(chunk.nbytes for chunk in chunks) <= min(_blocks.JOINED_BYTES, run.build.state.native.memory_limit // 4)
+    halves: list[list[Any]] = [[], []]
+    begin, ends = 0, list(itertools.accumulate(sizes))
+    cuts = [end - int(size * test_size) for end, size in zip(ends, sizes)]
+    for chunk in chunks:
+        batch = _blocks.as_batch(chunk)
+        is_test = _behind(cuts, ends, begin, batch.num_rows)
+        begin += batch.num_rows
+        batch = batch.select([name for name in batch.names if name != _grouped.MARK])
+        for half, mask in zip(halves, (~is_test, is_test)):
+            piece = batch.filter(mask.view("u1"))
+            if piece.num_rows:
+                half += [piece] if is_small else run.keep(piece)
+        del batch, chunk
+    made = []
+    for half in halves:
+        blocks = [_blocks.joined(half)] if half and is_small else half
+        made.append(ds._split_of(kept, blocks))
+        made[-1]._schema_known = None if blocks else ds.schema()
+    return made[0], made[1]
+
+
+def _sizes_of_groups(chunks: Iterable[Any]) -> list[int]:
+    """How many rows each group has, by the mark that its rows have in common."""
+    from weir import _blocks, _grouped
+
+    sizes: list[int] = []
+    last = None
+    for chunk in chunks:
+        batch = _blocks.as_batch(chunk)
+        marks = batch.column(_grouped.MARK)
+        for begin, end in _grouped.boundaries(batch)[1] if batch.num_rows else ():
+            if marks[begin] == last:
+                sizes[-1] += end - begin
+            else:
+                sizes.append(end - begin)
+        last = marks[-1] if batch.num_rows else last
+        del batch, chunk
+    return sizes
+
+
+def _behind(cuts: list[int], ends: list[int], begin: int, count: int) -> Any:
+    """Which of so many rows from `begin` on are between a group's cut and its end."""
+    import numpy as np
+
+    rows = np.arange(begin, begin + count)
+    return np.asarray(cuts)[np.searchsorted(ends, rows, side="right")] <= rows
 
 
 def _check_test_rows(test_size: int, rows: int) -> None:

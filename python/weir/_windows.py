@@ -173,18 +173,7 @@ def _shares(blocks: list[Any], n: int, equal: bool, indices: tuple[int, ...] | N
     else:
         sizes = cut_sizes(len(blocks), n)
         return [blocks[sum(sizes[:i]) : sum(sizes[: i + 1])] for i in range(n)]
-    return [_between(blocks, begin, end) for begin, end in zip([0, *ends], ends)]
-
-
-def _between(blocks: list[Any], begin: int, end: int) -> list[Any]:
-    found = []
-    at = 0
-    for block in blocks:
-        a, b = max(begin - at, 0), min(end - at, block.num_rows)
-        if a < b:
-            found.append(block if (a, b) == (0, block.num_rows) else _blocks.as_batch(block).slice(a, b))
-        at += block.num_rows
-    return found
+    return [_blocks.rows_between(blocks, begin, end) for begin, end in zip([0, *ends], ends)]
 
 
 def of_blocks(blocks: list[Any], context: DataContext, history: Op | None = None) -> MaterializedDataset:

@@ -52,13 +52,13 @@ class Zip(Arranged):
             return []
         sizes = [sum(block.nbytes for block in side) for side in sides]
         lead = sizes.index(max(sizes))
-        rows = [block.num_rows for block in sides[lead]]
         state = run.build.state
-        made = _zipped(sides, rows)
         if sum(sizes) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 8):
             fixed = _run.keeps_fixed_blocks(self.inputs[lead])
+            made = _zipped(sides, [block.num_rows for block in sides[lead]])
             return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
-        return _run.streamed(made, run)
+        sides = [_blocks.chunks_of(side) for side in sides]  # of much, a block may be more than there is memory
+        return _run.streamed(_zipped(sides, [chunk.num_rows for chunk in sides[lead]]), run)
 
 
 def _kept(op: Op, run: Run) -> list[Any]:

@@ -42,7 +42,7 @@ class RandomAccessDataset:
         if key not in names:
             raise ValueError(f"there is no column {key!r}; there are {names}")
         self._key = key
-        self._blocks = [block for block in ds.materialize()._blocks() if block.num_rows]
+        self._blocks = _blocks.chunks_of(ds.materialize()._blocks())
         self._keys, self._places = self._sorted_keys()
         self._accesses = 0
         self._seconds = 0.0
@@ -52,7 +52,8 @@ class RandomAccessDataset:
         """All keys in order, and for each the number of its row among all. Of equal keys the first row is first."""
         import numpy as np
 
-        parts = [_blocks.as_batch(block).select([self._key]).numpy()[self._key] for block in self._blocks]
+        # Copies: views would hold all blocks in memory.
+        parts = [_blocks.as_batch(block).select([self._key]).numpy()[self._key].copy() for block in self._blocks]
         keys = np.concatenate(parts)
         try:
             order = np.argsort(keys, kind="stable")
