@@ -334,7 +334,7 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
         "frames": spec.frames, "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
         "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
-        "piece": spec.piece, "whole": spec.whole,
+        "piece": spec.piece, "whole": spec.whole, "takes_groups": spec.takes_groups,
     }
 
 

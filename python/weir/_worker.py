@@ -8,6 +8,7 @@ A worker runs one thread. It starts as a fork of the zygote, with its descriptor
 """
 from __future__ import annotations
 
+import bisect
 import errno
 import os
 import resource  # now: where memory has run out it could not be loaded any more
@@ -84,6 +85,7 @@ class Function:
         self.frames: bool = head.get("frames", False)
         self.retried: Mapping[str, Any] | None = head["retried"]
         self.keys: list[str] | None = head["keys"]  # it is called for groups
+        self.takes_groups: bool = head.get("takes_groups", False)  # or for several at once, by their marks: these are not cut either
         self.piece: int = head.get("piece") or sys.maxsize  # bytes of a result; a larger one is given in parts
         self.whole: bool = head.get("whole", False)  # the user said what its batches are
         self.rows_most = sys.maxsize  # of a batch, where it has no size: what was seen to be too much
@@ -340,15 +342,20 @@ def _apply_batches(function: Function, batch: Batch) -> Iterator[Batch]:
 def _in_parts(function: Function, batch: Batch) -> Iterator[Batch]:
     """The results of a function that has no batch_size: where it needs more memory for all rows than there is, they come to it in parts."""
     first, cuts, b = 0, 0, batch.num_rows
+    ends = _ends_of_groups(function, batch)
     while first < b:
         last = min(b, first + function.rows_most)
+        least = first + 1
+        if ends is not None:
+            least = ends[bisect.bisect_right(ends, first)]
+            last = max(least, ends[bisect.bisect_right(ends, last) - 1])
         function.rows = (first, last - 1)
         if function.at is not None and last - first < b:
             function.at(first, last - first)
         try:
             made = _call_once(function, batch, first, last, last - first < b)
         except Exception as error:
-            if last - first == 1 or cuts == CUTS_MAX or not shortage.explains(error):
+            if last == least or cuts == CUTS_MAX or not shortage.explains(error):
                 raise
             made = None
         if made is None:
@@ -362,6 +369,15 @@ def _in_parts(function: Function, batch: Batch) -> Iterator[Batch]:
         yield from made
         del made
         first = last
+
+
+def _ends_of_groups(function: Function, batch: Batch) -> list[int] | None:
+    """Behind the last row of each group; None: it has none."""
+    if not function.takes_groups:
+        return None
+    from weir import _grouped
+
+    return [end for _, end in _grouped.boundaries(batch)[1]]
 
 
 def _formatted(function: Function, batch: Batch) -> Any:

@@ -693,3 +693,40 @@ def test_a_users_aggregation_of_many_groups_in_parts():
     for k, row in enumerate(rows):
         ids = range(k, 600_000, 7)
         assert row == {"k": k, "places": [len(ids), sum(ids), ids[0], ids[-1], 1]}
+
+
+class _Short(AggregateFnV2):
+    """A sum whose first group finds no memory."""
+
+    def __init__(self):
+        super().__init__("short", lambda: 0, on="x", ignore_nulls=True)
+        self.calls = 0
+
+    def aggregate_block(self, block):
+        from weir._weir import MemoryLimitError
+
+        self.calls += 1
+        if self.calls == 1:
+            raise MemoryLimitError("no room")
+        return sum(block["x"].to_pylist())
+
+    def combine(self, current_accumulator, new):
+        return current_accumulator + new
+
+
+@pytest.mark.parametrize("why", ["no memory", "large results"])
+def test_a_users_aggregation_that_is_short_of_memory_gets_whole_groups(why):
+    """What a worker is given is cut into parts then: between groups only."""
+    pytest.importorskip("pyarrow")
+    from weir import _call, _grouped, _worker
+    from weir._weir import batch_from_rows
+
+    marks = [0] * 5 + [1] + [2] * 9 + [3] * 2
+    rows = [{"k": f"key {mark}", "x": i, _grouped.MARK: mark} for i, mark in enumerate(marks)]
+    made = _grouped.in_workers(_grouped.Groups(table()._op, ["k"]), _grouped.GroupAggregates(["k"], [_Short()], ["short"]))
+    function = _worker.make(_call.function_head(made.spec), _call.function_objects(made.spec))
+    if why == "large results":
+        function.call.aggregates[0].calls = 1
+        function.rows_most = 3  # what it is set to behind results that are too large
+    found = [row for part in _worker.apply(function, batch_from_rows(rows)) for row in part.rows()]
+    assert [(row["k"], row["short"]) for row in found] == [("key 0", 10), ("key 1", 5), ("key 2", 90), ("key 3", 31)]
