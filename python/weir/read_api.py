@@ -609,21 +609,21 @@ def read_csv(
     return _read("read_csv", "ReadCSV", "csv", arguments, options, default_extensions=None, columns=columns)
 
 
-def _are_lists(arguments: Mapping[str, Any]) -> bool:
-    """Whether the first of the files has lines that are arrays."""
-    from weir.datasource.arrow_files import JSONListsDatasource
+def _are_odd_lines(arguments: Mapping[str, Any]) -> bool:
+    """Whether the first of the files has lines that are arrays, or objects whose values have no type in common."""
+    from weir.datasource.arrow_files import JSONLinesDatasource
 
     first: Any = _local("read_json", arguments)
     if isinstance(first, (list, tuple)) and first:
         first = first[0]
-    return isinstance(first, (str, os.PathLike)) and JSONListsDatasource.is_one(plain_path(first))
+    return isinstance(first, (str, os.PathLike)) and JSONLinesDatasource.is_one(plain_path(first))
 
 
 def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
     """read_csv with options that only pyarrow has, read_text with encodings that only Python has, read_parquet with hashes of rows,
-    read_json of lines that are arrays: those read, in workers."""
+    read_json of lines of which the engine makes no columns: those read, in workers."""
     from weir._sources import read_datasource
-    from weir.datasource.arrow_files import CSVDatasource, HashedParquetDatasource, JSONListsDatasource, TextDatasource
+    from weir.datasource.arrow_files import CSVDatasource, HashedParquetDatasource, JSONLinesDatasource, TextDatasource
 
     is_csv = "arrow_csv_args" in arguments
     is_parquet = "arrow_parquet_args" in arguments
@@ -638,7 +638,7 @@ def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
     elif is_csv:
         source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
     elif is_json:
-        source = JSONListsDatasource(paths, **options)
+        source = JSONLinesDatasource(paths, **options)
     else:
         source = TextDatasource(
             paths, drop_empty_lines=arguments["drop_empty_lines"], encoding=arguments["encoding"], **options
@@ -678,7 +678,8 @@ def read_json(
     **arrow_json_args: Any,
 ) -> Dataset:
     """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines, which may be arrays, too: the columns are
-    "0", "1" and so on then.
+    "0", "1" and so on then. With it, values of one name that have no type in common (a text here, a list there) stay what they are, where
+    the first MiB of the first file has such; elsewhere they are an error.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
@@ -691,7 +692,7 @@ def read_json(
     arguments = dict(locals())
     options, columns = _read_args.json(arrow_json_args)
     if lines:
-        if not arrow_json_args and _are_lists(arguments):
+        if not arrow_json_args and _are_odd_lines(arguments):
             return _read_in_workers(arguments)
         options = [o for o in options if o[0] != "layout"] + [("layout", "lines")]
     return _read(

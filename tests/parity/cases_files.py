@@ -149,6 +149,21 @@ def read_json(data, at, name):
     return rows(data.read_json(str(at / "json" / name)), "id")
 
 
+MESSAGES = {
+    "text or list": [{"role": "user", "content": "hi"}, {"role": "user", "content": [{"type": "text", "text": "ho"}]}],
+    "number or text": [{"id": 1, "x": 2}, {"id": 2, "x": "two"}, {"id": 3, "x": None}],
+    "deeper": [{"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": {"d": "e"}}}],
+}
+
+
+@case(*MESSAGES)
+def read_json_lines_of_several_kinds(data, at, name):
+    import json
+
+    (at / "mixed.jsonl").write_text("".join(json.dumps(row) + "\n" for row in MESSAGES[name]))
+    return data.read_json(str(at / "mixed.jsonl"), lines=True).take_all()
+
+
 @case()
 def read_json_lines(data, at):
     return rows(data.read_json(str(at / "json" / "a.jsonl"), lines=True), "id")

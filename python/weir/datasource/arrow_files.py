@@ -106,12 +106,17 @@ def row_hashes(path: str, first: int, count: int) -> Any:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-class JSONListsDatasource(FileBasedDatasource):
-    """Lines that are JSON arrays, each a row: the columns are "0", "1" and so on, null where a row is shorter than the longest of its file."""
+class JSONLinesDatasource(FileBasedDatasource):
+    """JSON a line each, as Python reads it, for lines of which the engine makes no columns: arrays, whose columns are "0", "1" and so on, null
+    where a row is shorter than the longest of its file; and objects whose values of one name have no type in common, which stay as they
+    are: a message that is a text here and a list there."""
 
-    @staticmethod
-    def is_one(path: str) -> bool:
-        """Whether a file, or the first one of a folder, begins with an array."""
+    PEEK_BYTES = 1 << 20  # of the first file, looked at before anything is read
+    BLOCK_BYTES = 8 << 20  # of lines in a block
+
+    @classmethod
+    def is_one(cls, path: str) -> bool:
+        """Whether a file, or the first one of a folder, begins with an array, or with objects that do not go together."""
         while os.path.isdir(path):
             names = sorted(name for name in os.listdir(path) if not name.startswith((".", "_")))
             if not names:
@@ -123,9 +128,9 @@ class JSONListsDatasource(FileBasedDatasource):
             import gzip
 
             with gzip.open(path) as packed:
-                return packed.read(4096).lstrip()[:1] == b"["
+                return _are_odd(packed.read(cls.PEEK_BYTES), cls.PEEK_BYTES)
         with open(path, "rb") as file:
-            return file.read(4096).lstrip()[:1] == b"["
+            return _are_odd(file.read(cls.PEEK_BYTES), cls.PEEK_BYTES)
 
     def get_name(self) -> str:
         return "JSON"
@@ -136,24 +141,75 @@ class JSONListsDatasource(FileBasedDatasource):
         return super()._open_input_source(filesystem, path, **open_args)
 
     def _read_stream(self, f: Any, path: str) -> Iterator[Any]:
+        import io
         import json
 
-        from weir._weir import batch_from_columns
-
-        rows = []
-        for number, line in enumerate(f.read().split(b"\n"), 1):
+        lines = f if isinstance(f, io.BufferedReader) else io.BufferedReader(f)  # pyarrow's have no lines
+        rows: list[Any] = []
+        bytes_held = 0
+        for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             try:
                 row = json.loads(line)
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: this is no JSON: {error}") from error
-            if not isinstance(row, list):
-                raise ValueError(f"{path}, line {number}: {line[:40]!r} stands where an array is expected, as in the lines before")
+            if not isinstance(row, (list, dict)) or (rows and type(row) is not type(rows[0])):
+                wanted = "an array, as in the lines before" if rows and isinstance(rows[0], list) else "an object"
+                raise ValueError(f"{path}, line {number}: {line[:40]!r} stands where {wanted} is expected")
             rows.append(row)
+            bytes_held += len(line)
+            if bytes_held >= self.BLOCK_BYTES and isinstance(row, dict):
+                yield _columns(rows)
+                rows, bytes_held = rows[:0], 0
+        if rows:
+            yield _columns(rows)
+
+
+def _columns(rows: list[Any]) -> Any:
+    """A block of rows that are all arrays, or all objects."""
+    from weir._weir import batch_from_columns
+
+    if isinstance(rows[0], list):
         width = max(map(len, rows), default=0)
-        if width:
-            yield batch_from_columns({str(at): [row[at] if at < len(row) else None for row in rows] for at in range(width)})
+        return batch_from_columns({str(at): [row[at] if at < len(row) else None for row in rows] for at in range(width)})
+    return batch_from_columns({name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)})
+
+
+def _are_odd(text: bytes, most: int) -> bool:
+    """Whether lines are arrays, or objects whose values of one name are of several kinds. `most`: where a longer text was cut.
+
+    >>> _are_odd(b'[1]', 9), _are_odd(b'{"a": 1}', 99), _are_odd(b'{"a": [1]}\\n{"a": "x"}', 99)
+    (True, False, True)
+    """
+    import json
+
+    if text.lstrip()[:1] == b"[":
+        return True
+    lines = text.split(b"\n")
+    seen: dict[tuple[str, ...], type] = {}
+    for line in lines[:-1] if len(text) == most else lines:
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            return False  # the engine says what is wrong, and where
+        if isinstance(row, dict) and _clash(row, (), seen):
+            return True
+    return False
+
+
+def _clash(value: Any, at: tuple[str, ...], seen: dict[tuple[str, ...], type]) -> bool:
+    """Whether a value is of another kind than one before it in the same place; integers and other numbers are one kind."""
+    if value is None:
+        return False
+    kind = float if type(value) is int else type(value)
+    if seen.setdefault(at, kind) is not kind:
+        return True
+    if kind is dict:
+        return any(_clash(inner, (*at, name), seen) for name, inner in value.items())
+    return kind is list and any(_clash(inner, (*at, ""), seen) for inner in value)
 
 
 class TextDatasource(FileBasedDatasource):
