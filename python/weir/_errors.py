@@ -297,6 +297,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
         # What is no list of rows, Ray notices when it goes through it.
         also = (TypeError,) if operator.startswith("FlatMap") else ()
         error: RayTaskError = _make((RayTaskError, ValueError, *also), ValueError, None, text)
+        error.cause = ValueError(report["text"])
     elif kind == "setup":
         error = _make((RayTaskError,), type(cause) if cause else None, cause, text)
     else:
@@ -539,17 +540,31 @@ def _run_errors(engine: Any) -> tuple[type[BaseException], ...]:
     return tuple(getattr(engine, name) for name in names)
 
 
-def _also(error: Any) -> type[BaseException]:
+def _also(error: Any, format: str) -> type[BaseException]:
     """The engine's class, which is caught by what Ray Data raises there, too: an aggregate that a type does not have is
-    NotImplementedError, a key that one side of a join does not have ValueError."""
+    NotImplementedError, a key that one side of a join does not have ValueError, a damaged file what its reader there says."""
     kind = type(error)
     more = {("TypeMismatchError", "summarise"): NotImplementedError, ("TypeMismatchError", "group"): NotImplementedError,
             ("NameUnknownError", "join"): ValueError}.get((kind.__name__, error.operator or ""))
+    if format == "json":
+        from json import JSONDecodeError as more
+    elif format == "parquet" and "pyarrow" in sys.modules:  # who wants to catch it has it
+        from pyarrow import ArrowInvalid as more
     return kind if more is None else type(kind.__name__, (kind, more), {"__module__": kind.__module__})
 
 
-def translate(error: BaseException, context: Any = None) -> BaseException:
-    """The exception to raise for one of the engine's: itself, or what a worker's report says."""
+def _damaged(error: Any, op: Any) -> str:
+    """The format of the file that an error is about: that of all files of a plan; "" where it is about none, or they are of several."""
+    if type(error).__name__ != "DataError" or error.operator != "read" or op is None:
+        return ""
+    from weir._plan import Read, walk
+
+    formats = {step.format for step in walk(op) if isinstance(step, Read)}
+    return formats.pop() if len(formats) == 1 else ""
+
+
+def translate(error: BaseException, context: Any = None, op: Any = None) -> BaseException:
+    """The exception to raise for one of the engine's: itself, or what a worker's report says. `op`: the end of the plan that failed, if any."""
     from weir import _weir
 
     if isinstance(error, getattr(_weir, "WorkerError", ())):
@@ -561,7 +576,12 @@ def translate(error: BaseException, context: Any = None) -> BaseException:
     if not isinstance(error, _weir.CallFailed):
         # That both sides of a join have a column is known when they are read.
         if type(error) in _run_errors(_weir) or (type(error) is _weir.InvalidError and error.operator == "join"):
-            made = _make((RayTaskError, UserCodeException), _also(error), error, in_python(str(error)))
+            format = _damaged(error, op)
+            text = in_python(str(error))
+            made = _make((RayTaskError, UserCodeException), _also(error, format), error, f"Failed to read CSV file: {text}" if format == "csv" else text)
+            if format == "json":  # what a JSONDecodeError has
+                for name, value in (("msg", error.message), ("doc", ""), ("pos", error.offset), ("lineno", error.line), ("colno", None)):
+                    setattr(made, name, value)
             made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
             return made
         if len(error.args) == 1 and isinstance(error.args[0], str):

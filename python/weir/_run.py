@@ -49,13 +49,14 @@ class Differs(Exception):
 
 
 class translated:
-    """Around what waits for a run: weir._errors.translated, which is imported when there is an error."""
+    """Around what waits for a run, or asks a plan that ends in `op`: weir._errors.translated, which is imported when there is an error."""
 
-    __slots__ = ("context", "run")
+    __slots__ = ("context", "run", "op")
 
-    def __init__(self, context: DataContext, run: Run | None = None) -> None:
+    def __init__(self, context: DataContext, run: Run | None = None, op: Op | None = None) -> None:
         self.context = context
         self.run = run
+        self.op = op if run is None else run.op
 
     def __enter__(self) -> None:
         return None
@@ -67,7 +68,7 @@ class translated:
             broken = self.run.broken if self.run is not None else None
             if isinstance(broken, Differs):
                 raise broken from None
-            made = broken if broken is not None else translate(error, self.context)
+            made = broken if broken is not None else translate(error, self.context, self.op)
             if self.run is not None and self.run.observer is not None:
                 self.run.observer.failed(made)
             if "weir.compat.logs" in sys.modules and not (self.run is not None and self.run.is_trial):

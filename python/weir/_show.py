@@ -161,7 +161,7 @@ def _table(schema: Schema, rows: list[dict[str, Any] | None] | None) -> list[str
     widths = [max(len(line[i]) for line in head + body) for i in range(len(names))]
     lines = [_rule("╭", "─", "┬", "╮", widths)]
     lines += [_line(cells, widths) for cells in head]
-    if rows is not None:
+    if body:
         lines.append(_rule("╞", "═", "╪", "╡", widths))
         lines += [_line(cells, widths) for cells in body]
     lines.append(_rule("╰", "─", "┴", "╯", widths))

@@ -224,7 +224,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             try:
-                with _run.translated(self._context):
+                with _run.translated(self._context, op=op):
                     return Schema(build.flow(op).schema())
             except TypeMismatchError:  # columns of a union have no common type: the rows are what they are, and the first one's count
                 if not any(isinstance(step, _plan.Union) for step in _plan.walk(op)):

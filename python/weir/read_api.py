@@ -311,8 +311,8 @@ def _warn_many(blocks: int) -> None:
     cpus = _session.current().num_cpus
     if blocks >= 4 * cpus:
         logging.getLogger("weir").warning(
-            "The requested number of read blocks of %d is more than 4x the number of CPUs, %g: each costs some time of its own. Fewer are enough, "
-            "and without override_num_blocks their number follows from the data.", blocks, cpus
+            "The requested number of read blocks of %d is more than 4x the number of available CPU slots in the cluster, %g: each costs some "
+            "time of its own. Fewer are enough, and without override_num_blocks their number follows from the data.", blocks, cpus
         )
 
 

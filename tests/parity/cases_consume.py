@@ -209,6 +209,13 @@ def repr_of_kept_nothing(data, at):
     return repr(data.from_items([]))
 
 
+@case("filter", "map_batches")
+def repr_of_columns_without_rows(data, at, how):
+    if how == "filter":
+        return repr(data.range(3).filter(expr="id > 5").materialize())
+    return repr(data.range(3).map_batches(lambda batch: {"x": batch["id"][:0]}).materialize())
+
+
 @case()
 def str_is_repr(data, at):
     ds = data.range(3)

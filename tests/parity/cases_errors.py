@@ -17,6 +17,29 @@ def flat_rows_that_are_none(data, at, text):
     return data.range(4).flat_map(eval(f"lambda r: {text}")).take_all()
 
 
+@case("map_batches(lambda b: [1])", "map(lambda r: 5)", "flat_map(lambda r: [5])", "map_batches(lambda b: {'x': 5})")
+def causes_of_wrong_results(data, at, text):
+    try:
+        eval(f"data.range(2).{text}.take_all()")
+    except ValueError as error:
+        return type(error.cause).__name__
+
+
+@case("json", "parquet", "csv")
+def damaged_files(data, at, name):
+    """What a program catches them by."""
+    import json
+
+    import pyarrow as pa
+
+    kind = {"json": json.JSONDecodeError, "parquet": pa.ArrowInvalid, "csv": ValueError}[name]
+    (at / f"damaged.{name}").write_text({"json": '{"a": 1}\n{nope', "parquet": "no Parquet at all", "csv": "a,b\n1,2\n3\n"}[name])
+    try:
+        getattr(data, f"read_{name}")(str(at / f"damaged.{name}")).take_all()
+    except kind as error:
+        return [name, "Failed to read CSV file" in str(error)]
+
+
 @case("ValueError('v')", "KeyError('k')", "ZeroDivisionError()", "TypeError('t')", "FileNotFoundError(2, 'gone')", "StopIteration()", "AssertionError()",
       "RuntimeError('r')", "OSError(5, 'io')", "UnicodeDecodeError('utf8', b'x', 0, 1, 'r')")
 def functions_that_raise(data, at, text):

@@ -8,6 +8,7 @@ import pytest
 from driver_scripts import not_sanitized
 from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
 
+import weir
 from weir import _call, _errors, _worker
 from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayError, RayTaskError, SystemException,
                              UserCodeException)
@@ -279,6 +280,37 @@ def test_what_a_shortage_leaves_behind_is_the_governors():
     assert issubclass(OutOfMemoryError, MemoryError)
 
 
+# ---- damaged files ----
+
+@pytest.mark.parametrize("consume", ["take_all", "schema", "materialize"])
+def test_damaged_files_are_caught_as_ray_data_says_it(tmp_path, consume):
+    """By the classes that its readers raise, with the file in the text."""
+    import json
+
+    pa = pytest.importorskip("pyarrow")
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3\n")
+    with pytest.raises(ValueError, match=r"^Failed to read CSV file: .*a\.csv: .*line 3") as caught:
+        getattr(weir.read_csv(str(tmp_path / "a.csv")), consume)()
+    assert isinstance(caught.value, RayTaskError)
+    (tmp_path / "a.json").write_text('{"a": 1}\n{nope')
+    with pytest.raises(json.JSONDecodeError, match=r"a\.json") as caught:
+        getattr(weir.read_json(str(tmp_path / "a.json")), consume)()
+    assert isinstance(caught.value, RayTaskError) and (caught.value.lineno, caught.value.pos) == (2, 10)
+    assert "field's name" in caught.value.msg and caught.value.doc == ""
+    (tmp_path / "a.parquet").write_text("this is no Parquet file")
+    with pytest.raises(pa.ArrowInvalid, match=r"a\.parquet") as caught:
+        getattr(weir.read_parquet(str(tmp_path / "a.parquet")), consume)()
+    assert isinstance(caught.value, RayTaskError) and "Parquet" in str(pickle.loads(pickle.dumps(caught.value)))
+
+
+def test_files_of_two_formats_are_damaged_in_the_engines_words(tmp_path):
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    (tmp_path / "a.json").write_text("{nope")
+    both = weir.read_csv(str(tmp_path / "a.csv")).union(weir.read_json(str(tmp_path / "a.json")))
+    with pytest.raises(ValueError, match=r"^[^F].*a\.json: operator read"):
+        both.take_all()
+
+
 # ---- wrong return values ----
 
 @pytest.mark.parametrize("value, text", [
@@ -294,6 +326,7 @@ def test_wrong_results_of_map_batches(value, text):
     assert text in str(made), str(made)
     assert str(made).startswith("MapBatches(<lambda>) returned what cannot be used")
     assert type(made).__name__ == "RayTaskError(ValueError)"
+    assert type(made.cause) is ValueError and text in str(made.cause), made.cause
 
 
 @pytest.mark.parametrize("kind, value, text", [
