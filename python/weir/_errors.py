@@ -136,9 +136,21 @@ class ExecutionTimeoutError(Exception):
 class ArrowConversionError(ValueError):
     """Values or blocks do not fit into one column.
 
-    >>> issubclass(ArrowConversionError, ValueError)
-    True
+    Args:
+        data_str: what is wrong, or the values that do not fit.
+        column_name, pa_type: the column, and its type, if known.
+
+    >>> ArrowConversionError("[1, 'x']", "a")
+    ArrowConversionError("Error converting column 'a' to Arrow: [1, 'x']")
     """
+
+    def __init__(self, data_str: str, column_name: str | None = None, pa_type: Any = None) -> None:
+        if "Error converting " in data_str:  # unpickled, or around another one
+            super().__init__(data_str)
+            return
+        kind = "" if pa_type is None else f" (target type: {pa_type})"
+        what = "data" if column_name is None else f"column '{column_name}'{kind}"
+        super().__init__(f"Error converting {what} to Arrow: {data_str}")
 
 
 class WrongReturn(ValueError):

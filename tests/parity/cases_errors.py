@@ -25,6 +25,21 @@ def causes_of_wrong_results(data, at, text):
         return type(error.cause).__name__
 
 
+@case("'x'", "'x', 'c'", "'x', 'c', 'int64'", "'x', pa_type='int64'")
+def texts_of_conversion_errors(data, at, arguments):
+    return str(eval(f"sub(data, 'extensions').ArrowConversionError({arguments})"))
+
+
+@case()
+def batches_of_blocks_that_do_not_fit(data, at):
+    """The text has the column, and the words that programs look for."""
+    ds = data.range(2, override_num_blocks=1).map_batches(lambda batch: {"c": ["1.0" if batch["id"][0] else 16]}, batch_size=1)
+    try:
+        ds.map_batches(lambda batch: batch, batch_size=2).materialize()
+    except Exception as error:
+        return ["Error converting data to Arrow: " in str(error)]
+
+
 @case("json", "parquet", "csv")
 def damaged_files(data, at, name):
     """What a program catches them by."""

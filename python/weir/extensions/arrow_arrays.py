@@ -48,7 +48,7 @@ def pyarrow_table_from_pydict(pydict: Mapping[str, Any]) -> Any:
     try:
         return pa.Table.from_pydict(dict(pydict))
     except Exception as error:
-        raise ArrowConversionError(f"Error converting data to Arrow: {str(pydict)[:200]}") from error
+        raise ArrowConversionError(str(pydict)[:200]) from error
 
 
 def convert_to_native_array(column_values: Sequence[Any], column_name: str) -> Any:
@@ -67,8 +67,7 @@ def convert_to_native_array(column_values: Sequence[Any], column_name: str) -> A
     except Exception as error:
         text = str(column_values)
         shown = text if len(text) <= 200 else text[:200] + "..."
-        target = f" (target type: {kind})" if kind is not None else ""
-        raise ArrowConversionError(f"Error converting column '{column_name}'{target} to Arrow: {shown}") from error
+        raise ArrowConversionError(shown, column_name, kind) from error
 
 
 def infer_pyarrow_type(column_values: Sequence[Any]) -> Any:

@@ -253,7 +253,7 @@ class ArrowTensorArray(pa.ExtensionArray):  # type: ignore[misc]
         except Exception as error:
             column = f"column: '{column_name}', " if column_name else ""
             text = f"{column}shape: {arr.shape}, dtype: {arr.dtype}, data: {arr}"
-            raise ArrowConversionError(f"Error converting data to Arrow: {text[:200]}") from error
+            raise ArrowConversionError(text[:200]) from error
 
     def to_numpy(self, zero_copy_only: bool = True) -> Any:
         """All tensors as one array, without a copy where the elements are numbers."""
