@@ -891,3 +891,4 @@ for _base in Dataset.__mro__[1:-1]:  # errors of wrong arguments name the method
     for _name, _method in vars(_base).items():
         if isinstance(_method, FunctionType):
             _method.__qualname__ = f"Dataset.{_name}"
+            _method.__module__ = __name__  # where pickle finds it by that name

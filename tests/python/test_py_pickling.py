@@ -2,6 +2,7 @@
 import importlib.util
 import logging
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 from weir_functions import CallSpec, arange, mapped, rows_of, run
 
+import weir
 from weir import _call, _setup, _worker
 
 
@@ -347,3 +349,16 @@ def test_exceptions_come_back_as_the_drivers_own_class():
         objects["fn"](None)
     made = _errors.from_failure(_errors.pack(caught.value, "error"), head["name"])
     assert isinstance(made, namespace["Mine"]) and type(made.cause) is namespace["Mine"]
+
+
+def test_methods_of_datasets_are_themselves_in_workers():
+    """By name, not by value: a program may say which method a function is for."""
+    import inspect
+
+    for cls in (weir.Dataset, weir.MaterializedDataset, weir.DataIterator, weir.Schema, weir.GroupedData):
+        for name in dir(cls):
+            method = inspect.getattr_static(cls, name)
+            if inspect.isfunction(method):
+                assert pickle.loads(pickle.dumps(method)) is method, f"{cls.__name__}.{name}"
+    method = weir.Dataset.flat_map
+    assert weir.range(1).map(lambda row: {"same": method is weir.Dataset.flat_map}).take_all() == [{"same": True}]
