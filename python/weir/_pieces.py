@@ -242,7 +242,8 @@ def write_with_checkpoint(ds: Dataset, run: _run.Run, parts: list[Op], job: Job)
     config = checkpoint.config
     names = Names(ds, job)
     mode = _mode(job)
-    for piece in _cut(_sized(ds, run.collect(parts), job), min(PIECE_BYTES, _held_bytes(run)), bool(job.rows_min or job.bytes_min)):
+    made = Finished(run.collect(parts))
+    for piece in _cut(_sized(ds, made, job), min(PIECE_BYTES, _held_bytes(run)), bool(job.rows_min or job.bytes_min)):
         import pyarrow as pa
 
         for batch in piece:
@@ -256,6 +257,28 @@ def write_with_checkpoint(ds: Dataset, run: _run.Run, parts: list[Op], job: Job)
                 else:
                     stage.add_batches(piece, task=task)
         mode = "append"
+    if made.error is not None:
+        raise made.error
+
+
+class Finished:
+    """The batches of a run until its end or its error, which is kept: what waits to be written is written before it is raised."""
+
+    def __init__(self, batches: Iterator[Batch]) -> None:
+        self.batches = batches
+        self.error: Exception | None = None
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self
+
+    def __next__(self) -> Batch:
+        try:
+            return next(self.batches)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.error = error
+            raise StopIteration from None
 
 
 def _cut(batches: Iterator[Batch], most: int, is_sized: bool) -> Iterator[list[Batch]]:

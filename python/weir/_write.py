@@ -246,6 +246,8 @@ class Job(NamedTuple):
 
 def _run_write(ds: Dataset, job: Job) -> None:
     run = ds._last_run = ds._new_run(job.checkpoint.plan if job.checkpoint is not None else None)
+    if job.checkpoint is not None:
+        run.build.may_pace = False  # an error costs one batch, not those that shared its task
     parts = run.parts()
     if job.checkpoint is not None:
         _pieces.write_with_checkpoint(ds, run, parts, job)

@@ -132,6 +132,34 @@ def test_what_is_written_is_not_written_again(context, numbers, tmp_path, write)
     assert first <= set(os.listdir(out))
 
 
+@pytest.mark.parametrize("sizes", [{}, {"min_rows_per_file": 1000}])
+def test_what_was_made_before_an_error_is_kept(context, tmp_path, sizes):
+    """Long before a second is over, and while files want more rows than there are."""
+    config = CheckpointConfig("id", str(tmp_path / "notes"), delete_checkpoint_on_success=False)
+    context.checkpoint_config = config
+    log, fixed = str(tmp_path / "log"), tmp_path / "fixed"
+
+    def last_fails(batch):
+        with open(log, "a") as file:
+            file.write("x" * len(batch["id"]))
+        if 19 in batch["id"] and not fixed.exists():
+            raise ValueError("out of luck")
+        return batch
+
+    def write():
+        weir.range(20).map_batches(last_fails, batch_size=5, concurrency=1).write_parquet(str(tmp_path / "out"), **sizes)
+
+    with pytest.raises(ValueError, match="out of luck"):
+        write()
+    assert sorted(pq.read_table(config.checkpoint_path)["id"].to_pylist()) == list(range(15))
+    assert ids(tmp_path / "out") == list(range(15))
+    assert os.path.getsize(log) == 20
+    fixed.touch()
+    write()
+    assert os.path.getsize(log) == 25
+    assert ids(tmp_path / "out") == list(range(20))
+
+
 def test_overwrite_goes_on_too(context, numbers, tmp_path):
     out = str(tmp_path / "out")
     weir.range(5).write_parquet(out)
