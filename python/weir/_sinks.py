@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from weir import _blocks, _run, _tasks
 from weir._mistakes import WrongObject
 from weir._plan import Call, Op
-from weir._transform import remote_args
+from weir._transform import refuse, remote_args
 
 if TYPE_CHECKING:
     from weir._checkpointed import Checkpoint
@@ -34,6 +34,8 @@ def write(ds: Dataset, sink: Datasink[Any], extra: dict[str, Any] | None, concur
         raise WrongObject(f"write_datasink takes a Datasink, not {type(sink).__name__}")
     given = remote_args("write_datasink", {}, extra)
     read_api._check_concurrency(concurrency)
+    if isinstance(sink, _FileDatasink) and sink._elsewhere is not None and getattr(ds.context, "checkpoint_config", None) is not None:
+        refuse("write_datasink", "filesystem", "a write with a checkpoint makes its files on this machine")
     try:
         checkpoint = Checkpoint.begin(ds, sink.path if isinstance(sink, _FileDatasink) else None)
         if isinstance(sink, _FileDatasink):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weir import _pieces, _plan, _run
 from weir._checkpointed import Checkpoint
-from weir._mistakes import NoSuchName, WrongInTask
+from weir._mistakes import NoSuchName, WrongArgument, WrongInTask
 from weir._plan import Op
 from weir._transform import refuse, remote_args
 from weir.dataset import SaveMode
 from weir.datasource import plain_path
-from weir.datasource.listing import local_paths
+from weir.datasource.listing import is_local, local_paths
 
 if TYPE_CHECKING:
     from weir._weir import Batch, Flow
@@ -56,11 +56,9 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     """What write_parquet, write_csv, write_json and write_tfrecords do. `arguments`: locals() of the one that was called."""
     method = f"write_{kind}"
     get = arguments.get
-    try:
-        path = local_paths(get("filesystem"), arguments["path"])
-    except ValueError:
-        refuse(method, "filesystem", "files are written to this machine")
-        raise
+    if not is_local(get("filesystem")):
+        return _write_elsewhere(ds, kind, arguments)
+    path = local_paths(get("filesystem"), arguments["path"])
     if get("catalog") is not None:
         refuse(method, "catalog", "files are written to a folder")
     provider = get("filename_provider")
@@ -107,6 +105,26 @@ def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
         _run_write(ds, Job(target, _FORMATS[kind], mode, options, rows_min, bytes_min, rows_max, partitions, flavor, provider, checkpoint))
     finally:
         given._last_run = ds._last_run
+
+
+def _write_elsewhere(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
+    """The same into a folder of another file system."""
+    from weir.datasource.other_systems import Elsewhere
+
+    method = f"write_{kind}"
+    mode = _mode(method, arguments["mode"])
+    if getattr(ds.context, "checkpoint_config", None) is not None:
+        refuse(method, "filesystem", "a write with a checkpoint makes its files on this machine")
+    try:
+        place = Elsewhere(arguments["filesystem"], arguments["path"])
+    except WrongArgument as error:
+        raise WrongArgument(f"{method}: {error}") from None
+    try:
+        if place.begins(mode, bool(arguments.get("try_create_dir", True))):
+            write(ds, kind, {**arguments, "filesystem": None, "path": place.folder, "try_create_dir": True})
+            place.send(mode)
+    finally:
+        place.close()
 
 
 def _partitions(columns: Any) -> list[str]:

@@ -300,12 +300,14 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         >>> weir.range(10).input_files()
         []
         """
+        from weir.datasource.other_systems import shown
+
         found: dict[str, None] = {}
         for op in _plan.walk(self._op):
             if isinstance(op, Read):
-                found.update(dict.fromkeys(op.files()))
+                found.update(dict.fromkeys(map(shown, op.files())))
             elif isinstance(op, _plan.ReadTasks):
-                found.update(dict.fromkeys(op.input_files(self._context)))
+                found.update(dict.fromkeys(map(shown, op.input_files(self._context))))
         return list(found)
 
     # ---- consuming: aggregates ----

@@ -16,7 +16,7 @@ from weir._transform import refuse, remote_args
 from weir.context import DataContext
 from weir.dataset import Dataset, MaterializedDataset
 from weir.datasource import FileShuffleConfig, Listing, Partitioning, PathPartitionFilter, PathPartitionParser, check_paths, plain_path
-from weir.datasource.listing import check_some, local_paths
+from weir.datasource.listing import check_some, is_local, local_paths
 
 if TYPE_CHECKING:
     import numpy
@@ -373,7 +373,7 @@ def _read(
     if partition_filter is not None and not callable(partition_filter):
         raise WrongObject(f"partition_filter is a weir.PathPartitionFilter or a function of paths, not {partition_filter!r}")
     ignore_missing = bool(get("ignore_missing_paths", False))
-    skipped = _skipped(get("skip_paths"))
+    skipped = _skipped(get("skip_paths"), get("filesystem"))
     listing = Listing(
         paths=check_paths(paths, ignore_missing, skipped),
         extensions=tuple(extensions) if extensions is not None else None,
@@ -398,21 +398,27 @@ def _read(
     )
     blocks = _num_blocks(get("parallelism", -1), get("override_num_blocks"))
     ds = Dataset(ReadBlocks(read, blocks) if blocks is not None else read)
+    if get("include_paths", False) and not is_local(get("filesystem")):
+        from weir.datasource.other_systems import shown_from
+        from weir.expressions import col
+
+        ds = ds.with_column("path", col("path").str.slice(shown_from(listing.paths[0])))
     if columns is not None and not columns:
         return ds.select_columns(["path"] if get("include_paths", False) else [])
     return ds
 
 
 def _local(method: str, arguments: Mapping[str, Any]) -> Any:
-    """The paths, for a file system of this machine."""
+    """The paths on this machine: of files of others, those of copies."""
     try:
-        return local_paths(arguments.get("filesystem"), arguments["paths"])
-    except ValueError:
-        refuse(method, "filesystem", "files are read from and written to this machine")
-        raise
+        return local_paths(arguments.get("filesystem"), arguments["paths"], bool(arguments.get("ignore_missing_paths", False)))
+    except WrongArgument as error:
+        raise WrongArgument(f"{method}: {error}") from None
 
 
-def _skipped(skip: Any) -> tuple[str, ...]:
+def _skipped(skip: Any, filesystem: Any = None) -> tuple[str, ...]:
+    if not is_local(filesystem) and skip:
+        skip = local_paths(filesystem, skip, True)
     return tuple(os.path.abspath(plain_path(path)) for path in ([skip] if isinstance(skip, (str, os.PathLike)) else skip or ()))
 
 
@@ -634,7 +640,7 @@ def _read_in_workers(arguments: Mapping[str, Any]) -> Dataset:
     options["open_stream_args"] = arguments.get("arrow_open_stream_args")
     source: Any
     if is_parquet:
-        source = HashedParquetDatasource(paths, arguments["columns"], _skipped(arguments["skip_paths"]), **options)
+        source = HashedParquetDatasource(paths, arguments["columns"], _skipped(arguments["skip_paths"], arguments["filesystem"]), **options)
     elif is_csv:
         source = CSVDatasource(paths, arguments["arrow_csv_args"], **options)
     elif is_json:

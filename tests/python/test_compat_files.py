@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -158,8 +159,67 @@ def test_file_systems_of_this_machine(tmp_path: Path) -> None:
     for local in (fsspec.filesystem("file"), fs.PyFileSystem(fs.FSSpecHandler(fsspec.filesystem("file")))):
         assert weir.read_csv(str(tmp_path / "out"), filesystem=local).count() == 4
         assert weir.read_text(str(tmp_path / "out"), filesystem=local, encoding="cp1252").count() == 6
-    with pytest.raises(ValueError, match="filesystem"):
-        weir.read_csv("out", filesystem=fsspec.filesystem("memory"))
+    below = fsspec.filesystem("dir", path=str(tmp_path), target_protocol="file")
+    assert weir.read_csv("out", filesystem=below).count() == 4
+    weir.range(3).write_json("more", filesystem=below)
+    assert weir.read_json(str(tmp_path / "more")).count() == 3
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Any]:
+    """A file system that no other process sees."""
+    fsspec = pytest.importorskip("fsspec")
+    pytest.importorskip("pyarrow.fs")
+    system = fsspec.filesystem("memory")
+    system.pipe("/six/a/year=1/x.csv", b"n\n1\n2\n")
+    system.pipe("/six/a/year=2/y.csv", b"n\n3\n")
+    yield system
+    system.rm("/six", recursive=True)
+
+
+def test_reads_of_other_file_systems(elsewhere: Any) -> None:
+    from pyarrow import csv, fs
+
+    for given in (elsewhere, fs.PyFileSystem(fs.FSSpecHandler(elsewhere)), fs.SubTreeFileSystem("/", fs.PyFileSystem(fs.FSSpecHandler(elsewhere)))):
+        assert [(r["n"], r["year"]) for r in weir.read_csv("six/a", filesystem=given).take_all()] == [(1, "1"), (2, "1"), (3, "2")]
+    ds = weir.read_csv("/six/a", filesystem=elsewhere, include_paths=True)
+    assert ds.input_files() == ["/six/a/year=1/x.csv", "/six/a/year=2/y.csv"] == [*dict.fromkeys(r["path"] for r in ds.take_all())]
+    by_arrow = weir.read_csv("memory://six/a", filesystem=elsewhere, include_paths=True, read_options=csv.ReadOptions(skip_rows_after_names=1))
+    assert by_arrow.take_all() == [{"n": 2, "year": "1", "path": "/six/a/year=1/x.csv"}]
+    assert weir.read_text(["/six/a/year=2/y.csv"], filesystem=elsewhere, encoding="cp1252").take_all() == [{"text": "n"}, {"text": "3"}]
+    with pytest.raises(FileNotFoundError, match="six/b: .* in MemoryFileSystem"):
+        weir.read_csv("six/b", filesystem=elsewhere)
+    assert weir.read_csv(["six/b", "six/a"], filesystem=elsewhere, ignore_missing_paths=True).count() == 3
+    with pytest.raises(ValueError, match="pyarrow.fs or fsspec"):
+        weir.read_csv("six/a", filesystem=object())
+    elsewhere.rm("/six/a/year=2/y.csv")
+    elsewhere.pipe("/six/a/year=1/x.csv", b"n\n7\n8\n")
+    assert [r["n"] for r in weir.read_csv("six/a", filesystem=elsewhere).take_all()] == [7, 8]
+
+
+def test_writes_to_other_file_systems(elsewhere: Any) -> None:
+    np = pytest.importorskip("numpy")
+    ds = weir.range(6, override_num_blocks=2)
+    for kind in ("parquet", "csv", "json"):
+        getattr(ds, f"write_{kind}")(f"six/{kind}", filesystem=elsewhere)
+        assert len(elsewhere.find(f"/six/{kind}")) == 2
+        assert sorted(r["id"] for r in getattr(weir, f"read_{kind}")(f"six/{kind}", filesystem=elsewhere).take_all()) == list(range(6))
+    ds.write_parquet("six/parquet", filesystem=elsewhere)
+    assert len(elsewhere.find("/six/parquet")) == 4
+    ds.write_parquet("six/parquet", filesystem=elsewhere, mode="overwrite", partition_cols=None)
+    ds.write_parquet("six/parquet", filesystem=elsewhere, mode="ignore")
+    assert len(elsewhere.find("/six/parquet")) == 2
+    with pytest.raises(ValueError, match="already exists"):
+        ds.write_parquet("six/parquet", filesystem=elsewhere, mode="error")
+    weir.from_numpy(np.ones((3, 2))).write_numpy("six/npy", filesystem=elsewhere, column="data")
+    assert weir.read_numpy("six/npy", filesystem=elsewhere).take_batch()["data"].shape == (3, 2)
+
+    def fails(row: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError("out of luck")
+
+    with pytest.raises(ValueError, match="out of luck"):
+        ds.map(fails).write_csv("six/none", filesystem=elsewhere)
+    assert not elsewhere.exists("/six/none")
 
 
 def test_expressions_of_partitions() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from weir.datasource._retry import iterate_with_retry
 from weir.datasource.datasource import Datasource, ReadTask
 from weir.datasource.file_meta_provider import BaseFileMetadataProvider, DefaultFileMetadataProvider
-from weir.datasource.listing import FileShuffleConfig, check_paths, local_paths
+from weir.datasource.listing import FileShuffleConfig, check_paths, is_local, local_paths
+from weir.datasource.other_systems import shown
 from weir.datasource.partitioning import Partitioning, PathPartitionFilter, PathPartitionParser
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class FileBasedDatasource(Datasource):
         from weir.context import DataContext
 
         super().__init__()
-        paths = local_paths(filesystem, paths)
+        paths = local_paths(filesystem, paths, ignore_missing_paths)
         if not (shuffle is None or shuffle == "files" or isinstance(shuffle, FileShuffleConfig)):
             raise ValueError(f"Invalid value for 'shuffle': {shuffle}. Valid values are None, 'files', `FileShuffleConfig`.")
         self._source_paths = paths
@@ -70,7 +71,8 @@ class FileBasedDatasource(Datasource):
         self._include_paths = include_paths
         self._shuffle = shuffle
         # The paths are this machine's by now; only pyarrow's own opens them as it was given.
-        self._filesystem: Any = filesystem if type(filesystem).__module__.startswith("pyarrow") and not hasattr(filesystem, "base_path") else None
+        is_own = type(filesystem).__module__.startswith("pyarrow") and not hasattr(filesystem, "base_path") and is_local(filesystem)
+        self._filesystem: Any = filesystem if is_own else None
         wanted = list(check_paths(paths, ignore_missing_paths))
         pairs = list(
             self._meta_provider.expand_paths(wanted, filesystem, partitioning, ignore_missing_paths=ignore_missing_paths)
@@ -173,7 +175,7 @@ class FileBasedDatasource(Datasource):
         for block in iterate_with_retry(blocks, self._data_context.retried_io_errors):
             for name, value in partitions.items():
                 block = _with_partition(block, name, value)
-            yield BlockAccessor.for_block(block).fill_column("path", path) if self._include_paths else block
+            yield BlockAccessor.for_block(block).fill_column("path", shown(path)) if self._include_paths else block
 
     @property
     def supports_distributed_reads(self) -> bool:

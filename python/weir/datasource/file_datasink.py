@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from weir.datasource.datasink import WRITE_UUID, Datasink, TaskContext, WriteResult
 from weir.datasource.filename_provider import FilenameProvider, row_filename, task_filename
-from weir.datasource.listing import local_paths, plain_path
+from weir.datasource.listing import is_local, local_paths, plain_path
+from weir.datasource.other_systems import Elsewhere
 
 if TYPE_CHECKING:
     from weir.block import Block, BlockAccessor
@@ -37,6 +38,12 @@ class _FileDatasink(Datasink[Any]):
         from weir.context import DataContext
         from weir.dataset import SaveMode
 
+        # What belongs elsewhere is made here and sent at the end.
+        self._elsewhere = None if is_local(filesystem) else Elsewhere(filesystem, path)
+        if self._elsewhere is not None:
+            from pyarrow.fs import LocalFileSystem
+
+            filesystem, path = LocalFileSystem(), self._elsewhere.folder
         path = local_paths(filesystem, path)
         self._data_context = DataContext.get_current()
         self.unresolved_path = path
@@ -66,7 +73,11 @@ class _FileDatasink(Datasink[Any]):
         if self._write_started:
             return
         self._write_started = True
-        if os.path.exists(self.path):
+        if self._elsewhere is not None and not self._elsewhere.begins(self.mode, self.try_create_dir):
+            self._skip_write = True
+        elif self._elsewhere is not None:
+            os.makedirs(self.path)
+        elif os.path.exists(self.path):
             if self.mode in (SaveMode.ERROR, SaveMode.CREATE):
                 raise ValueError(
                     f"Path {self.path} already exists. If this is unexpected, use mode='ignore' to ignore those files"
@@ -99,6 +110,9 @@ class _FileDatasink(Datasink[Any]):
         raise NotImplementedError
 
     def on_write_complete(self, write_result: WriteResult[Any]) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.send(self.mode)
+            self._elsewhere.close()
         if self.has_created_dir and write_result.num_rows == 0:
             shutil.rmtree(self.path, ignore_errors=True)
 

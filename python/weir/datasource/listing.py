@@ -77,9 +77,9 @@ def plain_path(path: Any) -> str:
     return text
 
 
-def local_paths(filesystem: Any, paths: Any) -> Any:
+def local_paths(filesystem: Any, paths: Any, ignore_missing: bool = False) -> Any:
     """The paths as this machine's, for a file system that is this machine's: pyarrow's or fsspec's own, one of fsspec in pyarrow's
-    clothes, or a folder of these. ValueError for others.
+    clothes, or a folder of these. Of files of others copies are made.
 
     >>> from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
     >>> local_paths(SubTreeFileSystem("/tmp/a", LocalFileSystem()), ["b.csv"])
@@ -87,12 +87,19 @@ def local_paths(filesystem: Any, paths: Any) -> Any:
     """
     folder = _local_folder(filesystem)
     if folder is None:
-        raise WrongArgument(f"filesystem={type(filesystem).__name__} is not supported: files are read from and written to this machine")
+        from weir.datasource.other_systems import fetched
+
+        return fetched(filesystem, paths, ignore_missing)
     if not folder or not isinstance(paths, (str, os.PathLike, list, tuple)):
         return paths
     if isinstance(paths, (list, tuple)):
         return [os.path.join(folder, os.fspath(path).lstrip("/")) for path in paths]
     return os.path.join(folder, os.fspath(paths).lstrip("/"))
+
+
+def is_local(filesystem: Any) -> bool:
+    """Whether files of a file system are this machine's."""
+    return _local_folder(filesystem) is not None
 
 
 def _local_folder(filesystem: Any) -> str | None:
@@ -103,6 +110,9 @@ def _local_folder(filesystem: Any) -> str | None:
     if kind == "SubTreeFileSystem":
         outer = _local_folder(filesystem.base_fs)
         return None if outer is None else os.path.join(outer, filesystem.base_path.lstrip("/") if outer else filesystem.base_path)
+    if kind == "DirFileSystem":
+        outer = _local_folder(filesystem.fs)
+        return None if outer is None else os.path.join(outer, filesystem.path.lstrip("/") if outer else filesystem.path)
     if kind == "PyFileSystem":
         inner = getattr(filesystem.handler, "fs", None)
         return None if inner is None else _local_folder(inner)

@@ -31,9 +31,10 @@ class Partitioning:
         field_types: dict[str, type] | None = None,
         filesystem: Any = None,
     ) -> None:
-        from weir.datasource.listing import local_paths
+        from weir.datasource.listing import is_local, local_paths
 
-        base_dir = local_paths(filesystem, base_dir)
+        if base_dir or is_local(filesystem):
+            base_dir = local_paths(filesystem, base_dir, True)
         self.style = PartitionStyle(style)
         self.base_dir = base_dir or ""
         self.field_names = list(field_names) if field_names is not None else None
