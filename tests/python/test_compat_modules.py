@@ -392,6 +392,20 @@ assert rows[0]["bytes"].startswith(b"x;y") and rows[0]["path"].endswith("a.csv")
 source = CSVDatasource([folder + "/a.csv"], arrow_csv_args=dict(parse_options=csv.ParseOptions(delimiter=";")))
 assert ray.data.read_datasource(source).take_all() == [dict(x=1, y=2)]
 assert ray.data.read_datasource(TextDatasource([folder + "/a.csv"])).count() == 2
+from ray.data._internal.datasource.range_datasource import RangeDatasource
+ds = ray.data.read_datasource(RangeDatasource(n=10, block_format="arrow"))
+assert ds.take_all() == [dict(value=i) for i in range(10)] and ds.schema().types == [pa.int64()]
+assert [task.metadata.num_rows for task in RangeDatasource(10).get_read_tasks(3)] == [3, 3, 3, 1]
+assert ray.data.read_datasource(RangeDatasource(0)).count() == 0
+tensors = ray.data.read_datasource(RangeDatasource(4, "tensor", (2, 2), "data")).take_batch()["data"]
+assert tensors.shape == (4, 2, 2) and tensors[3].tolist() == [[3, 3], [3, 3]]
+for wrong in (dict(block_format="list"), dict(block_format="tensor")):
+    try:
+        RangeDatasource(1, **wrong)
+    except ValueError:
+        pass
+    else:
+        raise AssertionError(wrong)
 try:
     MongoDatasource()
 except NotImplementedError:

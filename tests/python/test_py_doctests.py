@@ -11,13 +11,14 @@ import weir
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULES = ["weir", "weir._legacy", "weir._session", "weir._transform", "weir.compute", "weir.context", "weir.data", "weir.dataset", "weir.dataset_pipeline",
-           "weir.datasource", "weir.datasource.examples", "weir.datasource.whole_files", "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
+           "weir.datasource", "weir.datasource.examples", "weir.datasource.other_systems", "weir.datasource.ranges", "weir.datasource.whole_files",
+           "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
            "weir.aggregate", "weir.grouped_data", "weir.compat.__main__", "weir.compat.inside", "weir.constants", "weir.ray_api",
            "weir.runtime_env", "weir.util", "weir.testing", "weir.torch_utils", "weir.torch_inference", "weir.data_batch_conversion",
            "weir.ray_types", "weir.preprocessor", "weir.preprocessors", *(f"weir.preprocessors.{name}" for name in (
                "chain concatenator discretizer encoder hasher imputer normalizer scaler tokenizer torch transformer utils vectorizer "
                "version_support _batches _columns _counts _saved").split())]
-NEEDS = {"weir.aggregate": ["pyarrow"], "weir.datasource.whole_files": ["pyarrow"], "weir.testing": ["pandas"], "weir.preprocessor": ["pandas", "pyarrow"], "weir.preprocessors.encoder": ["pandas", "pyarrow"], "weir.preprocessors.torch": ["torch"], "weir._legacy": ["pyarrow"], "weir.iterator": ["pandas", "pyarrow", "torch"], "weir.torch_utils": ["torch", "pyarrow"], "weir.torch_inference": ["torch"], "weir.util": ["torch"], "weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.compat.inside": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
+NEEDS = {"weir.aggregate": ["pyarrow"], "weir.datasource.ranges": ["pyarrow"], "weir.datasource.whole_files": ["pyarrow"], "weir.testing": ["pandas"], "weir.preprocessor": ["pandas", "pyarrow"], "weir.preprocessors.encoder": ["pandas", "pyarrow"], "weir.preprocessors.torch": ["torch"], "weir._legacy": ["pyarrow"], "weir.iterator": ["pandas", "pyarrow", "torch"], "weir.torch_utils": ["torch", "pyarrow"], "weir.torch_inference": ["torch"], "weir.util": ["torch"], "weir.dataset_pipeline": ["pandas", "pyarrow", "torch"], "weir.read_api": ["pandas", "pyarrow"], "weir.expressions": ["pyarrow"], "weir.compat.inside": ["pyarrow"], "weir.dataset": ["pandas", "pyarrow", "torch"]}
 
 
 @pytest.mark.parametrize("name", MODULES)
