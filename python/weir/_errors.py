@@ -556,12 +556,14 @@ def _also(error: Any, format: str) -> type[BaseException]:
     """The engine's class, which is caught by what Ray Data raises there, too: an aggregate that a type does not have is
     NotImplementedError, a key that one side of a join does not have ValueError, a damaged file what its reader there says."""
     kind = type(error)
-    more = {("TypeMismatchError", "summarise"): NotImplementedError, ("TypeMismatchError", "group"): NotImplementedError,
+    more: type[BaseException] | None = {("TypeMismatchError", "summarise"): NotImplementedError, ("TypeMismatchError", "group"): NotImplementedError,
             ("NameUnknownError", "join"): ValueError}.get((kind.__name__, error.operator or ""))
     if format == "json":
-        from json import JSONDecodeError as more
+        from json import JSONDecodeError
+
+        more = JSONDecodeError
     elif format == "parquet" and "pyarrow" in sys.modules:  # who wants to catch it has it
-        from pyarrow import ArrowInvalid as more
+        more = sys.modules["pyarrow"].ArrowInvalid
     return kind if more is None else type(kind.__name__, (kind, more), {"__module__": kind.__module__})
 
 
@@ -592,8 +594,9 @@ def translate(error: BaseException, context: Any = None, op: Any = None) -> Base
             text = in_python(str(error))
             made = _make((RayTaskError, UserCodeException), _also(error, format), error, f"Failed to read CSV file: {text}" if format == "csv" else text)
             if format == "json":  # what a JSONDecodeError has
-                for name, value in (("msg", error.message), ("doc", ""), ("pos", error.offset), ("lineno", error.line), ("colno", None)):
-                    setattr(made, name, value)
+                for name, of_engine in (("msg", "message"), ("pos", "offset"), ("lineno", "line"), ("colno", "")):
+                    setattr(made, name, getattr(error, of_engine, None))
+                made.doc = ""  # type: ignore[attr-defined]
             made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
             return made
         if len(error.args) == 1 and isinstance(error.args[0], str):

@@ -14,7 +14,7 @@ MODULES = ["weir", "weir._legacy", "weir._session", "weir._transform", "weir.com
            "weir.datasource", "weir.datasource.examples", "weir.datasource.other_systems", "weir.datasource.ranges", "weir.datasource.whole_files",
            "weir.iterator", "weir.read_api", "weir.schema", "weir.exceptions", "weir.expressions",
            "weir.aggregate", "weir.grouped_data", "weir.compat.__main__", "weir.compat.inside", "weir.constants", "weir.ray_api",
-           "weir.runtime_env", "weir.util", "weir.testing", "weir.torch_utils", "weir.torch_inference", "weir.data_batch_conversion",
+           "weir.runtime_env", "weir.util", "weir.metrics", "weir.testing", "weir.torch_utils", "weir.torch_inference", "weir.data_batch_conversion",
            "weir.ray_types", "weir.preprocessor", "weir.preprocessors", *(f"weir.preprocessors.{name}" for name in (
                "chain concatenator discretizer encoder hasher imputer normalizer scaler tokenizer torch transformer utils vectorizer "
                "version_support _batches _columns _counts _saved").split())]
@@ -27,6 +27,19 @@ def test_docstrings(name):
         pytest.importorskip(needed)
     results = doctest.testmod(importlib.import_module(name))
     assert results.failed == 0
+
+
+def test_docstrings_of_what_a_dataset_inherits():
+    """testmod passes over them: they say that they are of weir.dataset, and are written elsewhere."""
+    for needed in ("pandas", "pyarrow", "torch"):
+        pytest.importorskip(needed)
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner()
+    for base in weir.Dataset.__mro__[1:-1]:
+        for name, method in vars(base).items():
+            if inspect.isfunction(method) and method.__doc__:
+                for one in finder.find(method, name, module=False, globs=dict(method.__globals__)):
+                    runner.run(one)
+    assert runner.failures == 0 and runner.tries > 100, runner.tries
 
 
 @pytest.mark.parametrize("name", ["quickstart.md", "python.md", "context.md", "preprocessors.md"])
