@@ -175,3 +175,44 @@ def remote_with_a_dataset(data, at):
         return ds.count()
 
     return ray.get(count.remote(data.range(7)))
+
+
+@case("Counter('c', description='d', tag_keys=('k', 'l')).info", "Counter('c', tag_keys=('k',)).set_default_tags({'k': 'v'}).info",
+      "Histogram('h', boundaries=[1, 2]).info", "Counter('c').inc()", "Counter('c').inc(2, {'other': 'v'})", "Gauge('g').set(None)", "Gauge('g').set(-1.5)",
+      "Histogram('h', boundaries=[1, 2]).observe(3)", "pickled(Gauge('g', 'd', ('k',)).set_default_tags({'k': 'v'})).info",
+      "pickled(Histogram('h', boundaries=[1])).info", "Counter('1 c').inc()",
+      "Counter('')", "Counter('c', tag_keys=['k'])", "Counter('c', tag_keys=(5,))", "Counter('c').inc(0)", "Counter('c').inc('x')", "Gauge('g').set('x')",
+      "Counter('c', tag_keys=('k',)).inc()", "Counter('c', tag_keys=('k',)).inc(1, {'k': 5})", "Counter('c').set_default_tags({'k': 'v'})",
+      "Counter('c', tag_keys=('k',)).set_default_tags({'k': 5})", "Histogram('h')", "Histogram('h', boundaries=[])", "Histogram('h', boundaries=[1, -1])",
+      "Histogram('h', boundaries=[1]).observe('x')")
+def metrics(data, at, text):
+    import importlib
+    import pickle
+    import warnings
+
+    module = importlib.import_module("ray.util.metrics" if root(data).__name__ == "ray" else "weir.metrics")
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        names = {"pickled": lambda metric: pickle.loads(pickle.dumps(metric)), **{name: getattr(module, name) for name in ("Counter", "Gauge", "Histogram")}}
+        found = eval(text, names)
+        return [found, [warning.category.__name__ for warning in warned]]
+
+
+@case()
+def metrics_in_functions(data, at):
+    """A function, and a class, may have some."""
+    import importlib
+
+    module = importlib.import_module("ray.util.metrics" if root(data).__name__ == "ray" else "weir.metrics")
+    seen = module.Counter("seen", tag_keys=("kind",))
+
+    class Model:
+        def __init__(self):
+            self.took = module.Histogram("took", boundaries=[1.0])
+
+        def __call__(self, batch):
+            seen.inc(len(batch["id"]), tags={"kind": "a"})
+            self.took.observe(0.5)
+            return batch
+
+    return [row["id"] for row in data.range(3).map_batches(Model, concurrency=1).sort("id").take_all()]

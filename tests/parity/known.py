@@ -94,6 +94,7 @@ KNOWN = [
               "data.read_parquet(files, override_num_blocks='x')", "data.read_parquet(files, file_extensions=[])", "data.read_parquet(files, parallelism=0)",
               "data.read_parquet(files, parallelism='x')", "col(5)", "col(None)", "x(col('id').alias(5))", "expressions.random(seed='x')"), EARLY),
     # ---- not there yet ----
+    (r"core/metrics\[pickled\(Gauge", "default tags go with a metric to a worker; Ray loses them on the way, and misses them there"),
     (r"core/resources", "later: ray.nodes in weir itself; under compat it is there"),
 ]
 

@@ -40,7 +40,6 @@ _LIBRARIES = {
     "ray._private": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray._common": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray.util.state": "lists what a cluster does. Dataset.stats() tells what a run did",
-    "ray.util.metrics": "sends figures to a cluster's collector",
     "ray.util.collective": "is communication between actors of a cluster. torch.distributed does it on one machine",
     "ray.util.multiprocessing": "is a pool of a cluster's processes. multiprocessing.Pool has the same methods",
 }
