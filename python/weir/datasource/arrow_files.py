@@ -155,8 +155,8 @@ class JSONLinesDatasource(FileBasedDatasource):
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: this is no JSON: {error}") from error
             if not isinstance(row, (list, dict)) or (rows and type(row) is not type(rows[0])):
-                wanted = "an array, as in the lines before" if rows and isinstance(rows[0], list) else "an object"
-                raise ValueError(f"{path}, line {number}: {line[:40]!r} stands where {wanted} is expected")
+                wanted = "an array is expected, as in the lines before" if rows and isinstance(rows[0], list) else "an object is expected"
+                raise ValueError(f"{path}, line {number}: {line[:40]!r} stands where {wanted}")
             rows.append(row)
             bytes_held += len(line)
             if bytes_held >= self.BLOCK_BYTES and isinstance(row, dict):
