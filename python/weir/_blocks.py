@@ -26,6 +26,21 @@ def columns_of(block: Any) -> list[tuple[str, str, Any]]:
     return [(name, type_text, metadata) for name, type_text, _, metadata in block.schema()]
 
 
+def enforced(blocks: Iterable[Any]) -> Iterator[Any]:
+    """The blocks; pyarrow's ArrowTypeError at one with a column whose type cannot be merged with that of blocks before it."""
+    import pyarrow as pa
+
+    merged: Any = None
+    last: list[tuple[str, str, Any]] = []
+    for block in blocks:
+        if (columns := columns_of(block)) != last:
+            last = columns
+            schema = pa.schema(as_batch(block))
+            plain = pa.schema([field for field in schema if b"ARROW:extension:name" not in (field.metadata or {})])
+            merged = plain if merged is None else pa.unify_schemas([merged, plain], promote_options="permissive")
+        yield block
+
+
 def empty_of(op: Blocks) -> Batch:
     """No rows, and the columns that all blocks have together: one of nulls in the first block has its type from another."""
     from weir._weir import TypeMismatchError, batch_concat

@@ -332,6 +332,7 @@ def function_head(spec: CallSpec) -> dict[str, Any]:
         "kind": spec.kind, "name": spec.name, "is_class": spec.is_class, "is_actor": spec.is_class or spec.as_actor, "batch_size": spec.batch_size,
         "batch_format": spec.batch_format, "zero_copy": bool(spec.zero_copy_batch),
         "arrow_backed": bool(getattr(spec.context, "enable_arrow_backed_pandas_conversion", True)),
+        "objects": getattr(spec.context, "enable_fallback_to_arrow_object_ext_type", None) is not False,
         "frames": spec.frames, "retried": _retried(spec), "constructor_retries": _constructor_retries(spec.context),
         "max_concurrency": spec.max_concurrency, "keys": None if spec.keys is None else list(spec.keys),
         "piece": spec.piece, "whole": spec.whole, "takes_groups": spec.takes_groups,

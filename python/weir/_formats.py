@@ -427,6 +427,18 @@ def from_result(value: Any, copy: bool = False) -> list[Batch]:
     raise WrongReturn(f"the function returned {_what(value)}; it may return {ALLOWED}{_hint(value)}")
 
 
+def without_objects(batch: Batch) -> Batch:
+    """The batch; ArrowConversionError for a column of values that no Arrow type has."""
+    for name, _, _, noted in batch.schema():
+        metadata: dict[Any, Any] = dict(noted)
+        if metadata.get(b"ARROW:extension:name") == PYTHON_OBJECT.encode():
+            from weir._errors import ArrowConversionError
+
+            values = [row[name] for row in batch.slice(0, min(batch.num_rows, 5)).select([name]).rows()]
+            raise ArrowConversionError(f"Error converting column '{name}' to Arrow: {str(values)[:200]}")
+    return batch
+
+
 _plain: frozenset[type] = frozenset()
 
 

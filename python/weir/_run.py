@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, grouped, is_uniform, limited, parted, rebatched, resized, rows_between, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, limited, parted, rebatched, resized, rows_between, split_large
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
 from weir._plan import with_input as with_input  # for others, too
@@ -691,7 +691,8 @@ class Run:
 
     def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
         """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
-        yield from self._collect(parts, batch_rows)
+        batches = self._collect(parts, batch_rows)
+        yield from enforced(batches) if self.context.enforce_schemas else batches
         self.finished = True
 
     def _collect(self, parts: list[Op], batch_rows: int) -> Iterator[Batch]:
@@ -975,6 +976,8 @@ class Run:
         # Who has blocks may shuffle them with a seed.
         self.build.may_pace = self.build.may_pace and _has_fixed_blocks(self.op)
         found = [b for part in self.parts() for b in self.blocks_of(part)]
+        if self.context.enforce_schemas:
+            found = list(enforced(found))
         wanted = self.op.count if isinstance(self.op, RepartitionKeys) else self.op.block_count if isinstance(self.op, Sort) else 0
         if 0 < len(found) < wanted:  # as many as the user said, though no row came into some
             one = found[0].chunks[0] if isinstance(found[0], Group) else found[0]

@@ -82,6 +82,7 @@ class Function:
         self.batch_format: str | None = head["batch_format"]
         self.zero_copy: bool = head["zero_copy"]
         self.arrow_backed: bool = head["arrow_backed"]
+        self.objects: bool = head.get("objects", True)  # values that no Arrow type has are kept
         self.frames: bool = head.get("frames", False)
         self.retried: Mapping[str, Any] | None = head["retried"]
         self.keys: list[str] | None = head["keys"]  # it is called for groups
@@ -224,7 +225,7 @@ def apply(function: Function, batch: Batch) -> Iterator[Batch]:
         results = _apply_read(function, batch)
     else:
         results = _apply_batches(function, batch) if function.kind == "map_batches" else _apply_rows(function, batch)
-    yield from merged(results)
+    yield from merged(results if function.objects else map(_formats.without_objects, results))
 
 
 def _apply_read(function: Function, batch: Batch) -> Iterator[Batch]:

@@ -136,6 +136,10 @@ def from_items(
 
         raise ArrowConversionError(str(error)) from error
     batches = _without_null_types(rows, batches)
+    if DataContext.get_current().enable_fallback_to_arrow_object_ext_type is False:
+        from weir import _formats
+
+        batches = list(map(_formats.without_objects, batches))
     # Large blocks that nobody asked for need not reach a function as they are.
     fixed = asked is not None or all(batch.nbytes <= ITEMS_BYTES_MAX for batch in batches)
     return MaterializedDataset(Blocks("FromItems", batches, _session.current().id, fixed))

@@ -293,3 +293,41 @@ def test_set_current_in_workers_is_of_that_dataset_only(context):
     context.max_map_retries = 8
     second = weir.range(2).map(lambda row: {"x": weir.DataContext.get_current().max_map_retries})
     assert first.take()[0]["x"] == 9 and second.take()[0]["x"] == 8
+
+
+def test_objects_that_are_not_to_be_kept():
+    np = pytest.importorskip("numpy")
+    from weir.exceptions import RayTaskError
+    from weir.extensions import ArrowConversionError
+
+    def objects(batch):
+        return {"o": np.array([object() for _ in batch["id"]], dtype=object)}
+
+    assert len(weir.range(2).map_batches(objects).take_all()) == 2
+    with weir.DataContext.current(weir.DataContext(enable_fallback_to_arrow_object_ext_type=False)):
+        for ds in (weir.range(2).map(lambda row: {"o": object()}), weir.range(2).map_batches(objects)):
+            with pytest.raises(ArrowConversionError, match="Error converting column 'o' to Arrow") as raised:
+                ds.take_all()
+            assert isinstance(raised.value, RayTaskError)
+        with pytest.raises(ArrowConversionError, match="Error converting column 'o'"):
+            weir.from_items([{"o": object()}])
+        assert len(weir.range(2).map(lambda row: {"ragged": np.zeros(row["id"] + 1), "set": {1}}).take_all()) == 2
+
+
+def test_schemas_that_are_enforced():
+    pa = pytest.importorskip("pyarrow")
+
+    def wider(batch):
+        return {"a": batch["id"]} if batch["id"][0] == 0 else {"a": batch["id"].astype(float), "c": batch["id"]}
+
+    def other(batch):
+        return {"a": batch["id"]} if batch["id"][0] == 0 else {"a": batch["id"].astype(str)}
+
+    source = weir.range(4, override_num_blocks=2)
+    assert source.map_batches(other).take_all()[2:] == [{"a": "2"}, {"a": "3"}]
+    with weir.DataContext.current(weir.DataContext(enforce_schemas=True)):
+        source = weir.range(4, override_num_blocks=2)
+        assert source.map_batches(wider).take_all() == [{"a": 0}, {"a": 1}, {"a": 2.0, "c": 2}, {"a": 3.0, "c": 3}]
+        for consume in (weir.Dataset.take_all, weir.Dataset.materialize):
+            with pytest.raises(pa.ArrowTypeError, match="Field a has incompatible types: int64 vs string"):
+                consume(source.map_batches(other))
