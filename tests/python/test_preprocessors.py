@@ -120,6 +120,16 @@ def test_bins_are_those_of_a_search(values, edges, right, lowest):
     assert [None if v != v else int(v) for v in found.tolist()] == wanted
 
 
+def test_types_of_bins():
+    """Ray Data's: integers, and doubles where a block has a number outside."""
+    made = p.CustomKBinsDiscretizer(["x"], [0, 1, 2])
+    for values, kind in (([0.5, 1.5], "int64"), ([-1.0, 0.5, 5.0], "double")):
+        ds = made.transform(weir.from_items([{"x": value} for value in values], override_num_blocks=1))
+        assert [str(found) for found in ds.materialize().schema().types] == [kind]
+    everything = p.CustomKBinsDiscretizer(["x"], [-math.inf, 1, math.inf]).transform(items([-1.0, 0.5, 5.0]))
+    assert everything._op.is_native and column(everything) == [0, 0, 1]
+
+
 @few
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=1, max_size=20), st.sampled_from(["l1", "l2", "max"]))
 def test_norms(rows, norm):
@@ -403,7 +413,7 @@ def test_vectors_that_workers_make():
 def test_the_engine_does_the_work():
     ds = weir.from_items([{"x": 1.0, "y": 2.0, "t": "a b"}])
     for made in (p.StandardScaler(["x"]), p.MinMaxScaler(["x"]), p.MaxAbsScaler(["x"]), p.RobustScaler(["x"]), p.SimpleImputer(["x"]),
-                 p.CustomKBinsDiscretizer(["x"], [0, 1]), p.UniformKBinsDiscretizer(["x"], 3), p.Normalizer(["x", "y"]), p.PowerTransformer(["x"], 2),
+                 p.CustomKBinsDiscretizer(["x"], [-math.inf, 1, math.inf]), p.UniformKBinsDiscretizer(["x"], 3), p.Normalizer(["x", "y"]), p.PowerTransformer(["x"], 2),
                  p.Tokenizer(["t"]), p.OrdinalEncoder(["x", "t"]), p.OneHotEncoder(["t"]), p.LabelEncoder("t"),
                  p.Concatenator(["x", "y"]), p.FeatureHasher(["x", "y"], 9, "h"), p.HashingVectorizer(["t"], 9), p.CountVectorizer(["t"])):
         assert made.fit(ds).transform(ds)._op.is_native, made

@@ -47,6 +47,11 @@ class Bins:
         """How many."""
         return len(self.lows)
 
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether every number lies in one of them."""
+        return self.is_joined and self.count > 0 and self.lows[0] == -float("inf") and self.highs[-1] == float("inf")
+
     def of(self, values: Any) -> Any:
         """The interval of each number; -1: none."""
         import numpy as np
@@ -130,13 +135,14 @@ class _Discretizer(ColumnPreprocessor):
                     raise ValueError(f"column {name!r} has {bins.count} bins, and its dtype {len(categories)} categories")
                 made[output] = dictionary(codes, categories, labels.ordered)
             else:
-                made[output] = codes if not (codes < 0).any() else [None if code < 0 else code for code in codes.tolist()]
+                made[output] = codes if not (codes < 0).any() else [None if code < 0 else float(code) for code in codes.tolist()]
         return made
 
 
 @SerializablePreprocessor(version=1, identifier="io.ray.preprocessors.custom_kbins_discretizer")
 class CustomKBinsDiscretizer(_Discretizer):
-    """Each number as the number of its interval, between edges that are given; null outside of all.
+    """Each number as the number of its interval, between edges that are given; null outside of all, and then the others of its block are
+    floating-point numbers. With -inf and inf as the outermost edges nothing is outside, and the engine does it without workers.
 
     Args:
         columns: the columns to convert.
@@ -149,7 +155,7 @@ class CustomKBinsDiscretizer(_Discretizer):
 
     >>> import weir
     >>> CustomKBinsDiscretizer(["id"], bins=[0, 1, 3]).transform(weir.range(5)).take()
-    [{'id': None}, {'id': 0}, {'id': 1}, {'id': 1}, {'id': None}]
+    [{'id': None}, {'id': 0.0}, {'id': 1.0}, {'id': 1.0}, {'id': None}]
     """
 
     bins = Field[Any]()
@@ -171,6 +177,10 @@ class CustomKBinsDiscretizer(_Discretizer):
 
     def _edges(self, name: str) -> Any:
         return self._bins[name] if isinstance(self._bins, dict) else self._bins
+
+    def _texts(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        # As in Ray Data, a block with a number outside of all intervals has doubles, others integers: an expression has one type.
+        return super()._texts(known) if all(self._made_bins(name).is_unbounded for name in self._columns) else None
 
 
 @SerializablePreprocessor(version=1, identifier="io.ray.preprocessors.uniform_kbins_discretizer")
