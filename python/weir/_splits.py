@@ -305,7 +305,8 @@ class Splits:
         Args:
             other: the others; all have the same columns.
             weights: one for each, this Dataset's first; equal ones by default. They need not sum to 1.
-            stopping_condition: whether it ends with the first Dataset that has no rows left, or with the last.
+            stopping_condition: whether it ends with the first Dataset that has no rows left (at once: in Ray Data it depends on what
+                has come by then), or with the last.
 
         >>> import weir
         >>> a = weir.from_items([{"x": 1}, {"x": 2}, {"x": 3}, {"x": 4}]).repartition(2)

@@ -315,8 +315,11 @@ def test_few_blocks_are_cut() -> None:
 def test_random_access() -> None:
     rows = [{"k": f"key-{i % 500}", "v": i} for i in range(1000)]
     found = weir.from_items(rows).to_random_access_dataset("k")
+    shared = weir.range(8, override_num_blocks=4).to_random_access_dataset("id", num_workers=2)
+    assert shared.multiget([0, 7, 99]) == [{"id": 0}, {"id": 7}, None]
+    assert "Num workers: 2\n- Blocks per worker: 2 min, 2 max, 2 mean\n- Accesses per worker: 1 min, 1 max, 1 mean\n" in shared.stats()
     assert found.multiget(["key-7", "nothing", "key-499", 3]) == [rows[7], None, rows[499], None]
-    assert "Accesses per worker: 1 min" in found.stats()
+    assert "Num workers: 4" in found.stats() and "Accesses per worker: 0 min, 1 max" in found.stats()
     with pytest.raises(ValueError, match="no column 'x'"):
         weir.range(3).to_random_access_dataset("x")
     with pytest.raises(ValueError, match="order"):
