@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Call, Op, Range, Read, ReadBlocks, RepartitionRows, Step, Union
 
 if TYPE_CHECKING:
@@ -125,12 +126,10 @@ class Mix(Arranged):
         return (self.input, *self.others)
 
     def batches(self, run: Run) -> Iterator[Batch]:
-        from weir import _run
-
         sources = []
         for op in self.inputs:
             batches = iter(run.within(op))
-            sources.append(batches if _run.keeps_fixed_blocks(op) else _pieces(batches))
+            sources.append(batches if keeps_fixed_blocks(op) else _pieces(batches))
         heads = [next(source, None) for source in sources]
         rows = [0] * len(heads)
         shortest = self.stopping is MixStoppingCondition.STOP_ON_SHORTEST
@@ -240,7 +239,7 @@ class RandomizeBlocks(Op):
         blocks = [b for part in _run.resolve(self.input, run) for b in run.blocks_of(part)]
         state = run.build.state
         least = 2 * int(state.num_cpus)
-        if len(blocks) < least and not _run.keeps_fixed_blocks(self.input):
+        if len(blocks) < least and not keeps_fixed_blocks(self.input):
             blocks = _blocks.cut_blocks(blocks, least)
         order = self.seed.numbers(run.build.execution).permutation(len(blocks))
         mixed = Blocks(self.name, [blocks[i] for i in order.tolist()], state.id, fixed=True)

@@ -18,8 +18,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from weir._blocks import Group, columns_of, joined
+from weir._fixed_blocks import has_exact_blocks
 from weir._plan import Blocks, Op, walk
-from weir._run import Differs, LocalRows, Run, Streamed, has_exact_blocks
+from weir._run import Differs, LocalRows, Run, Streamed
 
 if TYPE_CHECKING:
     from weir._weir import Batch

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _blocks, _run
+from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Op
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def write_streamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> Non
 
 def _sized(ds: Dataset, batches: Iterator[Batch], job: Job) -> Iterator[Batch]:
     """A batch for each file. Blocks that the user has asked for are merged; others are cut, too."""
-    if job.rows_min is not None and not _run.keeps_fixed_blocks(ds._op):
+    if job.rows_min is not None and not keeps_fixed_blocks(ds._op):
         yield from _blocks.rebatched(batches, job.rows_min, False)
         return
     if job.rows_min is not None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
 from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, limited, parted, rebatched, resized, rows_between, split_large
+from weir._fixed_blocks import has_exact_blocks, has_fixed_blocks, largest_fixed_block, makes_blocks, partitions_of, reads_in_tasks, sizes_kept
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
 from weir._plan import with_input as with_input  # for others, too
@@ -135,8 +136,8 @@ class Build:
         steps = chain(op)
         self.block_rows = None
         self.given = list(steps[0].blocks) if isinstance(steps[0], Blocks) else []
-        self.fixed_bytes, self.block_most = _fixed_blocks(op, self.context, self.state.native.memory_limit // BLOCK_SHARE)
-        self.first_rows = FINE_ROWS if _has_fixed_blocks(op) else 1
+        self.fixed_bytes, self.block_most = largest_fixed_block(op, self.context, self.state.native.memory_limit // BLOCK_SHARE)
+        self.first_rows = FINE_ROWS if has_fixed_blocks(op) else 1
         self.has_call = False
         self.reads_tasks = any(isinstance(step, Call) and step.spec.kind == "read" for step in steps)
         self.read_blocks = next((step.count for step in steps if isinstance(step, ReadBlocks)), None)
@@ -490,61 +491,6 @@ def one_row_in(op: Op) -> Op:
     return Limit(made, 1)
 
 
-def _has_fixed_blocks(part: Op) -> bool:
-    """Whether the user said how many blocks there are, or how large: then what functions make of one is one, too."""
-    source, *steps = chain(part)
-    if (isinstance(source, Range) and source.blocks) or (isinstance(source, Blocks) and source.fixed):
-        return True
-    if isinstance(source, ReadTasks):
-        return True
-    return any(isinstance(step, ReadBlocks) for step in steps)
-
-
-def _fixed_blocks(part: Op, context: DataContext, most: int) -> tuple[int | None, int]:
-    """Where blocks are fixed, how large the largest is, 0 if that is not known, else None; and the most that is one: blocks that are
-    there already may be any size, a read makes none that are larger than the context says."""
-    ops = chain(part)
-    source = ops[0]
-    if len(ops) > 1 and isinstance(ops[1], Call) and ops[1].spec.kind == "read":
-        return 0, most  # its rows are tasks, each of which makes blocks of its own
-    largest = max((block.nbytes for block in source.blocks), default=0) if isinstance(source, Blocks) else 0
-    if not isinstance(source, Blocks) and context.target_max_block_size:
-        most = min(most, context.target_max_block_size)
-    return (largest if _has_fixed_blocks(part) else None), most
-
-
-def has_exact_blocks(part: Op) -> bool:
-    """Whether blocks end where a step said, at a row: no exchange has come after it."""
-    from weir._exchange import Exchange
-
-    made = False
-    for step in reversed(chain(part)):
-        if isinstance(step, Exchange):
-            return False
-        if isinstance(step, RepartitionRows) or (isinstance(step, Range) and step.blocks and not made):
-            return True
-        made = made or isinstance(step, Call)  # what functions make of a block is put together by where it came from
-    return False
-
-
-def _sizes_kept(part: Op) -> list[int]:
-    """The rows of each block, where they are known and no step changes them; else none."""
-    source, *steps = chain(part)
-    if not isinstance(source, Blocks) or not all(isinstance(step, Step) and step.keeps_rows and step.keeps_blocks for step in steps):
-        return []
-    return [block.num_rows for block in source.blocks if block.num_rows]
-
-
-def _reads_in_tasks(part: Op) -> bool:
-    """Whether rows of the source are tasks, each of which makes blocks of its own."""
-    return any(isinstance(step, Call) and step.spec.kind == "read" for step in chain(part))
-
-
-def _makes_blocks(part: Op) -> bool:
-    """Whether functions make blocks of those that the user wanted."""
-    return _has_fixed_blocks(part) and any(isinstance(step, Call) for step in chain(part)) and _partitions_of(part) is None
-
-
 def _with_blocks(part: Op, run: Run) -> list[Op] | None:
     """The part behind blocks that are there, where a step says which rows are one; None: no step does."""
     from weir._exchange import Exchange, RepartitionKeys
@@ -559,23 +505,6 @@ def _with_blocks(part: Op, run: Run) -> list[Op] | None:
         if isinstance(step, Exchange):
             break
     return None
-
-
-def _partitions_of(part: Op) -> int | None:
-    """How many blocks the user wanted of the exchange that made them (num_partitions)."""
-    from weir._exchange import Exchange
-
-    for step in reversed(chain(part)):
-        if isinstance(step, Exchange):
-            return step.partitions
-        if not isinstance(step, (Call, Step)):
-            break
-    return None
-
-
-def keeps_fixed_blocks(op: Op) -> bool:
-    """The same of a plan that is not taken apart yet."""
-    return any(step.kind in ("Repartition", "StreamingRepartition") for step in chain(op)) or _has_fixed_blocks(op)
 
 
 CHUNK_BYTES = 8 << 20  # about what the engine's own are
@@ -722,9 +651,9 @@ class Run:
             batches = resized(batches, rows)
         elif rows:
             batches = rebatched(batches, rows, False)
-        elif self.gives_blocks and limit is None and _makes_blocks(part):
+        elif self.gives_blocks and limit is None and makes_blocks(part):
             most = min(block_most(part, self.context) or JOINED_BYTES, JOINED_BYTES, self.build.state.native.memory_limit // BLOCK_SHARE)
-            batches = as_they_come(batches, lambda: self.last_place[: 1 + _reads_in_tasks(part)], most)
+            batches = as_they_come(batches, lambda: self.last_place[: 1 + reads_in_tasks(part)], most)
         elif not batch_rows and (most := block_most(part, self.context) or 0) and most < CHUNK_BYTES:
             batches = split_large(batches, most)
         yield from batches
@@ -955,17 +884,17 @@ class Run:
         if blocks and isinstance(self.build.block_rows, int):  # behind an exchange of small blocks
             return cut_blocks(blocks, -(-rows // self.build.block_rows), most_joined, self.keep)
         most = block_most(last, self.context)
-        count = _partitions_of(part)
+        count = partitions_of(part)
         size = sum(b.nbytes for b in blocks)
         if count and rows and is_uniform(blocks) and (not most or size <= most * count):
             if size > PARTED_BYTES and len(blocks) >= count:
                 return parted(blocks, count)
             return cut_blocks(blocks, min(count, rows), most_joined, self.keep)
-        if _has_fixed_blocks(part):
-            sizes = _sizes_kept(part)
+        if has_fixed_blocks(part):
+            sizes = sizes_kept(part)
             if sum(sizes) == rows:
                 return blocks if len(sizes) == len(blocks) else cut_at(blocks, sizes, most_joined, self.keep)
-            return as_made(blocks, most, most_joined, _reads_in_tasks(part))
+            return as_made(blocks, most, most_joined, reads_in_tasks(part))
         least = self.context.target_min_block_size
         return list(split_large(grouped(blocks, min(least, most) if most else least), most))
 
@@ -974,7 +903,7 @@ class Run:
         from weir._exchange import RepartitionKeys, Sort
 
         # Who has blocks may shuffle them with a seed.
-        self.build.may_pace = self.build.may_pace and _has_fixed_blocks(self.op)
+        self.build.may_pace = self.build.may_pace and has_fixed_blocks(self.op)
         found = [b for part in self.parts() for b in self.blocks_of(part)]
         if self.context.enforce_schemas:
             found = list(enforced(found))

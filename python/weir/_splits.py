@@ -7,9 +7,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from weir import _run
 from weir._arrange import Mix, MixStoppingCondition, RandomHalf, RandomizeBlocks, RandomSeedConfig, cut_at, sharded
 from weir._mistakes import WrongObject
+from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Op
 
 if TYPE_CHECKING:
@@ -517,7 +517,7 @@ def _shares(count: int, n: int) -> list[int]:
 
 def _is_fixed(kept: MaterializedDataset) -> bool:
     op = kept._op
-    return isinstance(op, Blocks) and (op.fixed or (kept._history is not None and _run.keeps_fixed_blocks(kept._history)))
+    return isinstance(op, Blocks) and (op.fixed or (kept._history is not None and keeps_fixed_blocks(kept._history)))
 
 
 def _stratified(ds: Any, test_size: int | float, column: str) -> tuple[MaterializedDataset, MaterializedDataset]:

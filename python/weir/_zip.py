@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._arrange import Arranged
+from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Op
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Zip(Arranged):
         lead = sizes.index(max(sizes))
         state = run.build.state
         if sum(sizes) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 8):
-            fixed = _run.keeps_fixed_blocks(self.inputs[lead])
+            fixed = keeps_fixed_blocks(self.inputs[lead])
             made = _zipped(sides, [block.num_rows for block in sides[lead]])
             return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
         sides = [_blocks.chunks_of(side) for side in sides]  # of much, a block may be more than there is memory

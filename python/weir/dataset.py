@@ -19,6 +19,7 @@ from weir._legacy import Legacy
 from weir._exchange import Exchanges
 from weir._join import Joins
 from weir._mistakes import WrongArgument, WrongObject
+from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
@@ -506,7 +507,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """
         run = self._new_run()
         blocks = run.blocks() or _columns_only(self, run)
-        kept = Blocks(self._op.name, blocks, run.build.state.id, _run.keeps_fixed_blocks(self._op), _plan.rules_of(self._op))
+        kept = Blocks(self._op.name, blocks, run.build.state.id, keeps_fixed_blocks(self._op), _plan.rules_of(self._op))
         made = MaterializedDataset(kept, self._context)
         made._name, made._history, made._old = self._name, self._op, self._old
         made._made = made._last_run = self._last_run = run
