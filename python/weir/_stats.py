@@ -118,20 +118,25 @@ def explained(ds: Dataset) -> str:
         ("Physical Plan (Optimized)", "\n".join(_physical_tree(op, ds.context))),
     ]
     text = "\n".join(f"\n-------- {title} --------\n{body}" for title, body in sections)
-    engine = _engine_plan(ds)
-    return f"{text}\n\n-------- Engine --------\n{engine}\n" if engine else text + "\n"
+    title, engine = _engine_plan(ds)
+    return f"{text}\n\n-------- {title} --------\n{engine}\n" if engine else text + "\n"
 
 
-def _engine_plan(ds: Dataset) -> str:
+def _engine_plan(ds: Dataset) -> tuple[str, str]:
+    """A title, and what the engine makes of the plan, or of the part in front of its first function: what is known without a run."""
     from weir import _run
 
-    if not ds._op.is_native or isinstance(ds._op, Blocks):
-        return ""
+    op: Op | None = ds._op
+    title = "Engine"
+    while op is not None and not op.is_native:
+        title, op = f"Engine, in front of {op.name}", op.input
+    if op is None or isinstance(op, Blocks):
+        return title, ""
     try:
         with _run.translated(ds.context):
-            return str(_run.Build(ds.context).flow(ds._op).explain()).rstrip("\n")
+            return title, str(_run.Build(ds.context).flow(op).explain()).rstrip("\n")
     except (OSError, ValueError) as error:
-        return f"not known: {error}"
+        return title, f"not known: {error}"
 
 
 # ---- stats ----

@@ -505,7 +505,10 @@ LimitOperator[limit=3]
 -------- Physical Plan (Optimized) --------
 LimitOperator[limit=3]
 +- TaskPoolMapOperator[ReadRange->Filter(<lambda>)]
-   +- InputDataBuffer[Input]""".strip()
+   +- InputDataBuffer[Input]
+
+-------- Engine, in front of Filter(<lambda>) --------
+range 10   ~10 rows, 80 B""".strip()
     assert "ReadRange" in ds.execution_plan()
 
 
