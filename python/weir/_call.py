@@ -56,7 +56,7 @@ class CallSpec:
                  concurrency: Any = None, num_cpus: float | None = None, num_gpus: float | None = None,
                  memory: float | None = None, runtime_env: Mapping[str, Any] | None = None, name: str = "",
                  context: Any = None, max_concurrency: int | None = None, keys: Sequence[str] | None = None,
-                 resources: Mapping[str, float] | None = None, group: Any = None) -> None:
+                 resources: Mapping[str, float] | None = None, group: Any = None, keeps_rows: bool = False) -> None:
         self.kind, self.fn = kind, fn
         self.fn_args, self.fn_kwargs = fn_args, fn_kwargs
         self.fn_constructor_args, self.fn_constructor_kwargs = fn_constructor_args, fn_constructor_kwargs
@@ -71,6 +71,7 @@ class CallSpec:
         self.frames = False  # its rows are those of a pandas frame still (_plan.rules_of)
         self.write_bytes = 0  # of a write: what a task gets, about
         self.takes_groups = keys is not None  # its tasks are whole groups, few at first
+        self.keeps_rows = keeps_rows or kind == "map"  # it makes one row of each
         self.keys = keys  # of map_groups: what its groups are equal in; batches come marked (_grouped.py)
         self.piece = 0  # bytes of a result that a worker gives at once; 0: any
         self.whole = False  # its batches are the user's blocks

@@ -668,12 +668,13 @@ def with_input(op: Op, input: Op) -> Op:
     return made
 
 
-def told(op: Op) -> Op:
-    """What is before an operator; a user-defined source there is told what the operator wants of it."""
+def told(op: Op, may_lose_rows: bool = False) -> Op:
+    """What is before an operator; a user-defined source there is told what the operator wants of it, and so are functions that make one
+    row of each, unless tasks that fail are left out."""
     before = op.input
     assert before is not None
     if isinstance(op, Limit):
-        return _row_limited(before, op.count)
+        return _row_limited(before, op.count, may_lose_rows)
     if not isinstance(before, ReadTasks) or not isinstance(op, Step) or before.source.should_create_reader:
         return before
     source = before.source
@@ -686,16 +687,27 @@ def told(op: Op) -> Op:
     return before
 
 
-def _row_limited(op: Op, count: int) -> Op:
-    """The plan whose user-defined source is told that no more rows of a task are wanted, where nothing between leaves rows out."""
+def _row_limited(op: Op, count: int, may_lose_rows: bool) -> Op:
+    """The plan whose functions get no more rows than are wanted, and whose user-defined source is told that no more rows of a task are,
+    where nothing between leaves rows out."""
     steps: list[Op] = []
-    at = op
-    while isinstance(at, Step) and at.keeps_rows and at.keeps_blocks and at.input is not None:
+    at, has_calls = op, False
+    while at.input is not None:
+        is_call = isinstance(at, Call) and at.spec.keeps_rows and not may_lose_rows
+        if isinstance(at, Limit) and not has_calls:
+            count = min(count, at.count)
+        elif not is_call and not (isinstance(at, Step) and at.keeps_rows and at.keeps_blocks):
+            break
+        has_calls = has_calls or is_call
         steps.append(at)
         at = at.input
-    if not isinstance(at, ReadTasks):
+    made: Op
+    if isinstance(at, ReadTasks):
+        made = at.of(at.source, count)
+    elif has_calls and not (isinstance(at, Limit) and at.count <= count):
+        made = Limit(at, count)
+    else:
         return op
-    made: Op = at.of(at.source, count)
     for step in reversed(steps):
         made = with_input(step, made)
     return made

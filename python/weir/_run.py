@@ -289,7 +289,7 @@ def resolve(op: Op, run: Run) -> list[Op]:
     parts = _begun(op, run)
     while parts is None:
         behind.append(op)
-        op = told(op)
+        op = told(op, bool(run.context.max_errored_blocks))
         parts = _begun(op, run)
     for op in reversed(behind):
         parts = _behind(op, parts, run)

@@ -264,7 +264,7 @@ class Transforms:
             batch_size: rows a batch; None: blocks as they are; "auto": about 16 MiB.
             batch_format: "numpy" (the default), "pandas", "pyarrow", "torch" or None.
             zero_copy_batch: batches are read-only views of shared memory; False gives copies that may be written to.
-            udf_modifying_row_count: False promises as many rows as came in, so that limits may stop earlier.
+            udf_modifying_row_count: False promises as many rows as came in: then a limit behind it lets no more rows than that into it.
 
         >>> import weir
         >>> ds = weir.range(4).map_batches(lambda batch: {"half": batch["id"] / 2}, batch_size=2)
@@ -281,6 +281,7 @@ class Transforms:
             batch_size=batch_size,
             batch_format=batch_format,
             zero_copy_batch=zero_copy_batch,
+            keeps_rows=not udf_modifying_row_count,
             **_fn_arguments(locals()),
         )
 

@@ -330,3 +330,26 @@ def serialize_lineage(data, at):
 @case()
 def serialize_lineage_of_kept_rows(data, at):
     return data.from_items([1]).serialize_lineage()
+
+
+@case("ds.map(seen)", "ds.map(seen).limit(7)", "ds.map_batches(all_seen, batch_size=None, udf_modifying_row_count=False)")
+def rows_that_a_limit_lets_in(data, at, text):
+    import os
+
+    folder = os.path.join(at, "seen")
+    os.makedirs(folder, exist_ok=True)
+
+    def note(number):
+        open(os.path.join(folder, str(number)), "w").close()
+
+    def seen(row):
+        note(row["id"])
+        return {**row, "x": 1}
+
+    def all_seen(batch):
+        for number in batch["id"]:
+            note(number)
+        return batch
+    ds = data.range(200, override_num_blocks=1)
+    rows = eval(text, {"ds": ds, "seen": seen, "all_seen": all_seen}).limit(5).take_all()
+    return [len(rows), sorted(map(int, os.listdir(folder)))]

@@ -366,3 +366,32 @@ def test_random_chains_of_native_steps():
                 ds = ds.materialize()
         assert ds.take_all() == model, SEED
         assert ds.count() == len(model), SEED
+
+
+def test_functions_get_no_more_rows_than_a_limit_behind_them_wants(tmp_path):
+    """Of those that make one row of each: a filter, or a function that may leave rows out, gets more."""
+    def seen(row):
+        (tmp_path / str(row["id"])).touch()
+        return row
+
+    def all_seen(batch):
+        for number in batch["id"]:
+            (tmp_path / str(number)).touch()
+        return batch
+
+    def called(ds, wanted=5):
+        assert len(ds.limit(5).take_all()) == wanted
+        numbers = sorted(int(path.name) for path in tmp_path.iterdir())
+        for path in tmp_path.iterdir():
+            path.unlink()
+        return numbers
+    ds = weir.range(200, override_num_blocks=1)
+    assert called(ds.map(seen).map(lambda r: r).with_column("y", weir.col("id") + 1).drop_columns(["y"])) == list(range(5))
+    assert called(ds.map_batches(all_seen, batch_size=3, udf_modifying_row_count=False)) == list(range(5))
+    assert called(ds.limit(3).map(seen), wanted=3) == list(range(3))
+    assert len(called(ds.map_batches(all_seen, batch_size=10))) >= 10
+    assert len(called(ds.map(seen).filter(lambda r: r["id"] % 2 == 0))) >= 9
+    with weir.DataContext.current(weir.DataContext.get_current().copy()) as context:
+        context.max_errored_blocks = -1  # tasks that fail are left out, and others take their place
+        failing = weir.range(40, override_num_blocks=40).map(lambda r: {"id": 1 // (r["id"] % 2)})
+        assert len(failing.limit(5).take_all()) == 5
