@@ -6,9 +6,9 @@
                               ids only those
     tools/parity.py --check   1 if the page is not what would be written now
 
-"yes" stands only where a case of tests/parity that gives the same answer as Ray calls the function, or makes an object of the
-class, or, where Python sees neither, says that it shows the name: tests/parity/shown.json names the case, and each run of that case
-checks that the function is called in it, or the name used. "partly": it is
+"yes" stands only where a case of tests/parity that gives the same answer as Ray names the function and calls it, or names the class and
+makes an object of it, or, where Python sees neither, says that it shows the name: tests/parity/shown.json names the case, and each run of that case
+checks that the function is called in it, and the name used. "partly": it is
 there, and no such case shows it. "no": it is not there, or says that it is not supported.
 """
 import argparse
@@ -157,7 +157,7 @@ def record(names, parts):
             assert name in wanted, f"{one.id} shows {name}, which is not on the page"
             shown.setdefault(name, {"case": one.id, "says": name.rpartition(".")[2]})
         for name, keys in wanted.items():
-            if name not in shown and keys & watch.codes:
+            if name not in shown and keys & watch.codes and parity.says(one, name):
                 shown[name] = {"case": one.id, "calls": sorted(keys & watch.codes)[0]}
         SHOWN.write_text(json.dumps(shown, indent=0, sort_keys=True) + "\n")
     SHOWN.write_text(json.dumps(shown, indent=0, sort_keys=True) + "\n")
@@ -180,8 +180,8 @@ def page(names):
         f"Each public name of Ray Data {names['version']} on one machine: **{count['yes']}** yes, **{count['partly']}** partly, "
         f"**{count['no']}** no. Written by tools/parity.py.",
         "",
-        "*yes*: a case of tests/parity calls it and has the same answer as Ray; the case is named. *partly*: it is there, and no such case",
-        "shows it (tests of other kinds may). *no*: it is not there, or says that it is not supported. Fields of DataContext:",
+        "*yes*: a case of tests/parity names it, calls it and has the same answer as Ray; the case is listed. *partly*: it is there, and no such",
+        "case shows it (tests of other kinds may). *no*: it is not there, or says that it is not supported. Fields of DataContext:",
         "docs/context.md. How answers differ where they do: tests/parity/known.py and docs/from-ray-data.md.",
         "Cases `packages/…` run where their package (TensorFlow, deltalake, pyiceberg …) is installed.",
         "Errors whose case is `user/errors_that_tasks_raise` can be raised by a program in a task and caught where its result is wanted; on one",

@@ -223,3 +223,80 @@ def where_a_run_left_off(data, at):
     finally:
         context.checkpoint_config = None
     return [made.id_column, data.read_parquet(os.path.join(folder, "out")).count() == data.read_parquet(at / "parquet").count()]
+
+
+@case(("DownloadExpr", "download('uri')"), ("MonotonicallyIncreasingIdExpr", "monotonically_increasing_id()"), ("RandomExpr", "random()"),
+      ("UDFExpr", "col('i').power(2)"), shows=["ray.data.expressions.{}"])
+def a_class_of_expressions(data, at, name, text):
+    e = sub(data, "expressions")
+    made = eval(text, vars(e) | {name: getattr(e, name) for name in ("download", "monotonically_increasing_id", "random", "col")})
+    return [isinstance(made, getattr(e, name)), isinstance(e.col("a"), getattr(e, name))]
+
+
+@case()
+def parts_of_tensors(data, at):
+    import pyarrow as pa
+
+    x = sub(data, "extensions")
+    dtype = x.TensorDtype((2,), np.dtype("int64"))
+    array = x.TensorArray(np.arange(4).reshape(2, 2))
+    plain = x.ArrowTensorType((2, 3), pa.int64())
+    made = x.create_arrow_fixed_shape_tensor_type(shape=(2,), dtype=pa.float32())
+    return [array.dtype == dtype, str(dtype), isinstance(array[1], x.TensorArrayElement), x.TensorArrayElement(np.arange(3)).to_numpy().tolist(),
+            list(plain.shape), str(plain.storage_type.value_type), type(made).__name__, list(made.shape)]
+
+
+@case()
+def what_a_block_says(data, at):
+    import pyarrow as pa
+
+    block = sub(data, "block")
+    about = block.BlockMetadataWithSchema.from_block(pa.table({"a": [1, 2, 3]}))
+    return [about.num_rows, about.schema.names, type(about.metadata) is block.BlockMetadata]
+
+
+@case()
+def a_stream_of_references(data, at):
+    ray = root(data)
+
+    @ray.remote
+    def numbers(n):
+        for i in range(n):
+            yield i
+
+    made = numbers.remote(3)
+    return [isinstance(made, ray.ObjectRefGenerator), [ray.get(ref) for ref in made]]
+
+
+@case("uint64", "int64", "string")
+def unsigned(data, at, name):
+    DataType = sub(data, "datatype").DataType
+    return [getattr(DataType, name)().is_uint64_type(), getattr(DataType, name)().is_numerical_type()]
+
+
+@case()
+def who_knows_what_is_done(data, at):
+    import tempfile
+
+    checkpoint = sub(data, "checkpoint")
+    config = checkpoint.CheckpointConfig(id_column="id", checkpoint_path=tempfile.mkdtemp())
+    made = checkpoint.IdColumnCheckpointManager(checkpoint_config=config, data_context=data.DataContext.get_current())
+    return [isinstance(made, checkpoint.CheckpointManager), type(made).__name__]
+
+
+@case(shows=["ray.data.Schema"])
+def a_schema(data, at):
+    found = data.range(3).schema()
+    return [isinstance(found, data.Schema), found.names, found == data.range(5).schema(), isinstance(found.base_schema, data.Schema)]
+
+
+@case(shows=["ray.data.datasource.FilenameProvider"])
+def names_of_files(data, at):
+    import os
+
+    class Names(sub(data, "datasource").FilenameProvider):
+        def get_filename_for_task(self, *args, **kwargs):
+            return "mine-" + "-".join(map(str, (*args, *kwargs.values()))) + ".parquet"
+
+    data.range(3, override_num_blocks=1).write_parquet(str(at / "out"), filename_provider=Names())
+    return [[name.startswith("mine-"), name.endswith(".parquet")] for name in os.listdir(at / "out")]
