@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from weir import _progress
 from weir._blocks import Group, columns_of, joined
 from weir._fixed_blocks import has_exact_blocks
 from weir._plan import Blocks, Op, walk
@@ -101,10 +102,12 @@ def begun(part: Op, run: Run, operators_kept: int) -> Op | None:
         source.run = inner  # type: ignore[attr-defined]
     inner.operators_before = run.operators_before
     inner.is_trial = True  # who takes the rows tells of errors
+    inner.is_waited_for, inner.asking = True, _progress.Asking()
     inner.build.gpus = run.build.gpus
     batches = _noting(part, inner, run, operators_kept)
     held: deque[Held] = deque()
     size, most = 0, run.build.state.native.memory_limit // HELD_SHARE
+    inner.asks()
     try:
         for batch in batches:
             held.append(batch)
@@ -119,6 +122,8 @@ def begun(part: Op, run: Run, operators_kept: int) -> Op | None:
     except BaseException:
         held.clear()  # a traceback that somebody keeps does not keep rows
         raise
+    finally:
+        inner.works()  # from now on the exchange shows what it does
     run.build.gpus = inner.build.gpus
     run.empty = run.empty or inner.empty
     blocks = [_plain(block) for block in inner.as_blocks(part, list(held))]

@@ -56,7 +56,7 @@ def begin(task: Task, run: Run) -> None:
     context = run.context
     if run.observer is not None:
         run.observer.step()
-    if not context.enable_progress_bars or run.is_inner:
+    if not context.enable_progress_bars or (run.is_inner and not run.is_waited_for):
         return
     where = target()
     if where is not None:

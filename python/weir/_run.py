@@ -551,6 +551,7 @@ class Run:
         self._feeding: list[Run] = []  # those of the task that runs now
         self.broken: BaseException | None = None  # what went wrong in them
         self.is_inner = False
+        self.is_waited_for = False  # an inner one, before anything else of the run begins: it may show what it does
         self.gives_blocks = False  # where the user said what the blocks are, who iterates gets them, not what comes at once
         self.last_place = (0, 0)  # of an inner run's last batch, as Block.place
         self.asking: _progress.Asking | None = None  # where the program works between its batches

@@ -61,6 +61,16 @@ def test_a_line_for_each_operator(tmp_path, way):
 
 
 @not_sanitized
+def test_functions_in_front_of_an_exchange(tmp_path):
+    shown = on_a_terminal(tmp_path, "print(ds.sort('id', descending=True).take(1)[0]['id'])")
+    shown.read_until(r"\n   MapBatches\(waits\) +0 rows +0/s  1 of 1 worker busy")
+    (tmp_path / "go").touch()
+    assert shown.end() == 0
+    left = screen(shown.text)
+    assert left[-1] == "7999" and all("printed by a worker" in line for line in left[:-1]), left
+
+
+@not_sanitized
 def test_what_a_loop_prints_is_not_torn(tmp_path):
     shown = on_a_terminal(tmp_path, """
 ds = weir.range(4).map_batches(lambda batch: time.sleep(0.7) or batch, batch_size=1, concurrency=1)
