@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import weir
+from driver_scripts import Program, output
 
 
 def test_texts_of_a_frame_are_strings() -> None:
@@ -195,6 +197,26 @@ def test_reads_of_other_file_systems(elsewhere: Any) -> None:
     elsewhere.rm("/six/a/year=2/y.csv")
     elsewhere.pipe("/six/a/year=1/x.csv", b"n\n7\n8\n")
     assert [r["n"] for r in weir.read_csv("six/a", filesystem=elsewhere).take_all()] == [7, 8]
+
+
+def test_copies_of_a_process_that_was_killed(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec"), pytest.importorskip("pyarrow")
+    text = """
+        import os, signal, sys
+        import fsspec, weir
+        weir.init(spill_dir=sys.argv[1])
+        system = fsspec.filesystem("memory")
+        system.pipe("/a.csv", b"n\\n1\\n")
+        weir.read_csv("/a.csv", filesystem=system).take_all()
+        if sys.argv[2] == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        print(len(os.listdir(sys.argv[1])))
+    """
+    (tmp_path / "spill").mkdir()
+    assert Program(tmp_path, text, tmp_path / "spill", "killed").wait(60)[2] == -9
+    assert len(os.listdir(tmp_path / "spill")) == 1
+    assert output(tmp_path, text, tmp_path / "spill", "ends") == "1\n"  # its own, and not the other's
+    assert os.listdir(tmp_path / "spill") == []
 
 
 def test_writes_to_other_file_systems(elsewhere: Any) -> None:

@@ -4,7 +4,7 @@
     Elsewhere(filesystem, path)      a folder there: a write makes its files in `folder`, here, and send() copies them
 
 The engine reads and writes files of this machine alone, so whatever a format can do it can do with copies. They lie below the session's
-folder for what does not fit into memory, and go when the process ends. `shown` is the path of a copy as its own file system has it.
+folder for what does not fit into memory, and go when the process ends; those of a process that was killed, when the next one makes some. `shown` is the path of a copy as its own file system has it.
 
     …/weir-files-x1y2/0/ab/c/a.csv   a copy of /c/a.csv of the first file system
     …/weir-files-x1y2/0/r/c/a.csv    a copy of c/a.csv: both lose as many characters
@@ -13,6 +13,8 @@ folder for what does not fit into memory, and go when the process ends. `shown` 
 from __future__ import annotations
 
 import atexit
+import fcntl
+import glob
 import os
 import re
 import shutil
@@ -25,11 +27,12 @@ from weir._mistakes import WrongArgument
 
 THREADS = 8  # files that are copied at once
 PIECE_BYTES = 8 << 20  # of a file, at a time
+PREFIX, LOCK = "weir-files-", ".held"
 _COPY = re.compile(r"/weir-files-[^/]+/\d+/(?:ab(?=/)|r/)")
 
 _lock = threading.Lock()  # guards what follows
 _roots: list[tuple[Any, str]] = []  # each file system that was read from, and where its copies are
-_folder: str | None = None  # the folder of all copies
+_folder: _Folder | None = None  # the folder of all copies
 
 
 def through_pyarrow(filesystem: Any) -> Any:
@@ -88,18 +91,10 @@ def _root(filesystem: Any) -> str:
             if known is filesystem:
                 return root
         if _folder is None:
-            from weir import _session
-
-            _folder = tempfile.mkdtemp(prefix="weir-files-", dir=_session.current().spill_dir)
-            atexit.register(_remove, _folder, os.getpid())
-        root = os.path.join(_folder, str(len(_roots)))
+            _folder = _Folder()
+        root = os.path.join(_folder.path, str(len(_roots)))
         _roots.append((filesystem, root))
         return root
-
-
-def _remove(folder: str, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child leaves them to its parent
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _place(root: str, path: str) -> str:
@@ -152,17 +147,56 @@ def _copy(system: Any, info: Any, target: str) -> None:
             os.unlink(hidden)
 
 
+# ---- folders for copies ----
+
+
+class _Folder:
+    """A folder that is there as long as its process wants it. The lock of a file in it says that the process lives."""
+
+    def __init__(self) -> None:
+        from weir import _session
+
+        above = _session.current().spill_dir or tempfile.gettempdir()
+        _sweep(above)
+        self.path = tempfile.mkdtemp(prefix=PREFIX, dir=above)
+        self._pid = os.getpid()
+        self._lock = os.open(os.path.join(self.path, LOCK), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        atexit.register(self.remove)
+
+    def remove(self) -> None:
+        if os.getpid() == self._pid and self._lock >= 0:  # a forked child leaves it to its parent
+            shutil.rmtree(self.path, ignore_errors=True)
+            os.close(self._lock)
+            self._lock = -1
+            atexit.unregister(self.remove)
+
+
+def _sweep(above: str) -> None:
+    """Removes what processes left that were killed."""
+    for left in glob.glob(os.path.join(glob.escape(above), f"{PREFIX}*", LOCK)):
+        try:
+            lock = os.open(left, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:  # gone, or another user's
+            continue
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(os.path.dirname(left), ignore_errors=True)
+        except OSError:  # its process lives
+            pass
+        finally:
+            os.close(lock)
+
+
 class Elsewhere:
     """A folder of another file system that is written to: the files are made here, in `folder`, and sent when all are there."""
 
     def __init__(self, filesystem: Any, path: Any) -> None:
-        from weir import _session
-
         self.system = through_pyarrow(filesystem)
         self.path = plain(path)
         self.name = type(filesystem).__name__
-        self._held = tempfile.TemporaryDirectory(prefix="weir-files-", dir=_session.current().spill_dir)
-        self.folder = os.path.join(self._held.name, "out")
+        self._held = _Folder()
+        self.folder = os.path.join(self._held.path, "out")
 
     def begins(self, mode: Any, try_create_dir: bool) -> bool:
         """Whether there is something to write: as `mode` says of a folder that is there."""
@@ -201,7 +235,7 @@ class Elsewhere:
 
     def close(self) -> None:
         """The files here are not needed any more."""
-        self._held.cleanup()
+        self._held.remove()
 
     def __reduce__(self) -> Any:
         return _nowhere, ()  # workers make files in the folder, and know no more
