@@ -107,7 +107,7 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
         for batch in ds._new_run(_grouped.Distinct(ds._op, [column])):
             found += batch.values(0)
     except TypeMismatchError:  # lists and maps are no keys; they are put in order instead
-        found = list(ds.aggregate(Unique(column, ignore_nulls=False))[f"unique({column})"])
+        found = list((ds.aggregate(Unique(column, ignore_nulls=False)) or {}).get(f"unique({column})", ()))
     if ignore_nulls:
         found = [value for value in found if value is not None]
     if len(found) <= ORDERED_MAX:
