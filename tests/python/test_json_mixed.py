@@ -26,6 +26,8 @@ def test_it_is_an_error(tmp_path: Path, values: list[Any]) -> None:
 @pytest.mark.parametrize("values", MIXED, ids=str)
 def test_lines_keep_their_values(tmp_path: Path, values: list[Any], name: str) -> None:
     """As in pandas, which Ray Data reads lines with: a text here, a list there stay what they are."""
+    if name.endswith(".gz"):
+        pytest.importorskip("pyarrow")  # by which sources in Python open what is compressed
     text = "".join(json.dumps({"id": i, "a": value, **({"b": 1} if i else {})}) + "\n" for i, value in enumerate(values)).encode()
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
     rows = weir.read_json(str(tmp_path / name), lines=True).take_all()

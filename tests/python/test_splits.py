@@ -61,7 +61,7 @@ def test_as_ray(name: str, answers: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["_splits", "_arrange", "_streaming_split", "iterator", "collate_fn", "random_access_dataset", "stats"]
+    "name", ["_arrange", "_streaming_split", "iterator", "collate_fn", "random_access_dataset", "stats"]
 )
 def test_docstrings(name: str) -> None:
     pytest.importorskip("torch")

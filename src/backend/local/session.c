@@ -8,7 +8,7 @@
 
 enum { IO_THREADS = 4 };
 enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold */
-enum { UNEXPLAINED_SHARE = 4 }; /* of the limit: more that no account has is the program's own */
+enum { UNEXPLAINED_SHARE = 2 }; /* of the limit: more that no account has is the program's own */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
 static uint32_t cpu_count(void)
