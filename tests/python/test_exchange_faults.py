@@ -200,6 +200,7 @@ class Killer(threading.Thread):
         self.join()
 
 
+@pytest.mark.sample(3)
 @not_sanitized  # under ASan a worker takes longer to start than it is left alive
 @pytest.mark.parametrize("name", PIPELINES)
 def test_workers_killed_in_every_phase(name, session, tmp_path_factory, monkeypatch):
@@ -305,6 +306,7 @@ def consume(ds):
     return count
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("share", [3, 40])
 @pytest.mark.parametrize("name", FULL)
 def test_a_disk_that_is_full_half_way(name, share, small_disk):
@@ -473,6 +475,7 @@ SPOILED = """
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("mode", ["change", "truncate"])
 @pytest.mark.parametrize("job", ["sort", "group", "join", "materialize", pytest.param("function", marks=not_sanitized)])
 def test_what_came_back_changed_from_disk_is_made_again(job, mode, tmp_path):

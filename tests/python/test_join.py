@@ -575,6 +575,7 @@ def test_blocks_of_partitions_are_chunks():
         assert kept.sum("w") == 999_999 * 1_000_000
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("right", ["plain", "sort", "shuffle"])
 @pytest.mark.parametrize("left", ["sort", "shuffle", "group", "repartition", "join", "limit"])
 def test_sides_that_are_exchanges(left, right):

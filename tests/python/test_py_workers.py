@@ -883,6 +883,7 @@ FOUR_CPUS = [
 ]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.same_without
 @pytest.mark.parametrize("make", FOUR_CPUS, ids=["range", "items", "flat_map", "batches", "blocks"])
 @pytest.mark.parametrize("options", [{}, {"concurrency": 4}], ids=["auto", "four"])
