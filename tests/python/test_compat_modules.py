@@ -240,23 +240,18 @@ def test_every_module_of_the_package_can_be_imported():
     run(f"import importlib\nfor name in {sorted(names)!r}:\n    module = importlib.import_module(name)\n    assert dir(module)\n    [getattr(module, n) for n in getattr(module, '__all__', ())]")
 
 
-@pytest.mark.skipif("WEIR_SANITIZED" in os.environ, reason="sanitizers take time of their own")
 def test_importing_ray_is_cheap():
-    """Time of the processor, not of the clock: other programs may run here, too."""
-    import resource
-
-    def cost(*words):
-        spent = []
-        for _ in range(5):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run([sys.executable, *words], check=True, env=os.environ, timeout=60)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(spent)
-
-    cost("-m", "weir.compat", "-c", "import ray")  # what has to be compiled is
-    assert cost("-m", "weir.compat", "-c", "import ray, ray.data") - cost("-c", "pass") < 0.060
-    assert run("import sys, ray, ray.data; print([name for name in ('numpy', 'pandas', 'pyarrow', 'torch') if name in sys.modules])") == "[]\n"
+    """What it costs is what it loads: the time itself is in bench/ (first-row-native, through compat)."""
+    loaded = run("""
+import sys
+import ray, ray.data
+print(*sys.modules)
+""").split()
+    heavy = {"numpy", "pandas", "pyarrow", "torch", "cloudpickle", "asyncio", "inspect", "json", "multiprocessing", "pickle", "socket", "subprocess"}
+    assert not heavy & set(loaded)
+    ours = {name for name in loaded if name.partition(".")[0] in ("weir", "ray")}
+    assert ours == {"ray", "ray.data", "weir", "weir.compat", "weir.compat.arrow_modules", "weir.compat.lazy", "weir.compat.logs"}
+    assert len(loaded) < 100
 
 
 def test_rays_own_modules_import_and_say_that_they_are_not_there():
