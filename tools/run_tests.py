@@ -55,6 +55,7 @@ def full_env(options):
 class Tally:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.told = []  # of what failed, for the end of the output: often only that is kept
 
     def add(self, passed, failed, skipped=0):
         self.passed += passed
@@ -132,7 +133,10 @@ def c_tests(tally, folder, suites=(), wrapper=(), env=None):
             ended_well = result["result"] in ("OK", "SKIP")
             if not ended_well:
                 failed = max(failed, 1)  # a crash, a sanitizer's finding or a time-out is not among cmocka's
-                print(f"--- {folder}: {result['name']}: {result['result']} after {result['duration']:.1f} s\n{output}")
+                heading = f"--- {folder}: {result['name']}: {result['result']} after {result['duration']:.1f} s"
+                print(f"{heading}\n{output}")
+                lines = [line for line in output.splitlines() if line and not re.match(r"\[ +(RUN|OK) ", line)]
+                tally.told.append("\n".join([heading, *lines[-30:]]))
             elif not passed and not skipped:
                 passed = 1  # a program that counts in its own way
             tally.add(passed, failed, skipped)
@@ -370,6 +374,9 @@ def main():
         STEPS[name](tally, options)
         print(f"{name}: {tally.line()} in {time.monotonic() - start:.0f} s", flush=True)
         total.add(tally.passed, tally.failed, tally.skipped)
+        total.told += tally.told
+    if total.told:
+        print("What failed in C, once more:", *total.told, sep="\n")
     print(f"{total.passed} passed, {total.failed} failed")
     return 1 if total.failed or not total.passed else 0
 
