@@ -473,6 +473,14 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 		print_error("%s\n", d->reason);
 	assert_int_equal(d->end_code, WEIR_OK);
 
+	weir_store_stats(f->store, &stats);
+	print_message("%llu batches, %llu deaths, %llu retries, %llu spilled (%llu at the executor's word), %llu "
+		      "restored, peak %lld KiB of %lld, %.2f s\n",
+		      (unsigned long long)d->delivered, (unsigned long long)d->deaths, (unsigned long long)core.retries,
+		      (unsigned long long)stats.spill_writes, (unsigned long long)d->spills,
+		      (unsigned long long)stats.spill_reads, (long long)stats.peak >> 10, (long long)budget >> 10,
+		      (double)(weir_clock_ns() - begun) / 1e9);
+
 	/* Every batch once. */
 	assert_int_equal(d->delivered, d->batches);
 	for (uint64_t split = 0; split < d->splits; split++)
@@ -493,12 +501,6 @@ static void run(struct fixture *f, uint64_t seed, uint64_t splits, uint64_t kill
 	weir_pool_free(d->pool);
 	assert_int_equal(d->chunks.count, 0);
 	weir_store_stats(f->store, &stats);
-	print_message("%llu batches, %llu deaths, %llu retries, %llu spilled (%llu at the executor's word), %llu "
-		      "restored, peak %lld KiB of %lld, %.2f s\n",
-		      (unsigned long long)d->delivered, (unsigned long long)d->deaths, (unsigned long long)core.retries,
-		      (unsigned long long)stats.spill_writes, (unsigned long long)d->spills,
-		      (unsigned long long)stats.spill_reads, (long long)stats.peak >> 10, (long long)budget >> 10,
-		      (double)(weir_clock_ns() - begun) / 1e9);
 	assert_int_equal(stats.resident + stats.spilled + stats.pinned + stats.held_by_user, 0);
 	assert_int_equal(stats.chunks, 0);
 	weir_store_trim(f->store, 0);

@@ -23,7 +23,13 @@
 
 #include "backend/test_worker.h"
 
-/* Little memory: as much as a few plain workers need. Instrumented ones take several times that for themselves. */
+/* Memory that nothing waits for, and little memory: as much as a few plain workers need. Instrumented processes take several times that for
+ * themselves, in no account. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define ENOUGH ((int64_t)4 << 30)
+#else
+#define ENOUGH ((int64_t)512 << 20)
+#endif
 #if defined(__SANITIZE_THREAD__)
 #define TIGHT (1536 << 20)
 #define TIGHT_ROWS "12M"
@@ -119,7 +125,7 @@ static int64_t expect_rows(struct weir_task *task, int64_t first, int64_t count,
 
 static void test_a_call_between_native_steps(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_stage_stats stats;
 	struct weir_task *task;
@@ -140,7 +146,7 @@ static void test_a_call_between_native_steps(void **state)
 
 static void test_calls_in_a_row(void **state)
 {
-	struct weir_session *session = open_session(512 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_task *task;
 
@@ -159,7 +165,7 @@ static void test_calls_in_a_row(void **state)
 /* How many tasks `call` makes of so many rows. */
 static int64_t tasks_of(const char *range, int64_t rows, struct weir_call call)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_stage_stats stats;
 	struct weir_task *task;
@@ -194,7 +200,7 @@ static void test_tasks_may_be_fine(void **state)
 
 static void test_counting(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	int64_t count = 0;
 
@@ -219,7 +225,7 @@ static void test_counting(void **state)
 
 static void test_limit_stops_everything(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_task *task;
 
@@ -236,7 +242,7 @@ static void test_limit_stops_everything(void **state)
 
 static void test_leaving_early(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_error err = {0};
 	struct weir_batch *batch;
@@ -311,7 +317,7 @@ static void test_what_the_user_was_handed(void **state)
 
 static void test_written_files(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_error *error = NULL;
 	char target[128], text[256];
@@ -347,7 +353,7 @@ static void test_written_files(void **state)
 
 static void test_failures_tell_where(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_failure failure;
 	struct weir_error err = {0};
@@ -394,7 +400,7 @@ static void test_failures_tell_where(void **state)
 
 static void test_errors_may_be_left_out(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_stage_stats stats;
 	struct weir_error err = {0};
@@ -425,7 +431,7 @@ static void test_errors_may_be_left_out(void **state)
 static void test_deaths(void **state)
 {
 	static const char *const deaths[] = {"segfault", "kill", "exit 3", "die 4", "die 5"};
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	char what[256], once[128];
 
 	(void)state;
@@ -502,7 +508,7 @@ static void *kill_now_and_then(void *argument)
 /* Workers die all the time, by another's hand: every row is written once. */
 static void test_a_storm(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct killer killer = {0};
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_error *error = NULL;
@@ -537,7 +543,7 @@ static void test_a_storm(void **state)
 
 static void test_a_batch_that_kills_every_worker(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_error err = {0};
 	struct weir_batch *batch;
@@ -560,7 +566,7 @@ static void test_a_batch_that_kills_every_worker(void **state)
 /* Chunks end on multiples of the batch, and tails of splits are bundled with their neighbours. */
 static void test_batches_are_whole(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_stage_stats stats;
 	struct weir_task *task;
@@ -676,7 +682,7 @@ static void test_little_memory(void **state)
 static void test_schemas_change_on_the_way(void **state)
 {
 	struct weir_call small = {.batch_rows = 1000, .chunk_bytes = 8000};
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_error *error = NULL;
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_block *const *blocks;
@@ -733,7 +739,7 @@ static void test_schemas_change_on_the_way(void **state)
 /* Rows that come are few, or none: chunks without rows, files that are not made. */
 static void test_nothing_comes(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_error *error = NULL;
 	struct weir_task *task;
@@ -771,7 +777,7 @@ static void count_line(void *counter, const struct weir_run_print *line)
 
 static void test_prints(void **state)
 {
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_task *task;
 	int lines = 0;
@@ -795,7 +801,7 @@ static void test_number_of_blocks(void **state)
 		const char *text;
 		size_t count;
 	} cases[] = {{"range 100k --blocks 5000", 5000}, {"range 10 --blocks 3", 3}, {"range 2 --blocks 100", 2}};
-	struct weir_session *session = open_session(256 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
@@ -821,7 +827,7 @@ static void test_number_of_blocks(void **state)
 /* Several runs of one session at the same time. */
 static void test_side_by_side(void **state)
 {
-	struct weir_session *session = open_session(512 << 20, 2);
+	struct weir_session *session = open_session(ENOUGH, 2);
 	struct weir_task *tasks[3];
 
 	(void)state;
