@@ -356,7 +356,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
         check(spec)
 
     def failure(payload: bytes) -> BaseException:
-        origin = f"rows {before}–{before + batch.num_rows - 1}" if batch is not None else ""
+        origin = None if batch is None else (True, [("its input", batch.num_rows, before, before + batch.num_rows - 1)])
         return _errors.from_failure(payload, spec.name, origin, bool(getattr(spec.context, "raise_original_map_exception", False)))
 
     head = function_head(spec)
@@ -385,7 +385,7 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                     if not most or 0 < most <= errored:
                         raise failure(payload) from error
                     errored += 1
-                    _errors.tell_left_out(spec.name, "", payload, most - errored if most > 0 else None)
+                    _errors.tell_left_out(spec.name, None, payload, most - errored if most > 0 else None)
                     result = None
                 if result is None:
                     break

@@ -17,6 +17,9 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, Literal
 
+from weir import _origin
+from weir._origin import Origin
+
 Kind = Literal["error", "returned", "constructor", "setup", "input"]
 
 # Frames of these lie between a worker's loop and the user's function, and are not shown.
@@ -288,8 +291,8 @@ def _advise_memory(bound: int | None) -> str:
             "leaves for it while nothing else runs. A smaller batch_size needs less, weir.init(memory_limit=…) gives more")
 
 
-def from_failure(payload: bytes, operator: str, origin: str = "", original: bool = False) -> BaseException:
-    """The exception to raise for what a worker packed. `original`: raise_original_map_exception."""
+def from_failure(payload: bytes, operator: str, origin: Origin | None = None, original: bool = False) -> BaseException:
+    """The exception to raise for what a worker packed. `origin`: of its task's rows; `original`: raise_original_map_exception."""
     try:
         report: dict[str, Any] = pickle.loads(payload)
     except Exception as damage:
@@ -317,7 +320,7 @@ def from_failure(payload: bytes, operator: str, origin: str = "", original: bool
         error = _make(bases, type(cause) if cause else None, cause, text)
         if cause is None and original:
             error = _make((RayTaskError, RayDataUserCodeException), None, None, text)
-    error.operator, error.origin = operator, origin
+    error.operator, error.origin = operator, _origin.text(origin)
     error.traceback_str, error.pid = report["traceback"], report["pid"]
     return error
 
@@ -341,7 +344,7 @@ def _with_sources(trace: str) -> str:
     return "\n".join(made)
 
 
-def tell_left_out(operator: str, origin: str, payload: bytes, remaining: int | None) -> None:
+def tell_left_out(operator: str, origin: Origin | None, payload: bytes, remaining: int | None) -> None:
     """Logs a failure that a run went on without. `remaining`: how many more it may; None: any number."""
     import logging
 
@@ -363,26 +366,12 @@ def _rebuilt(data: bytes | None) -> BaseException | None:
     return error if isinstance(error, BaseException) else None
 
 
-def _describe(report: dict[str, Any], operator: str, origin: str) -> str:
-    place = f"the group {report['group']}" if report.get("group") else _place(report["rows"], report["count"], origin)
+def _describe(report: dict[str, Any], operator: str, origin: Origin | None) -> str:
+    place = f"the group {report['group']}" if report.get("group") else _origin.place(report["rows"], report["count"], origin)
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
             "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch"}.get(report["kind"], "failed")
     advice = f": {report['advice']}" if report["advice"] else ""
     return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']}){advice}\n{report['traceback']}"
-
-
-def _place(rows: tuple[int, int] | None, count: int, origin: str) -> str:
-    """Where in the input it was. `rows` count from the task's first row; origin says where all of them were read."""
-    if rows is None:
-        return origin
-    first, last = rows
-    known = re.fullmatch(r"rows? (\d+)(?:–(\d+))?( of .*)?", origin, re.DOTALL)
-    if known and int(known[2] or known[1]) - int(known[1]) + 1 == count:  # no step in front has left rows out
-        first, last, origin, tail = int(known[1]) + first, int(known[1]) + last, "", known[3] or ""
-    else:
-        tail = " of its input" if not origin else " there"
-    text = (f"row {first}" if first == last else f"rows {first}–{last}") + tail
-    return f"{origin}, {text}" if origin else text
 
 
 def _mixes(cls: type[BaseException]) -> bool:
@@ -597,12 +586,12 @@ def translate(error: BaseException, context: Any = None, op: Any = None) -> Base
                 for name, of_engine in (("msg", "message"), ("pos", "offset"), ("lineno", "line"), ("colno", "")):
                     setattr(made, name, getattr(error, of_engine, None))
                 made.doc = ""  # type: ignore[attr-defined]
-            made.operator, made.origin = error.operator or "", error.origin or ""  # type: ignore[attr-defined]
+            made.operator, made.origin = error.operator or "", ""  # type: ignore[attr-defined]
             return made
         if len(error.args) == 1 and isinstance(error.args[0], str):
             error.args = (in_python(error.args[0]),)
         return error
     if error.payload is None:  # there was no room for more than a line
         return _make((RayTaskError, RayDataUserCodeException), None, None, str(error))
-    return from_failure(error.payload, error.operator or "", error.origin or "",
+    return from_failure(error.payload, error.operator or "", error.origin,
                         bool(getattr(context, "raise_original_map_exception", False)))

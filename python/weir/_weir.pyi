@@ -24,7 +24,7 @@ class Error(Exception):
     line: int | None
     offset: int | None
     payload: bytes | None
-    origin: str | None
+    origin: Any
 
 class InvalidError(Error, ValueError): ...
 class ExpressionError(Error, ValueError): ...

@@ -463,21 +463,49 @@ def _apply_rows(function: Function, batch: Batch) -> Iterator[Batch]:
             yield batch.slice(0, 0)
         return
     kept: list[Any] = []
+    first = 0  # of the rows that the first of these came of
     bytes_, most = 0, min(ROWS_PIECE, function.piece)
     for results in _row_results(function, batch, most):
+        begin, last = function.rows
+        first = first if kept else begin
         for rows in (results,) if function.kind == "map" else _flattened(function, results, most):
             kept.extend(rows)
             bytes_ += _weir.row_bytes(rows)
             rows.clear()  # or they would live as long as the batch that is made of them
             if len(kept) >= ROWS_KEPT or bytes_ >= most:
-                made, bytes_ = _batch_of_rows(kept, function.kind), 0
-                kept = []
+                made, bytes_ = _of_rows(function, kept, first, last), 0
+                kept, first = [], begin
                 yield made
                 del made
     if kept:
-        made = _batch_of_rows(kept, function.kind)
+        made = _of_rows(function, kept, first, last)
         del kept
         yield made
+
+
+def _of_rows(function: Function, returned: list[Any], first: int, last: int) -> Batch:
+    """What a function returned for rows `first` to `last` as a batch. Where it cannot be one, function.rows says for which of them."""
+    function.rows = (first, last)
+    try:
+        return _batch_of_rows(returned, function.kind)
+    except WrongReturn:
+        if function.kind == "map":
+            first += _first_wrong(returned)
+            function.rows = (first, first)
+        raise
+
+
+def _first_wrong(rows: list[Any]) -> int:
+    """The first row that is none, or does not go with those before it."""
+    good, bad = 0, len(rows)  # so many from the beginning can be a batch; cannot
+    while bad - good > 1:
+        some = (good + bad) // 2
+        try:
+            _batch_of_rows(rows[:some], "map")
+            good = some
+        except WrongReturn:
+            bad = some
+    return good
 
 
 def _step(before: int, rows: list[Any], most: int) -> int:

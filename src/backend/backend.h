@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "store/store.h"
 #include "ops/fragment.h"
+#include "ops/origin.h"
 #include "exec/exec.h"
 
 struct weir_session_options {
@@ -128,8 +129,7 @@ struct weir_failure {
 	struct weir_chunk *payload; /* NULL: there is none. A reference for the receiver */
 	uint64_t payload_size;
 	char operator_name[128];
-	struct weir_origin origin;
-	bool has_origin;
+	struct weir_origin *origin; /* likewise; of the task's rows */
 };
 
 /* A line that a worker printed; borrowed. */

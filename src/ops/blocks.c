@@ -431,7 +431,7 @@ static int next(void *state, struct weir_vector *out, struct weir_error *err)
 	weir_arena_clear(&lane->arena);
 	code = weir_vector_from_batch(lane->batch, lane->row, (uint32_t)count, &lane->arena, out, err);
 	out->source = lane->origin;
-	out->source_row = lane->row_first + lane->row;
+	out->source_row = lane->row_first < 0 ? -1 : lane->row_first + lane->row;
 	lane->row += count;
 	return code;
 }

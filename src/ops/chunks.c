@@ -21,6 +21,7 @@
  */
 #include "ops/blocks.h"
 #include "ops/ops_impl.h"
+#include "ops/origin.h"
 #include "ops/exchange/groups.h"
 #include "ops/exchange/segment.h"
 
@@ -224,6 +225,7 @@ static void lane_free(void *state)
 	struct weir_account *account = lane->context->account;
 
 	weir_gather_free(lane->gather);
+	weir_origin_release(&lane->origin);
 	room_drop(lane);
 	weir_free(&lane->account, lane->places, lane->places ? places_size(lane->sink) : 0);
 	weir_account_release(&lane->account);
@@ -238,6 +240,7 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	if (!lane)
 		return err->code;
 	weir_account_init(&lane->account, context->account, "chunks");
+	weir_origin_init(&lane->origin, &lane->account);
 	lane->context = context;
 	lane->sink = state;
 	code = weir_gather_new(&lane->account, lane->sink->schema, &lane->gather, err);
@@ -259,6 +262,7 @@ static void split_abort(void *state)
 
 	weir_gather_free(lane->gather);
 	lane->gather = NULL;
+	weir_origin_release(&lane->origin);
 	room_drop(lane);
 }
 
@@ -422,7 +426,9 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	choose_rows(lane);
 	/* What leaves the account here has left the grant there: nothing is counted twice, and nothing not at all. */
 	weir_account_unclaim(&lane->account, (int64_t)bytes);
-	return lane->context->output(lane->context, chunk, rows, &lane->origin, err);
+	code = lane->context->output(lane->context, chunk, rows, &lane->origin, err);
+	weir_origin_clear(&lane->origin);
+	return code;
 }
 
 static int64_t row_of(const struct weir_vector *vector, uint32_t selected)
@@ -432,18 +438,21 @@ static int64_t row_of(const struct weir_vector *vector, uint32_t selected)
 		       : vector->source_row + (vector->selection.rows ? vector->selection.rows[selected] : selected);
 }
 
-/* Of the first source in the chunk. */
-static void note_origin(struct chunks_lane *lane, const struct weir_vector *vector, uint32_t first, uint32_t last)
+static int note_origin(struct chunks_lane *lane, const struct weir_vector *vector, uint32_t first, uint32_t last,
+		       struct weir_error *err)
 {
-	struct weir_origin *origin = &lane->origin;
+	if (weir_gather_rows(lane->gather) == 0)
+		weir_origin_clear(&lane->origin);
+	return weir_origin_add(&lane->origin, vector->source, row_of(vector, first), row_of(vector, last),
+			       (int64_t)last - first + 1, err);
+}
 
-	if (weir_gather_rows(lane->gather) == 0) {
-		snprintf(origin->source, sizeof(origin->source), "%s", vector->source ? vector->source : "");
-		origin->row_first = row_of(vector, first);
-	} else if (strncmp(origin->source, vector->source ? vector->source : "", sizeof(origin->source) - 1)) {
-		return;
-	}
-	origin->row_last = row_of(vector, last);
+static bool has_other_source(const struct chunks_lane *lane, const struct weir_vector *vector)
+{
+	const struct weir_origin *origin = &lane->origin;
+
+	return origin->parts.count &&
+	       strcmp(weir_origin_source(origin, &origin->parts.items[origin->parts.count - 1]), vector->source ? vector->source : "");
 }
 
 /* With another source a chunk of several batches ends, so that messages can say whose rows they are about. */
@@ -452,8 +461,7 @@ static int end_with_source(struct chunks_lane *lane, const struct weir_vector *v
 	int64_t batch = lane->sink->options.paced ? lane->sink->options.batch_rows : 0;
 	int64_t rows = weir_gather_rows(lane->gather), wanted;
 
-	if (!batch || !rows ||
-	    !strncmp(lane->origin.source, vector->source ? vector->source : "", sizeof(lane->origin.source) - 1))
+	if (!batch || !rows || !has_other_source(lane, vector))
 		return WEIR_OK;
 	wanted = (rows + batch - 1) / batch * batch;
 	if (wanted < lane->rows_wanted)
@@ -466,10 +474,10 @@ static int gather(struct chunks_lane *lane, struct weir_vector *vector, uint32_t
 		  struct weir_error *err)
 {
 	int64_t batch = lane->sink->options.batch_rows, rows;
-	int code;
+	int code = note_origin(lane, vector, begin, begin + count - 1, err);
 
-	note_origin(lane, vector, begin, begin + count - 1);
-	code = weir_gather_push_part(lane->gather, vector, begin, count, err);
+	if (!code)
+		code = weir_gather_push_part(lane->gather, vector, begin, count, err);
 	if (code)
 		return code;
 	rows = weir_gather_rows(lane->gather);
@@ -541,10 +549,11 @@ static int push_groups(struct chunks_lane *lane, struct weir_vector *vector, uin
 			end = group_end(vector, at);
 		else if (count - at > lane->rows_wanted - rows)
 			end = group_end(vector, at + (uint32_t)(lane->rows_wanted - rows) - 1);
-		note_origin(lane, vector, at, end - 1);
+		code = note_origin(lane, vector, at, end - 1, err);
 		lane->group_rows = group == group_of(vector, end - 1) ? lane->group_rows + end - at : end - at;
 		lane->group = group_of(vector, end - 1);
-		code = blame_group(lane, weir_gather_push_part(lane->gather, vector, at, end - at, err), err);
+		if (!code)
+			code = blame_group(lane, weir_gather_push_part(lane->gather, vector, at, end - at, err), err);
 		at = end;
 	}
 	return code;
@@ -607,7 +616,7 @@ static int push_chunk(void *state, struct weir_chunk *chunk, int64_t rows, struc
 	lane->bytes_done += (uint64_t)footprint;
 	choose_rows(lane);
 	weir_account_unclaim(&lane->account, footprint);
-	return lane->context->output(lane->context, chunk, rows, &(struct weir_origin){.row_first = -1, .row_last = -1}, err);
+	return lane->context->output(lane->context, chunk, rows, NULL, err);
 }
 
 static int split_end(void *state, struct weir_error *err)

@@ -16,12 +16,7 @@
 
 struct weir_chunk;
 struct weir_op_counts;
-
-/* Where rows were read, as far as that is known: those of a chunk, and of all that is made of it. */
-struct weir_origin {
-	char source[200];            /* "": unknown */
-	int64_t row_first, row_last; /* −1: unknown */
-};
+struct weir_origin;
 
 /* What a lane offers to its operators. */
 struct weir_lane_context {
@@ -36,7 +31,8 @@ struct weir_lane_context {
 	/* A limit is satisfied: later splits are not wanted. */
 	void (*enough)(struct weir_lane_context *context);
 	/* In runs of several stages: hands a sealed chunk to the next stage, and waits until the lane may go on. Takes the
-	 * reference over, on failure too. What the chunk takes has been charged to the lane's account, and is no more. */
+	 * reference over, on failure too. What the chunk takes has been charged to the lane's account, and is no more. `origin`: NULL where
+	 * nobody knows. */
 	int (*output)(struct weir_lane_context *context, struct weir_chunk *chunk, int64_t rows,
 		      const struct weir_origin *origin, struct weir_error *err);
 	/* When a split is redone: how many rows of what it puts out were handed over before. Once, at its beginning. */

@@ -255,22 +255,45 @@ PyObject *pyext_raise(PyObject *module, const struct weir_error *err)
 	return NULL;
 }
 
-/* "rows 512–1023 of a.parquet"; empty: nobody knows. */
-static PyObject *origin_text(const struct weir_failure *failure)
+/* (whether rows can be traced, ((source, rows, first row, last row) …)), as weir._origin takes it; None: nobody knows. A source of None: of
+ * so many rows it is not known which they are. */
+static PyObject *origin_of(const struct weir_failure *failure)
 {
-	const struct weir_origin *origin = &failure->origin;
-	const char *of = origin->source[0] && origin->row_first >= 0 ? " of " : "";
-	char rows[64] = "", text[sizeof(origin->source) + 96];
+	const struct weir_origin *origin = failure->origin;
+	size_t count = origin ? origin->parts.count : 0;
+	PyObject *parts = count ? PyList_New(0) : NULL, *one = NULL;
+	int failed = 0;
 
-	if (!failure->has_origin)
-		return PyUnicode_FromString("");
-	if (origin->row_first >= 0 && origin->row_last > origin->row_first)
-		snprintf(rows, sizeof(rows), "rows %lld–%lld", (long long)origin->row_first,
-			 (long long)origin->row_last);
-	else if (origin->row_first >= 0)
-		snprintf(rows, sizeof(rows), "row %lld", (long long)origin->row_first);
-	snprintf(text, sizeof(text), "%s%s%s", rows, of, origin->source);
-	return text_of(text, "backslashreplace");
+	if (!count)
+		return Py_NewRef(Py_None);
+	for (size_t i = 0; parts && i < count && !failed; i++) {
+		const struct weir_origin_part *part = &origin->parts.items[i];
+
+		if (i + 1 == count && origin->rows_between) {
+			one = Py_BuildValue("(OLLL)", Py_None, (long long)origin->rows_between, -1LL, -1LL);
+			failed = !one || PyList_Append(parts, one);
+			Py_CLEAR(one);
+		}
+		if (!failed) {
+			one = Py_BuildValue("(NLLL)", text_of(weir_origin_source(origin, part), "backslashreplace"),
+					    (long long)part->rows, (long long)part->row_first, (long long)part->row_last);
+			failed = !one || PyList_Append(parts, one);
+			Py_CLEAR(one);
+		}
+	}
+	if (!parts || failed) {
+		Py_XDECREF(parts);
+		return NULL;
+	}
+	return Py_BuildValue("(NN)", PyBool_FromLong(origin->is_traced), parts);
+}
+
+static void failure_release(struct weir_failure *failure)
+{
+	if (failure->payload)
+		weir_chunk_unref(failure->payload);
+	weir_origin_unref(failure->origin);
+	*failure = (struct weir_failure){0};
 }
 
 static PyObject *payload_of(PyObject *module, const struct weir_failure *failure)
@@ -297,19 +320,17 @@ PyObject *pyext_raise_failure(PyObject *module, const struct weir_error *err, st
 					  text_of(weir_error_format(err, buffer, sizeof(buffer)), "backslashreplace"));
 	if (exception && set_attributes(exception, err) == 0 &&
 	    set(exception, "payload", payload_of(module, failure)) == 0 &&
-	    set(exception, "origin", origin_text(failure)) == 0 &&
+	    set(exception, "origin", origin_of(failure)) == 0 &&
 	    set(exception, "operator", text_of(failure->operator_name, "backslashreplace")) == 0)
 		PyErr_SetObject(class, exception);
 	Py_XDECREF(exception);
-	if (failure->payload)
-		weir_chunk_unref(failure->payload);
-	failure->payload = NULL;
+	failure_release(failure);
 	return NULL;
 }
 
 PyObject *pyext_failure_new(PyObject *module, struct weir_failure *failure)
 {
-	PyObject *name = text_of(failure->operator_name, "backslashreplace"), *origin = origin_text(failure);
+	PyObject *name = text_of(failure->operator_name, "backslashreplace"), *origin = origin_of(failure);
 	PyObject *payload = payload_of(module, failure), *made = NULL;
 
 	if (name && origin && payload)
@@ -317,9 +338,7 @@ PyObject *pyext_failure_new(PyObject *module, struct weir_failure *failure)
 	Py_XDECREF(name);
 	Py_XDECREF(origin);
 	Py_XDECREF(payload);
-	if (failure->payload)
-		weir_chunk_unref(failure->payload);
-	failure->payload = NULL;
+	failure_release(failure);
 	return made;
 }
 

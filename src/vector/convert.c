@@ -188,7 +188,7 @@ int weir_vector_from_batch(const struct weir_batch *batch, int64_t offset, uint3
 			   struct weir_vector *out, struct weir_error *err)
 {
 	WEIR_ASSERT(count <= WEIR_VECTOR_ROWS && offset >= 0 && offset + count <= batch->row_count);
-	*out = (struct weir_vector){.row_count = count, .column_count = batch->column_count, .source_row = offset};
+	*out = (struct weir_vector){.row_count = count, .column_count = batch->column_count, .source_row = -1};
 	out->selection.count = count;
 	out->columns = weir_arena_alloc_zero(arena, (batch->column_count + 1) * sizeof(*out->columns), err);
 	if (!out->columns)

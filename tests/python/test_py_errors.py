@@ -9,9 +9,9 @@ from driver_scripts import not_sanitized
 from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
 
 import weir
-from weir import _call, _errors, _worker
+from weir import _call, _errors, _origin, _worker
 from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayError, RayTaskError, SystemException,
-                             UserCodeException)
+                             UserCodeException, WorkerCrashedError)
 
 
 def raising(error):
@@ -52,7 +52,7 @@ def test_three_classes_catch_it(error):
             raise made
     assert type(made.cause) is type(error)
     assert repr(made.args) == repr(error.args)
-    assert str(made).startswith("MapBatches(f) failed on rows 0–9 of its input (pid=")
+    assert str(made).startswith("MapBatches(f) failed on the 10 rows it was given (pid=")
     if not isinstance(error, BaseExceptionGroup):
         lines = str(made).rstrip().splitlines()
         assert lines[-1].startswith(f"{_errors._name_of(type(error))}")
@@ -74,7 +74,7 @@ def test_the_traceback_starts_in_the_users_file():
         return {"x": [inner(0)]}
     text = error_of(CallSpec("map_batches", f, batch_size=4), batch_of(id=np.arange(10)))
     lines = text.splitlines()
-    assert lines[0].startswith("MapBatches(f) failed on rows 0–3 of its input")
+    assert lines[0].startswith("MapBatches(f) failed on rows 0–3 of the 10 rows it was given")
     assert lines[1] == "Traceback (most recent call last):"
     assert __file__ in lines[2] and "in f" in lines[2]
     assert lines[-1].startswith("ZeroDivisionError: ")
@@ -111,14 +111,85 @@ def test_row_ranges():
         if row["id"] == 5000:
             raise ValueError("that one")
         return row
-    assert "row 5000 of its input" in error_of(CallSpec("map", f), arange(9000))
-    assert "row 5000 of its input" in error_of(CallSpec("filter", f), arange(9000))
-    made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511 of a.parquet")
+    assert "row 5000 of the 9000 rows it was given" in error_of(CallSpec("map", f), arange(9000))
+    assert "row 5000 of the 9000 rows it was given" in error_of(CallSpec("filter", f), arange(9000))
+    made = failure_of(CallSpec("map", f), arange(9000), origin=(True, [("a.parquet", 9000, 512, 9511)]))
     assert str(made).startswith("Map(f) failed on row 5512 of a.parquet (pid=")
     assert made.origin == "rows 512–9511 of a.parquet" and made.operator == "Map(f)"
-    assert str(failure_of(CallSpec("map", f), arange(9000), origin="rows 512–9511")).startswith("Map(f) failed on row 5512 (pid=")
-    made = failure_of(CallSpec("map", f), arange(9000), origin="rows 512–20000 of a.parquet")
-    assert "on rows 512–20000 of a.parquet, row 5000 there" in str(made)
+
+
+@pytest.mark.parametrize("rows, origin, text", [
+    ((5, 5), (True, [("", 20, 512, 531)]), "row 517"),
+    ((5, 5), (True, [("a", 20, 512, 600)]), "row 5 of the 20 left of rows 512–600 of a"),
+    ((0, 19), (True, [("a", 20, 512, 600)]), "20 of rows 512–600 of a"),
+    ((5, 6), (True, [("a", 20, -1, -1)]), "rows 5–6 of the 20 rows of a"),
+    ((5, 5), (True, [("a", 5, 0, 4), ("b", 15, 7, 21)]), "row 7 of b"),
+    ((4, 5), (True, [("a", 5, 0, 4), ("b", 15, 7, 21)]), "row 4 of a and row 7 of b"),
+    ((2, 8), (True, [(name, 4, 0, 3) for name in "abcde"]), "rows 2–3 of a, rows 0–3 of b and row 0 of c"),
+    ((2, 12), (True, [(name, 4, 0, 3) for name in "abcde"]), "rows 2–3 of a … row 0 of d (of 4 files)"),
+    ((5, 5), (True, [("a", 5, 0, 4), (None, 10, -1, -1), ("z", 5, 0, 4)]), "row 0 of the 10 rows of other files"),
+    ((5, 5), (False, [("a", 20, 0, 19)]), "row 5 of the 20 rows it was given, made of rows 0–19 of a"),
+    ((0, 19), (False, [("a", 30, 0, 29), ("b", 9, 0, 8)]), "the 20 rows it was given, made of rows 0–29 of a and rows 0–8 of b"),
+    ((5, 5), (True, [("a", 19, 0, 18)]), "row 5 of the 20 rows it was given, made of rows 0–18 of a"),
+    ((5, 5), None, "row 5 of the 20 rows it was given"), (None, (True, [("a", 20, 0, 19)]), "rows 0–19 of a"), (None, None, ""),
+])
+def test_places(rows, origin, text):
+    """Rows are counted as the file counts them, or it is said that they are not."""
+    assert _origin.place(rows, 20, origin) == text
+
+
+@pytest.fixture(scope="module")
+def three_files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    for number in range(3):
+        (folder / f"{number}.csv").write_text("id\n" + "".join(f"{number * 100 + row}\n" for row in range(100)))
+    return str(folder)
+
+
+class Same:
+    def __call__(self, batch):
+        return batch
+
+
+def fails_at_150(value):
+    if np.any(np.asarray(value["id"]) == 150):
+        raise ValueError("that one")
+    return value
+
+
+@pytest.mark.parametrize("chain, place", [
+    (lambda ds: ds.map(fails_at_150), "Map(fails_at_150) failed on row 50 of {}/1.csv (pid="),
+    (lambda ds: ds.map_batches(fails_at_150, batch_size=64), "failed on rows 28–91 of {0}/1.csv (pid="),
+    (lambda ds: ds.map_batches(fails_at_150, batch_size=120), "failed on rows 20–99 of {0}/1.csv and rows 0–39 of {0}/2.csv (pid="),
+    (lambda ds: ds.map_batches(fails_at_150, batch_size=500),
+     "failed on rows 0–99 of {0}/0.csv, rows 0–99 of {0}/1.csv and rows 0–99 of {0}/2.csv (pid="),
+    (lambda ds: ds.filter(expr="id % 3 == 0").map_batches(fails_at_150, batch_size=None),
+     "failed on 34 of rows 0–99 of {0}/0.csv, 33 of rows 2–98 of {0}/1.csv and 33 of rows 1–97 of {0}/2.csv (pid="),
+    (lambda ds: ds.filter(expr="id < 160").sort("id").map_batches(fails_at_150, batch_size=None), "failed on the 160 rows it was given (pid="),
+    (lambda ds: ds.map_batches(Same, concurrency=1, batch_size=None).map(fails_at_150),
+     "row 150 of the 300 rows it was given, made of rows 0–99 of {0}/0.csv, rows 0–99 of {0}/1.csv and rows 0–99 of {0}/2.csv (pid="),
+    (lambda ds: ds.map(lambda row: None if row["id"] == 150 else row), "cannot be used on row 50 of {}/1.csv (pid="),
+    (lambda ds: ds.map(lambda row: {5: 1} if row["id"] == 150 else row), "cannot be used on row 50 of {}/1.csv (pid="),
+])
+def test_places_in_files(three_files, chain, place):
+    with pytest.raises(ValueError) as caught:
+        chain(weir.read_csv(three_files)).take_all()
+    assert place.format(three_files) in str(caught.value).splitlines()[0]
+
+
+def test_a_crash_names_all_files(three_files):
+    def crash(batch):
+        import os
+        os.abort()
+    with pytest.raises(WorkerCrashedError) as caught:
+        weir.read_csv(three_files).map_batches(crash, batch_size=None).take_all()
+    assert "it was given rows 0 to 99 of {0}/0.csv, rows 0 to 99 of {0}/1.csv and rows 0 to 99 of {0}/2.csv".format(three_files) in str(caught.value)
+
+
+def test_rows_are_counted_from_the_first_where_there_is_no_worker():
+    spec = CallSpec("map", lambda row: None if row["id"] == 5000 else row)
+    with pytest.raises(ValueError, match=r"on row 14000 of its input \(pid="):
+        list(_call.run_local(spec, [batch_of(id=np.arange(10000, 19000)), arange(9000)]))
 
 
 def test_chained_errors_are_shown():

@@ -35,7 +35,7 @@ def rows_of(batches):
     return [row for batch in batches for row in batch.rows()]
 
 
-def failure_of(spec, batch, original=False, origin=""):
+def failure_of(spec, batch, original=False, origin=None):
     """The exception that the driver raises for what a function does to a batch."""
 
     class Worker:

@@ -32,12 +32,40 @@ static void count_kept(struct weir_local_run *run, const struct weir_action *act
 	}
 }
 
+/* Of what a task made: all that it was given, since which row became which is not known. */
+static struct weir_origin *made_of(struct weir_local_run *run, const struct local_event *made)
+{
+	const struct stage *stage = &run->stages[made->event.stage];
+	struct weir_error ignored = {0};
+	struct weir_origin all, *shared;
+	int code = WEIR_OK;
+
+	if (stage->kind == WEIR_STAGE_WORKERS) {
+		const struct local_given *given = weir_local_given(stage, made->event.slot, &made->event.run);
+
+		return given ? weir_origin_untraced(run->account, given->origin) : NULL;
+	}
+	const struct local_chunks *inputs = &stage->lanes[made->event.slot].inputs;
+
+	if (inputs->count == 1)
+		return weir_origin_untraced(run->account, inputs->items[0].origin);
+	weir_origin_init(&all, run->account);
+	all.is_traced = false;
+	for (size_t i = 0; i < inputs->count && !code; i++)
+		if (inputs->items[i].origin)
+			code = weir_origin_append(&all, inputs->items[i].origin, &ignored);
+	shared = code ? NULL : weir_origin_share(run->account, &all);
+	weir_origin_release(&all);
+	return shared;
+}
+
 int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *action, struct local_event *made,
 			  struct weir_error *err)
 {
 	size_t at = (uint32_t)action->chunk;
 	struct local_chunk *input = action->stage ? weir_local_chunk(run, action->run.task) : NULL;
 	struct local_chunk chunk = {.number = action->chunk, .rows = made->event.rows};
+	struct weir_origin *origin;
 
 	WEIR_ASSERT(made->event.kind == WEIR_EV_OUTPUT && made->chunk);
 	/* One that is made again after it was lost has the number that it had. */
@@ -54,23 +82,25 @@ int weir_local_chunk_keep(struct weir_local_run *run, const struct weir_action *
 		made->chunk = NULL;
 		return WEIR_OK;
 	}
-	chunk.origin = made->origin;
 	if (input) {
 		memcpy(chunk.path, input->path, input->path_count * sizeof(*chunk.path));
 		chunk.path_count = input->path_count;
-		chunk.origin = input->origin;
 	} else {
 		chunk.path[chunk.path_count++] = (uint32_t)action->run.task;
 	}
 	chunk.path[chunk.path_count++] = (uint32_t)made->event.chunk;
+	origin = input ? made_of(run, made) : weir_origin_ref(made->origin);
 	if (at >= run->chunks.count) {
-		if (weir_list_reserve(&run->chunks, run->account, err, at + 1))
+		if (weir_list_reserve(&run->chunks, run->account, err, at + 1)) {
+			weir_origin_unref(origin);
 			return err->code;
+		}
 		memset(run->chunks.items + run->chunks.count, 0, (at + 1 - run->chunks.count) * sizeof(chunk));
 		run->chunks.count = at + 1;
 	}
 	chunk.chunk = made->chunk;
 	made->chunk = NULL;
+	chunk.origin = origin;
 	run->chunks.items[at] = chunk;
 	count_kept(run, action, made->event.chunk, made->event.rows);
 	return WEIR_OK;
@@ -83,14 +113,17 @@ void weir_local_chunk_drop(struct weir_local_run *run, uint64_t number)
 	if (!chunk)
 		return;
 	weir_chunk_unref(chunk->chunk);
+	weir_origin_unref(chunk->origin);
 	*chunk = (struct local_chunk){0};
 }
 
 void weir_local_chunks_free(struct weir_local_run *run)
 {
 	for (size_t i = 0; i < run->chunks.count; i++)
-		if (run->chunks.items[i].chunk)
+		if (run->chunks.items[i].chunk) {
 			weir_chunk_unref(run->chunks.items[i].chunk);
+			weir_origin_unref(run->chunks.items[i].origin);
+		}
 	run->chunks.count = 0;
 	for (size_t i = 0; i < run->disk_queue.count; i++)
 		weir_chunk_unref(run->disk_queue.items[i].chunk);

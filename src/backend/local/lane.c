@@ -148,7 +148,7 @@ static int put_out(struct lane *lane, struct weir_chunk *chunk, int64_t rows, co
 		atomic_store_explicit(&lane->account.grant, grant > bytes ? grant - bytes : 0, memory_order_relaxed);
 		made.event.bytes = bytes;
 		made.event.rows = rows;
-		made.origin = *origin;
+		made.origin = weir_origin_share(run->account, origin);
 	}
 	made.event.run = lane->task;
 	made.event.chunk = lane->outputs++;

@@ -68,7 +68,7 @@ struct local_chunk {
 	int64_t rows;
 	uint32_t path[RUN_STAGES_MAX + 1]; /* split, output, output of that … : its place in input order */
 	uint32_t path_count;
-	struct weir_origin origin;
+	struct weir_origin *origin; /* a reference */
 	/* When it is a task of lanes: what was accepted of its outputs, should it be redone. */
 	uint32_t outputs_kept;
 	int64_t rows_kept;
@@ -120,8 +120,7 @@ struct local_task {
 struct local_failure {
 	struct weir_run run; /* attempt 0: of none, the worker could not begin */
 	struct weir_chunk *payload;
-	struct weir_origin origin;
-	bool has_origin;
+	struct weir_origin *origin; /* a reference */
 	bool ends_run; /* unless its task was not wanted any more: never forgotten, there are no more than tasks in flight */
 	char text[WEIR_WORKER_TEXT];
 };
@@ -130,7 +129,7 @@ struct local_failure {
 /* What a task was given: to say so when the run ends over it. */
 struct local_given {
 	struct weir_run run;
-	struct weir_origin origin;
+	struct weir_origin *origin; /* a reference */
 	uint64_t rows;
 	uint64_t outputs_kept; /* of an earlier attempt: the executor drops them by number, so they are mentioned */
 	bool in_flight;
@@ -176,8 +175,7 @@ struct stage {
 struct local_event {
 	struct weir_event event;
 	struct weir_chunk *chunk; /* OUTPUT: a reference */
-	struct weir_origin origin;
-	bool has_origin;
+	struct weir_origin *origin; /* likewise */
 };
 
 struct disk_job {
@@ -329,6 +327,8 @@ void weir_local_pools_join(struct weir_local_run *run);
 void weir_local_pool_perform(struct weir_local_run *run, const struct weir_action *action);
 /* Adds to the error what the task was given that the run ends over, where it was a worker's. */
 void weir_local_add_origin(struct weir_local_run *run, const struct weir_action *end);
+/* What was given to a worker as `run`; NULL: it is forgotten. */
+struct local_given *weir_local_given(const struct stage *stage, uint32_t slot, const struct weir_run *run);
 /* How much memory workers may have from now on, as the kernel enforces it. Under run->lock. */
 void weir_local_bound_workers(struct weir_local_run *run);
 void weir_local_failures_free(struct weir_local_run *run);

@@ -46,6 +46,7 @@ static void queue_event(struct weir_local_run *run, const struct local_event *ev
 	if (weir_list_push(&run->events, run->account, &err, *event)) {
 		if (event->chunk)
 			weir_chunk_unref(event->chunk);
+		weir_origin_unref(event->origin);
 		weir_local_give_up(run, &err);
 	}
 }
@@ -289,7 +290,9 @@ void weir_local_post_output(struct weir_local_run *run, const struct local_event
 		}
 		if (run->events.items[i].chunk)
 			weir_chunk_unref(run->events.items[i].chunk);
+		weir_origin_unref(run->events.items[i].origin);
 		run->events.items[i].chunk = NULL;
+		run->events.items[i].origin = NULL;
 	}
 	run->events.count = 0;
 	run->stepping = false;

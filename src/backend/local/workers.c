@@ -25,6 +25,7 @@
 #define ROOM_MEASURED ((int64_t)1 << 20) /* for less nobody is measured anew */
 #define ZYGOTE_BYTES ((int64_t)8 << 20) /* of the process that workers are forks of, what none of them shares any more */
 #define PACE_MAX ((double)(1 << 30))
+#define ORIGIN_TOLD 4 /* sources that a message names */
 #define ERROR_WAITS_NS ((uint64_t)1000000000)
 #define BOUND_STEP ((int64_t)1 << 20) /* bounds are rounded to this, to be changed less often */
 
@@ -34,6 +35,7 @@ static void failure_release(struct local_failure *failure)
 {
 	if (failure->payload)
 		weir_chunk_unref(failure->payload);
+	weir_origin_unref(failure->origin);
 	*failure = (struct local_failure){0};
 }
 
@@ -60,16 +62,15 @@ static bool ends_run(const struct stage *stage, const struct weir_pool_event *sa
 static void remember(struct weir_local_run *run, const struct weir_pool_event *said)
 {
 	struct local_failure failure = {.run = said->event.run, .payload = said->chunk};
-	struct local_chunk *input = weir_local_chunk(run, said->event.run.task);
+	const struct stage *stage = &run->stages[said->event.stage];
+	const struct local_given *given;
 	struct weir_error ignored = {0};
 
-	failure.ends_run = ends_run(&run->stages[said->event.stage], said);
+	failure.ends_run = ends_run(stage, said);
 	if (said->event.kind == WEIR_EV_CANCEL)
 		failure.run = (struct weir_run){.stage = said->event.stage};
-	else if (input) {
-		failure.origin = input->origin;
-		failure.has_origin = true;
-	}
+	else if ((given = weir_local_given(stage, said->event.slot, &said->event.run)))
+		failure.origin = weir_origin_ref(given->origin);
 	memcpy(failure.text, said->text, sizeof(failure.text));
 	for (size_t i = 0; run->failures.count >= RUN_FAILURES_MAX && i < run->failures.count; i++)
 		if (!run->failures.items[i].ends_run) {
@@ -80,6 +81,41 @@ static void remember(struct weir_local_run *run, const struct weir_pool_event *s
 		}
 	if (weir_list_push(&run->failures, run->account, &ignored, failure))
 		failure_release(&failure);
+}
+
+/* Rows of one source have a place of their own in an error, those of several are told in its text. */
+static void tell_origin(struct weir_error *err, const struct weir_origin *origin)
+{
+	size_t count = origin ? origin->parts.count : 0, size = strlen(err->message);
+	const struct weir_origin_part *parts = count ? origin->parts.items : NULL;
+
+	if (count == 1) {
+		const char *source = weir_origin_source(origin, parts);
+
+		weir_error_at_source(err, source[0] ? source : NULL);
+		if (parts->row_first >= 0)
+			weir_error_at_rows(err, parts->row_first, parts->row_last - parts->row_first + 1);
+	}
+	for (size_t i = 0; count > 1 && i < count; i++) {
+		const char *source = weir_origin_source(origin, &parts[i]);
+		char rows[64] = "";
+
+		if (i == ORIGIN_TOLD - 1 && count > ORIGIN_TOLD) { /* those before, and the last one */
+			i = count - 1;
+			source = weir_origin_source(origin, &parts[i]);
+		}
+		if (parts[i].row_first >= 0)
+			snprintf(rows, sizeof(rows), "rows %lld to %lld of ", (long long)parts[i].row_first,
+				 (long long)parts[i].row_last);
+		if (size < sizeof(err->message))
+			snprintf(err->message + size, sizeof(err->message) - size, "%s%s%s",
+				 i == 0                                  ? "; it was given "
+				 : i + 1 == count && count > ORIGIN_TOLD ? " … and "
+				 : i + 1 == count                        ? " and "
+									 : ", ",
+				 rows, source[0] ? source : "what no file holds");
+		size = strlen(err->message);
+	}
 }
 
 void weir_local_failure_choose(struct weir_local_run *run, const struct weir_action *end)
@@ -100,10 +136,7 @@ void weir_local_failure_choose(struct weir_local_run *run, const struct weir_act
 		weir_error_set(&run->error, end->code, "%s",
 			       run->failure.text[0] ? run->failure.text : weir_code_text(end->code));
 		weir_error_at_operator(&run->error, run->stages[run->failure_stage].name);
-		if (run->failure.has_origin && run->failure.origin.source[0])
-			weir_error_at_source(&run->error, run->failure.origin.source);
-		if (run->failure.has_origin && run->failure.origin.row_first >= 0)
-			weir_error_at_row(&run->error, run->failure.origin.row_first);
+		tell_origin(&run->error, run->failure.origin);
 	}
 }
 
@@ -113,8 +146,7 @@ static void describe(const struct weir_local_run *run, const struct local_failur
 	out->payload = failure->payload ? weir_chunk_ref(failure->payload) : NULL;
 	out->payload_size = out->payload ? weir_chunk_size(out->payload) : 0;
 	snprintf(out->operator_name, sizeof(out->operator_name), "%s", run->stages[stage].name);
-	out->origin = failure->origin;
-	out->has_origin = failure->has_origin;
+	out->origin = weir_origin_ref(failure->origin);
 }
 
 bool weir_local_run_failure(struct weir_local_run *run, struct weir_failure *out)
@@ -278,52 +310,66 @@ static void fail(struct weir_local_run *run, const struct stage *stage, struct w
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = err->code});
 }
 
-/* The rows of all its parts, when they stand in one source; else those of the first. */
+static bool is_same(const struct weir_run *a, const struct weir_run *b)
+{
+	return a->task == b->task && a->attempt == b->attempt;
+}
+
+struct local_given *weir_local_given(const struct stage *stage, uint32_t slot, const struct weir_run *run)
+{
+	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX; i++)
+		if (stage->workers[slot].given[i].run.attempt && is_same(&stage->workers[slot].given[i].run, run))
+			return &stage->workers[slot].given[i];
+	return NULL;
+}
+
+/* The origins of all its parts, one after another. NULL: that of a part is not known, so it cannot be said which row is whose. */
+static struct weir_origin *given_origin(struct weir_local_run *run, const struct local_chunk *first)
+{
+	struct weir_origin all, *shared = NULL;
+	struct weir_error ignored = {0};
+	int code;
+
+	if (run->parts.count == 0 || !first->origin)
+		return weir_origin_ref(first->origin);
+	weir_origin_init(&all, run->account);
+	code = weir_origin_append(&all, first->origin, &ignored);
+	for (size_t i = 0; i < run->parts.count && !code; i++) {
+		const struct weir_origin *part = weir_local_chunk(run, run->parts.items[i])->origin;
+
+		code = part ? weir_origin_append(&all, part, &ignored) : WEIR_E_INVALID;
+	}
+	if (!code)
+		shared = weir_origin_share(run->account, &all);
+	weir_origin_release(&all);
+	return shared;
+}
+
 static void note_given(struct weir_local_run *run, struct local_worker *worker, const struct weir_action *start)
 {
 	struct local_given *given = &worker->given[worker->given_next++ % WEIR_WORKER_FLIGHT_MAX];
+	const struct local_chunk *first = weir_local_chunk(run, start->chunk);
 
+	weir_origin_unref(given->origin);
 	given->run = start->run;
 	given->in_flight = true;
 	given->outputs_kept = start->outputs_kept;
-	given->origin = weir_local_chunk(run, start->chunk)->origin;
-	given->rows = (uint64_t)weir_local_chunk(run, start->chunk)->rows;
+	given->origin = given_origin(run, first);
+	given->rows = (uint64_t)first->rows;
 	for (size_t i = 0; i < run->parts.count; i++)
 		given->rows += (uint64_t)weir_local_chunk(run, run->parts.items[i])->rows;
-	for (size_t i = 0; i < run->parts.count; i++) {
-		const struct weir_origin *part = &weir_local_chunk(run, run->parts.items[i])->origin;
-
-		if (strcmp(part->source, given->origin.source) != 0)
-			break;
-		given->origin.row_last = part->row_last;
-	}
 }
 
 void weir_local_add_origin(struct weir_local_run *run, const struct weir_action *end)
 {
 	const struct stage *stage = end->run.attempt && end->run.stage < run->stage_count ? &run->stages[end->run.stage]
 											  : NULL;
+	const struct local_given *given = NULL;
 
-	for (uint32_t i = 0; stage && stage->kind == WEIR_STAGE_WORKERS && i < stage->slots * WEIR_WORKER_FLIGHT_MAX;
-	     i++) {
-		const struct local_given *given =
-			&stage->workers[i / WEIR_WORKER_FLIGHT_MAX].given[i % WEIR_WORKER_FLIGHT_MAX];
-		const struct weir_origin *origin = &given->origin;
-
-		if (given->run.attempt != end->run.attempt || given->run.task != end->run.task)
-			continue;
-		weir_error_at_source(&run->error, origin->source[0] ? origin->source : NULL);
-		if (origin->row_first >= 0)
-			weir_error_at_rows(
-				&run->error, origin->row_first,
-				origin->row_last >= origin->row_first ? origin->row_last - origin->row_first + 1 : 1);
-		return;
-	}
-}
-
-static bool is_same(const struct weir_run *a, const struct weir_run *b)
-{
-	return a->task == b->task && a->attempt == b->attempt;
+	for (uint32_t i = 0; stage && stage->kind == WEIR_STAGE_WORKERS && i < stage->slots && !given; i++)
+		given = weir_local_given(stage, i, &end->run);
+	if (given)
+		tell_origin(&run->error, given->origin);
 }
 
 /* The task is not wanted any more, and somebody waits for its end. */
@@ -390,10 +436,10 @@ static int death_code(int status)
 }
 
 /* It died at these rows of the oldest of its tasks. They may be anything, since they are the worker's. */
-static void note_at(struct local_worker *worker, const struct weir_worker_rows *at)
+static void note_at(struct weir_account *account, struct local_worker *worker, const struct weir_worker_rows *at)
 {
 	struct local_given *oldest = NULL;
-	int64_t source_rows;
+	struct weir_origin *whole;
 
 	for (uint32_t i = 0; i < WEIR_WORKER_FLIGHT_MAX && !oldest; i++) {
 		struct local_given *given = &worker->given[(worker->given_next + i) % WEIR_WORKER_FLIGHT_MAX];
@@ -401,15 +447,11 @@ static void note_at(struct local_worker *worker, const struct weir_worker_rows *
 		oldest = given->in_flight ? given : NULL;
 	}
 	if (!oldest || at->count == 0 || at->first >= oldest->rows || at->count > oldest->rows - at->first ||
-	    oldest->origin.row_first < 0)
+	    !oldest->origin || !oldest->origin->is_traced)
 		return;
-	/* Fewer: the last of them are of another source. More: some were left out, and nobody knows which. */
-	source_rows = oldest->origin.row_last - oldest->origin.row_first + 1;
-	if (source_rows > (int64_t)oldest->rows || (int64_t)at->first >= source_rows)
-		return;
-	oldest->origin.row_first += (int64_t)at->first;
-	if ((int64_t)(at->first + at->count) < source_rows)
-		oldest->origin.row_last = oldest->origin.row_first + (int64_t)at->count - 1;
+	whole = oldest->origin;
+	oldest->origin = weir_origin_cut(account, whole, (int64_t)at->first, (int64_t)at->count);
+	weir_origin_unref(whole);
 }
 
 /* How many rows make a task of TASK_NS: half what it was before, half what this one says. */
@@ -553,7 +595,7 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 		stage->rows_out += (uint64_t)said->event.rows;
 		break;
 	case WEIR_EV_SLOT_DIED:
-		note_at(&stage->workers[said->event.slot], &said->at);
+		note_at(run->account, &stage->workers[said->event.slot], &said->at);
 		count_flight(stage, said->event.slot, 0);
 		note_over(&stage->workers[said->event.slot], NULL);
 		tell_errors_of(stage, said->event.slot);
@@ -730,6 +772,12 @@ void weir_local_pools_join(struct weir_local_run *run)
 		stage->thread_started = false;
 		weir_pool_free(stage->pool);
 		stage->pool = NULL;
+		for (uint32_t i = 0; stage->workers && i < stage->slots * WEIR_WORKER_FLIGHT_MAX; i++) {
+			struct local_given *given = &stage->workers[i / WEIR_WORKER_FLIGHT_MAX].given[i % WEIR_WORKER_FLIGHT_MAX];
+
+			weir_origin_unref(given->origin);
+			given->origin = NULL;
+		}
 		for (size_t i = 0; i < stage->errors.count; i++)
 			if (stage->errors.items[i].said.chunk)
 				weir_chunk_unref(stage->errors.items[i].said.chunk);

@@ -381,6 +381,7 @@ static void test_failures_tell_where(void **state)
 	assert_memory_equal(bytes, "abcdefgh", 8);
 	weir_chunk_unpin(failure.payload);
 	weir_chunk_unref(failure.payload);
+	weir_origin_unref(failure.origin);
 	finish(task);
 	weir_flow_free(flow);
 	/* A worker that cannot begin. */
@@ -393,6 +394,7 @@ static void test_failures_tell_where(void **state)
 	assert_true(api_task_failure(task, &failure));
 	assert_non_null(failure.payload);
 	weir_chunk_unref(failure.payload);
+	weir_origin_unref(failure.origin);
 	finish(task);
 	weir_flow_free(flow);
 	weir_session_close(session);
