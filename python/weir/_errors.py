@@ -20,7 +20,7 @@ from typing import Any, Literal
 from weir import _origin
 from weir._origin import Origin
 
-Kind = Literal["error", "returned", "constructor", "setup", "input"]
+Kind = Literal["error", "returned", "constructor", "setup", "input", "gathered"]
 
 # Frames of these lie between a worker's loop and the user's function, and are not shown.
 _OURS = (os.path.dirname(os.path.abspath(__file__)) + os.sep,
@@ -276,6 +276,11 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return ", ".join(names) if len(names) <= most else f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
+# What helps where a function has too little.
+MORE_MEMORY = ("a smaller batch_size, where it has one, needs less at a time, fewer workers (concurrency=…) leave more for each, and "
+               "weir.init(memory_limit=…) gives more to all")
+
+
 def _advise_memory(bound: int | None) -> str:
     """The figures of a worker whose bound was too narrow; it has been tried alone before this error is shown."""
     import resource
@@ -286,9 +291,9 @@ def _advise_memory(bound: int | None) -> str:
         return ""
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
         fields = dict(line.split(":", 1) for line in status if ":" in line)
-    used = int(fields.get("RssAnon", "0 kB").split()[0]) * 1024
-    return (f"the worker used {used / 1e6:.0f} MB, and may map {bound / 1e6:.0f} MB with its views of shared memory: all that memory_limit "
-            "leaves for it while nothing else runs. A smaller batch_size needs less, weir.init(memory_limit=…) gives more")
+    used, data = (int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("RssAnon", "VmData"))
+    return (f"the worker has {used / 1e6:.0f} MB and may take {max(0, bound - data) / 1e6:.0f} MB more, which is what memory_limit leaves while "
+            f"nothing else runs: {MORE_MEMORY}")
 
 
 def from_failure(payload: bytes, operator: str, origin: Origin | None = None, original: bool = False) -> BaseException:
@@ -308,10 +313,12 @@ def from_failure(payload: bytes, operator: str, origin: Origin | None = None, or
         return died
     if kind == "input":
         return ArrowConversionError(text)
-    if kind == "returned":
+    if kind == "gathered":
+        error: RayTaskError = _make((RayTaskError, OutOfMemoryError), None, None, text)
+    elif kind == "returned":
         # What is no list of rows, Ray notices when it goes through it.
         also = (TypeError,) if operator.startswith("FlatMap") else ()
-        error: RayTaskError = _make((RayTaskError, ValueError, *also), ValueError, None, text)
+        error = _make((RayTaskError, ValueError, *also), ValueError, None, text)
         error.cause = ValueError(report["text"])
     elif kind == "setup":
         error = _make((RayTaskError,), type(cause) if cause else None, cause, text)
@@ -369,7 +376,8 @@ def _rebuilt(data: bytes | None) -> BaseException | None:
 def _describe(report: dict[str, Any], operator: str, origin: Origin | None) -> str:
     place = f"the group {report['group']}" if report.get("group") else _origin.place(report["rows"], report["count"], origin)
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
-            "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch"}.get(report["kind"], "failed")
+            "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch",
+            "gathered": "cannot get its rows as one batch"}.get(report["kind"], "failed")
     advice = f": {report['advice']}" if report["advice"] else ""
     return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']}){advice}\n{report['traceback']}"
 
@@ -452,6 +460,8 @@ def _rebuild(bases: tuple[type, ...], cause: BaseException | None, text: str, op
 def _reduce(self: RayTaskError) -> tuple[Any, ...]:
     bases = [RayTaskError] if not isinstance(self, RayDataUserCodeException) else [RayTaskError,
                                                                                   RayDataUserCodeException]
+    if isinstance(self, OutOfMemoryError):
+        bases.append(OutOfMemoryError)  # type: ignore[arg-type]
     if self.cause is None and isinstance(self, ValueError):
         bases.append(ValueError)  # type: ignore[arg-type]
     return _rebuild, (tuple(bases), self.cause, str(self), self.operator, self.origin, self.traceback_str, self.pid)
@@ -519,6 +529,7 @@ _IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
     (r" \(--surrogates replace makes it U\+FFFD\)", ""),
     (r"; --types 'COLUMN=string' keeps them as text", ""),
     (r"or by --compression\)", "or by arrow_open_stream_args={'compression': …})"),
+    (r"smaller batches or a larger limit would help", MORE_MEMORY),
     (r"give --path-column another name", "rename or drop it where the files are written, or leave include_paths out"),
 ))
 
@@ -587,6 +598,10 @@ def translate(error: BaseException, context: Any = None, op: Any = None) -> Base
                     setattr(made, name, getattr(error, of_engine, None))
                 made.doc = ""  # type: ignore[attr-defined]
             made.operator, made.origin = error.operator or "", ""  # type: ignore[attr-defined]
+            return made
+        if isinstance(error, _weir.MemoryLimitError) and "in its worker by itself" in str(error):
+            made = _make((RayTaskError, OutOfMemoryError), type(error), error, in_python(str(error)))
+            made.operator = error.operator or ""
             return made
         if len(error.args) == 1 and isinstance(error.args[0], str):
             error.args = (in_python(error.args[0]),)

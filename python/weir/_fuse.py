@@ -116,22 +116,16 @@ class Chain:
         stream: Iterable[Batch] = [batch]
         is_same = True  # row i here is of the task's row i
         for function in self.functions:
-            stream = self._applied(function, stream, None if is_same else batch.num_rows)
+            stream = self._applied(function, stream, batch.num_rows, is_same)
             is_same = is_same and function.kind == "map"
         return iter(stream)
 
-    def _applied(self, function: Any, stream: Iterable[Batch], count: int | None) -> Iterator[Batch]:
-        """`count`: of the task's rows, when it cannot be told which of them a row is."""
+    def _applied(self, function: Any, stream: Iterable[Batch], count: int, is_same: bool) -> Iterator[Batch]:
+        """`count`: of the task's rows; `is_same`: it can be told which of them a row is."""
         from weir import _worker
 
-        if isinstance(function.batch_size, int):
-            from weir._blocks import rebatched
-
-            stream = rebatched(iter(stream), function.batch_size, False)
-        elif function.kind == "map_batches" and not function.keys:
-            stream = _worker.merged(stream, self.block_bytes)
         first = 0
-        for batch in stream:
+        for batch in self._gathered(function, stream, count):
             try:
                 yield from _worker.apply(function, batch)
             except GeneratorExit:
@@ -139,6 +133,38 @@ class Chain:
             except BaseException:
                 low, high = function.rows
                 self.group = _worker.group_of(function, batch)
-                self.place = (function.name, (first + low, first + high) if count is None else (0, count - 1))
+                self.place = (function.name, (first + low, first + high) if is_same else (0, count - 1))
                 raise
             first += batch.num_rows
+
+    def _gathered(self, function: Any, stream: Iterable[Batch], count: int) -> Iterator[Batch]:
+        """The batches that a function is given. Where they are what the memory went to, it is to blame, not who made them."""
+        from weir import _worker
+
+        waiting = [0, 0]  # rows and bytes of what has come and not been handed on
+
+        def come(batch: Batch) -> Batch:
+            waiting[0] += batch.num_rows
+            waiting[1] += batch.nbytes
+            return batch
+
+        def gone(batch: Batch) -> Batch:
+            waiting[0] = max(0, waiting[0] - batch.num_rows)
+            waiting[1] = max(0, waiting[1] - batch.nbytes)
+            return batch
+
+        batches: Iterator[Batch] = map(come, stream)
+        if isinstance(function.batch_size, int):
+            from weir._blocks import rebatched
+
+            batches = rebatched(batches, function.batch_size, False)
+        elif function.kind == "map_batches" and not function.keys:
+            batches = _worker.merged(batches, self.block_bytes)
+        try:
+            yield from map(gone, batches)
+        except Exception as error:
+            if waiting[1] < _worker.anon_bytes() // 2 or not isinstance(function.batch_size, int) or not _worker.shortage.explains(error):
+                raise
+            self.place = (function.name, (0, count - 1))
+            raise MemoryError(f"of a batch of {function.batch_size} rows, {waiting[0]} were there, of {waiting[1] / 1e6:.0f} MB, when there was no memory "
+                              f"for more ({error})") from error

@@ -20,7 +20,11 @@ def text(origin: Origin | None) -> str:
     >>> text((True, [("a.csv", 36, 64, 99), ("b.csv", 14, 0, 27)]))
     'rows 64–99 of a.csv and 14 of rows 0–27 of b.csv'
     """
-    return "" if origin is None else _joined(origin[1], [_whole(part) for part in origin[1]])
+    if origin is None:
+        return ""
+    parts = origin[1] if origin[0] else [(source, last - first + 1, first, last) if first >= 0 else (source, rows, first, last)
+                                         for source, rows, first, last in origin[1]]
+    return _joined(parts, [_whole(part) for part in parts])
 
 
 def place(rows: tuple[int, int] | None, count: int, origin: Origin | None) -> str:

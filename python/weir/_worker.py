@@ -849,10 +849,22 @@ class RoomToSaySo:
             resource.setrlimit(resource.RLIMIT_DATA, self.bound)
 
 
+def _pages(*fields: int) -> list[int]:
+    """Fields of /proc/self/statm, in bytes."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        values = file.read().split()
+    return [int(values[field]) * resource.getpagesize() for field in fields]
+
+
 def _data_bytes() -> int:
     """What RLIMIT_DATA counts of this process."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[5]) * resource.getpagesize()
+    return _pages(5)[0]
+
+
+def anon_bytes() -> int:
+    """What this process has of its own."""
+    resident, shared = _pages(1, 2)
+    return resident - shared
 
 
 def _flush() -> None:
@@ -897,6 +909,10 @@ def main() -> None:
             task = worker.next(-1 if is_trimmed else IDLE_MS)
         except (ValueError, TypeError) as error:  # blocks that cannot be one batch
             worker.failed(_errors.pack(_errors.ArrowConversionError(str(error)), "input"))
+            continue
+        except MemoryError as error:  # rows of several blocks are one batch, for which there is no room
+            with RoomToSaySo() as bound:
+                worker.failed(_errors.pack(error, "gathered", bound=bound), memory=True)
             continue
         if task is None:
             break

@@ -129,6 +129,7 @@ def test_row_ranges():
     ((2, 12), (True, [(name, 4, 0, 3) for name in "abcde"]), "rows 2–3 of a … row 0 of d (of 4 files)"),
     ((5, 5), (True, [("a", 5, 0, 4), (None, 10, -1, -1), ("z", 5, 0, 4)]), "row 0 of the 10 rows of other files"),
     ((5, 5), (False, [("a", 20, 0, 19)]), "row 5 of the 20 rows it was given, made of rows 0–19 of a"),
+    (None, (False, [("a", 77, 0, 29)]), "rows 0–29 of a"),
     ((0, 19), (False, [("a", 30, 0, 29), ("b", 9, 0, 8)]), "the 20 rows it was given, made of rows 0–29 of a and rows 0–8 of b"),
     ((5, 5), (True, [("a", 19, 0, 18)]), "row 5 of the 20 rows it was given, made of rows 0–18 of a"),
     ((5, 5), None, "row 5 of the 20 rows it was given"), (None, (True, [("a", 20, 0, 19)]), "rows 0–19 of a"), (None, None, ""),

@@ -1,4 +1,6 @@
 """More than 2 GiB of text in one batch, and functions that want more memory than there is."""
+import pickle
+import re
 import threading
 import time
 
@@ -8,6 +10,9 @@ np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
 from driver_scripts import not_sanitized, wait_for  # noqa: E402
+from weir import _call, _errors, _fuse, _setup, _weir, _worker  # noqa: E402
+from weir_functions import CallSpec, arange, failure_of  # noqa: E402
+from weir.exceptions import OutOfMemoryError, RayTaskError  # noqa: E402
 
 pytestmark = pytest.mark.same_without
 
@@ -26,6 +31,10 @@ def test_batches_of_more_than_two_gibibytes_of_text():
     assert batches[0]["id"].tolist() == list(range(1100))
 
 
+ADVICE = ("a smaller batch_size, where it has one, needs less at a time, fewer workers (concurrency=…) leave more for each, and "
+          "weir.init(memory_limit=…) gives more to all")
+
+
 @not_sanitized
 def test_a_function_that_wants_too_much_gets_figures():
     weir.shutdown()
@@ -36,7 +45,68 @@ def test_a_function_that_wants_too_much_gets_figures():
     finally:
         weir.shutdown()
     text = str(raised.value)
-    assert "the worker used" in text and "A smaller batch_size needs less, weir.init(memory_limit=…) gives more" in text
+    assert re.search(r"the worker has \d+ MB and may take \d\d\d MB more", text) and ADVICE in text, text
+
+
+def test_who_gathers_rows_is_to_blame_for_their_memory(monkeypatch):
+    """Not who makes them, in the same worker, and could make no more."""
+    def wide(batch):
+        if batch["id"][0] == 50:
+            raise MemoryError("Unable to allocate")
+        return {"x": np.ones((len(batch["id"]), 1000))}
+
+    def failed():
+        return failure_of(_fuse.fused(specs, 1 << 20), arange(100))
+
+    specs = [CallSpec("map_batches", wide, batch_size=10), CallSpec("map_batches", lambda batch: batch, batch_size=80)]
+    for spec in specs:
+        _call.check(spec)
+    monkeypatch.setattr(_worker.shortage, "explains", lambda error, now=None: isinstance(error, MemoryError))
+    monkeypatch.setattr(_worker, "anon_bytes", lambda: 500_000)
+    made = failed()
+    assert made.operator == "MapBatches(<lambda>)" and isinstance(made, MemoryError)
+    assert str(made).endswith("\nMemoryError: of a batch of 80 rows, 50 were there, of 0 MB, when there was no memory for more (Unable to allocate)")
+    monkeypatch.setattr(_worker, "anon_bytes", lambda: 5_000_000)  # most of it is not theirs
+    assert failed().operator == "MapBatches(wide)"
+    monkeypatch.undo()
+    assert failed().operator == "MapBatches(wide)"  # it raised that by itself
+
+
+def test_a_batch_that_cannot_be_put_together_is_a_shortage_of_memory(monkeypatch):
+    """And no crash of the worker."""
+    answers, reports = iter([_weir.OutOfMemoryError("the system has no 136.0 MiB to map"), None]), []
+
+    class Worker:
+        setup, number = None, 0
+
+        def next(self, idle_ms):
+            answer = next(answers)
+            if answer:
+                raise answer
+            return answer
+
+        def failed(self, payload, memory):
+            reports.append((payload, memory))
+
+    function = type("Function", (), {"close": lambda self: None})()
+    for module, name, value in ((_weir, "Worker", Worker), (_setup, "read", lambda setup: {}), (_setup, "load", lambda setup, head: {}),
+                                (_worker, "enter", lambda head, number: None), (_worker, "make", lambda head, objects: function)):
+        monkeypatch.setattr(module, name, value)
+    _worker.main()
+    (payload, memory), = reports
+    made = _errors.from_failure(payload, "MapBatches(f)", (True, [("a.csv", 20, 0, 19)]))
+    assert memory and isinstance(made, OutOfMemoryError) and isinstance(made, RayTaskError)
+    assert str(made).startswith("MapBatches(f) cannot get its rows as one batch on rows 0–19 of a.csv (pid=")
+    again = pickle.loads(pickle.dumps(made))
+    assert type(again) is type(made) and str(again) == str(made)
+
+
+def test_what_the_engine_says_of_memory_is_caught_by_rays_class():
+    error = _weir.MemoryLimitError("range: operator Map(f), rows 4 to 5: one batch of 4.0 KiB took 302.4 MiB in its worker by itself, with 8.0 KiB "
+                                   "in use beside it; the limit is 286.1 MiB: smaller batches or a larger limit would help")
+    made = _errors.translate(error)
+    assert isinstance(made, OutOfMemoryError) and isinstance(made, _weir.MemoryLimitError) and ADVICE in str(made)
+    assert type(pickle.loads(pickle.dumps(made))) is type(made)
 
 
 def test_a_batch_larger_than_a_chunk_counts_before_anybody_has_run_it(tmp_path):
