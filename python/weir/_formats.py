@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._errors import WrongReturn
@@ -251,7 +251,7 @@ def _without_changed(table: pyarrow.Table) -> pyarrow.Table:
     return table.replace_schema_metadata(metadata)
 
 
-def _kinds(schema: pyarrow.Schema) -> list[str]:
+def _kinds(schema: Iterable[pyarrow.Field]) -> list[str]:
     """The types in the words of pandas' metadata."""
     from pyarrow.pandas_compat import get_logical_type
 
@@ -612,7 +612,7 @@ def _from_frame(frame: Any, copy: bool) -> list[Batch]:
 
 def from_frame(frame: Any) -> list[Batch]:
     """The batches of a frame that the user has given as data: what pandas makes of them later has the frame's own dtypes."""
-    batches = _frame_batches(frame)
+    batches = from_result(frame, copy=True)
     metadata = _frame_metadata(frame) if len(frame) else None
     if metadata is None:
         return batches
@@ -627,6 +627,42 @@ def from_frame(frame: Any) -> list[Batch]:
         metadata = {**metadata, b"pandas": json.dumps(noted).encode()}
     tables = [table.replace_schema_metadata(metadata) for table in tables]
     return [made for table in tables for made in _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))]
+
+
+def side_by_side(batches: Sequence[Batch], zipped: Batch) -> Batch:
+    """What `batch_zip` made of rows of which some are frames still: with the dtypes of these, and Arrow's for the columns of the others."""
+    import json
+
+    import pandas as pd
+
+    from weir import _tensors, _weir
+
+    table = _engine_table(zipped)
+    columns: list[dict[str, Any]] = []
+    names = iter(table.schema)
+    for batch in batches:
+        schema = _engine_table(batch).schema
+        noted = schema.pandas_metadata or {}
+        own = {column.get("name"): column for column in noted.get("columns", ()) if _KINDS in noted}
+        for field, made in zip(schema, names):
+            if field.name in own:
+                columns.append({**own[field.name], "name": made.name, "field_name": made.name})
+            elif not own and (backed := _dtype_text(made.type, pd)) is not None:
+                columns.append({"name": made.name, "field_name": made.name, "pandas_type": _kinds([made])[0],
+                                "numpy_type": backed, "metadata": None})
+    noted = {"index_columns": [], "column_indexes": [], "columns": columns, "pandas_version": pd.__version__,
+             _KINDS: dict(zip(table.schema.names, _kinds(table.schema)))}
+    table = table.replace_schema_metadata({b"pandas": json.dumps(noted).encode()})
+    return _weir.batch_from_arrow(table, objects=_tensors.has_objects(table))[0]
+
+
+def _dtype_text(kind: pyarrow.DataType, pd: Any) -> str | None:
+    """The name by which pandas finds the dtype again that has an Arrow type; None: it finds none."""
+    text = str(pd.ArrowDtype(kind))
+    try:
+        return text if pd.api.types.pandas_dtype(text) == pd.ArrowDtype(kind) else None
+    except (TypeError, NotImplementedError, ValueError):
+        return None
 
 
 def frame_rules(frames: Iterable[Any]) -> str:
@@ -665,22 +701,6 @@ def make_frame_rows(batch: Batch, rows: list[dict[str, Any]]) -> None:
 
 
 _NAN = float("nan")
-
-
-def _frame_batches(frame: Any) -> list[Batch]:
-    """The texts of pandas 3 are `string`, as those of pandas 2 are: pyarrow itself would make large_string of them."""
-    import pandas as pd
-
-    texts = [name for name in frame.columns if isinstance(name, str) and isinstance(frame.dtypes.get(name), pd.StringDtype)]
-    if not texts or frame.columns.has_duplicates:
-        return from_result(frame, copy=True)
-    import pyarrow as pa
-
-    columns: dict[Any, Any] = {name: frame[name] for name in frame.columns}
-    for name in texts:
-        values = pa.array(columns[name].array, from_pandas=True)
-        columns[name] = values.cast(pa.string()) if values.nbytes < 1 << 31 else values
-    return [_from_columns(columns, True)]
 
 
 def _frame_metadata(frame: Any) -> dict[bytes, bytes] | None:

@@ -378,7 +378,7 @@ def _travelled(name: str, rows: list[Any], fixed: bool, rules: str = "") -> Bloc
 
 
 _KEEP_FRAMES = ("with", "select", "rename", "filter", "shuffle")  # verbs after which rows of a frame are still one to expressions
-_KEEP_FRAMES_KINDS = ("Limit", "Repartition", "RandomizeBlocks", "StreamingRepartition", "Zip")
+_KEEP_FRAMES_KINDS = ("Limit", "Repartition", "RandomizeBlocks", "StreamingRepartition")
 
 
 def rules_of(op: Op) -> str:
@@ -386,6 +386,8 @@ def rules_of(op: Op) -> str:
     else Arrow's. A sort, drop_columns and every function make Arrow tables of them."""
     at: Op | None = op
     while at is not None and not isinstance(at, (Blocks, Union)):
+        if at.kind == "Zip":  # tables beside a frame are put into it
+            return max(rules_of(side) for side in at.inputs)
         if at.kind not in _KEEP_FRAMES_KINDS and not (isinstance(at, Step) and at.verb in _KEEP_FRAMES and not at.is_function):
             return ""
         at = at.input

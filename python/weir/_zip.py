@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir._arrange import Arranged
 from weir._fixed_blocks import keeps_fixed_blocks
-from weir._plan import Blocks, Op
+from weir._plan import Blocks, Op, rules_of
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -56,10 +56,10 @@ class Zip(Arranged):
         state = run.build.state
         if sum(sizes) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 8):
             fixed = keeps_fixed_blocks(self.inputs[lead])
-            made = _zipped(sides, [block.num_rows for block in sides[lead]])
+            made = _zipped(sides, [block.num_rows for block in sides[lead]], bool(rules_of(self)))
             return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
         sides = [_blocks.chunks_of(side) for side in sides]  # of much, a block may be more than there is memory
-        return _run.streamed(_zipped(sides, [chunk.num_rows for chunk in sides[lead]]), run)
+        return _run.streamed(_zipped(sides, [chunk.num_rows for chunk in sides[lead]], bool(rules_of(self))), run)
 
 
 def _kept(op: Op, run: Run) -> list[Any]:
@@ -70,13 +70,14 @@ def _kept(op: Op, run: Run) -> list[Any]:
     return [block for block in blocks if block.num_rows]
 
 
-def _zipped(sides: Sequence[Sequence[Any]], rows: list[int]) -> Iterator[Batch]:
-    from weir import _blocks
+def _zipped(sides: Sequence[Sequence[Any]], rows: list[int], frames: bool) -> Iterator[Batch]:
+    from weir import _blocks, _formats
     from weir._weir import batch_zip
 
     pieces = [_blocks.resized(_alike(side), rows) for side in sides]
     for batches in zip(*pieces, strict=True):
-        yield batch_zip(batches)
+        zipped = batch_zip(batches)
+        yield _formats.side_by_side(batches, zipped) if frames else zipped
 
 
 def _alike(blocks: Sequence[Any]) -> Iterator[Batch]:

@@ -212,7 +212,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             op = _behind_filters(self._op)
             return Dataset(op, self._context)._find_schema(may_run=False) if _tells_columns(op) else None
         if self._schema_known is None:
-            self._schema_known = self._find_schema()
+            found = self._find_schema()
+            self._schema_known = found.of_frames() if found is not None and _plan.rules_of(self._op) else found
         return self._schema_known
 
     def _find_schema(self, may_run: bool = True) -> Schema | None:

@@ -27,6 +27,7 @@ class Schema:
     def __init__(self, base_schema: Any, *, data_context: Any = None) -> None:
         self._batch: Batch | None = None
         self._arrow: Any = None
+        self._is_of_frames = False
         if hasattr(base_schema, "num_rows") and hasattr(base_schema, "__arrow_c_schema__"):
             self._batch = base_schema
         else:
@@ -49,7 +50,8 @@ class Schema:
         """The types as text, whether pyarrow is there or not."""
         if self._batch is None:
             return [_arrow_text(t) for t in self._arrow.types]
-        return [_text(t, extension) for name, (t, extension) in zip(self._batch.names, _fields(self._batch)) if name != NO_COLUMN]
+        texts = [_text(t, extension) for name, (t, extension) in zip(self._batch.names, _fields(self._batch)) if name != NO_COLUMN]
+        return ["string" if text == "large_string" else text for text in texts] if self._is_of_frames else texts
 
     @property
     def base_schema(self) -> Any:
@@ -65,9 +67,17 @@ class Schema:
             _tensors.make_known(self._batch)
             # Whether a column may hold nulls is the engine's knowledge of these rows, not a promise about others.
             fields = [field.with_nullable(True) for field in pyarrow.schema(self._batch) if field.name != NO_COLUMN]
+            if self._is_of_frames:
+                fields = [field.with_type(pyarrow.string()) if field.type == pyarrow.large_string() else field for field in fields]
             kinds = [_tensors.users_type(field) for field in fields]
             self._arrow = pyarrow.schema([f if kind is None else pyarrow.field(f.name, kind) for f, kind in zip(fields, kinds)])
         return self._arrow
+
+    def of_frames(self) -> Schema:
+        """What Ray Data tells of pandas frames: their texts are `string`, and become `large_string` in tables."""
+        made = Schema(self._batch if self._batch is not None else self._arrow)
+        made._is_of_frames = True
+        return made
 
     def as_text(self) -> Schema:
         """The same without what the rows lie in."""

@@ -29,7 +29,7 @@ HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
 MODULES = ["cases_create", "cases_core", "cases_consume", "cases_iterate", "cases_transform", "cases_expressions",
            "cases_aggregates", "cases_grouped", "cases_join", "cases_preprocessors", "cases_files", "cases_extend", "cases_context", "cases_errors", "cases_values",
-           "cases_names", "cases_rest", "cases_formats", "cases_scripts", "cases_mistakes", "cases_blocks", "cases_user", "cases_direct", "cases_packages"]
+           "cases_names", "cases_rest", "cases_formats", "cases_scripts", "cases_mistakes", "cases_blocks", "cases_user", "cases_direct", "cases_packages", "cases_frames"]
 SECONDS = 60
 CASES = {}  # id → Case
 

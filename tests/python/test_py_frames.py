@@ -53,9 +53,11 @@ def test_what_a_function_returns_is_arrows():
     assert dtypes(ds.to_pandas()) == {"i": "int64[pyarrow]"}
 
 
-def test_texts_of_frames_are_strings():
-    schema = weir.from_pandas(frames()).schema()
+def test_texts_of_frames_are_strings_and_large_ones_in_tables():
+    ds = weir.from_pandas(frames())
+    schema = ds.schema()
     assert str(dict(zip(schema.names, schema.types))["s"]) == "string"
+    assert str(ds.take_batch(2, batch_format="pyarrow").schema.field("s").type) == "large_string"
 
 
 def test_values_stay():
