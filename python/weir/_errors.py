@@ -368,9 +368,29 @@ def _rebuilt(data: bytes | None) -> BaseException | None:
         return None
     try:
         error = pickle.loads(data)
-    except Exception:  # a class whose __init__ takes other arguments, or that this process cannot import
+    except (Exception, SystemExit):  # a class whose __init__ takes other arguments, or that this process cannot import
         return None
     return error if isinstance(error, BaseException) else None
+
+
+def rebuilt_object(data: bytes, column: str) -> Any:
+    """A Python object of a column, as a function returned it. What cannot be rebuilt here is the function's error.
+
+    >>> rebuilt_object(pickle.dumps({1}), "x")
+    {1}
+    """
+    try:
+        return pickle.loads(data)
+    except (Exception, SystemExit) as error:
+        what = (f"column {column!r} holds an object that a function returned, and it cannot be rebuilt in this process (pid={os.getpid()}): what its "
+                "__reduce__ or __getstate__ gives must be enough to make it again")
+        if getattr(sys.modules.get("weir._worker"), "_inside", None) is not None:  # the driver makes of it what it makes of any error there
+            error.add_note(what)
+            raise
+        trace = user_traceback(error)
+        made = _make((RayTaskError, RayDataUserCodeException), type(error), error, f"{what}\n{trace}")
+        made.traceback_str, made.pid = trace, os.getpid()
+        raise made from None
 
 
 def _describe(report: dict[str, Any], operator: str, origin: Origin | None) -> str:
@@ -389,31 +409,34 @@ def _mixes(cls: type[BaseException]) -> bool:
 
 def _make(bases: tuple[type, ...], cause_class: type[BaseException] | None, cause: BaseException | None,
           text: str) -> RayTaskError:
-    cls = _class_of(bases, cause_class)
-    try:
-        error: RayTaskError = cls(*(cause.args if cause is not None else ()))
-    except Exception:  # a user's __new__ that wants something else
-        cls = _class_of(bases, None)
-        error = cls()
+    if cause is not None:
+        try:
+            return _made_like(_class_of(bases, cause_class), cause, text)
+        except (Exception, SystemExit):  # a user's __new__, __setattr__ or __getattribute__ that wants something else
+            pass
+    error = _class_of(bases, cause_class if cause is None else None)()
     error.__dict__["_weir_text"] = text
-    if cause is None:
-        error.args = (text,)
-        return error
-    error.cause = cause
-    error.args = cause.args
-    for name, value in getattr(cause, "__dict__", {}).items():
-        if name != "__notes__" and name not in error.__dict__:
-            _try_set(error, name, value)
-    for name in _C_FIELDS:
-        if hasattr(cause, name) and name not in error.__dict__:
-            _try_set(error, name, getattr(cause, name))
+    error.args = (text,)
+    if cause is not None:
+        error.cause = cause
     return error
 
 
-def _try_set(error: BaseException, name: str, value: Any) -> None:
+def _made_like(cls: type[RayTaskError], cause: BaseException, text: str) -> RayTaskError:
+    error: RayTaskError = cls(*cause.args)
+    error.__dict__["_weir_text"] = text
+    error.cause = cause
+    error.args = cause.args
+    for name in [*getattr(cause, "__dict__", {}), *_C_FIELDS]:
+        if name != "__notes__" and name not in error.__dict__:
+            _try_copy(error, cause, name)
+    return error
+
+
+def _try_copy(error: BaseException, cause: BaseException, name: str) -> None:
     try:
-        setattr(error, name, value)
-    except Exception:  # a read-only property of the user's class reads the same from .cause
+        setattr(error, name, getattr(cause, name))
+    except Exception:  # it has none, or a property of the user's class, which reads the same from .cause
         return
 
 

@@ -274,9 +274,9 @@ def _object_values(field: pyarrow.Field, column: pyarrow.ChunkedArray) -> list[A
     if name == RAGGED_TENSOR:
         return [row for chunk in column.chunks for row in _ragged_rows(getattr(chunk, "storage", chunk))]
     if name == PYTHON_OBJECT:
-        import pickle
+        from weir._errors import rebuilt_object
 
-        return [None if value is None else pickle.loads(value) for value in column.to_pylist()]
+        return [None if value is None else rebuilt_object(value, field.name) for value in column.to_pylist()]
     return None
 
 

@@ -458,8 +458,20 @@ PyObject *numpy_array(const struct numpy_request *request, const struct weir_arr
 	}
 }
 
+/* Once more, for an error that says what it is about. */
+static PyObject *rebuilt(PyObject *pickled, const char *column)
+{
+	PyObject *module, *object;
+
+	PyErr_Clear();
+	module = PyImport_ImportModule("weir._errors");
+	object = module ? PyObject_CallMethod(module, "rebuilt_object", "Os", pickled, column) : NULL;
+	Py_XDECREF(module);
+	return object;
+}
+
 /* Every value is what its own function pickled, in this run: files lose the extension's name when they are read. */
-static PyObject *unpickled(struct pyext_values *v, const struct weir_array *array, int64_t at, int64_t count)
+static PyObject *unpickled(struct pyext_values *v, const char *column, const struct weir_array *array, int64_t at, int64_t count)
 {
 	Py_buffer view;
 	PyObject *result;
@@ -479,6 +491,8 @@ static PyObject *unpickled(struct pyext_values *v, const struct weir_array *arra
 		if (slots[i] == Py_None)
 			continue;
 		object = PyObject_CallFunctionObjArgs(v->loads, slots[i], NULL);
+		if (!object && !PyErr_ExceptionMatches(PyExc_KeyboardInterrupt))
+			object = rebuilt(slots[i], column);
 		if (!object) {
 			Py_CLEAR(result);
 			break;
@@ -500,7 +514,7 @@ PyObject *numpy_column(const struct numpy_request *request, const struct weir_fi
 		if (weir_tensor_ragged(field))
 			return tensor_ragged_numpy(request, array, at, count);
 		if (field_is_object(field))
-			return unpickled(request->v, array, at, count);
+			return unpickled(request->v, field->name, array, at, count);
 	}
 	return numpy_array(request, array, at, count);
 }

@@ -10,7 +10,7 @@ from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, fun
 
 import weir
 from weir import _call, _errors, _origin, _worker
-from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayError, RayTaskError, SystemException,
+from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayDataUserCodeException, RayError, RayTaskError, SystemException,
                              UserCodeException, WorkerCrashedError)
 
 
@@ -221,6 +221,64 @@ def test_what_cannot_be_rebuilt_arrives_as_text():
     made = failure(Odd(1, 2))
     assert isinstance(made, UserCodeException) and isinstance(made, RayTaskError) and made.cause is None
     assert str(made).endswith("test_py_errors.Odd: 1 and 2")
+
+
+class Leaves(Exception):
+    def __reduce__(self):
+        return sys.exit, (3,)
+
+
+class NoException(Exception):
+    def __reduce__(self):
+        return str, ("text",)
+
+
+class Frozen(Exception):
+    def __setattr__(self, name, value):
+        raise RuntimeError("frozen")
+
+
+class Hidden(Exception):
+    def __getattribute__(self, name):
+        if name == "args":
+            raise RuntimeError("hidden")
+        return super().__getattribute__(name)
+
+
+class Property(Exception):
+    @property
+    def name(self):
+        raise RuntimeError("of a half-made object")
+
+
+@pytest.mark.parametrize("cls", [Leaves, NoException, Frozen, Hidden, Property])
+def test_what_is_rebuilt_into_something_else_arrives_all_the_same(cls):
+    """Whatever a class does when it is unpickled or looked at."""
+    made = failure(cls("text"))
+    assert type(made).__mro__[1:3] == (RayTaskError, RayDataUserCodeException) and made.operator == "MapBatches(f)"
+    assert f"test_py_errors.{cls.__name__}: text" in str(made) and (isinstance(made, cls)) == (cls is Property)
+    assert (made.cause is None) == (cls in (Leaves, NoException))
+
+
+class Unmade:
+    def __reduce__(self):
+        return divmod, (1, 0)
+
+
+@pytest.mark.parametrize("consume", [lambda ds: ds.take_all(), lambda ds: ds.materialize().take(1), lambda ds: next(iter(ds.iter_batches())),
+                                     lambda ds: ds.map(lambda row: row, num_cpus=0.5).take_all()])
+def test_objects_that_cannot_be_rebuilt(consume):
+    with pytest.raises(ZeroDivisionError) as caught:
+        consume(weir.range(3).map(lambda row: {"x": Unmade()}))
+    assert isinstance(caught.value, UserCodeException) and isinstance(caught.value, RayTaskError)
+    assert "column 'x' holds an object that a function returned, and it cannot be rebuilt" in str(caught.value)
+    assert "ZeroDivisionError: " in str(caught.value) and isinstance(caught.value.cause, ZeroDivisionError)
+
+
+def test_objects_that_cannot_be_rebuilt_in_frames():
+    pytest.importorskip("pandas")
+    with pytest.raises(UserCodeException, match="column 'x' holds an object"):
+        weir.range(3).map(lambda row: {"x": Unmade()}).to_pandas()
 
 
 def test_what_cannot_be_pickled_arrives_as_text():
