@@ -622,7 +622,12 @@ class Run:
     def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
         """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
         batches = self._collect(parts, batch_rows)
-        yield from enforced(batches) if self.context.enforce_schemas else batches
+        try:
+            yield from enforced(batches) if self.context.enforce_schemas else batches
+        except GeneratorExit:  # the program has what it wanted
+            if self.observer is not None:
+                self.observer.succeeded()
+            raise
         self.finished = True
 
     def _collect(self, parts: list[Op], batch_rows: int) -> Iterator[Batch]:

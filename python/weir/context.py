@@ -590,7 +590,7 @@ class DataContext:
     def __init__(self, **fields: Any) -> None:
         table = _table()
         for name in fields:
-            if name not in table:
+            if name not in table and getattr(getattr(DataContext, name, None), "fset", None) is None:
                 raise TypeError(f"DataContext has no field {name!r}{_nearest(name)}")
         self.__dict__.update({name: field.value() for name, field in table.items()})
         self.__dict__["_kv_configs"] = {}

@@ -102,6 +102,12 @@ def test_old_names():
     assert made.target_max_block_size == 128 << 20
 
 
+def test_what_can_be_set_can_be_given():
+    assert weir.DataContext(shuffle_strategy="hash_shuffle").shuffle_strategy.value == "hash_shuffle"
+    with pytest.raises(TypeError, match="no field 'execution_callback_classes'"):
+        weir.DataContext(execution_callback_classes=[])
+
+
 def test_derived_datasets_inherit_and_the_one_that_runs_counts(context):
     def seen(batch):
         current = weir.DataContext.get_current()
@@ -201,7 +207,7 @@ class Steps(ExecutionCallback):
         Steps.seen.append("failed")
 
 
-@pytest.mark.parametrize("ends", ["take_all", "count", "materialize", "write", "failed"])
+@pytest.mark.parametrize("ends", ["take_all", "count", "materialize", "write", "failed", "left", "batches left"])
 def test_callbacks_are_told_of_steps(context, ends, tmp_path):
     context.custom_execution_callback_classes = [Steps]
     Steps.seen.clear()
@@ -211,6 +217,12 @@ def test_callbacks_are_told_of_steps(context, ends, tmp_path):
             ds.map(lambda row: 1 // 0).take_all()
     elif ends == "write":
         ds.map(lambda row: row).write_csv(str(tmp_path / "out"))
+    elif ends == "left":
+        next(rows := iter(ds.iter_rows()))
+        del rows
+    elif ends == "batches left":
+        for batch in ds.iter_batches(batch_size=1):
+            break
     else:
         getattr(ds.map(lambda row: row), ends)()
     assert Steps.seen[0] == "begins" and Steps.seen[-1] == ("failed" if ends == "failed" else "ended") and Steps.seen.count("step") >= 1
