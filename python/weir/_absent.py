@@ -50,7 +50,14 @@ def refusing(name: str, advice: str, is_method: bool) -> Callable[..., Any]:
         raise NotImplementedError(f"weir has no {name}: {advice}")
 
     refused.__name__ = refused.__qualname__ = name
-    refused.__doc__ = f"Not there: {advice}."
+    refused.__doc__ = f"""Not there: {advice}.
+
+    >>> import weir
+    >>> {"weir.range(3)" if is_method else "weir"}.{name}()
+    Traceback (most recent call last):
+    ...
+    NotImplementedError: weir has no {name}: {advice}
+    """
     return refused
 
 

@@ -59,13 +59,21 @@ class RandomSeedConfig:
 
     @classmethod
     def create_seed_config(cls, seed: Any, *, use_timestamp_as_default: bool = False) -> RandomSeedConfig:
-        """A RandomSeedConfig of what methods take as `seed`."""
+        """A RandomSeedConfig of what methods take as `seed`: a number (each run draws the same), None, or one of these.
+
+        >>> RandomSeedConfig.create_seed_config(7)
+        RandomSeedConfig(seed=7, reseed_after_execution=False, use_timestamp_as_default=False)
+        """
         if isinstance(seed, RandomSeedConfig):
             return seed
         return cls(seed, reseed_after_execution=False, use_timestamp_as_default=use_timestamp_as_default)
 
     def number(self, execution: int) -> int | None:
-        """The engine's seed for one run; None: any."""
+        """The engine's seed for the run with this number, counted from 0; None: any.
+
+        >>> RandomSeedConfig(7, reseed_after_execution=False).number(3), RandomSeedConfig().number(3)
+        (7, None)
+        """
         if self.seed is None:
             return None
         # Two odd constants of 64 bits: other runs of a seed are no runs of its neighbours. The engine hashes what comes out.
@@ -73,7 +81,12 @@ class RandomSeedConfig:
         return mixed & (1 << 63) - 1
 
     def numbers(self, execution: int) -> Any:
-        """NumPy's generator for one run."""
+        """NumPy's generator for the run with this number.
+
+        >>> one, same, other = (RandomSeedConfig(7).numbers(run).random() for run in (0, 0, 1))
+        >>> one == same, one == other
+        (True, False)
+        """
         from numpy.random import default_rng
 
         if self.seed is None:

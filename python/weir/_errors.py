@@ -33,16 +33,20 @@ _PLACE = re.compile(r'^([ |]*)File "(.+)", line (\d+), in ')
 class RayError(Exception):
     """The base of what weir raises under Ray's names.
 
-    >>> issubclass(RayTaskError, RayError)
-    True
+    >>> import weir
+    >>> try: weir.get(weir.remote(lambda: 1 // 0).remote())
+    ... except RayError as error: print(type(error).__name__)
+    RayTaskError(ZeroDivisionError)
     """
 
 
 class UserCodeException(RayError):
-    """A user's function raised.
+    """A user's function or expression failed. The exception is of the function's own class, too.
 
-    >>> issubclass(UserCodeException, RayError)
-    True
+    >>> import weir
+    >>> try: weir.from_items([{"a": "x"}]).filter(expr="a > 1").take()
+    ... except UserCodeException as error: print(error)
+    expression: operator filter, column a: a > 1: '>' cannot compare string (a) with int64 (1)
     """
 
 
@@ -57,8 +61,11 @@ class RayDataUserCodeException(UserCodeException):
 class RayTaskError(RayError):
     """A task failed. `cause` is the original exception, `operator` the step, `traceback_str` what happened as text.
 
-    >>> RayTaskError("MapBatches(f) failed").cause is None
-    True
+    >>> import weir
+    >>> def broken(row): return 1 // row["id"]
+    >>> try: weir.range(1).map(broken).take()
+    ... except RayTaskError as error: print(repr(error.cause), "in", error.operator)
+    ZeroDivisionError('integer division or modulo by zero') in Map(broken)
     """
     cause: BaseException | None = None
     operator: str = ""
@@ -67,7 +74,12 @@ class RayTaskError(RayError):
     origin: str = ""
 
     def as_instanceof_cause(self) -> RayTaskError:
-        """Itself: it is one of the user's class already."""
+        """Itself: it is one of the user's class already.
+
+        >>> error = RayTaskError("Map(f) failed")
+        >>> error.as_instanceof_cause() is error
+        True
+        """
         return self
 
 
@@ -85,6 +97,11 @@ class RayActorError(RayError):
 
     @property
     def error_msg(self) -> str:
+        """What happened, as text.
+
+        >>> ActorDiedError("the actor died").error_msg
+        'the actor died'
+        """
         return str(self)
 
 

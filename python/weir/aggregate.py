@@ -89,7 +89,12 @@ class AggregateFn:
         self.finalize = finalize if finalize is not None else _same
 
     def output_field(self, input_schema: pyarrow.Schema) -> pyarrow.Field | None:
-        """The result's name and type, where they are known before a run; None: they are not."""
+        """The result's name and type, where they are known before a run; None: they are not.
+
+        >>> import pyarrow as pa
+        >>> Mean("a").output_field(pa.schema([("a", pa.int64())]))
+        pyarrow.Field<mean(a): double>
+        """
         return None
 
     def _native(self) -> str | None:
@@ -175,14 +180,27 @@ class AggregateFnV2(AggregateFn, abc.ABC, Generic[AccumulatorType, AggOutputType
 
     @abc.abstractmethod
     def aggregate_block(self, block: Block) -> AccumulatorType:
-        """The partial result of one block."""
+        """The partial result of one block, a table of pyarrow or a frame of pandas; None: it has none.
+
+        >>> import pyarrow as pa
+        >>> Max("a").aggregate_block(pa.table({"a": [1, 3, None]}))
+        3
+        """
 
     @abc.abstractmethod
     def combine(self, current_accumulator: AccumulatorType, new: AccumulatorType) -> AccumulatorType:
-        """One partial result of two."""
+        """One partial result of two.
+
+        >>> Max("a").combine(3, 5)
+        5
+        """
 
     def finalize(self, accumulator: AccumulatorType) -> AggOutputType | None:
-        """The result."""
+        """The result, of the partial result of all blocks; as it is, unless a class says otherwise.
+
+        >>> MissingValuePercentage("a").finalize([1, 4])
+        25.0
+        """
         return accumulator  # type: ignore[return-value]
 
     def __repr__(self) -> str:
@@ -248,12 +266,20 @@ class _Own(AggregateFnV2[Any, Any]):
 
     @property
     def on(self) -> str | None:
-        """The column."""
+        """The column; None: none is needed.
+
+        >>> Sum("a").on, Count().on
+        ('a', None)
+        """
         return self._target_col_name
 
     @property
     def ignore_nulls(self) -> bool:
-        """Whether nulls are left out."""
+        """Whether nulls are left out; else one of them makes the result null.
+
+        >>> Sum("a").ignore_nulls, Sum("a", ignore_nulls=False).ignore_nulls
+        (True, False)
+        """
         return self._ignore_nulls
 
     def _numbers(self) -> tuple[float, ...]:

@@ -10,15 +10,21 @@ The engine keeps batches; a block is made of one without a copy where the memory
 
 from __future__ import annotations
 
-import enum
 import sys
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 from weir.block_columns import BlockColumnAccessor
 from weir.block_groups import Grouped
+from weir.block_metadata import BatchFormat as BatchFormat
+from weir.block_metadata import BlockExecStats as BlockExecStats
+from weir.block_metadata import BlockMetadata as BlockMetadata
+from weir.block_metadata import BlockMetadataWithSchema as BlockMetadataWithSchema
+from weir.block_metadata import BlockStats as BlockStats
+from weir.block_metadata import BlockType as BlockType
+from weir.block_metadata import CustomOpStats as CustomOpStats
+from weir.block_metadata import TaskExecWorkerStats as TaskExecWorkerStats
+from weir.block_metadata import to_stats as to_stats
 from weir.block_order import SortKey
 
 if TYPE_CHECKING:
@@ -42,194 +48,6 @@ CallableClass = type
 UserDefinedFunction = Any
 VALID_BATCH_FORMATS = ["pandas", "pyarrow", "numpy", None]
 DEFAULT_BATCH_FORMAT = "numpy"
-
-
-class BlockType(enum.Enum):
-    """What a block is."""
-
-    ARROW = "arrow"
-    PANDAS = "pandas"
-
-
-class BatchFormat(str, enum.Enum):
-    """What functions may be given. CUDF is a name of Ray Data's: there are no batches of it."""
-
-    ARROW = "pyarrow"
-    PANDAS = "pandas"
-    NUMPY = "numpy"
-    CUDF = "cudf"
-
-
-@dataclass(frozen=True)
-class CustomOpStats:
-    """Figures of one's own that a task reports: a class made from this one.
-
-    >>> @dataclass(frozen=True)
-    ... class Skipped(CustomOpStats):
-    ...     rows: int
-    >>> TaskExecWorkerStats(0.5, custom_op_stats=[Skipped(3)]).custom_op_stats[0].rows
-    3
-    """
-
-    def __post_init__(self) -> None:
-        if type(self) is CustomOpStats:
-            raise TypeError("CustomOpStats cannot be instantiated directly: make a class from it")
-
-
-@dataclass(frozen=True)
-class TaskExecWorkerStats:
-    """How a task went, as its worker saw it."""
-
-    task_wall_time_s: float
-    max_uss_bytes: int | None = None
-    custom_op_stats: list[CustomOpStats] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class BlockExecStats:
-    """How the making of a block went."""
-
-    task_idx: int | None = None
-    node_id: str = "local"
-    start_time_s: float | None = None
-    end_time_s: float | None = None
-    wall_time_s: float | None = None
-    block_transform_time_s: float | None = 0
-    input_prep_time_s: float | None = None
-    function_body_time_s: float | None = None
-    output_build_time_s: float | None = None
-    stage_time_s: tuple[float, ...] | None = None
-    block_ser_time_s: float | None = None
-    cpu_time_s: float | None = None
-
-    @staticmethod
-    def builder() -> _ExecStatsBuilder:
-        """Measures from now on.
-
-        >>> BlockExecStats.builder().build().wall_time_s >= 0
-        True
-        """
-        return _ExecStatsBuilder()
-
-
-class _ExecStatsBuilder:
-    def __init__(self) -> None:
-        self._start, self._start_cpu = time.perf_counter(), time.process_time()
-        self._end: tuple[float, float] | None = None
-
-    def finish(self) -> None:
-        """The time ends here; build() may come later."""
-        self._end = time.perf_counter(), time.process_time()
-
-    def build(self, **fields: Any) -> BlockExecStats:
-        """The figures up to now, or to finish()."""
-        if self._end is None:
-            self.finish()
-        assert self._end is not None
-        end, end_cpu = self._end
-        return BlockExecStats(
-            start_time_s=self._start,
-            end_time_s=end,
-            wall_time_s=end - self._start,
-            cpu_time_s=end_cpu - self._start_cpu,
-            **fields,
-        )
-
-
-@dataclass(frozen=True)
-class BlockStats:
-    """How much a block holds."""
-
-    num_rows: int | None
-    size_bytes: int | None
-    exec_stats: BlockExecStats | None
-    task_exec_stats: TaskExecWorkerStats | None = field(default=None)
-
-    def __post_init__(self) -> None:
-        if self.size_bytes is not None and not isinstance(self.size_bytes, int):
-            raise AssertionError(f"size_bytes is an int or None, not {self.size_bytes!r}")
-
-
-@dataclass(frozen=True, init=False)
-class BlockMetadata(BlockStats):
-    """What is known of a block before it is read: None where it is not.
-
-    >>> BlockMetadata(num_rows=10, size_bytes=80, input_files=["a.csv"], exec_stats=None).input_files
-    ('a.csv',)
-    """
-
-    input_files: tuple[str, ...] | None = field(default=None)
-
-    def __init__(
-        self,
-        num_rows: int | None,
-        size_bytes: int | None,
-        exec_stats: Any = None,
-        task_exec_stats: Any = None,
-        input_files: Sequence[str] | None = None,
-        schema: Any = None,
-    ) -> None:
-        # `schema`: older sources give it here; blocks say themselves what they are.
-        for name, value in (
-            ("num_rows", num_rows),
-            ("size_bytes", size_bytes),
-            ("exec_stats", exec_stats),
-            ("task_exec_stats", task_exec_stats),
-            ("input_files", tuple(input_files) if input_files is not None else None),
-        ):
-            object.__setattr__(self, name, value)
-        self.__post_init__()
-
-    def to_stats(self) -> BlockStats:
-        """Without the files."""
-        return BlockStats(**{f.name: getattr(self, f.name) for f in fields(BlockStats)})
-
-
-@dataclass(frozen=True, init=False)
-class BlockMetadataWithSchema(BlockMetadata):
-    """With the block's columns."""
-
-    schema: Any = None
-
-    def __init__(
-        self,
-        num_rows: int | None,
-        size_bytes: int | None,
-        exec_stats: Any = None,
-        task_exec_stats: Any = None,
-        input_files: Sequence[str] | None = None,
-        schema: Any = None,
-    ) -> None:
-        super().__init__(num_rows, size_bytes, exec_stats, task_exec_stats, input_files)
-        object.__setattr__(self, "schema", schema)
-
-    @staticmethod
-    def from_metadata(metadata: BlockMetadata, schema: Any = None) -> BlockMetadataWithSchema:
-        """The same with a schema."""
-        return BlockMetadataWithSchema(
-            metadata.num_rows, metadata.size_bytes, metadata.exec_stats, metadata.task_exec_stats, metadata.input_files, schema
-        )
-
-    @staticmethod
-    def from_block(block: Block, block_exec_stats: Any = None, task_exec_stats: Any = None) -> BlockMetadataWithSchema:
-        """What a block says of itself."""
-        accessor = BlockAccessor.for_block(block)
-        metadata = accessor.get_metadata(block_exec_stats=block_exec_stats, task_exec_stats=task_exec_stats)
-        return BlockMetadataWithSchema.from_metadata(metadata, accessor.schema())
-
-    @property
-    def metadata(self) -> BlockMetadata:
-        """Without the schema."""
-        return BlockMetadata(self.num_rows, self.size_bytes, self.exec_stats, self.task_exec_stats, self.input_files)
-
-
-def to_stats(metas: Sequence[BlockMetadata]) -> list[BlockStats]:
-    """Of several blocks.
-
-    >>> to_stats([BlockMetadata(1, 8)])[0].num_rows
-    1
-    """
-    return [meta.to_stats() for meta in metas]
 
 
 def _arrow_backed() -> bool:
@@ -256,7 +74,13 @@ class BlockAccessor(Grouped):
 
     @staticmethod
     def for_block(block: Any) -> BlockAccessor:
-        """For a pyarrow.Table or RecordBatch, a pandas.DataFrame, or the bytes of an Arrow IPC stream."""
+        """For a pyarrow.Table or RecordBatch, a pandas.DataFrame, or the bytes of an Arrow IPC stream; TypeError or ValueError for
+        anything else.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.RecordBatch.from_pydict({"a": [1, 2]})).num_rows()
+        2
+        """
         pandas_module, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
         if pandas_module is not None and isinstance(block, pandas_module.DataFrame):
             return PandasBlockAccessor(block)
@@ -294,14 +118,22 @@ class BlockAccessor(Grouped):
 
     @classmethod
     def batch_to_arrow_block(cls, batch: Mapping[str, Any]) -> pyarrow.Table:
-        """A Table of a dict of columns."""
+        """A Table of a dict of columns.
+
+        >>> BlockAccessor.batch_to_arrow_block({"a": [1, None]}).to_pydict()
+        {'a': [1, None]}
+        """
         from weir import _formats
 
         return to_table(_formats.from_result(dict(batch))) if batch else _empty_table()
 
     @classmethod
     def batch_to_pandas_block(cls, batch: Mapping[str, Any]) -> pandas.DataFrame:
-        """A DataFrame of a dict of columns."""
+        """A DataFrame of a dict of columns.
+
+        >>> BlockAccessor.batch_to_pandas_block({"a": [1, 2]})["a"].tolist()
+        [1, 2]
+        """
         import pandas as pd
 
         made = {}
@@ -335,33 +167,68 @@ class BlockAccessor(Grouped):
         return self._made
 
     def num_rows(self) -> int:
-        """How many rows."""
+        """How many rows.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2]})).num_rows()
+        2
+        """
         raise NotImplementedError
 
     def size_bytes(self) -> int:
-        """How many bytes, about."""
+        """How many bytes, about.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2]})).size_bytes()
+        16
+        """
         raise NotImplementedError
 
     def schema(self) -> Any:
-        """The columns and their types."""
+        """The columns and their types: a pyarrow.Schema, or a PandasBlockSchema.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2]})).schema()
+        a: int64
+        """
         raise NotImplementedError
 
     def column_names(self) -> list[str]:
-        """The columns' names."""
+        """The columns' names.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1], "b": ["x"]})).column_names()
+        ['a', 'b']
+        """
         raise NotImplementedError
 
     def block_type(self) -> BlockType:
-        """Which kind it is."""
+        """Which kind it is.
+
+        >>> import pandas as pd
+        >>> BlockAccessor.for_block(pd.DataFrame({"a": [1]})).block_type()
+        <BlockType.PANDAS: 'pandas'>
+        """
         raise NotImplementedError
 
     def get_metadata(
         self, input_files: Sequence[str] | None = None, block_exec_stats: Any = None, task_exec_stats: Any = None
     ) -> BlockMetadata:
-        """Rows and bytes of it."""
+        """Rows and bytes of it, with what else is given.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).get_metadata(input_files=["a.csv"]).input_files
+        ('a.csv',)
+        """
         return BlockMetadata(self.num_rows(), self.size_bytes(), block_exec_stats, task_exec_stats, input_files)
 
     def iter_rows(self, public_row_format: bool = True) -> Iterator[dict[str, Any]]:
-        """The rows, as dicts."""
+        """The rows, as dicts.
+
+        >>> import pyarrow as pa
+        >>> list(BlockAccessor.for_block(pa.table({"a": [1, None]})).iter_rows())
+        [{'a': 1}, {'a': None}]
+        """
         batch = self._batch()
         for first in range(0, batch.num_rows, 4096):
             yield from batch.rows(first, min(first + 4096, batch.num_rows))
@@ -369,23 +236,51 @@ class BlockAccessor(Grouped):
     # ---- other forms ----
 
     def to_block(self) -> Any:
-        """The block itself."""
+        """The block itself.
+
+        >>> import pyarrow as pa
+        >>> table = pa.table({"a": [1]})
+        >>> BlockAccessor.for_block(table).to_block() is table
+        True
+        """
         return self._block
 
     def to_default(self) -> Any:
-        """The block itself."""
+        """The block itself.
+
+        >>> import pandas as pd
+        >>> frame = pd.DataFrame({"a": [1]})
+        >>> BlockAccessor.for_block(frame).to_default() is frame
+        True
+        """
         return self._block
 
     def to_arrow(self) -> pyarrow.Table:
-        """As a Table."""
+        """As a Table.
+
+        >>> import pandas as pd
+        >>> BlockAccessor.for_block(pd.DataFrame({"a": [1]})).to_arrow().to_pydict()
+        {'a': [1]}
+        """
         raise NotImplementedError
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a DataFrame."""
+        """As a DataFrame.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).to_pandas()["a"].tolist()
+        [1]
+        """
         raise NotImplementedError
 
     def to_numpy(self, columns: str | Sequence[str] | None = None) -> Any:
-        """One column as an array; several, or all, as a dict of arrays."""
+        """One column as an array; several, or all, as a dict of arrays.
+
+        >>> import pyarrow as pa
+        >>> block = BlockAccessor.for_block(pa.table({"a": [1], "b": [2]}))
+        >>> block.to_numpy("a"), block.to_numpy(["b"])
+        (array([1]), {'b': array([2])})
+        """
         names = self.column_names()
         wanted = [columns] if isinstance(columns, str) else list(columns) if columns is not None else names
         for name in wanted:
@@ -395,7 +290,12 @@ class BlockAccessor(Grouped):
         return arrays[columns] if isinstance(columns, str) else arrays
 
     def to_batch_format(self, batch_format: str | None) -> Any:
-        """As a batch_format says."""
+        """As a batch_format says: "pandas", "pyarrow", "numpy"; "default" and None: as it is.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).to_batch_format("numpy")
+        {'a': array([1])}
+        """
         if batch_format is None or batch_format in ("default", "native"):
             return self.to_block()
         if batch_format not in VALID_BATCH_FORMATS:
@@ -405,35 +305,75 @@ class BlockAccessor(Grouped):
     # ---- parts of it ----
 
     def slice(self, start: int, end: int, copy: bool = False) -> Any:
-        """The rows from `start` to before `end`."""
+        """The rows from `start` to before `end`; those that there are. `copy`: in memory of its own.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2, 3]})).slice(1, 5).to_pydict()
+        {'a': [2, 3]}
+        """
         raise NotImplementedError
 
     def take(self, indices: Any) -> Any:
-        """These rows, in this order."""
+        """These rows, in this order.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2, 3]})).take([2, 0]).to_pydict()
+        {'a': [3, 1]}
+        """
         raise NotImplementedError
 
     def select(self, columns: Sequence[str | None]) -> Any:
-        """Only these columns."""
+        """Only these columns.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1], "b": [2]})).select(["b"]).to_pydict()
+        {'b': [2]}
+        """
         raise NotImplementedError
 
     def drop(self, columns: Sequence[str]) -> Any:
-        """Without these columns."""
+        """Without these columns.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1], "b": [2]})).drop(["b"]).to_pydict()
+        {'a': [1]}
+        """
         return self.select([name for name in self.column_names() if name not in columns])
 
     def rename_columns(self, columns_rename: dict[str, str]) -> Any:
-        """With other names."""
+        """With other names.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1], "b": [2]})).rename_columns({"b": "c"}).to_pydict()
+        {'a': [1], 'c': [2]}
+        """
         raise NotImplementedError
 
     def upsert_column(self, column_name: str, column_data: Any) -> Any:
-        """With this column, in place of one of that name."""
+        """With this column, in place of one of that name.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).upsert_column("b", ["x"]).to_pydict()
+        {'a': [1], 'b': ['x']}
+        """
         raise NotImplementedError
 
     def fill_column(self, name: str, value: Any) -> Any:
-        """With one value in all rows of a column."""
+        """With one value in all rows of a column, in place of one of that name.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2]})).fill_column("b", "x").to_pydict()
+        {'a': [1, 2], 'b': ['x', 'x']}
+        """
         raise NotImplementedError
 
     def random_shuffle(self, random_seed: int | None) -> Any:
-        """The rows in random order."""
+        """The rows in random order, the same for the same seed; None: any.
+
+        >>> import pyarrow as pa
+        >>> sorted(BlockAccessor.for_block(pa.table({"a": [1, 2, 3]})).random_shuffle(7).column("a").to_pylist())
+        [1, 2, 3]
+        """
         import numpy as np
 
         return self.take(np.random.default_rng(random_seed).permutation(self.num_rows()))
@@ -451,7 +391,12 @@ class BlockAccessor(Grouped):
         return Selector(predicate_expr)(self.to_arrow()) if self.num_rows() else self._block
 
     def hstack(self, other_block: Any) -> Any:
-        """With the columns of another block behind its own."""
+        """With the columns of another block behind its own.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).hstack(pa.table({"b": [2]})).to_pydict()
+        {'a': [1], 'b': [2]}
+        """
         made = self.to_arrow()
         other = BlockAccessor.for_block(other_block).to_arrow()
         for name, column in zip(other.column_names, other.columns):
@@ -475,18 +420,32 @@ class BlockAccessor(Grouped):
 
     @classmethod
     def try_convert_block_type(cls, block: Any, block_type: BlockType) -> Any:
-        """The block as one of another kind."""
+        """The block as one of another kind.
+
+        >>> import pandas as pd
+        >>> BlockAccessor.try_convert_block_type(pd.DataFrame({"a": [1]}), BlockType.ARROW).to_pydict()
+        {'a': [1]}
+        """
         accessor = cls.for_block(block)
         return accessor.to_pandas() if block_type is BlockType.PANDAS else accessor.to_arrow()
 
     def to_cudf(self) -> Any:
-        """As a DataFrame of cudf, where that is installed."""
+        """As a DataFrame of cudf, where that is installed.
+
+        >>> import pyarrow as pa
+        >>> frame = BlockAccessor.for_block(pa.table({"a": [1]})).to_cudf()  # doctest: +SKIP
+        """
         from weir import _formats
 
         return _formats._need("cudf", "to_cudf").DataFrame.from_arrow(self.to_arrow())
 
     def zip(self, other: Any) -> Any:
-        """The columns of both; a name that both have gets `_1`."""
+        """The columns of both; a name that both have gets `_1`. ValueError unless they have as many rows.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [1]})).zip(pa.table({"a": [2]})).to_pydict()
+        {'a': [1], 'a_1': [2]}
+        """
         left, right = self.to_arrow(), BlockAccessor.for_block(other).to_arrow()
         if left.num_rows != right.num_rows:
             raise ValueError(f"Cannot zip blocks of {left.num_rows} and {right.num_rows} rows")
@@ -512,29 +471,61 @@ class BlockAccessor(Grouped):
         return getattr(pc, function)(column, **options).as_py()
 
     def count(self, on: str, ignore_nulls: bool = False) -> int | None:
-        """How many values a column has."""
+        """How many values a column has; `ignore_nulls`: without nulls.
+
+        >>> import pyarrow as pa
+        >>> block = BlockAccessor.for_block(pa.table({"a": [1, None]}))
+        >>> block.count("a"), block.count("a", ignore_nulls=True)
+        (2, 1)
+        """
         import pyarrow.compute as pc
 
         return int(pc.count(self.to_arrow().column(on), mode="only_valid" if ignore_nulls else "all").as_py())
 
     def sum(self, on: str, ignore_nulls: bool) -> Any:
-        """The sum of a column."""
+        """The sum of a column; None where a null counts, or there is no value.
+
+        >>> import pyarrow as pa
+        >>> block = BlockAccessor.for_block(pa.table({"a": [1, 2, None]}))
+        >>> block.sum("a", ignore_nulls=True), block.sum("a", ignore_nulls=False)
+        (3, None)
+        """
         return self._compute(on, "sum", ignore_nulls)
 
     def min(self, on: str, ignore_nulls: bool) -> Any:
-        """Its smallest value."""
+        """Its smallest value; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [3, 1]})).min("a", ignore_nulls=True)
+        1
+        """
         return self._compute(on, "min", ignore_nulls)
 
     def max(self, on: str, ignore_nulls: bool) -> Any:
-        """Its largest value."""
+        """Its largest value; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [3, 1]})).max("a", ignore_nulls=True)
+        3
+        """
         return self._compute(on, "max", ignore_nulls)
 
     def mean(self, on: str, ignore_nulls: bool) -> Any:
-        """Its mean."""
+        """Its mean; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [3, 1]})).mean("a", ignore_nulls=True)
+        2.0
+        """
         return self._compute(on, "mean", ignore_nulls)
 
     def sum_of_squared_diffs_from_mean(self, on: str, ignore_nulls: bool, mean: Any = None) -> Any:
-        """What the variance is made of."""
+        """What the variance is made of; None as for sum(). `mean`: that of all blocks, where it is not this one's.
+
+        >>> import pyarrow as pa
+        >>> BlockAccessor.for_block(pa.table({"a": [3, 1]})).sum_of_squared_diffs_from_mean("a", ignore_nulls=True)
+        2.0
+        """
         import pyarrow.compute as pc
 
         mean = self.mean(on, ignore_nulls) if mean is None else mean
@@ -545,11 +536,24 @@ class BlockAccessor(Grouped):
 
 
 class ArrowBlockAccessor(BlockAccessor):
-    """Of a pyarrow.Table."""
+    """Of a pyarrow.Table.
+
+    >>> import pyarrow as pa
+    >>> type(BlockAccessor.for_block(pa.table({"a": [1]}))).__name__
+    'ArrowBlockAccessor'
+    """
 
     @classmethod
     def from_bytes(cls, data: bytes) -> ArrowBlockAccessor:
-        """Of an Arrow IPC stream."""
+        """Of an Arrow IPC stream.
+
+        >>> import pyarrow as pa
+        >>> sink = pa.BufferOutputStream()
+        >>> with pa.ipc.new_stream(sink, pa.schema([("a", pa.int64())])) as stream:
+        ...     stream.write(pa.table({"a": [1, 2]}))
+        >>> ArrowBlockAccessor.from_bytes(sink.getvalue().to_pybytes()).num_rows()
+        2
+        """
         import pyarrow as pa
 
         return cls(pa.ipc.open_stream(data).read_all())
@@ -616,7 +620,12 @@ class ArrowBlockAccessor(BlockAccessor):
 
 
 class PandasBlockSchema:
-    """Names and dtypes of a DataFrame."""
+    """Names and dtypes of a DataFrame.
+
+    >>> import pandas as pd
+    >>> BlockAccessor.for_block(pd.DataFrame({"a": [1]})).schema().names
+    ['a']
+    """
 
     def __init__(self, names: list[str], types: list[Any]) -> None:
         self.names = names
@@ -654,7 +663,12 @@ def _python_bytes(value: Any) -> int:
 
 
 class PandasBlockAccessor(BlockAccessor):
-    """Of a pandas.DataFrame."""
+    """Of a pandas.DataFrame.
+
+    >>> import pandas as pd
+    >>> type(BlockAccessor.for_block(pd.DataFrame({"a": [1]}))).__name__
+    'PandasBlockAccessor'
+    """
 
     def num_rows(self) -> int:
         return int(self._block.shape[0])
@@ -810,15 +824,34 @@ class BlockBuilder:
         self._blocks: list[Any] = []
 
     def add(self, item: Mapping[str, Any]) -> None:
-        """One row."""
+        """One row.
+
+        >>> made = BlockBuilder()
+        >>> made.add({"a": 1}); made.add({"b": 2})
+        >>> made.build().to_pydict()
+        {'a': [1, None], 'b': [None, 2]}
+        """
         self._rows.append(dict(item))
 
     def add_batch(self, batch: Any) -> None:
-        """A batch as functions return them."""
+        """A batch as functions return them: a dict of columns, a DataFrame, a Table.
+
+        >>> made = BlockBuilder()
+        >>> made.add_batch({"a": [1, 2]})
+        >>> made.num_rows()
+        2
+        """
         self.add_block(BlockAccessor.batch_to_block(batch))
 
     def add_block(self, block: Any) -> None:
-        """A block."""
+        """A block: a Table or a DataFrame.
+
+        >>> import pyarrow as pa
+        >>> made = BlockBuilder()
+        >>> made.add_block(pa.table({"a": [1]})); made.add_block(pa.table({"a": [2]}))
+        >>> made.build().to_pydict()
+        {'a': [1, 2]}
+        """
         self._flush()
         self._blocks.append(block)
         self._batches.append(BlockAccessor.for_block(block)._batch())
@@ -832,11 +865,19 @@ class BlockBuilder:
             self._rows = []
 
     def num_rows(self) -> int:
-        """So far."""
+        """So far.
+
+        >>> BlockBuilder().num_rows()
+        0
+        """
         return len(self._rows) + sum(b.num_rows for b in self._batches)
 
     def build(self) -> Any:
-        """All of it as one block."""
+        """All of it as one block; of nothing, a Table without columns.
+
+        >>> BlockBuilder().build().num_columns
+        0
+        """
         from weir import _blocks
 
         self._flush()
@@ -895,7 +936,11 @@ class PandasBlockBuilder(BlockBuilder):
         return len(self._rows) + sum(len(block) for block in self._blocks)
 
     def build(self) -> Any:
-        """All of it as one DataFrame, with an index from 0."""
+        """All of it as one DataFrame, with an index from 0.
+
+        >>> PandasBlockBuilder().build().shape
+        (0, 0)
+        """
         import pandas as pd
 
         self._flush()
@@ -908,7 +953,12 @@ class PandasBlockBuilder(BlockBuilder):
 
 
 def to_table(batches: Sequence[Batch]) -> pyarrow.Table:
-    """Batches of one schema as a Table, tensors as Ray Data's extension types."""
+    """Batches of one schema as a Table, tensors as Ray Data's extension types.
+
+    >>> import weir
+    >>> to_table(list(weir.range(2)._new_run())).to_pydict()
+    {'id': [0, 1]}
+    """
     from weir import _blocks, _formats
 
     return _formats.to_arrow(_blocks.joined(list(batches)))

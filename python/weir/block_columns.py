@@ -28,7 +28,12 @@ class BlockColumnAccessor:
 
     @staticmethod
     def for_column(col: Any) -> BlockColumnAccessor:
-        """For a pyarrow.Array or ChunkedArray, or a pandas.Series."""
+        """For a pyarrow.Array or ChunkedArray, or a pandas.Series.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2])).to_pylist()
+        [1, 2]
+        """
         arrow, pandas = sys.modules.get("pyarrow"), sys.modules.get("pandas")
         if arrow is not None and isinstance(col, (arrow.Array, arrow.ChunkedArray)):
             return ArrowBlockColumnAccessor(col)
@@ -37,68 +42,149 @@ class BlockColumnAccessor:
         raise TypeError(f"Expected either a pandas.Series or pyarrow.Array (ChunkedArray) (got {type(col)})")
 
     def count(self, *, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """How many values."""
+        """How many values; `ignore_nulls`: without nulls. `as_py`: Python's number, else pyarrow's scalar.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, None])).count(ignore_nulls=True)
+        1
+        """
         raise NotImplementedError
 
     def sum(self, *, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """Their sum; None where nulls count and there is one, or there is no value."""
+        """Their sum; None where nulls count and there is one, or there is no value.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2, None])).sum(ignore_nulls=True)
+        3
+        """
         raise NotImplementedError
 
     def min(self, *, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """The smallest."""
+        """The smallest; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([3, 1, None])).min(ignore_nulls=True)
+        1
+        """
         raise NotImplementedError
 
     def max(self, *, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """The largest."""
+        """The largest; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([3, 1, None])).max(ignore_nulls=True)
+        3
+        """
         raise NotImplementedError
 
     def mean(self, *, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """The mean."""
+        """The mean; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([3, 1])).mean(ignore_nulls=True)
+        2.0
+        """
         raise NotImplementedError
 
     def quantile(self, *, q: float, ignore_nulls: bool, as_py: bool = True) -> Any:
-        """The value below which the part `q` of all lies."""
+        """The value below which the part `q` of all lies; None as for sum().
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2, 3])).quantile(q=0.5, ignore_nulls=True)
+        2.0
+        """
         raise NotImplementedError
 
     def sum_of_squared_diffs_from_mean(self, *, ignore_nulls: bool, mean: Any = None, as_py: bool = True) -> Any:
-        """What the variance is made of."""
+        """What the variance is made of; None as for sum(). `mean`: that of all blocks, where it is not this column's.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([3, 1])).sum_of_squared_diffs_from_mean(ignore_nulls=True)
+        2.0
+        """
         raise NotImplementedError
 
     def unique(self) -> Any:
-        """Each value once."""
+        """Each value once.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2, 1])).unique().to_pylist()
+        [1, 2]
+        """
         raise NotImplementedError
 
     def value_counts(self) -> dict[str, list[Any]] | None:
-        """Each value once, and how often: {"values": […], "counts": […]}; None of no values."""
+        """Each value once, and how often: {"values": […], "counts": […]}; None of no values.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2, 1])).value_counts()
+        {'values': [1, 2], 'counts': [2, 1]}
+        """
         raise NotImplementedError
 
     def hash(self) -> Any:
-        """A number of 64 bits a row; equal values have equal ones, in a column of either kind."""
+        """A number of 64 bits a row; equal values have equal ones, in a column of either kind.
+
+        >>> import pyarrow as pa
+        >>> first, second = BlockColumnAccessor.for_column(pa.array([7, 7])).hash()
+        >>> first == second
+        True
+        """
         raise NotImplementedError
 
     def flatten(self) -> Any:
-        """The values of lists, one after another."""
+        """The values of lists, one after another.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([[1, 2], [3]])).flatten().to_pylist()
+        [1, 2, 3]
+        """
         raise NotImplementedError
 
     def dropna(self) -> Any:
-        """Without nulls."""
+        """Without nulls.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, None])).dropna().to_pylist()
+        [1]
+        """
         raise NotImplementedError
 
     def is_composed_of_lists(self) -> bool:
-        """Whether the values are lists."""
+        """Whether the values are lists.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([[1], [2]])).is_composed_of_lists()
+        True
+        """
         raise NotImplementedError
 
     def to_pylist(self) -> list[Any]:
-        """The values as Python's."""
+        """The values as Python's.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, None])).to_pylist()
+        [1, None]
+        """
         raise NotImplementedError
 
     def to_numpy(self, zero_copy_only: bool = False) -> numpy.ndarray[Any, Any]:
-        """As an array."""
+        """As an array. `zero_copy_only`: ValueError where that would take a copy.
+
+        >>> import pyarrow as pa
+        >>> BlockColumnAccessor.for_column(pa.array([1, 2])).to_numpy()
+        array([1, 2])
+        """
         raise NotImplementedError
 
 
 class ArrowBlockColumnAccessor(BlockColumnAccessor):
-    """Of pyarrow."""
+    """Of pyarrow.
+
+    >>> import pyarrow as pa
+    >>> type(BlockColumnAccessor.for_column(pa.array([1]))).__name__
+    'ArrowBlockColumnAccessor'
+    """
 
     def _compute(self, function: str, as_py: bool, **options: Any) -> Any:
         import pyarrow.compute as pc
@@ -180,7 +266,12 @@ class ArrowBlockColumnAccessor(BlockColumnAccessor):
 
 
 class PandasBlockColumnAccessor(BlockColumnAccessor):
-    """Of pandas. Figures are NumPy's numbers, whatever `as_py` says."""
+    """Of pandas. Figures are NumPy's numbers, whatever `as_py` says.
+
+    >>> import pandas as pd
+    >>> BlockColumnAccessor.for_column(pd.Series([1, 2])).sum(ignore_nulls=True)
+    np.int64(3)
+    """
 
     def _has_none(self) -> bool:
         return not self._column.notna().any()

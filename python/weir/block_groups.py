@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     from weir.aggregate import AggregateFn
     from weir.block import Block, BlockMetadataWithSchema
 
+__all__: list[str] = []  # BlockAccessor is made of this
+
 
 class Grouped(Ordered):
-    """BlockAccessor's members that concern groups."""
+    """BlockAccessor's members that concern groups; they are for the engine's own use.
+
+    >>> from weir.block import BlockAccessor
+    >>> issubclass(BlockAccessor, Grouped)
+    True
+    """
 
     def _aggregate(self, sort_key: SortKey, aggs: Sequence[AggregateFn]) -> Block:
         """A row of partial results for each group of rows, which are sorted by the key; one of all rows where there is no key."""

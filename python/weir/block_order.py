@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from weir.block import Block, BlockMetadataWithSchema
 
+__all__ = ["SortKey", "SortTaskSpec", "find_partition_index", "sort_key"]
+
 
 class SortKey:
     """By which columns, and which way.
@@ -41,28 +43,55 @@ class SortKey:
         self._columns, self._descending, self._boundaries = columns, ways, boundaries
 
     def get_columns(self) -> list[str]:
-        """The columns, the first counts most."""
+        """The columns, the first counts most.
+
+        >>> SortKey(["a", "b"]).get_columns()
+        ['a', 'b']
+        """
         return self._columns
 
     def get_descending(self) -> list[bool]:
-        """Which of them begin with the largest."""
+        """Which of them begin with the largest.
+
+        >>> SortKey(["a", "b"], descending=True).get_descending()
+        [True, True]
+        """
         return self._descending
 
     @property
     def boundaries(self) -> list[Any] | None:
-        """Where ranges are cut, if the user said so."""
+        """Where ranges are cut, if the user said so: in order, each once.
+
+        >>> SortKey("a", boundaries=[20, 10, 20]).boundaries
+        [10, 20]
+        """
         return self._boundaries
 
     def to_arrow_sort_args(self) -> list[tuple[str, str]]:
-        """As pyarrow takes it."""
+        """As pyarrow takes it.
+
+        >>> SortKey("a").to_arrow_sort_args()
+        [('a', 'ascending')]
+        """
         return [(name, "descending" if down else "ascending") for name, down in zip(self._columns, self._descending)]
 
     def to_pandas_sort_args(self) -> tuple[list[str], list[bool]]:
-        """As pandas takes it."""
+        """As pandas takes it: the columns, and which of them begin with the smallest.
+
+        >>> SortKey("a", descending=True).to_pandas_sort_args()
+        (['a'], [False])
+        """
         return self._columns, [not down for down in self._descending]
 
     def validate_schema(self, schema: Any) -> None:
-        """ValueError if a column is not there."""
+        """ValueError if a column is not there. Nothing is known of a schema without columns, nor of None.
+
+        >>> import pyarrow as pa
+        >>> SortKey("b").validate_schema(pa.schema([("a", pa.int64())]))
+        Traceback (most recent call last):
+        ...
+        ValueError: You specified the column 'b', but there's no such column in the dataset. The dataset has columns: ['a']
+        """
         names = list(schema.names) if schema is not None else []
         for name in self._columns if names else ():
             if name not in names:
@@ -85,7 +114,12 @@ def sort_key(key: SortKey | str | Sequence[str] | None) -> SortKey:
 
 
 class SortTaskSpec:
-    """Where a sort of blocks cuts them into ranges, by rows that are taken at random."""
+    """Where a sort of blocks cuts them into ranges, by rows that are taken at random.
+
+    >>> import pyarrow as pa
+    >>> SortTaskSpec.get_boundaries_from_samples([pa.table({"a": [4, 1, 3, 2]})], SortKey("a"), 2)
+    [(3,)]
+    """
 
     SORT_SAMPLE_POINTS_PER_PARTITION = 10
 
@@ -108,7 +142,12 @@ class SortTaskSpec:
 
     @staticmethod
     def get_boundaries_from_samples(samples: Sequence[Any], sort_key: SortKey, num_reducers: int) -> list[tuple[Any, ...] | None]:
-        """The same of blocks that hold samples; of no rows at all, None for each."""
+        """The same of blocks that hold samples; of no rows at all, None for each.
+
+        >>> import pyarrow as pa
+        >>> SortTaskSpec.get_boundaries_from_samples([pa.table({"a": [4, 1, 3, 2]}), pa.table({"a": [6, 5]})], SortKey("a"), 3)
+        [(3,), (5,)]
+        """
         from weir.block import BlockAccessor
 
         made = BlockAccessor.builder()
@@ -123,7 +162,12 @@ class SortTaskSpec:
 
 
 class Ordered:
-    """BlockAccessor's members that concern order. Nulls and NaN come last either way."""
+    """BlockAccessor's members that concern order. Nulls and NaN come last either way.
+
+    >>> from weir.block import BlockAccessor
+    >>> issubclass(BlockAccessor, Ordered)
+    True
+    """
 
     _block: Any
 
@@ -154,14 +198,26 @@ class Ordered:
         return self.take(pc.sort_indices(self.to_arrow(), sort_keys=key.to_arrow_sort_args()))
 
     def sort(self, sort_key: Any) -> Any:
-        """The rows in the order of a SortKey."""
+        """The rows in the order of a SortKey. Nulls and NaN come last either way.
+
+        >>> import pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> BlockAccessor.for_block(pa.table({"a": [1, None, 3]})).sort(SortKey("a", descending=True)).to_pydict()
+        {'a': [3, 1, None]}
+        """
         key = _key(sort_key)
         if not key.get_columns():
             raise AssertionError(f"Sorting columns couldn't be empty (got {key.get_columns()})")
         return self._sorted(key) if self.num_rows() else self._empty()
 
     def sample(self, n_samples: int, sort_key: Any) -> Any:
-        """The key's columns of some rows at random."""
+        """The key's columns of some rows at random; of all of them where there are no more.
+
+        >>> import pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> BlockAccessor.for_block(pa.table({"a": [1, 2, 3], "b": [4, 5, 6]})).sample(2, SortKey("a")).num_rows
+        2
+        """
         from weir.block import BlockAccessor
 
         key = _key(sort_key)
@@ -171,7 +227,14 @@ class Ordered:
         return BlockAccessor.for_block(self.select(key.get_columns())).take(rows)
 
     def sort_and_partition(self, boundaries: list[Any], sort_key: Any) -> list[Any]:
-        """Sorted, and cut in front of the first row that is not before a boundary: a block more than there are boundaries."""
+        """Sorted, and cut in front of the first row that is not before a boundary: a block more than there are boundaries.
+
+        >>> import pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> parts = BlockAccessor.for_block(pa.table({"a": [5, 1, 3]})).sort_and_partition([(3,)], SortKey("a"))
+        >>> [part.to_pydict() for part in parts]
+        [{'a': [1]}, {'a': [3, 5]}]
+        """
         from weir.block import BlockAccessor
 
         key = _key(sort_key)
@@ -193,7 +256,14 @@ class Ordered:
 
     @staticmethod
     def merge_sorted_blocks(blocks: list[Block], sort_key: Any) -> tuple[Block, BlockMetadataWithSchema]:
-        """One block of several that are sorted, in order, and what is known of it."""
+        """One block of several that are sorted, in order, and what is known of it.
+
+        >>> import pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> block, known = BlockAccessor.merge_sorted_blocks([pa.table({"a": [1, 4]}), pa.table({"a": [2]})], SortKey("a"))
+        >>> block.to_pydict(), known.num_rows
+        ({'a': [1, 2, 4]}, 3)
+        """
         from weir.block import BlockAccessor, BlockExecStats, BlockMetadataWithSchema
 
         stats = BlockExecStats.builder()

@@ -8,7 +8,12 @@ from typing import Any
 
 
 class ComputeStrategy:
-    """What TaskPoolStrategy and ActorPoolStrategy have in common: nothing but this name."""
+    """What TaskPoolStrategy and ActorPoolStrategy have in common: nothing but this name.
+
+    >>> import weir
+    >>> isinstance(weir.ActorPoolStrategy(size=2), weir.ComputeStrategy)
+    True
+    """
 
 
 def _at_least_one(value: int | None, what: str) -> None:
@@ -107,12 +112,22 @@ class ActorPoolStrategy(ComputeStrategy):
 
 
 def is_callable_class(fn: Any) -> bool:
-    """Whether `fn` is a class: then its objects are called, one in each worker."""
+    """Whether `fn` is a class: then its objects are called, one in each worker.
+
+    >>> is_callable_class(dict), is_callable_class(len)
+    (True, False)
+    """
     return isinstance(fn, type)
 
 
 def choose(fn: Callable[..., Any] | type, compute: Any, concurrency: Any) -> ComputeStrategy:
-    """The strategy that `compute` and `concurrency` ask for, by Ray's rules: `compute` is the one that counts."""
+    """The strategy that `compute` and `concurrency` ask for, by Ray's rules: `compute` is the one that counts.
+
+    >>> choose(len, None, 4)
+    TaskPoolStrategy(size=4)
+    >>> choose(dict, None, (1, 3)).max_size
+    3
+    """
     if concurrency is not None and compute is None:
         return _by_concurrency(fn, concurrency)
     if compute is None:

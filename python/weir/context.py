@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import copy
 import enum
-import math
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from weir.execution_options import ExecutionOptions as ExecutionOptions
+from weir.execution_options import ExecutionResources as ExecutionResources
 from weir.extensions.formats import FixedShapeTensorFormat
 
 if TYPE_CHECKING:
@@ -35,7 +36,11 @@ OK_PREFIX, WARN_PREFIX = "✔️ ", "⚠️ "
 
 
 class ShuffleStrategy(str, enum.Enum):
-    """The names that Ray has for ways to shuffle; weir has one way."""
+    """The names that Ray has for ways to shuffle; weir has one way.
+
+    >>> ShuffleStrategy("hash_shuffle").name
+    'HASH_SHUFFLE'
+    """
 
     SORT_SHUFFLE_PULL_BASED = "sort_shuffle_pull_based"
     SORT_SHUFFLE_PUSH_BASED = "sort_shuffle_push_based"
@@ -83,7 +88,12 @@ class _Plain:
 
 
 class AutoscalingConfig(_Plain):
-    """When pools of actors grow and shrink."""
+    """When pools of actors grow and shrink: DataContext.autoscaling_config.
+
+    >>> import weir
+    >>> weir.DataContext().autoscaling_config.actor_pool_util_upscaling_threshold
+    1.75
+    """
 
     _defaults = {
         "actor_pool_util_upscaling_threshold": 1.75,
@@ -97,7 +107,11 @@ _SERVICE_ERRORS += ["Connection reset", "Connection refused", "Connection timed 
 
 
 class LanceConfig(_Plain):
-    """How Lance is retried."""
+    """How Lance is retried: DataContext.lance_config.
+
+    >>> LanceConfig(read_fragments_max_attempts=3).read_fragments_max_attempts
+    3
+    """
 
     _defaults = {
         "read_fragments_errors_to_retry": ["LanceError(IO)"],
@@ -110,7 +124,11 @@ class LanceConfig(_Plain):
 
 
 class IcebergConfig(_Plain):
-    """How Iceberg is retried."""
+    """How Iceberg is retried: DataContext.iceberg_config.
+
+    >>> IcebergConfig().catalog_max_attempts
+    5
+    """
 
     _defaults = {
         "write_file_max_attempts": 10,
@@ -123,7 +141,11 @@ class IcebergConfig(_Plain):
 
 
 class DeltaConfig(_Plain):
-    """How Delta Lake is retried."""
+    """How Delta Lake is retried: DataContext.delta_config.
+
+    >>> DeltaConfig(commit_max_attempts=2).commit_max_attempts
+    2
+    """
 
     _defaults = {
         "commit_max_attempts": 5,
@@ -134,25 +156,42 @@ class DeltaConfig(_Plain):
 
 
 class HangingExecutionIssueDetectorConfig(_Plain):
-    """When a task counts as hanging."""
+    """When a task counts as hanging.
+
+    >>> HangingExecutionIssueDetectorConfig().detection_time_interval_s
+    30.0
+    """
 
     _defaults = {"op_task_stats_min_count": 10, "op_task_stats_std_factor": 10, "detection_time_interval_s": 30.0}
 
 
 class HashShuffleAggregatorIssueDetectorConfig(_Plain):
-    """When aggregators count as stuck."""
+    """When aggregators count as stuck.
+
+    >>> HashShuffleAggregatorIssueDetectorConfig()
+    HashShuffleAggregatorIssueDetectorConfig(detection_time_interval_s=30, min_wait_time_s=300)
+    """
 
     _defaults = {"detection_time_interval_s": 30, "min_wait_time_s": 300}
 
 
 class HighMemoryIssueDetectorConfig(_Plain):
-    """How often memory is looked at."""
+    """How often memory is looked at.
+
+    >>> HighMemoryIssueDetectorConfig(detection_time_interval_s=5)
+    HighMemoryIssueDetectorConfig(detection_time_interval_s=5)
+    """
 
     _defaults = {"detection_time_interval_s": 30}
 
 
 class IssueDetectorsConfiguration(_Plain):
-    """What Ray looks for while it runs."""
+    """What Ray looks for while it runs: DataContext.issue_detectors_config.
+
+    >>> import weir
+    >>> weir.DataContext().issue_detectors_config.hanging_detector_config.op_task_stats_min_count
+    10
+    """
 
     _defaults = {
         "hanging_detector_config": HangingExecutionIssueDetectorConfig,
@@ -179,340 +218,53 @@ class ExecutionCallback:
     """
 
     def before_execution_starts(self, executor: Any) -> None:
-        """A run begins; `executor` is weir's object for it."""
+        """A run begins; `executor` is weir's object for it. What needs no run, such as the count of a range, has none.
+
+        >>> import weir
+        >>> class Told(ExecutionCallback):
+        ...     def before_execution_starts(self, executor): print("begins")
+        >>> with weir.DataContext.current(weir.DataContext(custom_execution_callback_classes=[Told])):
+        ...     weir.range(3).take(1)
+        begins
+        [{'id': 0}]
+        """
 
     def on_execution_step(self, executor: Any) -> None:
-        """A part of it begins, or rows of it have come to the program. (Ray calls it in its loop; weir's is in C.)"""
+        """A part of it begins, or rows of it have come to the program. (Ray calls it in its loop; weir's is in C.)
+
+        >>> import weir
+        >>> steps = []
+        >>> class Told(ExecutionCallback):
+        ...     def on_execution_step(self, executor): steps.append(executor)
+        >>> with weir.DataContext.current(weir.DataContext(custom_execution_callback_classes=[Told])):
+        ...     _ = weir.range(3).take_all()
+        >>> len(steps) > 0
+        True
+        """
 
     def after_execution_succeeds(self, executor: Any) -> None:
-        """It has ended."""
+        """It has ended; also where the program has left a loop over its rows early.
+
+        >>> import weir
+        >>> class Told(ExecutionCallback):
+        ...     def after_execution_succeeds(self, executor): print("has ended")
+        >>> with weir.DataContext.current(weir.DataContext(custom_execution_callback_classes=[Told])):
+        ...     for row in weir.range(3).iter_rows(): break
+        has ended
+        """
 
     def after_execution_fails(self, executor: Any, error: Exception) -> None:
-        """It has failed."""
+        """It has failed with `error`, which the program gets afterwards.
 
-
-class ExecutionResources:
-    """How much of each resource; every field may be assigned. What is not given is none of it as a use, and any amount as a limit.
-
-    >>> import weir
-    >>> limits = weir.ExecutionResources(cpu=2)
-    >>> limits.object_store_memory = 8e9
-    >>> limits.cpu, limits.object_store_memory
-    (2, 8000000000.0)
-    """
-
-    _NAMES = ("cpu", "gpu", "object_store_memory", "memory")
-
-    def __init__(
-        self,
-        cpu: float | None = None,
-        gpu: float | None = None,
-        object_store_memory: float | None = None,
-        memory: float | None = None,
-    ) -> None:
-        self._cpu = _rounded(cpu, 5)
-        self._gpu = _rounded(gpu, 5)
-        self._object_store_memory = _rounded(object_store_memory, 0)
-        self._memory = _rounded(memory, 0)
-
-    @property
-    def cpu(self) -> float:
-        """Logical CPUs."""
-        return self._cpu or 0.0
-
-    @cpu.setter
-    def cpu(self, value: float | None) -> None:
-        self._cpu = _rounded(value, 5)
-
-    @property
-    def gpu(self) -> float:
-        """Logical GPUs."""
-        return self._gpu or 0.0
-
-    @gpu.setter
-    def gpu(self, value: float | None) -> None:
-        self._gpu = _rounded(value, 5)
-
-    @property
-    def object_store_memory(self) -> float:
-        """Bytes of data between operators."""
-        return self._object_store_memory or 0
-
-    @object_store_memory.setter
-    def object_store_memory(self, value: float | None) -> None:
-        self._object_store_memory = _rounded(value, 0)
-
-    @property
-    def memory(self) -> float:
-        """Bytes that functions with memory= ask for."""
-        return self._memory or 0
-
-    @memory.setter
-    def memory(self, value: float | None) -> None:
-        self._memory = _rounded(value, 0)
-
-    @classmethod
-    def from_resource_dict(cls, resource_dict: dict[str, float]) -> ExecutionResources:
-        """Of a dict with Ray's names of resources.
-
-        >>> ExecutionResources.from_resource_dict({"CPU": 1}).cpu
-        1
+        >>> import weir
+        >>> class Told(ExecutionCallback):
+        ...     def after_execution_fails(self, executor, error): print("failed:", error)
+        >>> with weir.DataContext.current(weir.DataContext(custom_execution_callback_classes=[Told])):
+        ...     ds = weir.from_items([{"a": "x"}]).filter(expr="a > 1")
+        >>> try: ds.take()
+        ... except TypeError: pass
+        failed: expression: operator filter, column a: a > 1: '>' cannot compare string (a) with int64 (1)
         """
-        get = resource_dict.get
-        return cls(
-            get("CPU") or get("num_cpus"), get("GPU") or get("num_gpus"), get("object_store_memory"), get("memory")
-        )
-
-    def to_resource_dict(self) -> dict[str, float]:
-        """A dict with Ray's names of resources."""
-        return {"CPU": self.cpu, "GPU": self.gpu, "object_store_memory": self.object_store_memory, "memory": self.memory}
-
-    @classmethod
-    def for_limits(
-        cls,
-        cpu: float | None = None,
-        gpu: float | None = None,
-        object_store_memory: float | None = None,
-        memory: float | None = None,
-    ) -> ExecutionResources:
-        """Limits: what is not given has none."""
-
-        def limit(value: float | None) -> float:
-            return math.inf if value is None else value
-
-        return cls(limit(cpu), limit(gpu), limit(object_store_memory), limit(memory))
-
-    @classmethod
-    def zero(cls) -> ExecutionResources:
-        """Nothing of anything."""
-        return cls(0.0, 0.0, 0.0, 0.0)
-
-    @classmethod
-    def inf(cls) -> ExecutionResources:
-        """No limit."""
-        return cls.for_limits()
-
-    @classmethod
-    def combine(cls, resources: Iterable[ExecutionResources], fn: Callable[[float, float], float]) -> ExecutionResources | None:
-        """Several put together by a function of two numbers; None of none.
-
-        >>> ExecutionResources.combine([ExecutionResources(1), ExecutionResources(3)], max).cpu
-        3
-        """
-        made: ExecutionResources | None = None
-        for each in resources:
-            made = each.copy() if made is None else made._with(each, fn)
-        return made
-
-    @classmethod
-    def combine_sum(cls, resources: Iterable[ExecutionResources]) -> ExecutionResources:
-        """Their sum."""
-        return cls.combine(resources, lambda a, b: a + b) or cls.zero()
-
-    def _with(self, other: ExecutionResources, fn: Callable[[float, float], float]) -> ExecutionResources:
-        return ExecutionResources(*(fn(getattr(self, name), getattr(other, name)) for name in self._NAMES))
-
-    def add(self, other: ExecutionResources) -> ExecutionResources:
-        """Both together."""
-        return self._with(other, lambda a, b: a + b)
-
-    def subtract(self, other: ExecutionResources) -> ExecutionResources:
-        """This without the other."""
-        return self._with(other, lambda a, b: a - b)
-
-    def max(self, other: ExecutionResources) -> ExecutionResources:
-        """The larger of each."""
-        return self._with(other, lambda a, b: a if a > b else b)
-
-    def min(self, other: ExecutionResources) -> ExecutionResources:
-        """The smaller of each."""
-        return self._with(other, lambda a, b: a if a < b else b)
-
-    def scale(self, f: float) -> ExecutionResources:
-        """Each times `f`."""
-        if f < 0:
-            raise ValueError("Scaling factor must be non-negative.")
-        return ExecutionResources(*(0.0 if not f or not (value := getattr(self, name)) else value * f for name in self._NAMES))
-
-    def floordiv(self, other: ExecutionResources) -> ExecutionResources:
-        """How often the other is in each."""
-        return self._with(other, lambda a, b: math.inf if not b or math.isinf(a) else math.floor(a / b))
-
-    def is_zero(self) -> bool:
-        """Whether there is nothing of anything."""
-        return not any(getattr(self, name) for name in self._NAMES)
-
-    def is_non_negative(self) -> bool:
-        """Whether nothing is negative."""
-        return all(getattr(self, name) >= 0 for name in self._NAMES)
-
-    def satisfies_limit(self, limit: ExecutionResources, *, ignore_object_store_memory: bool = False) -> bool:
-        """Whether this is within the limit."""
-        names = [name for name in self._NAMES if not (ignore_object_store_memory and name == "object_store_memory")]
-        return all(getattr(self, name) <= getattr(limit, name) for name in names)
-
-    def copy(
-        self,
-        cpu: float | None = None,
-        gpu: float | None = None,
-        memory: float | None = None,
-        object_store_memory: float | None = None,
-    ) -> ExecutionResources:
-        """The same, with some fields changed."""
-        return ExecutionResources(
-            self.cpu if cpu is None else cpu,
-            self.gpu if gpu is None else gpu,
-            self.object_store_memory if object_store_memory is None else object_store_memory,
-            self.memory if memory is None else memory,
-        )
-
-    def object_store_memory_str(self) -> str:
-        """Bytes as text."""
-        return _bytes_text(self.object_store_memory)
-
-    def memory_str(self) -> str:
-        """Bytes as text."""
-        return _bytes_text(self.memory)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExecutionResources) and self.to_resource_dict() == other.to_resource_dict()
-
-    def __hash__(self) -> int:
-        return hash(tuple(self.to_resource_dict().values()))
-
-    def __repr__(self) -> str:
-        return (
-            f"ExecutionResources(cpu={self.cpu}, gpu={self.gpu}, object_store_memory={self.object_store_memory_str()}, "
-            f"memory={self.memory_str()})"
-        )
-
-
-def _rounded(value: float | None, digits: int) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"a resource is a number, not {type(value).__name__}")
-    return value if math.isinf(value) else round(value, digits)
-
-
-def _bytes_text(value: float) -> str:
-    if math.isinf(value):
-        return "inf"
-    for unit in ("B", "KiB", "MiB"):
-        if abs(value) < 1024:
-            return f"{float(value):.1f}{unit}"
-        value /= 1024
-    return f"{value:.1f}GiB"
-
-
-class ExecutionOptions:
-    """Options of a run.
-
-    >>> import weir
-    >>> options = weir.DataContext.get_current().copy().execution_options
-    >>> options.resource_limits.cpu = 80
-    >>> options.preserve_order = True
-    """
-
-    def __init__(
-        self,
-        resource_limits: ExecutionResources | None = None,
-        exclude_resources: ExecutionResources | None = None,
-        preserve_order: bool = False,
-        actor_locality_enabled: bool = True,
-        verbose_progress: bool | None = None,
-        label_selector: dict[str, str] | None = None,
-    ) -> None:
-        self.resource_limits = ExecutionResources.inf() if resource_limits is None else resource_limits
-        self._set_exclude_resources(exclude_resources)
-        self.preserve_order = preserve_order
-        self._actor_locality_enabled = actor_locality_enabled
-        if verbose_progress is None:
-            verbose_progress = os.environ.get("RAY_DATA_VERBOSE_PROGRESS", "1") not in ("0", "")
-        self.verbose_progress = verbose_progress
-        self.label_selector = label_selector
-
-    @property
-    def locality_with_output(self) -> bool:
-        """False: Ray Data took it away, and here there is one machine."""
-        return False
-
-    @locality_with_output.setter
-    def locality_with_output(self, value: bool | list[str]) -> None:
-        if value:
-            warnings.warn("ExecutionOptions.locality_with_output is a no-op: Ray Data has removed it, and here there is one machine",
-                          DeprecationWarning, stacklevel=2)
-
-    @property
-    def resource_limits(self) -> ExecutionResources:
-        """How much a run may use; what is not given has no limit."""
-        return self._resource_limits
-
-    @resource_limits.setter
-    def resource_limits(self, value: ExecutionResources) -> None:
-        self._resource_limits = ExecutionResources.for_limits(value._cpu, value._gpu, value._object_store_memory, value._memory)
-
-    @property
-    def exclude_resources(self) -> ExecutionResources:
-        """How much of the machine a run leaves to others."""
-        return self._exclude_resources
-
-    @exclude_resources.setter
-    def exclude_resources(self, value: ExecutionResources | None) -> None:
-        from weir import _outdated
-        from weir.util import RayDeprecationWarning
-
-        _outdated.warn("`ExecutionOptions.exclude_resources` is deprecated in Ray Data, which is to lose it after January 2027; weir keeps it", RayDeprecationWarning)
-        self._set_exclude_resources(value)
-
-    def _set_exclude_resources(self, value: ExecutionResources | None) -> None:
-        self._exclude_resources = ExecutionResources.zero() if value is None else value
-
-    @property
-    def actor_locality_enabled(self) -> bool:
-        """Without effect: there is one machine."""
-        return self._actor_locality_enabled
-
-    @actor_locality_enabled.setter
-    def actor_locality_enabled(self, value: bool) -> None:
-        from weir import _outdated
-        from weir.util import RayDeprecationWarning
-
-        _outdated.warn("`ExecutionOptions.actor_locality_enabled` is deprecated in Ray Data, and without effect here: there is one machine", RayDeprecationWarning)
-        self._actor_locality_enabled = value
-
-    @property
-    def label_selector(self) -> dict[str, str] | None:
-        """None: there are no labelled machines to choose from."""
-        return None
-
-    @label_selector.setter
-    def label_selector(self, value: dict[str, str] | None) -> None:
-        if value:
-            raise ValueError("label_selector chooses nodes of a cluster, and weir runs on one machine")
-
-    def is_resource_limits_default(self) -> bool:
-        """Whether nothing is limited."""
-        return self.resource_limits == ExecutionResources.inf()
-
-    def validate(self) -> None:
-        """Raises ValueError for limits that exclude each other."""
-        for name in ("cpu", "gpu", "object_store_memory"):
-            limit = getattr(self.resource_limits, name)
-            if not math.isinf(limit) and getattr(self.exclude_resources, name) > 0:
-                raise ValueError(f"resource_limits and exclude_resources cannot both be set for {name} resource.")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExecutionOptions) and self.__dict__ == other.__dict__
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return (
-            f"ExecutionOptions(resource_limits={self.resource_limits}, exclude_resources={self.exclude_resources}, "
-            f"preserve_order={self.preserve_order}, actor_locality_enabled={self.actor_locality_enabled}, "
-            f"verbose_progress={self.verbose_progress}, label_selector={self.label_selector})"
-        )
 
 
 _tables: dict[str, Any] = {}
@@ -641,7 +393,14 @@ class DataContext:
 
     @property
     def shuffle_strategy(self) -> ShuffleStrategy:
-        """Ray's choice of shuffle; weir has one."""
+        """Ray's choice of shuffle; weir has one, and keeps what is set here.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> context.shuffle_strategy = "sort_shuffle_push_based"
+        >>> context.shuffle_strategy.value
+        'sort_shuffle_push_based'
+        """
         if self.__dict__.get("use_push_based_shuffle"):
             return ShuffleStrategy.SORT_SHUFFLE_PUSH_BASED
         return self.__dict__["_shuffle_strategy"]  # type: ignore[no-any-return]
@@ -652,7 +411,16 @@ class DataContext:
 
     @property
     def checkpoint_config(self) -> Any:
-        """A weir.checkpoint.CheckpointConfig, or None: whether and where a write keeps what it has done."""
+        """A weir.checkpoint.CheckpointConfig, or None: whether and where a write keeps what it has done. A dict is made into one.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> print(context.checkpoint_config)
+        None
+        >>> context.checkpoint_config = {"id_column": "id", "checkpoint_path": "/tmp/done"}
+        >>> context.checkpoint_config.id_column
+        'id'
+        """
         return self.__dict__["_checkpoint_config"]
 
     @checkpoint_config.setter
@@ -674,12 +442,23 @@ class DataContext:
 
     @property
     def enable_ray_data_reconstruction(self) -> bool:
-        """Whether lost data is made again by its readers. On one machine nothing is lost."""
+        """Whether lost data is made again by its readers. On one machine nothing is lost.
+
+        >>> import weir
+        >>> weir.DataContext().enable_ray_data_reconstruction
+        False
+        """
         return bool(self.__dict__["_enable_ray_data_reconstruction"])
 
     @property
     def execution_callback_classes(self) -> list[type]:
-        """Those of custom_execution_callback_classes, and those that the environment's RAY_DATA_EXECUTION_CALLBACKS names."""
+        """Those of custom_execution_callback_classes, and those that the environment's RAY_DATA_EXECUTION_CALLBACKS names.
+
+        >>> import weir
+        >>> class Told(ExecutionCallback): pass
+        >>> [kind.__name__ for kind in weir.DataContext(custom_execution_callback_classes=[Told]).execution_callback_classes]
+        ['Told']
+        """
         classes: list[type] = []
         for path in filter(None, map(str.strip, os.environ.get(EXECUTION_CALLBACKS_ENV_VAR, "").split(","))):
             from importlib import import_module
@@ -698,23 +477,58 @@ class DataContext:
         return [*classes, *self.custom_execution_callback_classes]
 
     def get_config(self, key: str, default: Any = None) -> Any:
-        """A value that set_config() has put here."""
+        """A value that set_config() has put here; `default` where it has put none.
+
+        >>> import weir
+        >>> weir.DataContext().get_config("batch_of_mine", 32)
+        32
+        """
         return self._kv_configs.get(key, default)
 
     def set_config(self, key: str, value: Any) -> None:
-        """Keeps a value under a name of the program's own."""
+        """Keeps a value under a name of the program's own. Functions find it in the context of their Dataset.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> context.set_config("batch_of_mine", 64)
+        >>> context.copy().get_config("batch_of_mine")
+        64
+        """
         self._kv_configs[key] = value
 
     def remove_config(self, key: str) -> None:
-        """Forgets it."""
+        """Forgets it; nothing happens where there is none.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> context.set_config("batch_of_mine", 64)
+        >>> context.remove_config("batch_of_mine")
+        >>> print(context.get_config("batch_of_mine"))
+        None
+        """
         self._kv_configs.pop(key, None)
 
     def set_dataset_logger_id(self, dataset_id: str) -> None:
-        """Sets dataset_logger_id."""
+        """Sets dataset_logger_id, which names nothing here: weir writes no log files.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> context.set_dataset_logger_id("mine")
+        >>> context.dataset_logger_id
+        'mine'
+        """
         self.dataset_logger_id = dataset_id
 
     def copy(self) -> DataContext:
-        """A copy that shares nothing with this one."""
+        """A copy that shares nothing with this one.
+
+        >>> import weir
+        >>> context = weir.DataContext()
+        >>> other = context.copy()
+        >>> other.execution_options.preserve_order = True
+        >>> context.execution_options.preserve_order
+        False
+        """
         return copy.deepcopy(self)
 
     def _executed(self) -> list[int]:

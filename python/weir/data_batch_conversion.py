@@ -17,7 +17,11 @@ DataBatchType = Any  # a dict of arrays, a DataFrame, a Table
 
 
 class BatchFormat(str, enum.Enum):
-    """What a batch may be."""
+    """What a batch may be.
+
+    >>> BatchFormat.NUMPY.value
+    'numpy'
+    """
 
     PANDAS = "pandas"
     ARROW = "arrow"

@@ -496,18 +496,31 @@ class DatasetPipeline:
         return iter(self._stream("iter_torch_batches").iter_torch_batches(**options))
 
     def iter_tf_batches(self, **options: Any) -> Iterator[Any]:
-        """Dataset.iter_tf_batches over the rows of all windows."""
+        """Dataset.iter_tf_batches over the rows of all windows.
+
+        >>> import weir
+        >>> batches = weir.range(4).repeat(2).iter_tf_batches(batch_size=4)  # doctest: +SKIP
+        """
         options["prefetch_batches"] = max(options.pop("prefetch_blocks", 0), options.get("prefetch_batches", 1))
         stream: Any = self._stream("iter_tf_batches")
         return iter(stream.iter_tf_batches(**options))
 
     def to_torch(self, **options: Any) -> Any:
-        """Dataset.to_torch over the rows of all windows: an IterableDataset, which can be read once."""
+        """Dataset.to_torch over the rows of all windows: an IterableDataset, which can be read once.
+
+        >>> import weir
+        >>> [features.tolist() for features, _ in weir.range(2).repeat(2).to_torch(batch_size=2)]
+        [[[0], [1]], [[0], [1]]]
+        """
         stream: Any = self._stream("to_torch")
         return stream.to_torch(**options)
 
     def to_tf(self, *args: Any, **options: Any) -> Any:
-        """Dataset.to_tf over the rows of all windows."""
+        """Dataset.to_tf over the rows of all windows.
+
+        >>> import weir
+        >>> ds = weir.range(4).repeat(2).to_tf("id", "id")  # doctest: +SKIP
+        """
         stream: Any = self._stream("to_tf")
         return stream.to_tf(*args, **options)
 
@@ -662,7 +675,14 @@ class DatasetPipeline:
         self._write("write_json", path, options)
 
     def write_numpy(self, path: str, **options: Any) -> None:
-        """Dataset.write_numpy of each window, into one folder."""
+        """Dataset.write_numpy of each window, into one folder.
+
+        >>> import tempfile, weir
+        >>> folder = tempfile.mkdtemp()
+        >>> weir.range(4, parallelism=2).window(blocks_per_window=1).write_numpy(folder, column="id")
+        >>> weir.read_numpy(folder).count()
+        4
+        """
         self._write("write_numpy", path, options)
 
     def _write(self, method: str, path: str, options: dict[str, Any]) -> None:
@@ -704,7 +724,12 @@ class DatasetPipeline:
 
     @property
     def length(self) -> float | None:
-        """How many windows there are; inf: without end; None: not known yet."""
+        """How many windows there are; inf: without end; None: not known yet.
+
+        >>> import weir
+        >>> weir.range(4, parallelism=2).window(blocks_per_window=1).length, weir.range(4).repeat().length
+        (2, inf)
+        """
         return self._length
 
     def __repr__(self) -> str:
@@ -751,7 +776,12 @@ class _Stream(_run.LocalRows):
 
 
 def windowed(ds: Dataset, blocks_per_window: int | None, bytes_per_window: int | None) -> DatasetPipeline:
-    """Dataset.window()."""
+    """What Dataset.window makes.
+
+    >>> import weir
+    >>> windowed(weir.range(4, parallelism=4), 2, None).length
+    2
+    """
     if blocks_per_window is not None and bytes_per_window is not None:
         raise ValueError("Only one windowing scheme can be specified: blocks_per_window or bytes_per_window.")
     if blocks_per_window is not None:
@@ -771,7 +801,12 @@ def windowed(ds: Dataset, blocks_per_window: int | None, bytes_per_window: int |
 
 
 def repeated(ds: Dataset, times: int | None) -> DatasetPipeline:
-    """Dataset.repeat()."""
+    """What Dataset.repeat makes.
+
+    >>> import weir
+    >>> repeated(weir.range(4), 3).count()
+    12
+    """
     check_times(times)
     reads = is_read(ds._op)
     kept = Kept(ds)

@@ -84,7 +84,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class ActorAlreadyExistsError(ValueError, RayError):
-    """An actor of that name is there already."""
+    """An actor of that name is there already.
+
+    >>> import weir
+    >>> class Counter: pass
+    >>> one = weir.remote(Counter).options(name="counter").remote()
+    >>> try: weir.remote(Counter).options(name="counter").remote()
+    ... except ActorAlreadyExistsError: print("there already")
+    there already
+    >>> weir.kill(one)
+    """
 
 
 class ActorHandleNotFoundError(ValueError, RayError):
@@ -116,7 +125,13 @@ class CrossLanguageError(RayError):
 
 
 class GetTimeoutError(RayError, TimeoutError):
-    """get() waited for as long as its timeout."""
+    """get() waited for as long as its timeout.
+
+    >>> import time, weir
+    >>> try: weir.get(weir.remote(time.sleep).remote(1), timeout=0.01)
+    ... except GetTimeoutError as error: print(error)
+    Get timed out: some object(s) not ready after 0.01 seconds.
+    """
 
 
 class LocalRayletDiedError(RayError):
@@ -200,7 +215,13 @@ class RpcError(RayError):
 
 
 class RuntimeEnvSetupError(RayError):
-    """A runtime_env cannot be had."""
+    """A runtime_env cannot be had.
+
+    >>> import weir
+    >>> try: weir.range(1).map(len, runtime_env={"pip": ["no-such-package"]})
+    ... except RuntimeEnvSetupError as error: print(str(error)[:42])
+    runtime_env's pip asks for no-such-package
+    """
 
 
 class StreamingGeneratorReplayInconsistentError(RaySystemError):

@@ -239,7 +239,12 @@ def _check_known(ds: Dataset, names: list[str]) -> None:
 
 
 def grouped_by(ds: Dataset, key: str | list[str] | None, num_partitions: int | None) -> GroupedData:
-    """What Dataset.groupby makes."""
+    """What Dataset.groupby makes.
+
+    >>> import weir
+    >>> grouped_by(weir.range(4), "id", None).count().count()
+    4
+    """
     if key is not None:
         if not isinstance(key, str) and not (isinstance(key, list) and key and all(isinstance(name, str) for name in key)):
             raise ValueError(f"Key must be a string or a list of strings, but got {key}.")

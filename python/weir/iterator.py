@@ -468,7 +468,11 @@ def _tensors(dtypes: Any, device: Any, pin_memory: bool, owned: bool) -> Callabl
 
 
 def collated_format(collate_fn: Any) -> str:
-    """The batch_format that a collate_fn takes."""
+    """The batch_format that a collate_fn takes.
+
+    >>> collated_format(lambda batch: batch)
+    'numpy'
+    """
     from weir.collate_fn import ArrowBatchCollateFn, PandasBatchCollateFn
 
     if isinstance(collate_fn, PandasBatchCollateFn):

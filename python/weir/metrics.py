@@ -29,7 +29,11 @@ class Metric:
 
     Args:
         name: letters, digits, _ and :, no digit first; a metric of another name is warned of, and keeps nothing.
+        description: what it counts.
         tag_keys: the names of the tags, all of which a figure needs.
+
+    >>> isinstance(Gauge("free"), Metric)
+    True
     """
 
     def __init__(self, name: str, description: str = "", tag_keys: tuple[str, ...] | None = None) -> None:
@@ -52,7 +56,13 @@ class Metric:
         self._figures: dict[tuple[str, ...], Any] = {}
 
     def set_default_tags(self, default_tags: Mapping[str, str]) -> Metric:
-        """Values of tags that a figure does not name itself. Gives the metric."""
+        """Values of tags that a figure does not name itself. Gives the metric.
+
+        >>> seen = Counter("seen", tag_keys=("model",)).set_default_tags({"model": "a"})
+        >>> seen.inc()
+        >>> seen.values()
+        {('a',): 1.0}
+        """
         for key, value in default_tags.items():
             if key not in self._tag_keys:
                 raise ValueError(f"Unrecognized tag key {key}.")
@@ -71,7 +81,11 @@ class Metric:
         return {"name": self._name, "description": self._description, "tag_keys": self._tag_keys, "default_tags": self._default_tags}
 
     def values(self) -> dict[tuple[str, ...], Any]:
-        """This process's figures, by the values of the tags in the order of tag_keys."""
+        """This process's figures, by the values of the tags in the order of tag_keys.
+
+        >>> Gauge("free").values()
+        {}
+        """
         with self._lock:
             return dict(self._figures)
 
@@ -100,10 +114,22 @@ def _again(kind: type[Metric], arguments: dict[str, Any], default_tags: dict[str
 
 
 class Counter(Metric):
-    """A sum that only grows."""
+    """A sum that only grows.
+
+    >>> seen = Counter("seen")
+    >>> seen.inc(); seen.inc(2)
+    >>> seen.values()
+    {(): 3.0}
+    """
 
     def inc(self, value: float = 1.0, tags: Mapping[str, str] | None = None) -> None:
-        """Adds to it; `value` is more than 0."""
+        """Adds to it; `value` is more than 0.
+
+        >>> Counter("seen").inc(-1)
+        Traceback (most recent call last):
+        ...
+        ValueError: value must be >0, got -1
+        """
         place = self._place(value, tags)
         if value <= 0:
             raise ValueError(f"value must be >0, got {value}")
@@ -122,7 +148,13 @@ class Gauge(Metric):
     """
 
     def set(self, value: float | None, tags: Mapping[str, str] | None = None) -> None:
-        """Takes the figure; None is none."""
+        """Takes the figure; None is none.
+
+        >>> free = Gauge("free", tag_keys=("disk",))
+        >>> free.set(10, tags={"disk": "a"}); free.set(9, tags={"disk": "a"}); free.set(None)
+        >>> free.values()
+        {('a',): 9.0}
+        """
         if value is None:
             return
         place = self._place(value, tags)
@@ -153,7 +185,13 @@ class Histogram(Metric):
         self.boundaries = boundaries
 
     def observe(self, value: float, tags: Mapping[str, str] | None = None) -> None:
-        """Counts the figure: a boundary belongs to what is below it."""
+        """Counts the figure: a boundary belongs to what is below it.
+
+        >>> took = Histogram("took", boundaries=[1])
+        >>> took.observe(1); took.observe(1.5)
+        >>> took.values()
+        {(): [1, 1]}
+        """
         place = self._place(value, tags)
         if self._is_kept:
             with self._lock:
@@ -162,11 +200,19 @@ class Histogram(Metric):
 
     @property
     def info(self) -> dict[str, Any]:
-        """As a Metric's, and the boundaries."""
+        """As a Metric's, and the boundaries.
+
+        >>> Histogram("took", boundaries=[1, 10]).info["boundaries"]
+        [1, 10]
+        """
         return {**super().info, "boundaries": self.boundaries}
 
     def values(self) -> dict[tuple[str, ...], Any]:
-        """This process's counts: up to the first boundary, between each two, above the last."""
+        """This process's counts: up to the first boundary, between each two, above the last.
+
+        >>> Histogram("took", boundaries=[1, 10]).values()
+        {}
+        """
         with self._lock:
             return {place: list(counts) for place, counts in self._figures.items()}
 

@@ -76,7 +76,12 @@ class Preprocessor(abc.ABC):
 
     @property
     def stat_computation_plan(self) -> StatComputationPlan:
-        """What `fit` computes; `_fit` fills it."""
+        """What `fit` computes; `_fit` fills it, and it is empty before.
+
+        >>> from weir.preprocessors import StandardScaler
+        >>> list(StandardScaler(["a"]).stat_computation_plan)
+        []
+        """
         return self._stat_computation_plan
 
     # ---- learning ----
@@ -467,7 +472,13 @@ class SerializablePreprocessorBase(Preprocessor, abc.ABC):
 
     @classmethod
     def set_preprocessor_class_id(cls, identifier: str) -> None:
-        """Names it; the decorator does."""
+        """Names it; the decorator does.
+
+        >>> class Mine(SerializablePreprocessorBase): pass
+        >>> Mine.set_preprocessor_class_id("mine")
+        >>> Mine.get_preprocessor_class_id()
+        'mine'
+        """
         cls._class_id = identifier
 
     @classmethod
@@ -482,7 +493,13 @@ class SerializablePreprocessorBase(Preprocessor, abc.ABC):
 
     @classmethod
     def set_version(cls, version: int) -> None:
-        """Sets it; the decorator does."""
+        """Sets it; the decorator does.
+
+        >>> class Mine(SerializablePreprocessorBase): pass
+        >>> Mine.set_version(2)
+        >>> Mine.get_version()
+        2
+        """
         cls._version = version
 
     @final

@@ -75,7 +75,11 @@ class LoggingConfig:
 
 
 class RayContext:
-    """What init() returns. It ends the session at the end of a `with` block."""
+    """What init() returns. It ends the session at the end of a `with` block.
+
+    >>> RayContext()["node_ip_address"]
+    '127.0.0.1'
+    """
 
     def __init__(self) -> None:
         address = {"node_ip_address": "127.0.0.1", "address": "local", "node_id": node_id(), "session_dir": _session.session_dir()}
@@ -96,7 +100,10 @@ class RayContext:
         shutdown()
 
     def disconnect(self) -> None:
-        """Ends the session."""
+        """Ends the session, as shutdown() does; the next Dataset begins another.
+
+        >>> RayContext().disconnect()
+        """
         shutdown()
 
     def __repr__(self) -> str:

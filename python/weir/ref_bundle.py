@@ -28,13 +28,21 @@ class BlockSlice:
 
     @property
     def num_rows(self) -> int:
-        """How many."""
+        """How many.
+
+        >>> BlockSlice(2, 2).num_rows
+        0
+        """
         return self.end_offset - self.start_offset
 
 
 @dataclass(frozen=True, slots=True)
 class BlockEntry:
-    """A reference to a block, and what is known of it."""
+    """A reference to a block, and what is known of it.
+
+    >>> BlockEntry(None, BlockMetadata(4, 32)).metadata.num_rows
+    4
+    """
 
     ref: Any
     metadata: BlockMetadata
@@ -72,21 +80,41 @@ class RefBundle:
 
     @property
     def block_refs(self) -> list[Any]:
-        """The references."""
+        """The references.
+
+        >>> import weir
+        >>> [bundle] = weir.range(3).iter_internal_ref_bundles()
+        >>> weir.get(bundle.block_refs[0]).to_pydict()
+        {'id': [0, 1, 2]}
+        """
         return [entry.ref for entry in self.blocks]
 
     @property
     def metadata(self) -> list[BlockMetadata]:
-        """What is known of each block."""
+        """What is known of each block.
+
+        >>> import weir
+        >>> [bundle] = weir.range(3).iter_internal_ref_bundles()
+        >>> bundle.metadata[0].num_rows
+        3
+        """
         return [entry.metadata for entry in self.blocks]
 
     def num_rows(self) -> int | None:
-        """Of all blocks; None where one does not know."""
+        """Of all blocks; None where one does not know.
+
+        >>> RefBundle([BlockEntry(None, BlockMetadata(None, 32))], None, False).num_rows() is None
+        True
+        """
         rows = [entry.metadata.num_rows if part is None else part.num_rows for entry, part in zip(self.blocks, self.slices or ())]
         return None if None in rows else sum(row for row in rows if row is not None)
 
     def size_bytes(self) -> int:
-        """Of all blocks; of a part of a block, as much as it has of its rows."""
+        """Of all blocks; of a part of a block, as much as it has of its rows.
+
+        >>> RefBundle([BlockEntry(None, BlockMetadata(4, 32))], None, False).size_bytes()
+        32
+        """
         total = 0
         for entry, part in zip(self.blocks, self.slices or ()):
             size, rows = entry.metadata.size_bytes or 0, entry.metadata.num_rows
@@ -94,7 +122,10 @@ class RefBundle:
         return total
 
     def destroy_if_owned(self) -> None:
-        """Nothing to do: a block goes with its reference."""
+        """Nothing to do: a block goes with its reference.
+
+        >>> RefBundle([], None, True).destroy_if_owned()
+        """
 
     def slice(self, needed_rows: int) -> tuple[RefBundle, RefBundle]:
         """The first rows, and the others.

@@ -19,7 +19,12 @@ KNOWN = (*OBEYED, "conda", "container", "image_uri", "java_jars", "nsight", "py_
 
 
 class MissingPackages(RuntimeEnvSetupError, ValueError):
-    """A runtime_env asks for packages that are not installed."""
+    """A runtime_env asks for packages that are not installed.
+
+    >>> try: prepared({"pip": ["no-such-package"]})
+    ... except MissingPackages as error: print(str(error)[:42])
+    runtime_env's pip asks for no-such-package
+    """
 
 
 class RuntimeEnvConfig(dict[str, Any]):
@@ -49,32 +54,62 @@ class RuntimeEnv(dict[str, Any]):
             raise ValueError("The 'pip' field and 'conda' field of runtime_env cannot be specified at the same time.")
 
     def set(self, name: str, value: Any) -> None:
-        """Sets a field."""
+        """Sets a field.
+
+        >>> env = RuntimeEnv()
+        >>> env.set("env_vars", {"A": "1"})
+        >>> env
+        {'env_vars': {'A': '1'}}
+        """
         self[name] = value
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as a plain dict."""
+        """The fields as a plain dict.
+
+        >>> type(RuntimeEnv(env_vars={"A": "1"}).to_dict())
+        <class 'dict'>
+        """
         return dict(self)
 
     def env_vars(self) -> dict[str, str]:
-        """The environment variables."""
+        """The environment variables; {} where none were given.
+
+        >>> RuntimeEnv(env_vars={"A": "1"}).env_vars(), RuntimeEnv().env_vars()
+        ({'A': '1'}, {})
+        """
         return dict(self.get("env_vars") or {})
 
     def working_dir(self) -> str:
-        """The working directory, or ""."""
+        """The working directory, or "".
+
+        >>> RuntimeEnv(working_dir="/tmp").working_dir(), RuntimeEnv().working_dir()
+        ('/tmp', '')
+        """
         return str(self.get("working_dir") or "")
 
     def has_working_dir(self) -> bool:
-        """Whether there is one."""
+        """Whether there is one.
+
+        >>> RuntimeEnv().has_working_dir()
+        False
+        """
         return bool(self.get("working_dir"))
 
     def has_pip(self) -> bool:
-        """Whether packages are asked for."""
+        """Whether packages are asked for.
+
+        >>> RuntimeEnv(pip=["numpy"]).has_pip()
+        True
+        """
         return bool(self.get("pip"))
 
 
 def prepared(env: Mapping[str, Any]) -> dict[str, Any]:
-    """What workers are to have: env_vars and working_dir, checked. Raises for what weir cannot give, by its name."""
+    """What workers are to have: env_vars, working_dir and py_modules, checked. Raises for what weir cannot give, by its name.
+
+    >>> prepared({"env_vars": {"A": "1"}})
+    {'env_vars': {'A': '1'}}
+    """
     if not isinstance(env, Mapping):
         raise TypeError(f"runtime_env is a dict or a RuntimeEnv, not {type(env).__name__}")
     made: dict[str, Any] = {}
@@ -156,5 +191,9 @@ def _is_installed(requirement: str) -> bool:
 
 
 def search_path(env: Mapping[str, Any]) -> Iterable[str]:
-    """Folders that py_modules puts on a worker's sys.path."""
+    """Folders that py_modules puts on a worker's sys.path.
+
+    >>> search_path({"py_modules": ["/home/me/helpers", "/home/me/more.whl"]})
+    ['/home/me', '/home/me/more.whl']
+    """
     return [path if path.endswith((".whl", ".zip")) else os.path.dirname(path) for path in env.get("py_modules") or ()]

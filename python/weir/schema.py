@@ -35,19 +35,34 @@ class Schema:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names, in order."""
+        """The columns' names, in order.
+
+        >>> import weir
+        >>> weir.from_items([{"a": 1, "b": "x"}]).schema().names
+        ['a', 'b']
+        """
         names = self._batch.names if self._batch is not None else self._arrow.names
         return [name for name in names if name != NO_COLUMN]
 
     @property
     def types(self) -> list[Any]:
-        """Their types."""
+        """Their types, pyarrow's; the same as text where there is no pyarrow.
+
+        >>> import weir
+        >>> [str(kind) for kind in weir.from_items([{"a": 1, "b": "x"}]).schema().types]
+        ['int64', 'string']
+        """
         base = self.base_schema
         return [_arrow_type(t) for t in base.types] if base is not self and hasattr(base, "types") else self.type_texts
 
     @property
     def type_texts(self) -> list[str]:
-        """The types as text, whether pyarrow is there or not."""
+        """The types as text, whether pyarrow is there or not.
+
+        >>> import weir
+        >>> weir.range_tensor(2, shape=(2, 3)).schema().type_texts
+        ['ArrowTensorTypeV2(shape=(2, 3), dtype=int64)']
+        """
         if self._batch is None:
             return [_arrow_text(t) for t in self._arrow.types]
         texts = [_text(t, extension) for name, (t, extension) in zip(self._batch.names, _fields(self._batch)) if name != NO_COLUMN]
@@ -55,7 +70,12 @@ class Schema:
 
     @property
     def base_schema(self) -> Any:
-        """The pyarrow.Schema; this object where there is no pyarrow."""
+        """The pyarrow.Schema; this object where there is no pyarrow.
+
+        >>> import pyarrow, weir
+        >>> weir.range(3).schema().base_schema.equals(pyarrow.schema([("id", pyarrow.int64())]))
+        True
+        """
         if self._arrow is None:
             assert self._batch is not None
             try:
@@ -80,12 +100,23 @@ class Schema:
         return made
 
     def as_text(self) -> Schema:
-        """The same without what the rows lie in."""
+        """The same without what the rows lie in: names and the texts of types.
+
+        >>> import weir
+        >>> weir.range(3).schema().as_text().types
+        ['int64']
+        """
         return Schema.of_texts(self.names, self.type_texts)
 
     @staticmethod
     def of_texts(names: list[str], types: list[str]) -> Schema:
-        """What is to be shown alone."""
+        """A schema of names and the texts of types, to be shown.
+
+        >>> print(Schema.of_texts(["a"], ["int64"]))
+        Column  Type
+        ------  ----
+        a       int64
+        """
         return Schema(_Texts(names, types))
 
     def __arrow_c_schema__(self) -> object:
@@ -170,7 +201,11 @@ def _text(type_text: str, extension: tuple[str, str] | None) -> str:
 
 
 def tensor_text(shape: tuple[int, ...], item: str) -> str:
-    """The type of tensors of one shape, in the format that the context asks for."""
+    """The type of tensors of one shape, in the format that the context asks for.
+
+    >>> tensor_text((2, 2), "float")
+    'ArrowTensorTypeV2(shape=(2, 2), dtype=float)'
+    """
     from weir.extensions.formats import FixedShapeTensorFormat, current
 
     chosen = current()

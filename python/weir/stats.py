@@ -45,7 +45,15 @@ class StatsSummary:
     count: int
 
     def to_dict(self, *, mean_as_int: bool = False, include_sum: bool = True, include_count: bool = True) -> dict[str, float]:
-        """The same as a dict."""
+        """The same as a dict.
+
+        Args:
+            mean_as_int: cuts the mean off at the point.
+            include_sum, include_count: whether these are in it.
+
+        >>> StatsSummary(1, 4, 2.5, 5, 2).to_dict(mean_as_int=True, include_sum=False)
+        {'min': 1, 'max': 4, 'mean': 2, 'count': 2}
+        """
         out: dict[str, float] = {"min": self.min, "max": self.max, "mean": int(self.mean) if mean_as_int else self.mean}
         if include_sum:
             out["sum"] = self.sum
@@ -56,7 +64,13 @@ class StatsSummary:
 
 @dataclass
 class OperatorStatsSummary:
-    """What one operator did, or several that ran as one."""
+    """What one operator did, or several that ran as one.
+
+    >>> import weir
+    >>> read = weir.range(10).materialize().get_stats_summary().operators_stats[0]
+    >>> read.operator_name, read.output_num_rows.sum, read.is_sub_operator
+    ('ReadRange', 10, False)
+    """
 
     operator_name: str
     time_total_s: float
@@ -75,13 +89,22 @@ class OperatorStatsSummary:
 
     @property
     def num_rows_per_s(self) -> float:
-        """Rows it gave, by the time of the run."""
+        """Rows it gave, by the time of the run; 0 where it took none.
+
+        >>> OperatorStatsSummary("Read", 2.0, "", output_num_rows=StatsSummary(10, 10, 10, 10, 1)).num_rows_per_s
+        5.0
+        """
         rows = self.output_num_rows.sum if self.output_num_rows is not None else 0
         return rows / self.time_total_s if self.time_total_s else 0.0
 
     @property
     def num_rows_per_task_s(self) -> float:
-        """Rows it gave, by the time that its tasks took together."""
+        """Rows it gave, by the time that its tasks took together; 0 where they took none.
+
+        >>> took = StatsSummary(2, 2, 2, 4, 2)
+        >>> OperatorStatsSummary("Read", 2.0, "", wall_time=took, output_num_rows=StatsSummary(5, 5, 5, 10, 2)).num_rows_per_task_s
+        2.5
+        """
         rows = self.output_num_rows.sum if self.output_num_rows is not None else 0
         return rows / self.wall_time.sum if self.wall_time is not None and self.wall_time.sum else 0.0
 
@@ -94,13 +117,24 @@ class Seconds(float):
     """
 
     def get(self) -> float:
-        """All of it."""
+        """All of it.
+
+        >>> Seconds(0.25).get()
+        0.25
+        """
         return float(self)
 
 
 @dataclass
 class IterStatsSummary:
-    """How a loop over the rows went, in seconds."""
+    """How a loop over the rows went, in seconds.
+
+    >>> import weir
+    >>> ds = weir.range(10)
+    >>> for batch in ds.iter_batches(batch_size=5): pass
+    >>> ds.get_stats_summary().iter_stats.batches_total
+    2
+    """
 
     total_time: Seconds = Seconds()
     block_time: Seconds = Seconds()
@@ -133,24 +167,48 @@ class DatasetStatsSummary:
     text: str = ""
 
     def to_string(self, *_: Any, **__: Any) -> str:
-        """The text of Dataset.stats()."""
+        """The text of Dataset.stats().
+
+        >>> import weir
+        >>> ds = weir.range(10).materialize()
+        >>> ds.get_stats_summary().to_string() == ds.stats()
+        True
+        """
         return self.text
 
     @property
     def num_rows_per_s(self) -> float:
-        """Rows that came out, by the time of the run."""
+        """Rows that came out, by the time of the run; 0 where there was none.
+
+        >>> DatasetStatsSummary().num_rows_per_s
+        0.0
+        """
         return self.operators_stats[-1].num_rows_per_s if self.operators_stats else 0.0
 
     def get_total_wall_time(self) -> float:
-        """Seconds from the run's beginning to its end."""
+        """Seconds from the run's beginning to its end.
+
+        >>> DatasetStatsSummary(time_total_s=1.5).get_total_wall_time()
+        1.5
+        """
         return self.time_total_s
 
     def get_total_time_all_blocks(self) -> float:
-        """Seconds that tasks took, together."""
+        """Seconds that tasks took, together.
+
+        >>> read = OperatorStatsSummary("Read", 2.0, "", wall_time=StatsSummary(2, 2, 2, 4, 2))
+        >>> DatasetStatsSummary([read]).get_total_time_all_blocks()
+        4
+        """
         return sum(op.wall_time.sum for op in self.operators_stats if op.wall_time is not None)
 
     def get_total_cpu_time(self) -> float:
-        """Seconds that tasks kept a CPU busy, together."""
+        """Seconds that tasks kept a CPU busy, together.
+
+        >>> read = OperatorStatsSummary("Read", 2.0, "", cpu_time=StatsSummary(1, 2, 1.5, 3, 2))
+        >>> DatasetStatsSummary([read]).get_total_cpu_time()
+        3
+        """
         return sum(op.cpu_time.sum for op in self.operators_stats if op.cpu_time is not None)
 
 
@@ -169,7 +227,12 @@ def _spread(total: float, count: int) -> StatsSummary:
 
 
 def of_run(ds: Dataset) -> DatasetStatsSummary:
-    """The figures of the Dataset's last run, or of the run that materialised it; without one they are empty."""
+    """The figures of the Dataset's last run, or of the run that materialised it; without one they are empty.
+
+    >>> import weir
+    >>> of_run(weir.range(10)).operators_stats
+    []
+    """
     from weir import _stats
 
     out = DatasetStatsSummary(dataset_uuid=ds._uuid, text=ds.stats())
@@ -223,7 +286,14 @@ SUMMARIES_MAX = 10_000  # of a session's runs
 
 
 def report(run: Run) -> None:
-    """Keeps the figures of a run that has ended, for list_stats_summaries."""
+    """Keeps the figures of a run that has ended, for list_stats_summaries. Called by the run itself.
+
+    >>> import weir
+    >>> with weir.DataContext.current(weir.DataContext(enable_stats_summary_collection=True)):
+    ...     kept = weir.range(10).materialize()
+    >>> weir.list_stats_summaries()[-1].base_name
+    'ReadRange'
+    """
     from weir.dataset import Dataset
 
     ds = Dataset(run.op, run.context)
@@ -343,7 +413,12 @@ class DatasetSummary:
 
 
 def of_columns(ds: Dataset, columns: list[str] | None, mapping: Mapping[Any, Callable[[str], list[Any]]] | None) -> DatasetSummary:
-    """One pass over the rows. `mapping`: aggregations of the caller's for columns of some types."""
+    """One pass over the rows. `columns`: which; None: all. `mapping`: aggregations of the caller's for columns of some types.
+
+    >>> import weir
+    >>> of_columns(weir.from_items([{"a": 1}, {"a": 3}]), ["a"], None).figures["a"]["mean"]
+    2.0
+    """
     from weir import _formats
     from weir.datatype import DataType
 

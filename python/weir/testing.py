@@ -79,6 +79,16 @@ def _too_late(timeout: float, last: Exception | None) -> str:
 
 
 class _Signal:
+    """An actor that others wait for: `wait` ends when `send` was called. `send(clear=True)` lets those go on that wait now.
+
+    >>> import weir
+    >>> from weir.testing import SignalActor
+    >>> signal = SignalActor.remote()
+    >>> waits = signal.wait.remote()
+    >>> weir.get([signal.send.remote(), waits])
+    [None, None]
+    """
+
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._waiting = 0
@@ -102,6 +112,15 @@ class _Signal:
 
 
 class _Semaphore:
+    """An actor that so many may have at once: `acquire` waits while they do, `release` lets the next one go on.
+
+    >>> import weir
+    >>> from weir.testing import Semaphore
+    >>> semaphore = Semaphore.remote(value=1)
+    >>> weir.get([semaphore.acquire.remote(), semaphore.locked.remote()])
+    [None, True]
+    """
+
     def __init__(self, value: int = 1) -> None:
         self._semaphore = asyncio.Semaphore(value)
 

@@ -28,6 +28,15 @@ class TorchInference:
 
     A subclass has process_on_device, and initialize() in place of a constructor; what it returns may be (tensors, other), and `other`
     goes to the next step as it is.
+
+    >>> import numpy, torch
+    >>> class Scaled(TorchInference):
+    ...     def initialize(self, factor): self.factor = factor
+    ...     def get_device(self): return torch.device("cpu")
+    ...     def process_on_device(self, input_batch, collated_tensors, collated_other):
+    ...         return {"y": collated_tensors["x"] * self.factor}
+    >>> Scaled(3)({"x": numpy.array([1, 2])})
+    {'y': array([3, 6])}
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -35,10 +44,23 @@ class TorchInference:
         self.initialize(*args, **kwargs)
 
     def initialize(self, *args: Any, **kwargs: Any) -> None:
-        """Called once in each worker, with fn_constructor_args and fn_constructor_kwargs."""
+        """Called once in each worker, with fn_constructor_args and fn_constructor_kwargs: the place to load a model.
+
+        >>> class Model(TorchInference):
+        ...     def initialize(self, path): self.path = path
+        >>> Model("weights.pt").path
+        'weights.pt'
+        """
 
     def get_device(self) -> torch.device:
-        """Where batches are worked on: the GPU."""
+        """Where batches are worked on: the GPU. RuntimeError without one.
+
+        >>> import torch
+        >>> class OnTheCPU(TorchInference):
+        ...     def get_device(self): return torch.device("cpu")
+        >>> OnTheCPU().get_device()
+        device(type='cpu')
+        """
         import torch
 
         if not torch.cuda.is_available():
@@ -46,7 +68,12 @@ class TorchInference:
         return torch.device("cuda")
 
     def collate(self, input_batch: Any) -> Any:
-        """The batch as tensors of the CPU."""
+        """The batch as tensors of the CPU. TypeError for other batches than dicts of NumPy arrays.
+
+        >>> import numpy
+        >>> TorchInference().collate({"x": numpy.array([1, 2])})
+        {'x': tensor([1, 2])}
+        """
         import numpy
 
         from weir.torch_utils import convert_ndarray_batch_to_torch_tensor_batch
@@ -59,11 +86,31 @@ class TorchInference:
         return convert_ndarray_batch_to_torch_tensor_batch(input_batch)
 
     def process_on_device(self, input_batch: Any, collated_tensors: Any, collated_other: Any) -> Any:
-        """The work, on tensors of the device."""
+        """The work, on tensors of the device.
+
+        Args:
+            input_batch: as map_batches gives it.
+            collated_tensors: what collate() made of it, on the device.
+            collated_other: what collate() returned beside its tensors; None.
+
+        Returns tensors of the device, or a pair of these and something else for finalize().
+
+        >>> import torch
+        >>> class Doubled(TorchInference):
+        ...     def process_on_device(self, input_batch, collated_tensors, collated_other):
+        ...         return {"y": collated_tensors["x"] * 2}
+        >>> Doubled().process_on_device(None, {"x": torch.tensor([1, 2])}, None)
+        {'y': tensor([2, 4])}
+        """
         raise NotImplementedError(f"`{type(self).__name__}` must implement `process_on_device`.")
 
     def finalize(self, input_batch: Any, output_tensors: Any, output_other: Any) -> Any:
-        """The results, which are on the CPU, as a batch."""
+        """The results, which are on the CPU, as a batch.
+
+        >>> import torch
+        >>> TorchInference().finalize(None, {"y": torch.tensor([2, 4])}, None)
+        {'y': array([2, 4])}
+        """
         from weir.torch_utils import convert_tensors_to_numpy
 
         if output_other is not None:
@@ -117,7 +164,11 @@ def _check(tensors: Any, device: torch.device, wish: str) -> None:
 
 
 def checked(fn: Any, fn_args: Any, fn_kwargs: Any, num_gpus: Any = None) -> Any:
-    """What map_batches calls for a class of these. Its own __call__ is not used: batches go through the methods above."""
+    """What map_batches calls for a class of these. Its own __call__ is not used: batches go through the methods above.
+
+    >>> checked(TorchInference, None, None, num_gpus=1) is TorchInference
+    True
+    """
     if not isinstance(fn, type):
         raise ValueError(f"map_batches takes the class {type(fn).__name__}, and makes its objects where they are used; this is one of them")
     if fn_args or fn_kwargs:

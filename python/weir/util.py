@@ -55,7 +55,11 @@ __all__ = [
 
 
 class AnnotationType(enum.Enum):
-    """Whom a name is for."""
+    """Whom a name is for.
+
+    >>> AnnotationType.PUBLIC_API.value
+    'PublicAPI'
+    """
 
     PUBLIC_API = "PublicAPI"
     DEVELOPER_API = "DeveloperAPI"
@@ -64,7 +68,11 @@ class AnnotationType(enum.Enum):
 
 
 class RayDeprecationWarning(DeprecationWarning):
-    """Something will go away."""
+    """Something will go away.
+
+    >>> issubclass(RayDeprecationWarning, DeprecationWarning)
+    True
+    """
 
 
 def _mark(thing: Any, kind: AnnotationType, group: str = "Others") -> None:
@@ -162,25 +170,43 @@ def Deprecated(*args: Any, **kwargs: Any) -> Any:
 
 
 class In:
-    """A label is one of these."""
+    """A label is one of these.
+
+    >>> In("a", "b").values
+    ['a', 'b']
+    """
 
     def __init__(self, *values: str) -> None:
         self.values = _texts("In", values)
 
 
 class NotIn:
-    """A label is none of these."""
+    """A label is none of these.
+
+    >>> NotIn("a").values
+    ['a']
+    """
 
     def __init__(self, *values: str) -> None:
         self.values = _texts("NotIn", values)
 
 
 class Exists:
-    """A label is there."""
+    """A label is there.
+
+    >>> from weir.core import NodeLabelSchedulingStrategy
+    >>> list(NodeLabelSchedulingStrategy(hard={}, soft={"gpu": Exists()}).soft)
+    ['gpu']
+    """
 
 
 class DoesNotExist:
-    """A label is not there."""
+    """A label is not there.
+
+    >>> from weir.core import NodeLabelSchedulingStrategy
+    >>> list(NodeLabelSchedulingStrategy(hard={}, soft={"gpu": DoesNotExist()}).soft)
+    ['gpu']
+    """
 
 
 def _texts(what: str, values: Sequence[Any]) -> list[str]:
@@ -231,13 +257,21 @@ def reset_log_once(key: str | None = None) -> None:
 
 
 def disable_log_once_globally() -> None:
-    """log_once is False from now on."""
+    """log_once is False from now on, in this process.
+
+    >>> disable_log_once_globally()  # doctest: +SKIP
+    >>> log_once("said")  # doctest: +SKIP
+    False
+    """
     global _is_silent
     _is_silent = True
 
 
 def enable_periodic_logging() -> None:
-    """log_once is True again for every key after a minute."""
+    """log_once is True again for every key after a minute.
+
+    >>> enable_periodic_logging()
+    """
     global _is_periodic
     _is_periodic = True
 
@@ -265,7 +299,10 @@ def register_serializer(cls: type, *, serializer: Callable[[Any], Any], deserial
 
 
 def deregister_serializer(cls: type) -> None:
-    """Takes register_serializer back."""
+    """Takes register_serializer back; nothing happens where there is none.
+
+    >>> deregister_serializer(dict)
+    """
     import copyreg
 
     copyreg.dispatch_table.pop(cls, None)

@@ -241,15 +241,6 @@ def test_parts_that_do_not_compare():
 # ---- through Dataset
 
 
-def test_doctests():
-    import doctest
-
-    import weir.aggregate
-
-    failed, tried = doctest.testmod(weir.aggregate)
-    assert tried and not failed
-
-
 def test_datasets():
     weir = pytest.importorskip("weir")
     from weir.aggregate import AbsMax, AggregateFn, Count, Max, Mean, Min, Std, Sum

@@ -44,8 +44,10 @@ def session():
     weir.shutdown()
 
 
-@pytest.mark.parametrize("name", ["actor_pool", "api", "channel", "context", "errors", "functions", "handles", "ids", "objects", "options", "payload",
-                                  "placement", "processes", "queue", "resources", "signatures", "tasks"])
+CORE = Path(__file__).resolve().parents[2] / "python/weir/core"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in CORE.glob("*.py") if ">>> " in path.read_text()))
 def test_docstrings(session, name):
     flags = doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL
     assert doctest.testmod(importlib.import_module(f"weir.core.{name}"), optionflags=flags).failed == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-import importlib
 import json
 import os
 import subprocess
@@ -58,15 +56,6 @@ def test_as_ray(name: str, answers: dict[str, Any]) -> None:
         assert found[:2] == expected[:2] and found[0] == "error" and found[2]
     else:
         assert found == expected
-
-
-@pytest.mark.parametrize(
-    "name", ["_arrange", "_streaming_split", "iterator", "collate_fn", "random_access_dataset", "stats"]
-)
-def test_docstrings(name: str) -> None:
-    pytest.importorskip("torch")
-    results = doctest.testmod(importlib.import_module(f"weir.{name}"))
-    assert results.attempted and not results.failed
 
 
 def ids(ds: Any) -> list[int]:

@@ -38,7 +38,16 @@ def clean_pending(folder: str, data_folder: str | None) -> int:
 
 
 class CheckpointManager(abc.ABC):
-    """Loads what was written. One of a user's own gives load_checkpoint's answer to a CheckpointFilter of their own."""
+    """Loads what was written. One of a user's own gives load_checkpoint's answer to a CheckpointFilter of their own.
+
+    >>> import tempfile, weir
+    >>> folder = tempfile.mkdtemp()
+    >>> weir.from_items([{"id": 3}, {"id": 1}]).write_parquet(folder)
+    >>> manager = CheckpointManager(CheckpointConfig("id", folder), weir.DataContext())
+    >>> ids, size = manager.load_checkpoint()
+    >>> weir.get(ids), size
+    (array([1, 3]), 16)
+    """
 
     def __init__(self, checkpoint_config: CheckpointConfig, data_context: DataContext) -> None:
         self.checkpoint_config = checkpoint_config
@@ -50,7 +59,13 @@ class CheckpointManager(abc.ABC):
         self._data_context = data_context
 
     def load_checkpoint(self, data_file_dir: str | None = None, data_file_filesystem: Any = None) -> tuple[Any, int]:
-        """A reference to the sorted ids and their size in bytes; (None, 0): there are none."""
+        """A reference to the sorted ids and their size in bytes; (None, 0): there are none. Pieces that were not finished are
+        removed, in `data_file_dir` too.
+
+        >>> import weir
+        >>> CheckpointManager(CheckpointConfig("id", "/nowhere"), weir.DataContext()).load_checkpoint()
+        (None, 0)
+        """
         import weir
 
         clean_pending(self.checkpoint_path_unwrapped, data_file_dir)
@@ -84,7 +99,11 @@ class CheckpointManager(abc.ABC):
 
 
 class IdColumnCheckpointManager(CheckpointManager):
-    """Loads the ids of an id column."""
+    """Loads the ids of an id column.
+
+    >>> issubclass(IdColumnCheckpointManager, CheckpointManager)
+    True
+    """
 
 
 def _has_files(folder: str) -> bool:
@@ -92,7 +111,14 @@ def _has_files(folder: str) -> bool:
 
 
 class CheckpointFilter(abc.ABC):
-    """Leaves out rows that were written. Made in each worker, with what the manager loaded."""
+    """Leaves out rows that were written. Made in each worker, with what the manager loaded.
+
+    >>> import pyarrow as pa
+    >>> class Later(CheckpointFilter):
+    ...     def filter_rows_for_block(self, block): return block.slice(self.checkpoint_ref)
+    >>> Later(CheckpointConfig("id", "/tmp/checkpoint"), 1).filter_rows_for_block(pa.table({"id": [4, 5]})).to_pydict()
+    {'id': [5]}
+    """
 
     def __init__(self, config: CheckpointConfig, checkpoint_ref: Any = None) -> None:
         self.ckpt_config = config
@@ -101,11 +127,22 @@ class CheckpointFilter(abc.ABC):
 
     @abc.abstractmethod
     def filter_rows_for_block(self, block: Any) -> Any:
-        """The rows of a pyarrow.Table that are still to be written."""
+        """The rows of a pyarrow.Table that are still to be written.
+
+        >>> import numpy, pyarrow as pa
+        >>> known = NumpyArrayBasedCheckpointFilter(CheckpointConfig("id", "/tmp/checkpoint"), numpy.array([1, 3]))
+        >>> known.filter_rows_for_block(pa.table({"id": [1, 2, 3, 4]})).to_pydict()
+        {'id': [2, 4]}
+        """
 
 
 class NumpyArrayBasedCheckpointFilter(CheckpointFilter):
-    """Looks ids up in a sorted array."""
+    """Looks ids up in a sorted array, or in what a reference to one gives.
+
+    >>> import numpy
+    >>> NumpyArrayBasedCheckpointFilter(CheckpointConfig("id", "/tmp/checkpoint"), numpy.array([1, 3])).checkpointed_ids
+    array([1, 3])
+    """
 
     def __init__(self, checkpoint_config: CheckpointConfig, checkpoint_ref: Any) -> None:
         import numpy as np

@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 
 
 class InvalidCheckpointingConfig(Exception):
-    """The configuration cannot be used."""
+    """The configuration cannot be used.
+
+    >>> try: CheckpointConfig(id_column=None, checkpoint_path="/tmp/checkpoint")
+    ... except InvalidCheckpointingConfig as error: print(error)
+    Checkpoint ID column must be a non-empty string, but got None
+    """
 
 
 class InvalidCheckpointingOperators(Exception):
-    """The plan cannot be gone on with."""
+    """Ray's name for a plan that cannot have a checkpoint. weir warns of it, and writes without one."""
 
 
 class CheckpointBackend(enum.Enum):
@@ -111,7 +116,11 @@ class CheckpointConfig:
 
     @property
     def folder(self) -> str:
-        """The folder without a scheme."""
+        """The folder without a scheme.
+
+        >>> CheckpointConfig("id", "file:///tmp/checkpoint").folder
+        '/tmp/checkpoint'
+        """
         return self.checkpoint_path.removeprefix("local://").removeprefix("file://")
 
 

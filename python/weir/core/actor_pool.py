@@ -29,7 +29,17 @@ class ActorPool:
         self._waiting: deque[tuple[Callable[[Any, Any], Any], Any]] = deque()
 
     def submit(self, fn: Callable[[Any, Any], Any], value: Any) -> None:
-        """Starts fn(actor, value) on a free actor, or when one is."""
+        """Starts fn(actor, value) on a free actor, or when one is. What it returns is a reference.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> pool.submit(lambda actor, value: actor.double.remote(value), 1)
+        >>> pool.get_next()
+        2
+        """
         if not self._idle:
             self._waiting.append((fn, value))
             return
@@ -40,7 +50,16 @@ class ActorPool:
         self._next_number += 1
 
     def map(self, fn: Callable[[Any, Any], Any], values: Iterable[Any]) -> Iterator[Any]:
-        """The results in order."""
+        """The results in order. What was submitted before is given up.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> list(pool.map(lambda actor, value: actor.double.remote(value), [1, 2]))
+        [2, 4]
+        """
         self._discard()
         for value in values:
             self.submit(fn, value)
@@ -52,7 +71,16 @@ class ActorPool:
         return results()
 
     def map_unordered(self, fn: Callable[[Any, Any], Any], values: Iterable[Any]) -> Iterator[Any]:
-        """The results as they come."""
+        """The results as they come. What was submitted before is given up.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> sorted(pool.map_unordered(lambda actor, value: actor.double.remote(value), [1, 2]))
+        [2, 4]
+        """
         self._discard()
         for value in values:
             self.submit(fn, value)
@@ -72,16 +100,35 @@ class ActorPool:
                 continue
 
     def has_next(self) -> bool:
-        """Whether there are results to be taken."""
+        """Whether there are results to be taken.
+
+        >>> ActorPool([]).has_next()
+        False
+        """
         return bool(self._busy)
 
     def has_free(self) -> bool:
-        """Whether an actor has nothing to do."""
+        """Whether an actor has nothing to do.
+
+        >>> ActorPool([]).has_free()
+        False
+        """
         return bool(self._idle) and not self._waiting
 
     def get_next(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
         """The next result in order. StopIteration: there is none; TimeoutError: not yet, and with ignore_if_timedout never: its actor
-        is free for others."""
+        is free for others.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> pool.submit(lambda actor, value: actor.double.remote(value), 1)
+        >>> pool.submit(lambda actor, value: actor.double.remote(value), 5)
+        >>> pool.get_next(), pool.get_next()
+        (2, 10)
+        """
         if not self.has_next():
             raise StopIteration("No more results to get")
         if self._next_taken >= self._next_number:
@@ -93,7 +140,17 @@ class ActorPool:
         return self._take(future, is_late)
 
     def get_next_unordered(self, timeout: float | None = None, ignore_if_timedout: bool = False) -> Any:
-        """Any result. StopIteration: there is none; TimeoutError: not yet, and with ignore_if_timedout the oldest is given up."""
+        """Any result. StopIteration: there is none; TimeoutError: not yet, and with ignore_if_timedout the oldest is given up.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> pool.submit(lambda actor, value: actor.double.remote(value), 1)
+        >>> pool.get_next_unordered(timeout=30)
+        2
+        """
         if not self.has_next():
             raise StopIteration("No more results to get")
         ready, _ = api.wait(list(self._by_number.values()), num_returns=1, timeout=timeout)
@@ -127,11 +184,30 @@ class ActorPool:
             self.submit(*self._waiting.popleft())
 
     def pop_idle(self) -> Any:
-        """Takes a free actor out of the pool; None: there is none."""
+        """Takes a free actor out of the pool; None: there is none.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> type(pool.pop_idle()).__name__, pool.pop_idle()
+        ('ActorHandle', None)
+        """
         return self._idle.pop() if self.has_free() else None
 
     def push(self, actor: Any) -> None:
-        """Adds an actor."""
+        """Adds an actor, to which what waits goes. ValueError: it is there already.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Doubler:
+        ...     def double(self, x): return 2 * x
+        >>> pool = ActorPool([Doubler.remote()])
+        >>> pool.push(Doubler.remote())
+        >>> pool.has_free()
+        True
+        """
         if actor in self._idle or any(actor == busy for _, busy in self._busy.values()):
             raise ValueError("Actor already belongs to current ActorPool")
         self._return_actor(actor)

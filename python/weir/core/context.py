@@ -48,7 +48,12 @@ class RuntimeContext:
         return hello
 
     def get(self) -> dict[str, Any]:
-        """All of it at once."""
+        """All of it at once: job_id, node_id, namespace; in a task or actor their ids, too.
+
+        >>> import weir
+        >>> sorted(weir.get_runtime_context().get())
+        ['job_id', 'namespace', 'node_id']
+        """
         found: dict[str, Any] = {"job_id": self.get_job_id(), "node_id": self.get_node_id(), "namespace": self.namespace}
         if runtime.worker is not None:
             if self.get_task_id():
@@ -59,43 +64,85 @@ class RuntimeContext:
 
     @property
     def worker(self) -> Any:
-        """Who runs this."""
+        """Who runs this; None in the driver.
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().worker)
+        None
+        """
         return runtime.worker
 
     @property
     def job_id(self) -> str:
-        """The same as get_job_id()."""
+        """The same as get_job_id().
+
+        >>> import weir
+        >>> weir.get_runtime_context().job_id
+        '01000000'
+        """
         return self.get_job_id()
 
     def get_job_id(self) -> str:
-        """Of the program: one session has one."""
+        """Of the program: one session has one.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_job_id()
+        '01000000'
+        """
         return JOB_ID.hex()
 
     @property
     def node_id(self) -> str:
-        """The same as get_node_id()."""
+        """The same as get_node_id().
+
+        >>> import weir
+        >>> len(weir.get_runtime_context().node_id)
+        56
+        """
         return self.get_node_id()
 
     def get_node_id(self) -> str:
-        """Of this machine."""
+        """Of this machine, as weir.ray_api.nodes() has it.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_node_id() == weir.ray_api.nodes()[0]["NodeID"]
+        True
+        """
         from weir.ray_api import node_id
 
         return node_id()
 
     def get_worker_id(self) -> str:
-        """Of this process."""
+        """Of this process.
+
+        >>> import weir
+        >>> len(weir.get_runtime_context().get_worker_id())
+        56
+        """
         return (WORKER_ID[:24] + os.getpid().to_bytes(4, "big")).hex()
 
     @property
     def task_id(self) -> Any:
-        """The same as get_task_id(), as a TaskID."""
+        """The same as get_task_id(), as a TaskID.
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().task_id)
+        None
+        """
         from weir.core.objects import TaskID
 
         found = self.get_task_id()
         return TaskID(bytes.fromhex(found)) if found else None
 
     def get_task_id(self) -> str | None:
-        """Of the task that this is, also of a Dataset's; None in the driver."""
+        """Of the task that this is, also of a Dataset's; None in the driver.
+
+        >>> import weir
+        >>> def f(): return weir.get_runtime_context().get_task_id()
+        >>> ref = weir.remote(f).remote()
+        >>> weir.get(ref) == ref.task_id().hex(), f()
+        (True, None)
+        """
         current = self._current()
         if current is not None:
             return current.task.hex()
@@ -103,25 +150,47 @@ class RuntimeContext:
         return None if of_data is None else (of_data[1].to_bytes(8, "big") + _here() + JOB_ID).hex()
 
     def get_task_name(self) -> str | None:
-        """Its name; of a Dataset's task the operator's."""
+        """Its name; of a Dataset's task the operator's; None in the driver.
+
+        >>> import weir
+        >>> def f(): return weir.get_runtime_context().get_task_name()
+        >>> weir.get(weir.remote(f).remote()), f()
+        ('f', None)
+        """
         current = self._current()
         of_data = _standing()
         return current.name if current is not None else None if of_data is None else of_data[0]
 
     def get_task_function_name(self) -> str | None:
-        """Its function's name."""
+        """Its function's name.
+
+        >>> import weir
+        >>> def f(): return weir.get_runtime_context().get_task_function_name()
+        >>> weir.get(weir.remote(f).remote())
+        'f'
+        """
         return self.get_task_name()
 
     @property
     def actor_id(self) -> Any:
-        """The same as get_actor_id(), as an ActorID."""
+        """The same as get_actor_id(), as an ActorID.
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().actor_id)
+        None
+        """
         from weir.core.objects import ActorID
 
         found = self.get_actor_id()
         return ActorID(bytes.fromhex(found)) if found else None
 
     def get_actor_id(self) -> str | None:
-        """Of the actor that this is, or of the worker of a Dataset's class, which is one of a pool of actors; None elsewhere."""
+        """Of the actor that this is, or of the worker of a Dataset's class, which is one of a pool of actors; None elsewhere.
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().get_actor_id())
+        None
+        """
         worker, current = runtime.worker, self._current()
         if worker is not None:
             return worker.actor_id.hex() if worker.actor_id else None
@@ -141,14 +210,26 @@ class RuntimeContext:
         return about
 
     def get_actor_name(self) -> str | None:
-        """Its name: None outside of actors, "" for one without."""
+        """Its name: None outside of actors, "" for one without.
+
+        >>> import weir
+        >>> class A:
+        ...     def name(self): return weir.get_runtime_context().get_actor_name()
+        >>> weir.get(weir.remote(A).options(name="a").remote().name.remote())
+        'a'
+        """
         if self.get_actor_id() is None:
             return None
         return str(self._about().get("name") or "")
 
     @property
     def namespace(self) -> str:
-        """Where named actors are looked up."""
+        """Where named actors are looked up.
+
+        >>> import weir
+        >>> isinstance(weir.get_runtime_context().namespace, str)
+        True
+        """
         hello = self._hello()
         if hello:
             return str(hello["namespace"])
@@ -157,14 +238,29 @@ class RuntimeContext:
 
     @property
     def was_current_actor_reconstructed(self) -> bool:
-        """Whether this actor's process is not its first."""
+        """Whether this actor's process is not its first.
+
+        >>> import weir
+        >>> class A:
+        ...     def is_again(self): return weir.get_runtime_context().was_current_actor_reconstructed
+        >>> weir.get(weir.remote(A).remote().is_again.remote())
+        False
+        """
         if self.get_actor_id() is None:
             raise RuntimeError("was_current_actor_reconstructed is of actors: this is none")
         return runtime.worker is not None and bool(runtime.worker.restarts)
 
     @property
     def current_actor(self) -> Any:
-        """A handle of the actor that this is."""
+        """A handle of the actor that this is. RuntimeError: this is none.
+
+        >>> import weir
+        >>> class A:
+        ...     def me(self): return weir.get_runtime_context().current_actor
+        >>> actor = weir.remote(A).remote()
+        >>> weir.get(actor.me.remote()) == actor
+        True
+        """
         from weir.core.handles import handle_of
 
         id = self.get_actor_id()
@@ -175,37 +271,68 @@ class RuntimeContext:
         return handle_of(bytes.fromhex(id), self._about())
 
     def get_assigned_resources(self) -> dict[str, float]:
-        """What the task, the actor or the worker of a Dataset's function was given; {} in the driver."""
+        """What the task, the actor or the worker of a Dataset's function was given; {} in the driver.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_assigned_resources()
+        {}
+        """
         current = self._current()
         found = current.resources if current is not None else _of_data_worker()[0]
         return {name: amount for name, amount in found.items() if amount}
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
-        """The numbers of the GPUs it was given."""
+        """The numbers of the GPUs it was given.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_accelerator_ids()
+        {'GPU': []}
+        """
         return {"GPU": [str(gpu) for gpu in _gpus()]}
 
     get_resource_ids = get_accelerator_ids
 
     def get_placement_group_id(self) -> str | None:
-        """The number of the placement group that it is in; None: it is in none."""
+        """The number of the placement group that it is in; None: it is in none.
+
+        >>> import weir
+        >>> print(weir.get_runtime_context().get_placement_group_id())
+        None
+        """
         current = self._current()
         return current.group[0].hex() if current is not None and current.group is not None else None
 
     @property
     def should_capture_child_tasks_in_placement_group(self) -> bool:
-        """Whether tasks that it starts, and that name no placement group, are in its own."""
+        """Whether tasks that it starts, and that name no placement group, are in its own.
+
+        >>> import weir
+        >>> weir.get_runtime_context().should_capture_child_tasks_in_placement_group
+        False
+        """
         current = self._current()
         return current is not None and current.group is not None and current.group[2]
 
     def get_runtime_env_string(self) -> str:
-        """The runtime_env, as JSON."""
+        """The runtime_env, as JSON.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_runtime_env_string()
+        '{}'
+        """
         import json
 
         return json.dumps(self.runtime_env)
 
     @property
     def runtime_env(self) -> dict[str, Any]:
-        """What was asked for by runtime_env=."""
+        """What was asked for by runtime_env=.
+
+        >>> import weir
+        >>> def f(): return weir.get_runtime_context().runtime_env
+        >>> weir.get(weir.remote(f).options(runtime_env={"env_vars": {"A": "1"}}).remote())
+        {'env_vars': {'A': '1'}}
+        """
         hello = self._hello()
         if hello:
             return dict(hello["runtime_env"])
@@ -214,23 +341,48 @@ class RuntimeContext:
 
     @property
     def gcs_address(self) -> str:
-        """There is no such service: the address of the session's socket."""
+        """There is no such service: the address of the session's socket.
+
+        >>> import weir
+        >>> isinstance(weir.get_runtime_context().gcs_address, str)
+        True
+        """
         return runtime.get().address.rpartition("#")[0]
 
     def get_session_name(self) -> str:
-        """Of the session."""
+        """Of the session.
+
+        >>> import weir
+        >>> weir.get_runtime_context().get_session_name().startswith("session_")
+        True
+        """
         return f"session_{self._hello().get('session') or getattr(runtime.get(), 'session', '')}"
 
     def get_temp_dir(self) -> str:
-        """Where the session's sockets are."""
+        """Where the session's sockets are.
+
+        >>> import weir
+        >>> isinstance(weir.get_runtime_context().get_temp_dir(), str)
+        True
+        """
         return os.path.dirname(self.gcs_address)
 
     def get_node_labels(self) -> dict[str, str]:
-        """Of this machine."""
+        """Of this machine: its id alone.
+
+        >>> import weir
+        >>> list(weir.get_runtime_context().get_node_labels())
+        ['ray.io/node-id']
+        """
         return {"ray.io/node-id": self.get_node_id()}
 
     def is_canceled(self) -> bool:
-        """Whether the task that this is was cancelled."""
+        """Whether the task that this is was cancelled; False in the driver.
+
+        >>> import weir
+        >>> weir.get_runtime_context().is_canceled()
+        False
+        """
         worker, current = runtime.worker, self._current()
         if worker is None or current is None:
             return False

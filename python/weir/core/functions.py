@@ -148,7 +148,15 @@ class RemoteFunction:
         return self._exported.load()
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Starts it. An ObjectRef (several for num_returns=n, an ObjectRefGenerator for a generator)."""
+        """Starts it. An ObjectRef (several for num_returns=n, an ObjectRefGenerator for a generator). References among the arguments
+        are waited for, and the function gets their values.
+
+        >>> import weir
+        >>> @weir.remote
+        ... def add(a, b): return a + b
+        >>> weir.get(add.remote(1, add.remote(2, 3)))
+        6
+        """
         made = self._options
         here = runtime.current.get()
         if made is None or (here is not None and here.group is not None):  # what runs in a placement group may have children in it
@@ -182,7 +190,14 @@ class RemoteFunction:
         return (self.options(**more) if more else self).remote(*(args or ()), **(kwargs or {}))
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """Graphs of calls are not there: refused."""
+        """Graphs of calls are not there: refused.
+
+        >>> import weir
+        >>> weir.remote(len).bind([])
+        Traceback (most recent call last):
+        ...
+        NotImplementedError: weir has no graphs of calls (bind): call .remote() and pass the references on
+        """
         raise NotImplementedError("weir has no graphs of calls (bind): call .remote() and pass the references on")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

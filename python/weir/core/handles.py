@@ -146,20 +146,46 @@ class ActorClass:
         return _class_rebuilt, (number, address, self._given, self._about)
 
     def options(self, **more: Any) -> ActorClass:
-        """The same class with other options."""
+        """The same class with other options.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Box:
+        ...     def value(self): return 7
+        >>> box = Box.options(name="box").remote()
+        >>> weir.get(weir.get_actor("box").value.remote())
+        7
+        """
         if "concurrency_groups" in more:
             raise ValueError("Setting 'concurrency_groups' is not supported in '.options()': @ray.remote(concurrency_groups=…) has them.")
         return ActorClass(None, {**self._given, **options.check(more, options.COMMON + options.ACTOR)}, self._exported, self._about)
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """Graphs of calls are not there: refused."""
+        """Graphs of calls are not there: refused.
+
+        >>> import weir
+        >>> weir.remote(dict).bind()
+        Traceback (most recent call last):
+        ...
+        NotImplementedError: weir has no graphs of calls (bind): call .remote() and pass the handle on
+        """
         raise NotImplementedError("weir has no graphs of calls (bind): call .remote() and pass the handle on")
 
     def _remote(self, args: Any = None, kwargs: Any = None, **more: Any) -> Any:
         return (self.options(**more) if more else self).remote(*(args or ()), **(kwargs or {}))
 
     def remote(self, *args: Any, **kwargs: Any) -> ActorHandle:
-        """Makes an actor. The handle is there at once, the actor when its constructor has run."""
+        """Makes an actor, with these arguments of the constructor. The handle is there at once, the actor when its constructor has run.
+        It ends when no handle of it is left.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Box:
+        ...     def __init__(self, value): self.value = value
+        ...     def get(self): return self.value
+        >>> weir.get(Box.remote(7).get.remote())
+        7
+        """
         given = self._given
         name, namespace = given.get("name"), given.get("namespace")
         current = runtime.get()
@@ -227,7 +253,15 @@ class ActorMethod:
         self._given = given
 
     def remote(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it. An ObjectRef (several for num_returns=n, an ObjectRefGenerator for a generator)."""
+        """Calls it. An ObjectRef (several for num_returns=n, an ObjectRefGenerator for a generator).
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Box:
+        ...     def value(self): return 7
+        >>> weir.get(Box.remote().value.remote())
+        7
+        """
         handle = self._handle
         signatures.check(self._signature, args, kwargs, self._name)
         current = runtime.get()
@@ -247,7 +281,15 @@ class ActorMethod:
         return results(task)
 
     def options(self, **more: Any) -> ActorMethod:
-        """The same method with other options."""
+        """The same method with other options.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Pair:
+        ...     def both(self): return 1, 2
+        >>> weir.get(Pair.remote().both.options(num_returns=2).remote())
+        [1, 2]
+        """
         checked = options.check(more, options.METHOD)
         returns = options.returns_of(checked["num_returns"], self._returns == STREAMING) if "num_returns" in checked else self._returns
         retried = checked.get("retry_exceptions")
@@ -259,7 +301,17 @@ class ActorMethod:
         return (self.options(**more) if more else self).remote(*(args or ()), **(kwargs or {}))
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """Graphs of calls are not there: refused."""
+        """Graphs of calls are not there: refused.
+
+        >>> import weir
+        >>> @weir.remote
+        ... class Box:
+        ...     def value(self): return 7
+        >>> Box.remote().value.bind()
+        Traceback (most recent call last):
+        ...
+        NotImplementedError: weir has no graphs of calls (bind): call .remote()
+        """
         raise NotImplementedError("weir has no graphs of calls (bind): call .remote()")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -315,7 +367,13 @@ class ActorHandle:
         return ActorID(self._id)
 
     def binary(self) -> bytes:
-        """The actor's number."""
+        """Its number, 16 bytes.
+
+        >>> import weir
+        >>> class Box: pass
+        >>> len(weir.remote(Box).remote().binary())
+        16
+        """
         return self._id
 
     def _options_of(self, given: dict[str, Any]) -> Options:

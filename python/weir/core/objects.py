@@ -40,19 +40,41 @@ class ObjectRef(Generic[T]):
         drop(self._id)
 
     def binary(self) -> bytes:
-        """Its number."""
+        """Its number, 28 bytes.
+
+        >>> import weir
+        >>> len(weir.put(1).binary())
+        28
+        """
         return self._id
 
     def hex(self) -> str:
-        """Its number as a text."""
+        """Its number as a text.
+
+        >>> import weir
+        >>> ref = weir.put(1)
+        >>> bytes.fromhex(ref.hex()) == ref.binary()
+        True
+        """
         return self._id.hex()
 
     def is_nil(self) -> bool:
-        """Never: there is always an object behind one."""
+        """Never: there is always an object behind one.
+
+        >>> import weir
+        >>> weir.put(1).is_nil()
+        False
+        """
         return False
 
     def task_id(self) -> TaskID:
-        """Of the task that makes it."""
+        """The number of the task that makes it.
+
+        >>> import weir
+        >>> ref = weir.put(1)
+        >>> ref.binary().startswith(ref.task_id().binary())
+        True
+        """
         return TaskID(self._id[:ids.TASK])
 
     def __hash__(self) -> int:
@@ -102,7 +124,14 @@ class ObjectRef(Generic[T]):
         return made
 
     def as_future(self) -> asyncio.Future[T]:
-        """The same for the running event loop."""
+        """The same for the running event loop; `await ref` does it by itself.
+
+        >>> import asyncio, weir
+        >>> async def main():
+        ...     return await weir.put(7).as_future(), await weir.put(8)
+        >>> asyncio.run(main())
+        (7, 8)
+        """
         import asyncio
 
         loop = asyncio.get_running_loop()
@@ -176,11 +205,19 @@ class TaskID:
         self._id = id
 
     def binary(self) -> bytes:
-        """As bytes."""
+        """As bytes.
+
+        >>> TaskID(bytes(24)).binary() == bytes(24)
+        True
+        """
         return self._id
 
     def hex(self) -> str:
-        """As a text."""
+        """As a text.
+
+        >>> TaskID(b"\\x01" * 24).hex() == "01" * 24
+        True
+        """
         return self._id.hex()
 
     def __eq__(self, other: object) -> bool:
@@ -261,15 +298,36 @@ class ObjectRefGenerator:
         return next(self, None)
 
     def completed(self) -> ObjectRef[Any]:
-        """A reference that is there when the generator has ended."""
+        """A reference that is there when the generator has ended. Its value is no use; it is for weir.wait.
+
+        >>> import weir
+        >>> items = weir.remote(lambda: iter([1, 2])).options(num_returns="streaming").remote()
+        >>> ready, left = weir.wait([items.completed()])
+        >>> len(ready), len(left)
+        (1, 0)
+        """
         return self._ref
 
     def next_ready(self) -> bool:
-        """Whether next() would not wait."""
+        """Whether next() would not wait.
+
+        >>> import weir
+        >>> items = weir.remote(lambda: iter([1, 2])).options(num_returns="streaming").remote()
+        >>> _ = weir.wait([items.completed()])
+        >>> items.next_ready()
+        True
+        """
         return self._is_over or bool(runtime.get().call("stream_ready", self._ref._id, self._index + 1))
 
     def is_finished(self) -> bool:
-        """Whether all items were taken."""
+        """Whether all items were taken.
+
+        >>> import weir
+        >>> items = weir.remote(lambda: iter([1, 2])).options(num_returns="streaming").remote()
+        >>> before, all_of_them, after = items.is_finished(), weir.get(list(items)), items.is_finished()
+        >>> before, all_of_them, after
+        (False, [1, 2], True)
+        """
         return self._is_over or bool(runtime.get().call("stream_over", self._ref._id, self._index + 1))
 
     def __reduce__(self) -> Any:

@@ -33,26 +33,49 @@ class PlacementGroup:
 
     @staticmethod
     def empty() -> PlacementGroup:
-        """None at all."""
+        """None at all.
+
+        >>> PlacementGroup.empty().is_empty
+        True
+        """
         return PlacementGroup(PlacementGroupID(bytes(18)), [])
 
     @property
     def is_empty(self) -> bool:
-        """Whether it is none."""
+        """Whether it is none.
+
+        >>> PlacementGroup(PlacementGroupID(bytes(18)), [{"CPU": 1}]).is_empty
+        False
+        """
         return not self.bundle_cache
 
     @property
     def bundle_specs(self) -> list[dict[str, float]]:
-        """What was asked for."""
+        """What was asked for.
+
+        >>> PlacementGroup(PlacementGroupID(bytes(18)), [{"CPU": 1}]).bundle_specs
+        [{'CPU': 1}]
+        """
         return list(self.bundle_cache)
 
     @property
     def bundle_count(self) -> int:
-        """How many."""
+        """How many bundles.
+
+        >>> PlacementGroup(PlacementGroupID(bytes(18)), [{"CPU": 1}]).bundle_count
+        1
+        """
         return len(self.bundle_cache)
 
     def ready(self) -> Any:
-        """A reference that is there when the bundles are reserved; its value is this group."""
+        """A reference that is there when the bundles are reserved; its value is this group.
+
+        >>> import weir
+        >>> group = weir.core.placement_group([{"CPU": 1}])
+        >>> weir.get(group.ready()) == group
+        True
+        >>> weir.core.remove_placement_group(group)
+        """
         from weir.core.functions import remote
 
         def ready(group: PlacementGroup) -> PlacementGroup:
@@ -62,7 +85,14 @@ class PlacementGroup:
         return remote(num_cpus=0)(ready).options(scheduling_strategy=strategy, name="PlacementGroup.ready").remote(self)
 
     def wait(self, timeout_seconds: float = 30) -> bool:
-        """Whether they are reserved within so many seconds."""
+        """Whether they are reserved within so many seconds.
+
+        >>> import weir
+        >>> group = weir.core.placement_group([{"CPU": 1}])
+        >>> group.wait(30)
+        True
+        >>> weir.core.remove_placement_group(group)
+        """
         import time
 
         end = time.monotonic() + timeout_seconds

@@ -84,22 +84,46 @@ class Queue:
         return self.size()
 
     def size(self) -> int:
-        """How many items it has."""
+        """How many items it has.
+
+        >>> queue = Queue()
+        >>> queue.put(1)
+        >>> queue.size(), len(queue)
+        (1, 1)
+        """
         found: int = api.get(self.actor.qsize.remote())
         return found
 
     qsize = size
 
     def empty(self) -> bool:
-        """Whether it has none."""
+        """Whether it has none.
+
+        >>> queue = Queue()
+        >>> queue.empty()
+        True
+        """
         return self.size() == 0
 
     def full(self) -> bool:
-        """Whether there is no room."""
+        """Whether there is no room; never without a maxsize.
+
+        >>> queue = Queue()
+        >>> queue.full()
+        False
+        """
         return 0 < self.maxsize <= self.size()
 
     def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Adds an item. Full: no room, at once with block=False, else after `timeout` seconds."""
+        """Adds an item. Full: no room, at once with block=False, else after `timeout` seconds.
+
+        >>> queue = Queue(maxsize=1)
+        >>> queue.put("a")
+        >>> queue.put("b", timeout=0.01)
+        Traceback (most recent call last):
+        ...
+        weir.core.queue.Full
+        """
         _check(timeout)
         if not block:
             self.put_nowait_batch([item])
@@ -107,7 +131,13 @@ class Queue:
             raise Full
 
     def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Takes an item. Empty: there is none, at once with block=False, else after `timeout` seconds."""
+        """Takes an item. Empty: there is none, at once with block=False, else after `timeout` seconds.
+
+        >>> queue = Queue()
+        >>> queue.put("a")
+        >>> queue.get()
+        'a'
+        """
         _check(timeout)
         if not block:
             return self.get_nowait_batch(1)[0]
@@ -117,7 +147,14 @@ class Queue:
         return item
 
     async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """put() for an event loop."""
+        """put() for an event loop.
+
+        >>> queue = Queue()
+        >>> import asyncio
+        >>> asyncio.run(queue.put_async("a"))
+        >>> queue.get()
+        'a'
+        """
         _check(timeout)
         if not block:
             if not await self.actor.put_all.remote([item]):
@@ -126,7 +163,14 @@ class Queue:
             raise Full
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
-        """get() for an event loop."""
+        """get() for an event loop.
+
+        >>> queue = Queue()
+        >>> import asyncio
+        >>> queue.put("a")
+        >>> asyncio.run(queue.get_async())
+        'a'
+        """
         _check(timeout)
         if not block:
             items = await self.actor.get_all.remote(1)
@@ -139,22 +183,48 @@ class Queue:
         return item
 
     def put_nowait(self, item: Any) -> None:
-        """put(item, block=False)."""
+        """put(item, block=False).
+
+        >>> queue = Queue()
+        >>> queue.put_nowait("a")
+        >>> queue.size()
+        1
+        """
         self.put(item, block=False)
 
     def get_nowait(self) -> Any:
-        """get(block=False)."""
+        """get(block=False).
+
+        >>> queue = Queue()
+        >>> queue.get_nowait()
+        Traceback (most recent call last):
+        ...
+        weir.core.queue.Empty
+        """
         return self.get(block=False)
 
     def put_nowait_batch(self, items: Iterable[Any]) -> None:
-        """Adds all of them, or none: Full."""
+        """Adds all of them, or none: Full.
+
+        >>> queue = Queue(maxsize=1)
+        >>> queue.put_nowait_batch([1, 2])
+        Traceback (most recent call last):
+        ...
+        weir.core.queue.Full
+        """
         if not isinstance(items, Iterable):
             raise TypeError("Argument 'items' must be an Iterable")
         if not api.get(self.actor.put_all.remote(list(items))):
             raise Full
 
     def get_nowait_batch(self, num_items: int) -> list[Any]:
-        """Takes so many, or none: Empty."""
+        """Takes so many, or none: Empty.
+
+        >>> queue = Queue()
+        >>> queue.put("a")
+        >>> queue.get_nowait_batch(1)
+        ['a']
+        """
         if not isinstance(num_items, int):
             raise TypeError("Argument 'num_items' must be an int")
         if num_items < 0:
@@ -166,7 +236,11 @@ class Queue:
         return found
 
     def shutdown(self, force: bool = False, grace_period_s: int = 5) -> None:
-        """Ends it, at once or after the calls that it has."""
+        """Ends it, at once (`force`) or after the calls that it has, for which it waits at most `grace_period_s`.
+
+        >>> queue = Queue()
+        >>> queue.shutdown()
+        """
         if self.actor:
             if force:
                 api.kill(self.actor, no_restart=True)

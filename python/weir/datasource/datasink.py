@@ -37,23 +37,41 @@ class TaskContext:
 
     @classmethod
     def get_current(cls) -> TaskContext | None:
-        """That of the task that runs here, if one does."""
+        """That of the task that runs here; None: none does.
+
+        >>> print(TaskContext.get_current())
+        None
+        """
         return getattr(_here, "context", None)
 
     @classmethod
     def set_current(cls, context: TaskContext) -> None:
-        """Makes it that of this thread."""
+        """Makes it that of this thread.
+
+        >>> TaskContext.set_current(TaskContext(3))
+        >>> TaskContext.get_current().task_idx
+        3
+        >>> TaskContext.reset_current()
+        """
         _here.context = context
 
     @classmethod
     def reset_current(cls) -> None:
-        """There is none any more."""
+        """There is none any more; nothing happens where there was none.
+
+        >>> TaskContext.reset_current()
+        """
         _here.__dict__.pop("context", None)
 
     @classmethod
     @contextmanager
     def current(cls, context: TaskContext) -> Iterator[TaskContext]:
-        """For the length of a with block."""
+        """For the length of a with block.
+
+        >>> with TaskContext.current(TaskContext(7)):
+        ...     TaskContext.get_current().task_idx
+        7
+        """
         cls.set_current(context)
         try:
             yield context
@@ -75,7 +93,11 @@ class WriteResult(Generic[WriteReturnType]):
 
     @classmethod
     def combine(cls, *wrs: WriteResult[Any]) -> WriteResult[Any]:
-        """Several as one."""
+        """Several as one; nothing written, of none.
+
+        >>> WriteResult.combine()
+        WriteResult(num_rows=0, size_bytes=0, write_returns=[])
+        """
         return WriteResult(
             sum(wr.num_rows for wr in wrs), sum(wr.size_bytes for wr in wrs), [one for wr in wrs for one in wr.write_returns]
         )
@@ -104,18 +126,57 @@ class Datasink(Generic[WriteReturnType]):
     def on_write_start(self, schema: Any = None) -> None:
         """Called once in the driver, before the first write, with the pyarrow.Schema of the rows. What it sets in the object,
         the workers' copies have too. Behind functions the first row goes through them once more to learn the schema; a
-        method without the argument `schema` is called without."""
+        method without the argument `schema` is called without.
+
+        >>> import weir
+        >>> class Sink(Datasink):
+        ...     def on_write_start(self, schema): print(schema.names)
+        ...     def write(self, blocks, ctx): return None
+        >>> weir.range(4).write_datasink(Sink())
+        ['id']
+        """
 
     def write(self, blocks: Iterable[Block], ctx: TaskContext) -> Any:
         """Writes blocks, in a worker. If the worker dies it is called again elsewhere with the same blocks and the same
-        ctx.task_idx; what it returns is kept of the one call that counted, and must pickle."""
+        ctx.task_idx; what it returns is kept of the one call that counted, and must pickle.
+
+        Args:
+            blocks: tables of pyarrow or frames of pandas, which a BlockAccessor reads alike; each may be taken once.
+            ctx: the task: `ctx.task_idx` is its number.
+
+        >>> import weir
+        >>> class Sink(Datasink):
+        ...     def write(self, blocks, ctx): return sum(block.num_rows for block in blocks)
+        ...     def on_write_complete(self, write_result): print(write_result.write_returns)
+        >>> weir.range(4).write_datasink(Sink())
+        [4]
+        """
         raise NotImplementedError
 
     def on_write_complete(self, write_result: WriteResult[WriteReturnType]) -> None:
-        """Called once in the driver when all is written: the place to commit. An error here is a failed write."""
+        """Called once in the driver when all is written: the place to commit. An error here is a failed write. Of an empty Dataset
+        nothing is written, and this is called all the same.
+
+        >>> import weir
+        >>> class Sink(Datasink):
+        ...     def write(self, blocks, ctx): return None
+        ...     def on_write_complete(self, write_result): print(write_result.num_rows, "rows")
+        >>> weir.range(0).write_datasink(Sink())
+        0 rows
+        """
 
     def on_write_failed(self, error: Exception) -> None:
-        """Called once in the driver when the write has failed: the place to clean up."""
+        """Called once in the driver when the write has failed: the place to clean up. The program gets the error afterwards.
+
+        >>> import weir
+        >>> class Sink(Datasink):
+        ...     def write(self, blocks, ctx): raise ValueError("no room")
+        ...     def on_write_failed(self, error): print("failed:", error.cause)
+        >>> try: weir.range(4).write_datasink(Sink())
+        ... except ValueError: print("caught")
+        failed: no room
+        caught
+        """
 
     def get_name(self) -> str:
         """The class's name, without "Datasink".
@@ -128,17 +189,34 @@ class Datasink(Generic[WriteReturnType]):
 
     @property
     def supports_distributed_writes(self) -> bool:
-        """Of no consequence on one machine."""
+        """Of no consequence on one machine.
+
+        >>> Datasink().supports_distributed_writes
+        True
+        """
         return True
 
     @property
     def min_rows_per_write(self) -> int | None:
-        """A write gets at least so many rows, if there are."""
+        """A write gets at least so many rows, if there are; None: what there is.
+
+        >>> import weir
+        >>> class Sink(Datasink):
+        ...     min_rows_per_write = 3
+        ...     def write(self, blocks, ctx): return sum(block.num_rows for block in blocks)
+        ...     def on_write_complete(self, write_result): print(write_result.write_returns)
+        >>> weir.range(6, override_num_blocks=6).write_datasink(Sink())
+        [3, 3]
+        """
         return None
 
     @property
     def min_bytes_per_write(self) -> int | None:
-        """A write gets at least so many bytes, if there are."""
+        """A write gets at least so many bytes, if there are; None: what there is.
+
+        >>> print(Datasink().min_bytes_per_write)
+        None
+        """
         return None
 
 

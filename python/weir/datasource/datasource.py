@@ -49,18 +49,38 @@ class Datasource:
         return type(self).__name__.removesuffix("Datasource")
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """How many bytes there will be, about; None: nobody knows."""
+        """How many bytes there will be, about; None: nobody knows.
+
+        >>> RandomIntRowDatasource(n=10, num_columns=2).estimate_inmemory_data_size()
+        160
+        """
         raise NotImplementedError
 
     def get_read_tasks(
         self, parallelism: int, per_task_row_limit: int | None = None, data_context: DataContext | None = None
     ) -> list[ReadTask]:
-        """The work, in about `parallelism` pieces. `per_task_row_limit`: more rows of each than this are not wanted."""
+        """The work, as ReadTasks that need nothing of each other.
+
+        Args:
+            parallelism: how many there should be, about; more or fewer are right, too, and none reads nothing.
+            per_task_row_limit: more rows of each than this are not wanted: hand it on to the ReadTasks.
+            data_context: the settings of the Dataset.
+
+        >>> tasks = RandomIntRowDatasource(n=10, num_columns=2).get_read_tasks(5)
+        >>> [task.metadata.num_rows for task in tasks]
+        [2, 2, 2, 2, 2]
+        """
         raise NotImplementedError
 
     @property
     def should_create_reader(self) -> bool:
-        """Whether it is of the old kind, with create_reader or prepare_read."""
+        """Whether it is of the old kind, with create_reader or prepare_read.
+
+        >>> class Old(Datasource):
+        ...     def prepare_read(self, parallelism): return []
+        >>> Old().should_create_reader, RandomIntRowDatasource(1, 1).should_create_reader
+        (True, False)
+        """
         cls = type(self)
         return (
             cls.get_read_tasks is Datasource.get_read_tasks
@@ -68,26 +88,55 @@ class Datasource:
         )
 
     def create_reader(self, **read_args: Any) -> Reader:
-        """The old way: a Reader, bound to arguments."""
+        """The old way: a Reader, bound to arguments. This one asks prepare_read.
+
+        >>> class Old(Datasource):
+        ...     def prepare_read(self, parallelism, word): return [word] * parallelism
+        >>> Old().create_reader(word="a").get_read_tasks(2)
+        ['a', 'a']
+        """
         return _PreparedReader(self, read_args)
 
     def prepare_read(self, parallelism: int, **read_args: Any) -> list[ReadTask]:
-        """The older way."""
+        """The older way: the ReadTasks for arguments that read_datasource was given.
+
+        >>> import pyarrow as pa, weir
+        >>> from weir.block import BlockMetadata
+        >>> class Old(Datasource):
+        ...     def prepare_read(self, parallelism, word):
+        ...         return [ReadTask(lambda: [pa.table({"word": [word]})], BlockMetadata(1, 8))]
+        >>> weir.read_datasource(Old(), word="a").take_all()
+        [{'word': 'a'}]
+        """
         raise NotImplementedError
 
     @property
     def supports_distributed_reads(self) -> bool:
-        """Of no consequence on one machine."""
+        """Of no consequence on one machine.
+
+        >>> Datasource().supports_distributed_reads
+        True
+        """
         return True
 
     # ---- what may be left out of a read ----
 
     def supports_projection_pushdown(self) -> bool:
-        """Whether apply_projection is to be called with the columns that are wanted."""
+        """Whether apply_projection is to be called with the columns that are wanted.
+
+        >>> class Wide(RandomIntRowDatasource):
+        ...     def supports_projection_pushdown(self): return True
+        >>> Datasource().supports_projection_pushdown(), Wide(1, 9).supports_projection_pushdown()
+        (False, True)
+        """
         return False
 
     def get_projection_map(self) -> dict[str, str] | None:
-        """The columns that are wanted; None: all."""
+        """The columns that are wanted; None: all.
+
+        >>> print(Datasource().get_projection_map())
+        None
+        """
         return self._projection_map
 
     def apply_projection(self, projection_map: dict[str, str] | None) -> Datasource:
@@ -108,15 +157,29 @@ class Datasource:
         return None if self._projection_map is None else list(self._projection_map)
 
     def supports_predicate_pushdown(self) -> bool:
-        """Whether apply_predicate is to be called with the condition of a filter. The filter runs all the same."""
+        """Whether apply_predicate is to be called with the condition of a filter. The filter runs all the same.
+
+        >>> Datasource().supports_predicate_pushdown()
+        False
+        """
         return False
 
     def get_current_predicate(self) -> Expr | None:
-        """The condition so far."""
+        """The condition so far; None: there is none.
+
+        >>> print(Datasource().get_current_predicate())
+        None
+        """
         return self._predicate_expr
 
     def apply_predicate(self, predicate_expr: Expr) -> Datasource:
-        """The same source of which only rows that match are wanted."""
+        """The same source of which only rows that match are wanted, of those that matched before.
+
+        >>> from weir import col
+        >>> source = Datasource().apply_predicate(col("a") > 1).apply_predicate(col("b") < 2)
+        >>> source.get_current_predicate().structurally_equals((col("a") > 1) & (col("b") < 2))
+        True
+        """
         made = copy.copy(self)
         before = self._predicate_expr
         made._predicate_expr = predicate_expr if before is None else before & predicate_expr
@@ -124,14 +187,36 @@ class Datasource:
 
 
 class Reader:
-    """The old kind of source, bound to its arguments."""
+    """The old kind of source, bound to its arguments: what a Datasource's create_reader gives.
+
+    >>> import pyarrow as pa, weir
+    >>> from weir.block import BlockMetadata
+    >>> class OneReader(Reader):
+    ...     def estimate_inmemory_data_size(self): return 8
+    ...     def get_read_tasks(self, parallelism):
+    ...         return [ReadTask(lambda: [pa.table({"a": [1]})], BlockMetadata(1, 8))]
+    >>> class One(Datasource):
+    ...     def create_reader(self): return OneReader()
+    >>> weir.read_datasource(One()).take_all()
+    [{'a': 1}]
+    """
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """How many bytes there will be, about."""
+        """How many bytes there will be, about; None: nobody knows.
+
+        >>> print(Datasource().create_reader().estimate_inmemory_data_size())
+        None
+        """
         raise NotImplementedError
 
     def get_read_tasks(self, parallelism: int) -> list[ReadTask]:
-        """The work, in about so many pieces."""
+        """The work, in about so many pieces.
+
+        >>> class Old(Datasource):
+        ...     def prepare_read(self, parallelism): return []
+        >>> Old().create_reader().get_read_tasks(4)
+        []
+        """
         raise NotImplementedError
 
 
@@ -149,6 +234,12 @@ class _PreparedReader(Reader):
 
 class ReadTask:
     """A piece of a read: a function that gives blocks, and what is known of them before it runs.
+
+    Args:
+        read_fn: called in a worker, without arguments; gives blocks (tables of pyarrow, frames of pandas), as a list or one by one.
+        metadata: how many rows and bytes there will be, as far as that is known.
+        schema: their columns, where they are known.
+        per_task_row_limit: what comes after so many rows is cut off.
 
     >>> import pyarrow as pa
     >>> from weir.block import BlockMetadata
@@ -171,22 +262,43 @@ class ReadTask:
 
     @property
     def metadata(self) -> BlockMetadata:
-        """What is known of it."""
+        """What is known of it before it runs.
+
+        >>> from weir.block import BlockMetadata
+        >>> ReadTask(list, BlockMetadata(3, 24)).metadata.num_rows
+        3
+        """
         return self._metadata
 
     @property
     def schema(self) -> Any:
-        """Its columns, where they are known."""
+        """Its columns; None where they are not known.
+
+        >>> import pyarrow as pa
+        >>> from weir.block import BlockMetadata
+        >>> ReadTask(list, BlockMetadata(3, 24), pa.schema([("a", pa.int64())])).schema.names
+        ['a']
+        """
         return self._schema
 
     @property
     def read_fn(self) -> Callable[[], Iterable[Block]]:
-        """The function."""
+        """The function.
+
+        >>> from weir.block import BlockMetadata
+        >>> ReadTask(list, BlockMetadata(0, 0)).read_fn
+        <class 'list'>
+        """
         return self._read_fn
 
     @property
     def per_task_row_limit(self) -> int | None:
-        """More rows than this are not wanted."""
+        """More rows than this are not wanted; None: all.
+
+        >>> from weir.block import BlockMetadata
+        >>> ReadTask(list, BlockMetadata(3, 24), per_task_row_limit=2).per_task_row_limit
+        2
+        """
         return self._per_task_row_limit
 
     def __call__(self) -> Iterator[Any]:

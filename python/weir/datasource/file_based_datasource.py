@@ -142,7 +142,14 @@ class FileBasedDatasource(Datasource):
         raise NotImplementedError("Subclasses of FileBasedDatasource must implement _read_stream().")
 
     def resolve_compression(self, path: str, open_args: dict[str, Any]) -> str | None:
-        """How a file is compressed: as open_stream_args say, else by its name."""
+        """How a file is compressed: as open_stream_args say, else by its name; None: not at all.
+
+        >>> import tempfile
+        >>> _ = open((folder := tempfile.mkdtemp()) + "/a.txt.gz", "w")
+        >>> source = FileBasedDatasource(folder)
+        >>> source.resolve_compression("a.txt.gz", {}), source.resolve_compression("a.txt", {})
+        ('gzip', None)
+        """
         given = open_args.get("compression")
         if given is not None:
             return str(given)

@@ -60,7 +60,16 @@ class _FileDatasink(Datasink[Any]):
         self._write_started = False
 
     def open_output_stream(self, path: str) -> Any:
-        """The file to write to: pyarrow's where open_stream_args ask for what only it has, else Python's."""
+        """The file to write to: pyarrow's where open_stream_args ask for what only it has, else Python's.
+
+        >>> import os, tempfile
+        >>> sink = RowBasedFileDatasink(tempfile.mkdtemp(), open_stream_args={"compression": "gzip"})
+        >>> path = os.path.join(sink.path, "a.gz")
+        >>> with sink.open_output_stream(path) as file: _ = file.write(b"text")
+        >>> import gzip
+        >>> gzip.open(path).read()
+        b'text'
+        """
         if self.open_stream_args:
             from pyarrow.fs import LocalFileSystem
 
@@ -106,7 +115,18 @@ class _FileDatasink(Datasink[Any]):
             self.write_block(whole, 0, ctx)
 
     def write_block(self, block: BlockAccessor, block_index: int, ctx: TaskContext) -> None:
-        """Writes one block."""
+        """Writes one block, of which a BlockAccessor is given: to one file, or to one for each row. `ctx` is the task.
+
+        >>> import os, tempfile, pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> class Counts(BlockBasedFileDatasink):
+        ...     def write_block_to_file(self, block, file):
+        ...         file.write(str(block.num_rows()).encode())
+        >>> sink = Counts(tempfile.mkdtemp(), file_format="txt")
+        >>> sink.write_block(BlockAccessor.for_block(pa.table({"a": [1, 2]})), 0, TaskContext(0, kwargs={WRITE_UUID: "w"}))
+        >>> os.listdir(sink.path)
+        ['w_000000.txt']
+        """
         raise NotImplementedError
 
     def on_write_complete(self, write_result: WriteResult[Any]) -> None:
@@ -157,7 +177,17 @@ class RowBasedFileDatasink(_FileDatasink):
     """
 
     def write_row_to_file(self, row: dict[str, Any], file: Any) -> None:
-        """Writes a row to an open file."""
+        """Writes a row, a dict, to a file that is open; it is closed afterwards. For each row there is a file of its own.
+
+        >>> import io
+        >>> class Texts(RowBasedFileDatasink):
+        ...     def write_row_to_file(self, row, file):
+        ...         file.write(str(row["id"]).encode())
+        >>> file = io.BytesIO()
+        >>> Texts("out").write_row_to_file({"id": 7}, file)
+        >>> file.getvalue()
+        b'7'
+        """
         raise NotImplementedError
 
     def write_block(self, block: BlockAccessor, block_index: int, ctx: TaskContext) -> None:
@@ -184,7 +214,18 @@ class BlockBasedFileDatasink(_FileDatasink):
         self._min_rows_per_file = min_rows_per_file
 
     def write_block_to_file(self, block: BlockAccessor, file: Any) -> None:
-        """Writes a block to an open file."""
+        """Writes a block, of which a BlockAccessor is given, to a file that is open; it is closed afterwards.
+
+        >>> import io, pyarrow as pa
+        >>> from weir.block import BlockAccessor
+        >>> class Counts(BlockBasedFileDatasink):
+        ...     def write_block_to_file(self, block, file):
+        ...         file.write(str(block.num_rows()).encode())
+        >>> file = io.BytesIO()
+        >>> Counts("out").write_block_to_file(BlockAccessor.for_block(pa.table({"a": [1, 2]})), file)
+        >>> file.getvalue()
+        b'2'
+        """
         raise NotImplementedError
 
     def write_block(self, block: BlockAccessor, block_index: int, ctx: TaskContext) -> None:

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
 
 
 class FileMetadataProvider:
-    """Says what is known of the files of one block."""
+    """Says what is known of the files of one block. A subclass has _get_block_metadata.
+
+    >>> from weir.block import BlockMetadata
+    >>> class Pairs(FileMetadataProvider):
+    ...     def _get_block_metadata(self, paths, **known): return BlockMetadata(2 * len(paths), None)
+    >>> Pairs()(["a", "b"]).num_rows
+    4
+    """
 
     def _get_block_metadata(self, paths: list[str], **kwargs: Any) -> BlockMetadata:
         raise NotImplementedError
@@ -24,7 +31,14 @@ class FileMetadataProvider:
 
 
 class BaseFileMetadataProvider(FileMetadataProvider):
-    """Finds the files too."""
+    """Finds the files too. A subclass has expand_paths and _get_block_metadata.
+
+    >>> class Named(DefaultFileMetadataProvider):
+    ...     def expand_paths(self, paths, filesystem=None, partitioning=None, ignore_missing_paths=False):
+    ...         return ((path + ".csv", None) for path in paths)
+    >>> list(Named().expand_paths(["a", "b"]))
+    [('a.csv', None), ('b.csv', None)]
+    """
 
     def _get_block_metadata(  # type: ignore[override]
         self, paths: list[str], *, rows_per_file: int | None, file_sizes: list[int | None]
@@ -38,7 +52,14 @@ class BaseFileMetadataProvider(FileMetadataProvider):
         partitioning: Partitioning | None = None,
         ignore_missing_paths: bool = False,
     ) -> Iterator[tuple[str, int | None]]:
-        """The files below these paths, with their sizes."""
+        """The files below these paths, with their sizes (None: not known).
+
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = open(folder + "/a.txt", "w").write("four")
+        ...     [(path.removeprefix(folder), size) for path, size in DefaultFileMetadataProvider().expand_paths([folder])]
+        [('/a.txt', 4)]
+        """
         raise NotImplementedError
 
 
@@ -89,7 +110,14 @@ class FastFileMetadataProvider(DefaultFileMetadataProvider):
 
 
 def files_below(paths: list[str], ignore_missing: bool) -> list[str]:
-    """The files of folders, and those that are named."""
+    """The files of folders, and those that are named.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = open(folder + "/a.txt", "w")
+    ...     [path.removeprefix(folder) for path in files_below([folder], False)]
+    ['/a.txt']
+    """
     found: list[str] = []
     for path in paths:
         listing = Listing((path,), None, False, None, None, ignore_missing, ())

@@ -44,16 +44,35 @@ class FilenameProvider:
         return f"{front}{write_uuid}_{task_index:06}{back}"
 
     def get_filename_for_block(self, block: Any, write_uuid: str, task_index: int, block_index: int) -> str:
-        """The older name: a subclass that has this one and not get_filename_for_task is asked with block=None, block 0."""
+        """The older name: a subclass that has this one and not get_filename_for_task is asked with block=None, block 0.
+
+        >>> class Old(FilenameProvider):
+        ...     def get_filename_for_block(self, block, write_uuid, task_index, block_index):
+        ...         return f"part-{task_index}-{block_index}.csv"
+        >>> task_filename(Old(), "w", 3)
+        'part-3-0.csv'
+        """
         raise NotImplementedError
 
     def get_filename_for_row(self, row: dict[str, Any], write_uuid: str, task_index: int, block_index: int, row_index: int) -> str:
-        """The older name for rows with files of their own."""
+        """The older name for rows with files of their own: a subclass that has this one and not get_filename_for_task is asked with
+        block 0.
+
+        >>> class Old(FilenameProvider):
+        ...     def get_filename_for_row(self, row, write_uuid, task_index, block_index, row_index):
+        ...         return f"{row['name']}.png"
+        >>> row_filename(Old(), {"name": "cat"}, "w", 0, 5)
+        'cat.png'
+        """
         raise NotImplementedError
 
 
 def task_filename(provider: FilenameProvider, write_uuid: str, task_index: int) -> str:
-    """What a provider of either kind says; ValueError for a name that is none."""
+    """What a provider of either kind says; ValueError for a name that is none.
+
+    >>> task_filename(FilenameProvider("ds", "csv"), "w", 3)
+    'ds_w_000003.csv'
+    """
     kind = type(provider)
     is_old = (
         kind.get_filename_for_task is FilenameProvider.get_filename_for_task
@@ -68,14 +87,24 @@ def task_filename(provider: FilenameProvider, write_uuid: str, task_index: int) 
 
 
 def checked_name(provider: FilenameProvider, name: Any) -> str:
-    """The name, unless it would lead out of the folder."""
+    """The name, unless it would lead out of the folder.
+
+    >>> checked_name(FilenameProvider(), "../a.csv")
+    Traceback (most recent call last):
+    ...
+    ValueError: FilenameProvider named a file '../a.csv': a name inside of the folder is wanted
+    """
     if not isinstance(name, str) or not name or name.startswith("/") or ".." in name.split("/"):
         raise ValueError(f"{type(provider).__name__} named a file {name!r}: a name inside of the folder is wanted")
     return name
 
 
 def row_filename(provider: FilenameProvider, row: dict[str, Any], write_uuid: str, task_index: int, row_index: int) -> str:
-    """The name of the file of one row."""
+    """The name of the file of one row.
+
+    >>> row_filename(FilenameProvider("ds", "png"), {"a": 1}, "w", 0, 5)
+    'ds_w_000000_000000_000005.png'
+    """
     kind = type(provider)
     if (
         kind.get_filename_for_task is FilenameProvider.get_filename_for_task

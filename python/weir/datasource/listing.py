@@ -15,6 +15,10 @@ from weir.datasource.partitioning import PathPartitionFilter
 class FileShuffleConfig:
     """Reads files in random order: a new one each time, or always the one of `seed`.
 
+    Args:
+        seed: None: nothing is repeatable.
+        reseed_after_execution: each run of a Dataset has another order, the n-th run of it the same in each program.
+
     >>> import weir
     >>> weir.FileShuffleConfig(seed=7)
     FileShuffleConfig(seed=7, reseed_after_execution=True)
@@ -27,7 +31,14 @@ class FileShuffleConfig:
         self.reseed_after_execution = reseed_after_execution
 
     def get_seed(self, execution_index: int = 0) -> int | None:
-        """The seed of the run with this number."""
+        """The seed of the run with this number, counted from 0; None without a seed.
+
+        >>> always = FileShuffleConfig(seed=7, reseed_after_execution=False)
+        >>> always.get_seed(0), always.get_seed(1)
+        (7, 7)
+        >>> FileShuffleConfig(seed=7).get_seed(0) == FileShuffleConfig(seed=7).get_seed(1)
+        False
+        """
         if self.seed is None or not self.reseed_after_execution:
             return self.seed
         return hash((self.seed, execution_index))
@@ -43,7 +54,11 @@ class FileShuffleConfig:
 
 
 class Listing(NamedTuple):
-    """What a read takes out of its paths, decided each time it runs."""
+    """What a read takes out of its paths, decided each time it runs.
+
+    >>> Listing(("in",), ("csv",), False, None, None, False, ()).extensions
+    ('csv',)
+    """
 
     paths: tuple[str, ...]
     extensions: tuple[str, ...] | None
@@ -55,7 +70,12 @@ class Listing(NamedTuple):
 
 
 def plain_path(path: Any) -> str:
-    """A path of this machine as text; what only other systems have is refused."""
+    """A path of this machine as text; what only other systems have is refused.
+
+    >>> import pathlib
+    >>> plain_path(pathlib.Path("in") / "a.csv"), plain_path("file:///in/a.csv")
+    ('in/a.csv', '/in/a.csv')
+    """
     if not isinstance(path, (str, os.PathLike)):
         raise WrongArgument(f"a path must be str or pathlib.Path, not {path!r} of {type(path)}")
     text = os.fspath(path)
@@ -120,7 +140,12 @@ def _local_folder(filesystem: Any) -> str | None:
 
 
 def check_paths(paths: Any, ignore_missing: bool, skip: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """The paths as a tuple of absolute ones, without those to be skipped; FileNotFoundError for one that is not there."""
+    """The paths as a tuple of absolute ones, without those to be skipped; FileNotFoundError for one that is not there, unless
+    `ignore_missing`.
+
+    >>> check_paths(["/", "/no/such/file"], ignore_missing=True)
+    ('/', '/no/such/file')
+    """
     if isinstance(paths, (str, os.PathLike)):
         paths = [paths]
     if not isinstance(paths, (list, tuple)):
@@ -177,7 +202,14 @@ def _pattern_checked(text: str, path: str, ignore_missing: bool) -> str:
 
 def list_files(listing: Listing, execution: int = 0) -> list[str]:
     """The files of a read, in the order of their paths (or shuffled), by Ray's rules: folders are entered, names that begin
-    with "." or "_" are not."""
+    with "." or "_" are not. `execution`: which run this is, for a shuffle that has a seed.
+
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for name in ("b.csv", "a.csv", "_c.csv"): open(f"{folder}/{name}", "w").close()
+    >>> [path.removeprefix(folder) for path in list_files(Listing((folder,), None, False, None, None, False, ()))]
+    ['/a.csv', '/b.csv']
+    """
     files: list[str] = []
     wanted = _by_extension(listing.extensions)
     named = wanted if listing.all_by_extension else _by_extension(None)

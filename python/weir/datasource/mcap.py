@@ -33,7 +33,11 @@ class TimeRange:
 
 
 class MCAPDatasource(_Plain):
-    """Messages in the order of their log time. Those in JSON are decoded; others stay bytes."""
+    """Messages in the order of their log time. Those in JSON are decoded; others stay bytes. Needs the package mcap.
+
+    >>> import weir
+    >>> ds = weir.read_datasource(MCAPDatasource("drive.mcap", topics={"/camera"}))  # doctest: +SKIP
+    """
 
     _FILE_EXTENSIONS = ["mcap"]
 

@@ -9,7 +9,11 @@ from typing import Any
 
 
 class PartitionStyle(str, enum.Enum):
-    """How folders say what their files belong to."""
+    """How folders say what their files belong to.
+
+    >>> PartitionStyle("hive"), PartitionStyle.DIRECTORY.value
+    (<PartitionStyle.HIVE: 'hive'>, 'dir')
+    """
 
     HIVE = "hive"
     DIRECTORY = "dir"
@@ -17,6 +21,13 @@ class PartitionStyle(str, enum.Enum):
 
 class Partitioning:
     """How partitions are read off paths: `hive` ("year=2024/") or `dir` ("2024/", named by `field_names`).
+
+    Args:
+        style: "hive" or "dir".
+        base_dir: the folder under which partitions begin; files elsewhere have none.
+        field_names: the partitions' names, in the order of the folders.
+        field_types: int, float, bool or str for some of them; str is what they are otherwise.
+        filesystem: a pyarrow or fsspec file system of this machine.
 
     >>> import weir
     >>> weir.Partitioning("dir", base_dir="in", field_names=["year", "month"])
@@ -42,12 +53,20 @@ class Partitioning:
 
     @property
     def filesystem(self) -> None:
-        """Files are on this machine."""
+        """None: paths are of this machine.
+
+        >>> print(Partitioning("hive").filesystem)
+        None
+        """
         return None
 
     @property
     def normalized_base_dir(self) -> str:
-        """The folder under which partitions begin, with a slash at its end."""
+        """The folder under which partitions begin, with a slash at its end; empty where none was given.
+
+        >>> Partitioning("hive", base_dir="file:///data/in").normalized_base_dir
+        '/data/in/'
+        """
         text = self.base_dir
         for scheme in ("local://", "file://"):
             text = text.removeprefix(scheme)
@@ -55,13 +74,22 @@ class Partitioning:
 
     @property
     def resolved_filesystem(self) -> Any:
-        """pyarrow's, of this machine."""
+        """pyarrow's, of this machine.
+
+        >>> Partitioning("hive").resolved_filesystem.type_name
+        'local'
+        """
         from pyarrow.fs import LocalFileSystem
 
         return LocalFileSystem()
 
     def to_pyarrow(self) -> Any:
-        """The same as pyarrow.dataset has it."""
+        """The same as pyarrow.dataset has it.
+
+        >>> made = Partitioning("hive", field_names=["year"], field_types={"year": int}).to_pyarrow()
+        >>> type(made).__name__, str(made.schema)
+        ('HivePartitioning', 'year: int64')
+        """
         import pyarrow as pa
         import pyarrow.dataset
 
@@ -103,12 +131,20 @@ class PathPartitionParser:
         field_types: dict[str, type] | None = None,
         filesystem: Any = None,
     ) -> PathPartitionParser:
-        """A parser for this style."""
+        """A parser for this style; the arguments are Partitioning's.
+
+        >>> PathPartitionParser.of("dir", base_dir="in", field_names=["year"], field_types={"year": int})("in/2024/a.csv")
+        {'year': 2024}
+        """
         return PathPartitionParser(Partitioning(style, base_dir, field_names, field_types, filesystem))
 
     @property
     def scheme(self) -> Partitioning:
-        """What it was made of."""
+        """What it was made of.
+
+        >>> PathPartitionParser.of("hive").scheme.style.value
+        'hive'
+        """
         return self._partitioning
 
     def __call__(self, path: str) -> dict[str, Any]:
@@ -179,6 +215,10 @@ def _below(path: str, base: str) -> str | None:
 class PathPartitionFilter:
     """Keeps the files whose partitions a function likes.
 
+    Args:
+        path_partition_parser: how partitions are read off a path.
+        filter_fn: given a dict of a file's partitions, says whether it is read; a file without partitions is an empty dict.
+
     >>> import weir
     >>> only = weir.PathPartitionFilter.of(lambda values: values["year"] == "2024")
     >>> only(["in/year=2023/a.csv", "in/year=2024/b.csv"])
@@ -198,16 +238,29 @@ class PathPartitionFilter:
         field_types: dict[str, type] | None = None,
         filesystem: Any = None,
     ) -> PathPartitionFilter:
-        """A filter over partitions of this style."""
+        """A filter over partitions of this style; the arguments behind the function are Partitioning's.
+
+        >>> only = PathPartitionFilter.of(lambda values: values["year"] > 2023, field_types={"year": int})
+        >>> only(["in/year=2023/a.csv", "in/year=2024/b.csv"])
+        ['in/year=2024/b.csv']
+        """
         return PathPartitionFilter(PathPartitionParser.of(style, base_dir, field_names, field_types, filesystem), filter_fn)
 
     @property
     def parser(self) -> PathPartitionParser:
-        """How it reads partitions."""
+        """How it reads partitions.
+
+        >>> PathPartitionFilter.of(bool).parser("in/year=2024/b.csv")
+        {'year': '2024'}
+        """
         return self._parser
 
     def apply(self, path: str) -> bool:
-        """Whether this file is kept."""
+        """Whether this file is kept.
+
+        >>> PathPartitionFilter.of(lambda values: "year" in values).apply("in/b.csv")
+        False
+        """
         return bool(self._filter_fn(self._parser(path)))
 
     def __call__(self, paths: list[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """Arrays of pyarrow out of columns as users have them: of values that Arrow knows, of tensors, and else of pickled objects.
 
->>> convert_to_pyarrow_array([[1, 2], [3]], "a").type, convert_to_pyarrow_array([{1}], "a").type
-(ListType(list<item: int64>), ArrowPythonObjectType(extension<ray.data.arrow_pickled_object<ArrowPythonObjectType>>))
+>>> [str(convert_to_pyarrow_array(values, "a").type) for values in ([[1, 2], [3]], [1j])]
+['list<item: int64>', 'extension<ray.data.arrow_pickled_object<ArrowPythonObjectType>>']
 
 Sources and blocks of other people call these by the names that Ray Data has for them. What functions return goes another way (src/pyext).
 """

@@ -36,7 +36,11 @@ class ArrowPythonObjectType(pa.ExtensionType):  # type: ignore[misc]
         return ArrowPythonObjectArray
 
     def to_pandas_dtype(self) -> Any:
-        """pandas' side of it."""
+        """pandas' side of it.
+
+        >>> ArrowPythonObjectType().to_pandas_dtype()
+        python_object()
+        """
         from weir.extensions.pandas_objects import PythonObjectDtype
 
         return PythonObjectDtype()
@@ -49,10 +53,18 @@ class ArrowPythonObjectType(pa.ExtensionType):  # type: ignore[misc]
 
 
 class ArrowPythonObjectScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """One object."""
+    """One object.
+
+    >>> ArrowPythonObjectArray.from_objects([{1, 2}])[0].as_py()
+    {1, 2}
+    """
 
     def as_py(self, **options: Any) -> Any:
-        """The object itself, unpickled."""
+        """The object itself, unpickled; None where there is none.
+
+        >>> ArrowPythonObjectArray.from_objects([1j])[0].as_py()
+        1j
+        """
         return None if self.value is None else pickle.loads(self.value.as_buffer())
 
 
@@ -65,7 +77,11 @@ class ArrowPythonObjectArray(pa.ExtensionArray):  # type: ignore[misc]
 
     @staticmethod
     def from_objects(objects: Iterable[Any]) -> Any:
-        """Of any objects that pickle."""
+        """Of any objects that pickle.
+
+        >>> ArrowPythonObjectArray.from_objects([1j, {2}]).to_pylist()
+        [1j, {2}]
+        """
         import cloudpickle
 
         kind = ArrowPythonObjectType()
@@ -77,7 +93,11 @@ class ArrowPythonObjectArray(pa.ExtensionArray):  # type: ignore[misc]
         return kind.wrap_array(pa.array(data, kind.storage_type))
 
     def to_numpy(self, zero_copy_only: bool = False, writable: bool = False) -> Any:
-        """As an array of objects."""
+        """As an array of objects.
+
+        >>> ArrowPythonObjectArray.from_objects([1j, {2}]).to_numpy()
+        array([1j, {2}], dtype=object)
+        """
         from weir.extensions.ragged import create_ragged_ndarray
 
         return create_ragged_ndarray(self.to_pylist())

@@ -38,14 +38,29 @@ _CHARACTER = 4  # bytes of a character of NumPy's texts
 
 
 class ArrowTensorScalar(pa.ExtensionScalar):  # type: ignore[misc]
-    """One tensor."""
+    """One tensor.
+
+    >>> import numpy
+    >>> ArrowTensorArray.from_numpy(numpy.arange(4).reshape(2, 2))[1].to_numpy()
+    array([2, 3])
+    """
 
     def as_py(self, **options: Any) -> Any:
-        """As an array; None where there is none."""
+        """As an array; None where there is none.
+
+        >>> import numpy
+        >>> ArrowTensorArray.from_numpy(numpy.arange(4).reshape(2, 2))[0].as_py()
+        array([0, 1])
+        """
         return self.type._array_of(self)
 
     def to_numpy(self) -> Any:
-        """As an array."""
+        """As an array.
+
+        >>> import numpy
+        >>> ArrowTensorArray.from_numpy(numpy.zeros((1, 2, 3)))[0].to_numpy().shape
+        (2, 3)
+        """
         return self.as_py()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -63,16 +78,28 @@ class _FixedShapeType(pa.ExtensionType):  # type: ignore[misc]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of each tensor."""
+        """Of each tensor.
+
+        >>> ArrowTensorTypeV2((2, 3), pa.float32()).shape
+        (2, 3)
+        """
         return self._shape
 
     @property
     def value_type(self) -> pa.DataType:
-        """Of its elements."""
+        """Of its elements.
+
+        >>> ArrowTensorTypeV2((2, 3), pa.float32()).value_type
+        DataType(float)
+        """
         return self.storage_type.value_type
 
     def to_pandas_dtype(self) -> Any:
-        """pandas' side of it."""
+        """pandas' side of it.
+
+        >>> ArrowTensorTypeV2((2, 3), pa.float32()).to_pandas_dtype().name
+        'TensorDtype(shape=(2, 3), dtype=float32)'
+        """
         from weir.extensions.pandas_tensors import TensorDtype
 
         return TensorDtype(self._shape, self.value_type.to_pandas_dtype())
@@ -166,21 +193,37 @@ class ArrowVariableShapedTensorType(pa.ExtensionType):  # type: ignore[misc]
 
     @property
     def ndim(self) -> int:
-        """How many dimensions a tensor has."""
+        """How many dimensions a tensor has.
+
+        >>> ArrowVariableShapedTensorType(pa.int64(), ndim=2).ndim
+        2
+        """
         return self._ndim
 
     @property
     def shape(self) -> tuple[None, ...]:
-        """None for each dimension."""
+        """None for each dimension.
+
+        >>> ArrowVariableShapedTensorType(pa.int64(), ndim=2).shape
+        (None, None)
+        """
         return (None,) * self._ndim
 
     @property
     def value_type(self) -> pa.DataType:
-        """Of the elements."""
+        """Of the elements.
+
+        >>> ArrowVariableShapedTensorType(pa.int64(), ndim=2).value_type
+        DataType(int64)
+        """
         return self.storage_type["data"].type.value_type
 
     def to_pandas_dtype(self) -> Any:
-        """pandas' side of it."""
+        """pandas' side of it.
+
+        >>> ArrowVariableShapedTensorType(pa.int64(), ndim=2).to_pandas_dtype().is_variable_shaped
+        True
+        """
         from weir.extensions.pandas_tensors import TensorDtype
 
         return TensorDtype(self.shape, self.value_type.to_pandas_dtype())
@@ -236,7 +279,12 @@ class ArrowTensorArray(pa.ExtensionArray):  # type: ignore[misc]
 
     @classmethod
     def from_numpy(cls, arr: Any, *, column_name: str | None = None) -> Any:
-        """Of an array, or of arrays: of numbers a plain pyarrow.Array, of different shapes a variable-shaped one."""
+        """Of an array, or of arrays: of numbers a plain pyarrow.Array, of different shapes a variable-shaped one. `column_name`: for errors.
+
+        >>> import numpy
+        >>> str(ArrowTensorArray.from_numpy(numpy.zeros((4, 2))).type), str(ArrowTensorArray.from_numpy(numpy.zeros(4)).type)
+        ('ArrowTensorTypeV2(shape=(2,), dtype=double)', 'double')
+        """
         if not isinstance(arr, np.ndarray) and isinstance(arr, Iterable):
             items = list(arr)
             if items and isinstance(items[0], np.ndarray):
@@ -256,18 +304,34 @@ class ArrowTensorArray(pa.ExtensionArray):  # type: ignore[misc]
             raise ArrowConversionError(text[:200]) from error
 
     def to_numpy(self, zero_copy_only: bool = True) -> Any:
-        """All tensors as one array, without a copy where the elements are numbers."""
+        """All tensors as one array, without a copy where the elements are numbers.
+
+        >>> import numpy
+        >>> ArrowTensorArray.from_numpy(numpy.arange(4).reshape(2, 2)).to_numpy()
+        array([[0, 1],
+               [2, 3]])
+        """
         storage = self.storage
         if storage.null_count:
             return create_ragged_ndarray([scalar.as_py() for scalar in self])
         return to_array(storage.flatten()).reshape((len(self), *self.type.shape))
 
     def to_numpy_ndarray(self, zero_copy_only: bool = True) -> Any:
-        """The same."""
+        """The same.
+
+        >>> import numpy
+        >>> ArrowTensorArray.from_numpy(numpy.zeros((4, 2))).to_numpy_ndarray().shape
+        (4, 2)
+        """
         return self.to_numpy(zero_copy_only)
 
     def to_var_shaped_tensor_array(self, ndim: int) -> Any:
-        """The same as tensors whose shapes may differ."""
+        """The same as tensors whose shapes may differ, of `ndim` dimensions.
+
+        >>> import numpy
+        >>> ArrowTensorArray.from_numpy(numpy.zeros((4, 2))).to_var_shaped_tensor_array(1).type.ndim
+        1
+        """
         shape = self.type.shape
         if ndim < len(shape):
             raise ValueError(f"Can't convert {self.type} to var-shaped tensor type with ndim={ndim}")
@@ -287,7 +351,13 @@ class ArrowVariableShapedTensorArray(pa.ExtensionArray):  # type: ignore[misc]
 
     @classmethod
     def from_numpy(cls, arr: Any) -> Any:
-        """Of arrays with the same number of dimensions."""
+        """Of arrays with the same number of dimensions.
+
+        >>> import numpy
+        >>> made = ArrowVariableShapedTensorArray.from_numpy([numpy.zeros((1, 2)), numpy.zeros((2, 1))])
+        >>> [scalar.as_py().shape for scalar in made]
+        [(1, 2), (2, 1)]
+        """
         if not isinstance(arr, (list, tuple, np.ndarray)):
             raise ValueError(
                 f"ArrowVariableShapedTensorArray can only be constructed from an ndarray or a list/tuple of ndarrays, but got: {type(arr)}"
@@ -308,11 +378,22 @@ class ArrowVariableShapedTensorArray(pa.ExtensionArray):  # type: ignore[misc]
         return _variable(values.type, dimensions.pop(), data, pa.array([list(a.shape) for a in arrays], pa.list_(pa.int64())))
 
     def to_numpy(self, zero_copy_only: bool = True) -> Any:
-        """An array of arrays."""
+        """An array of arrays.
+
+        >>> import numpy
+        >>> [one.shape for one in ArrowVariableShapedTensorArray.from_numpy([numpy.zeros(1), numpy.zeros(2)]).to_numpy()]
+        [(1,), (2,)]
+        """
         return create_ragged_ndarray([scalar.as_py() for scalar in self])
 
     def to_var_shaped_tensor_array(self, ndim: int) -> Any:
-        """The same with more dimensions, of length 1."""
+        """The same with more dimensions, of length 1.
+
+        >>> import numpy
+        >>> made = ArrowVariableShapedTensorArray.from_numpy([numpy.zeros(1), numpy.zeros(2)]).to_var_shaped_tensor_array(2)
+        >>> [one.shape for one in made.to_numpy()]
+        [(1, 1), (1, 2)]
+        """
         mine = self.type.ndim
         if ndim == mine:
             return self
@@ -400,17 +481,29 @@ def create_arrow_fixed_shape_tensor_type(shape: Sequence[int], dtype: pa.DataTyp
 
 
 def get_arrow_extension_fixed_shape_tensor_types() -> tuple[Any, ...]:
-    """The classes of types of tensors of one shape."""
+    """The classes of types of tensors of one shape.
+
+    >>> ArrowTensorTypeV2 in get_arrow_extension_fixed_shape_tensor_types()
+    True
+    """
     return (ArrowTensorType, ArrowTensorTypeV2, pa.FixedShapeTensorType)
 
 
 def get_arrow_extension_variable_shape_tensor_types() -> tuple[Any, ...]:
-    """The class of types of tensors of different shapes."""
+    """The class of types of tensors of different shapes.
+
+    >>> [kind.__name__ for kind in get_arrow_extension_variable_shape_tensor_types()]
+    ['ArrowVariableShapedTensorType']
+    """
     return (ArrowVariableShapedTensorType,)
 
 
 def get_arrow_extension_tensor_types() -> tuple[Any, ...]:
-    """All of them."""
+    """All of them.
+
+    >>> isinstance(ArrowTensorTypeV2((2,), pa.int64()), get_arrow_extension_tensor_types())
+    True
+    """
     return (*get_arrow_extension_fixed_shape_tensor_types(), *get_arrow_extension_variable_shape_tensor_types())
 
 

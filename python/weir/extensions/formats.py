@@ -18,7 +18,11 @@ class FixedShapeTensorFormat(enum.Enum):
     ARROW_NATIVE = "native"
 
     def to_type(self) -> Any:
-        """The class of its types."""
+        """The class of its types.
+
+        >>> FixedShapeTensorFormat.V2.to_type().__name__
+        'ArrowTensorTypeV2'
+        """
         import pyarrow as pa
 
         from weir.extensions.arrow_tensors import ArrowTensorType, ArrowTensorTypeV2

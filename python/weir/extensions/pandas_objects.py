@@ -21,24 +21,40 @@ class PythonObjectDtype(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
 
     @classmethod
     def construct_from_string(cls, string: str) -> PythonObjectDtype:
-        """Of its name."""
+        """Of its name; TypeError for another.
+
+        >>> PythonObjectDtype.construct_from_string("python_object()")
+        python_object()
+        """
         if string != "python_object()":
             raise TypeError(f"Cannot construct a '{cls.__name__}' from '{string}'")
         return cls()
 
     @property
     def type(self) -> Any:
-        """Any object."""
+        """Any object.
+
+        >>> PythonObjectDtype().type
+        <class 'object'>
+        """
         return object
 
     @property
     def name(self) -> str:
-        """What dtypes shows."""
+        """What dtypes shows.
+
+        >>> PythonObjectDtype().name
+        'python_object()'
+        """
         return "python_object()"
 
     @classmethod
     def construct_array_type(cls) -> Any:
-        """The class of arrays."""
+        """The class of arrays.
+
+        >>> PythonObjectDtype.construct_array_type().__name__
+        'PythonObjectArray'
+        """
         return PythonObjectArray
 
     def __from_arrow__(self, array: Any) -> PythonObjectArray:
@@ -85,7 +101,11 @@ class PythonObjectArray(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
     __hash__ = None  # type: ignore[assignment]
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = pd.api.extensions.no_default) -> Any:
-        """As an array of objects."""
+        """As an array of objects.
+
+        >>> PythonObjectArray([1j, {2}]).to_numpy()
+        array([1j, {2}], dtype=object)
+        """
         if not copy and na_value is pd.api.extensions.no_default:
             return self.values
         made = self.values.copy()
@@ -95,12 +115,20 @@ class PythonObjectArray(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
 
     @property
     def dtype(self) -> PythonObjectDtype:
-        """Its dtype."""
+        """Its dtype.
+
+        >>> PythonObjectArray([1j]).dtype
+        python_object()
+        """
         return PythonObjectDtype()
 
     @property
     def nbytes(self) -> int:
-        """Of the pointers."""
+        """Of the pointers.
+
+        >>> PythonObjectArray([1j, {2}]).nbytes
+        16
+        """
         return int(self.values.nbytes)
 
     def __arrow_array__(self, type: Any = None) -> Any:
@@ -109,17 +137,29 @@ class PythonObjectArray(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
         return ArrowPythonObjectArray.from_objects(self.values)
 
     def isna(self) -> Any:
-        """Which are None or NaN."""
+        """Which are None or NaN.
+
+        >>> PythonObjectArray([1j, None]).isna()
+        array([False,  True])
+        """
         return np.array([value is None or (isinstance(value, float) and value != value) for value in self.values], dtype=bool)
 
     def take(self, indices: Any, *, allow_fill: bool = False, fill_value: Any = None) -> PythonObjectArray:
-        """These, in this order."""
+        """These, in this order; with allow_fill, -1 is a missing one: `fill_value`, or NaN.
+
+        >>> list(PythonObjectArray([1j, {2}]).take([1, -1], allow_fill=True))
+        [{2}, nan]
+        """
         if allow_fill and fill_value is None:
             fill_value = self.dtype.na_value
         return PythonObjectArray(pd.api.extensions.take(self.values, np.asarray(indices), allow_fill=allow_fill, fill_value=fill_value))
 
     def copy(self) -> PythonObjectArray:
-        """With pointers of its own."""
+        """With pointers of its own.
+
+        >>> list(PythonObjectArray([1j]).copy())
+        [1j]
+        """
         return PythonObjectArray(self.values)
 
     @classmethod

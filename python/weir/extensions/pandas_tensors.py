@@ -31,27 +31,52 @@ class TensorDtype(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
 
     @property
     def type(self) -> Any:
-        """Of one element of the column."""
+        """The class of its values.
+
+        >>> import numpy
+        >>> TensorDtype((2, 2), numpy.float32).type.__name__
+        'TensorArrayElement'
+        """
         return TensorArrayElement
 
     @property
     def element_dtype(self) -> Any:
-        """Of the numbers."""
+        """NumPy's dtype of the elements.
+
+        >>> import numpy
+        >>> TensorDtype((2, 2), numpy.float32).element_dtype
+        dtype('float32')
+        """
         return self._dtype
 
     @property
     def element_shape(self) -> tuple[int | None, ...]:
-        """Of one tensor."""
+        """Of each tensor; None where it differs.
+
+        >>> import numpy
+        >>> TensorDtype((2, 2), numpy.float32).element_shape
+        (2, 2)
+        """
         return self._shape
 
     @property
     def is_variable_shaped(self) -> bool:
-        """Whether shapes differ."""
+        """Whether shapes differ: None in each dimension.
+
+        >>> import numpy
+        >>> TensorDtype((None, None), numpy.float32).is_variable_shaped
+        True
+        """
         return all(size is None for size in self._shape)
 
     @property
     def name(self) -> str:
-        """What dtypes shows."""
+        """What dtypes shows.
+
+        >>> import numpy
+        >>> TensorDtype((2, 2), numpy.float32).name
+        'TensorDtype(shape=(2, 2), dtype=float32)'
+        """
         return f"TensorDtype(shape={self._shape}, dtype={self._dtype})"
 
     @classmethod
@@ -73,7 +98,11 @@ class TensorDtype(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
 
     @classmethod
     def construct_array_type(cls) -> Any:
-        """The class of arrays."""
+        """The class of arrays.
+
+        >>> TensorDtype.construct_array_type().__name__
+        'TensorArray'
+        """
         return TensorArray
 
     def __from_arrow__(self, array: Any) -> TensorArray:
@@ -160,22 +189,42 @@ class _Tensors:
 
     @property
     def numpy_dtype(self) -> Any:
-        """Of the array below."""
+        """Of the array that it wraps.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).numpy_dtype
+        dtype('float64')
+        """
         return self._tensor.dtype
 
     @property
     def numpy_ndim(self) -> int:
-        """How many dimensions that has."""
+        """Of the array that it wraps.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).numpy_ndim
+        2
+        """
         return int(self._tensor.ndim)
 
     @property
     def numpy_shape(self) -> tuple[int, ...]:
-        """Its shape."""
+        """Of the array that it wraps.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).numpy_shape
+        (3, 2)
+        """
         return tuple(self._tensor.shape)
 
     @property
     def numpy_size(self) -> int:
-        """How many elements it has."""
+        """Of the array that it wraps.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).numpy_size
+        6
+        """
         return int(self._tensor.size)
 
 
@@ -201,7 +250,12 @@ class TensorArrayElement(_Tensors):
         self._tensor = values
 
     def to_numpy(self) -> Any:
-        """As an array."""
+        """As an array.
+
+        >>> import numpy
+        >>> TensorArray(numpy.arange(4).reshape(2, 2))[1].to_numpy()
+        array([2, 3])
+        """
         return np.asarray(self._tensor)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
@@ -305,12 +359,22 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
 
     @property
     def is_variable_shaped(self) -> bool:
-        """Whether shapes differ."""
+        """Whether shapes differ.
+
+        >>> import numpy
+        >>> TensorArray([numpy.zeros(1), numpy.zeros(2)]).is_variable_shaped
+        True
+        """
         return bool(self._tensor.dtype == object)
 
     @property
     def dtype(self) -> TensorDtype:
-        """Its dtype."""
+        """Its dtype.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).dtype.element_shape
+        (2,)
+        """
         if self.is_variable_shaped:
             first = self._tensor[0] if len(self._tensor) else np.empty(0)
             return TensorDtype((None,) * first.ndim, first.dtype)
@@ -318,13 +382,23 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
 
     @property
     def nbytes(self) -> int:
-        """Of the numbers."""
+        """Of the elements.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).nbytes
+        48
+        """
         if self.is_variable_shaped:
             return int(sum(one.nbytes for one in self._tensor))
         return int(self._tensor.nbytes)
 
     def isna(self) -> Any:
-        """Which tensors are all NaN, or not there."""
+        """Which tensors are all NaN, or not there.
+
+        >>> import numpy
+        >>> TensorArray(numpy.array([[1, numpy.nan], [numpy.nan, numpy.nan]])).isna()
+        array([False,  True])
+        """
         if self.is_variable_shaped:
             return np.array([_all_nan(one) for one in self._tensor], dtype=bool)
         if self._tensor.dtype.kind not in "fcmM":
@@ -333,7 +407,13 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         return nans.reshape(len(self), -1).all(axis=1) if self._tensor[0:1].size else np.zeros(len(self), dtype=bool)
 
     def take(self, indices: Any, allow_fill: bool = False, fill_value: Any = None) -> TensorArray:
-        """These, in this order; with allow_fill, −1 is a missing one."""
+        """These, in this order; with allow_fill, -1 is a missing one: `fill_value`, or NaN.
+
+        >>> import numpy
+        >>> TensorArray(numpy.arange(4.0).reshape(2, 2)).take([1, -1], allow_fill=True).to_numpy()
+        array([[ 2.,  3.],
+               [nan, nan]])
+        """
         places = np.asarray(indices, dtype=np.intp)
         if not allow_fill:
             return TensorArray(self._tensor.take(places, axis=0))
@@ -354,7 +434,13 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         return TensorArray(made)
 
     def copy(self) -> TensorArray:
-        """With numbers of its own."""
+        """With elements of its own.
+
+        >>> import numpy
+        >>> one = TensorArray(numpy.zeros((3, 2)))
+        >>> numpy.shares_memory(one.copy().to_numpy(), one.to_numpy())
+        False
+        """
         return TensorArray(self._tensor.copy())
 
     @classmethod
@@ -380,12 +466,22 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         return TensorArray(np.asarray(result)[None]) if keepdims else TensorArrayElement(result)
 
     def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """As NumPy's."""
+        """Whether any element is true, as numpy.any.
+
+        >>> import numpy
+        >>> TensorArray(numpy.array([[0, 1], [0, 0]])).any()
+        np.True_
+        """
         result = self._tensor.any(axis=axis, out=out, keepdims=keepdims)
         return result if axis is None else TensorArray(result)
 
     def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
-        """As NumPy's."""
+        """Whether all elements are true, as numpy.all.
+
+        >>> import numpy
+        >>> TensorArray(numpy.array([[0, 1], [0, 0]])).all()
+        np.False_
+        """
         result = self._tensor.all(axis=axis, out=out, keepdims=keepdims)
         return result if axis is None else TensorArray(result)
 
@@ -404,13 +500,24 @@ class TensorArray(_Tensors, pd.api.extensions.ExtensionArray):  # type: ignore[m
         return None if method == "at" else TensorArray(result)
 
     def to_numpy(self, dtype: Any = None, copy: bool = False, na_value: Any = pd.api.extensions.no_default) -> Any:
-        """The array below, or a copy of it."""
+        """The array below, or a copy of it; `dtype`: with other elements.
+
+        >>> import numpy
+        >>> TensorArray(numpy.zeros((3, 2))).to_numpy().shape
+        (3, 2)
+        """
         if dtype is not None:
             return self._tensor.astype(pd.api.types.pandas_dtype(dtype), copy=True)
         return self._tensor.copy() if copy else self._tensor
 
     def astype(self, dtype: Any, copy: bool = True) -> Any:
-        """As another dtype: objects are arrays, texts what they print."""
+        """The array below, with elements of another dtype: objects are arrays, texts what they print. Of a TensorDtype, itself.
+
+        >>> import numpy
+        >>> TensorArray(numpy.ones((2, 2))).astype("int64")
+        array([[1, 1],
+               [1, 1]])
+        """
         kind = pd.api.types.pandas_dtype(dtype)
         if isinstance(kind, TensorDtype):
             return self.copy() if copy else self

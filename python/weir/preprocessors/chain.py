@@ -40,7 +40,12 @@ class Chain(SerializablePreprocessorBase):
 
     @property
     def preprocessors(self) -> tuple[Preprocessor, ...]:
-        """Those of which it is made."""
+        """Those of which it is made.
+
+        >>> from weir.preprocessors import Normalizer
+        >>> len(Chain(Normalizer(["a"]), Normalizer(["b"])).preprocessors)
+        2
+        """
         return self._preprocessors
 
     def fit_status(self) -> _FitStatus:
