@@ -570,6 +570,7 @@ _IN_PYTHON = tuple((re.compile(theirs), ours) for theirs, ours in (
     (r"; --types 'COLUMN=string' keeps them as text", ""),
     (r"or by --compression\)", "or by arrow_open_stream_args={'compression': …})"),
     (r"smaller batches or a larger limit would help", MORE_MEMORY),
+    (r"are not written unless --objects-pickled says so: ", 'are not written unless write_parquet(python_objects="pickle") says so: '),
     (r"give --path-column another name", "rename or drop it where the files are written, or leave include_paths out"),
 ))
 

@@ -207,6 +207,10 @@ def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
             options += [] if value else [("no-dictionary", None)]
         elif name == "data_page_version" and value in ("1.0", "2.0"):
             options += [("page-v2", None)] if value == "2.0" else []
+        elif name == "python_objects":
+            if value != "pickle":
+                raise ValueError(f'write_parquet: python_objects is "pickle", which writes their pickles as bytes, or None, not {value!r}')
+            options.append(("objects-pickled", None))
         elif name == "write_page_index":
             options += [] if value else [("no-page-index", None)]
         elif name != "schema" and (name, value) not in (

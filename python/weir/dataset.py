@@ -595,6 +595,10 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     ) -> None:
         """Writes Parquet files into a folder. They appear all at once, complete, when everything has gone well.
 
+        Args:
+            python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each the pickle of its object, and
+                read back as bytes. Whoever trusts the file unpickles them: pickle.loads(row["x"]). Without it such a column is an error.
+
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()
         >>> weir.range(1000).write_parquet(folder, mode="overwrite", compression="zstd")

@@ -33,7 +33,7 @@ char *weir_words_name(struct weir_op_env *env, const char *begin, const char *en
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
 int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
 
-/* words.c: whether a column holds pickled Python objects. Files neither get nor give any. */
+/* words.c: whether a column holds pickled Python objects. Files give none, and get their bytes where that is asked for. */
 bool weir_op_is_object(const struct weir_field *field);
 
 /* The error of a sink that hands its result to the program, when nobody takes it. */

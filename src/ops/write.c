@@ -35,7 +35,7 @@ struct write_config {
 	const char *encoding;
 	const char *name, *extension; /* of files in folders: instead of "part" and of the format's own; NULL: those */
 	enum weir_write_mode mode;
-	bool durable, no_dictionary, no_page_index, data_page_v2;
+	bool durable, no_dictionary, no_page_index, data_page_v2, objects_pickled;
 	bool codec_given; /* else it is the writer's own */
 	enum weir_codec codec;
 	int64_t codec_level, rows_per_file, bytes_per_file, row_group_rows, row_group_bytes;
@@ -90,7 +90,7 @@ static const char *const option_names[] = {
 	"mode=",           "format=",         "compression=",     "level=",    "rows-per-file=",
 	"bytes-per-file=", "row-group-rows=", "row-group-bytes=", "encoding=", "fsync",
 	"no-dictionary",   "no-page-index",   "page-v2",          "name=",     "extension=",
-	WEIR_WRITE_TEXT_OPTIONS, NULL};
+	"objects-pickled", WEIR_WRITE_TEXT_OPTIONS, NULL};
 
 static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
 {
@@ -156,6 +156,7 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	config->no_dictionary = weir_words_option(words, "no-dictionary") != NULL;
 	config->no_page_index = weir_words_option(words, "no-page-index") != NULL;
 	config->data_page_v2 = weir_words_option(words, "page-v2") != NULL;
+	config->objects_pickled = weir_words_option(words, "objects-pickled") != NULL;
 	return code;
 }
 
@@ -165,7 +166,8 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 	const int64_t numbers[] = {config->mode,           config->durable,        config->no_dictionary,
 				   config->no_page_index,  config->data_page_v2,   config->codec,
 				   config->codec_level,    config->rows_per_file,  config->bytes_per_file,
-				   config->row_group_rows, config->row_group_bytes, config->codec_given};
+				   config->row_group_rows, config->row_group_bytes, config->codec_given,
+				   config->objects_pickled};
 	int code = weir_save_string(save, config->target, err);
 
 	if (!code)
@@ -184,7 +186,7 @@ static int save(const struct weir_node *node, struct weir_save *save, struct wei
 static int load(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err)
 {
 	struct write_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
-	int64_t numbers[12];
+	int64_t numbers[13];
 	int code = config ? weir_load_string(load, &config->target, err) : err->code;
 
 	if (!code)
@@ -217,6 +219,7 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	config->row_group_rows = numbers[9];
 	config->row_group_bytes = numbers[10];
 	config->codec_given = numbers[11];
+	config->objects_pickled = numbers[12];
 	return WEIR_OK;
 }
 
@@ -259,19 +262,33 @@ static int choose_writer(const struct write_config *config, const struct weir_wr
 	return WEIR_OK;
 }
 
-/* Whoever reads them back would have to unpickle what is in a file. */
-static int refuse_objects(const struct weir_schema *schema, struct weir_error *err)
+/* Whoever reads them back would have to unpickle what is in a file: so they are refused, or bytes like any others. */
+static int bind_objects(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
+	const struct write_config *config = node->config;
+	const struct weir_schema *schema = node->schema;
+	struct weir_field *fields = NULL;
+
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		if (!weir_op_is_object(&schema->fields[i]))
 			continue;
-		weir_error_set(err, WEIR_E_UNSUPPORTED,
-			       "the column '%s' holds Python objects, which are not written: make text, numbers or bytes of it, or "
-			       "drop it",
-			       schema->fields[i].name);
-		return err->code;
+		if (!config->objects_pickled)
+			return weir_error_set(err, WEIR_E_UNSUPPORTED,
+					      "the column '%s' holds Python objects, which are not written unless --objects-pickled "
+					      "says so: make text, numbers or bytes of it, or drop it",
+					      schema->fields[i].name);
+		if (!fields) {
+			fields = weir_arena_alloc(env->arena, schema->field_count * sizeof(*fields), err);
+			if (!fields)
+				return err->code;
+			memcpy(fields, schema->fields, schema->field_count * sizeof(*fields));
+		}
+		fields[i].metadata = (struct weir_metadata){0};
 	}
-	return WEIR_OK;
+	if (!fields)
+		return WEIR_OK;
+	node->schema = weir_schema_new(env->account, fields, schema->field_count, &schema->metadata, err);
+	return node->schema ? weir_op_keep_schema(env, node->schema, err) : err->code;
 }
 
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
@@ -282,7 +299,6 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	bool one_file;
 	int code;
 
-	(void)env;
 	node->schema = node->inputs[0]->schema;
 	node->rows_est = node->inputs[0]->rows_est;
 	node->bytes_est = node->inputs[0]->bytes_est;
@@ -290,7 +306,7 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 	if (!code)
 		code = weir_write_text_check(&config->text, writer, err);
 	if (!code)
-		code = refuse_objects(node->schema, err);
+		code = bind_objects(env, node, err);
 	return code ? code
 		    : weir_write_text_codec(writer, config->target, config->codec_given, config->codec, &around, err);
 }
@@ -932,6 +948,7 @@ const struct weir_op weir_op_write = {
 		"  --name TEXT, --extension .E            of files in a folder: TEXT_000000.E instead of part-000000\n"
 		"  --fsync                                survive a power failure, not only a kill\n"
 		"  --encoding E, --no-dictionary, --no-page-index, --page-v2   how Parquet is laid out\n"
+		"  --objects-pickled                      Python objects of functions as their pickles, which are bytes\n"
 		"\n"
 		"CSV and JSON, compressed when their name ends in .gz, .zst or .lz4 too (out.csv.gz), or with --compression:\n"
 		"  --delimiter C, --quote C, --escape C   one byte each, or \\t; without --escape quotes are doubled\n"

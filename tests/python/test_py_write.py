@@ -193,3 +193,36 @@ def test_columns_of_python_objects_are_not_written(tmp_path):
 def test_functions_before_a_write(tmp_path):
     weir.range(1000).map_batches(lambda b: {"id": b["id"] * 2}, batch_size=100).write_parquet(str(tmp_path / "out"))
     assert ids(weir.read_parquet(str(tmp_path / "out"))) == [2 * i for i in range(1000)]
+
+
+class Marks:
+    """Leaves a trace where it is unpickled."""
+
+    def __init__(self, trace):
+        self.trace = trace
+
+    def __reduce__(self):
+        return open, (self.trace, "w")
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_cols": ["part"]}, {"min_rows_per_file": 2}])
+def test_python_objects_are_written_as_pickles_when_asked(tmp_path, options):
+    """And read as bytes: nothing of a file is unpickled but by whoever asks for that."""
+    import pickle
+
+    trace = str(tmp_path / "trace")
+    ds = weir.range(4).map(lambda row: {"id": row["id"], "part": row["id"] % 2, "o": Marks(trace) if row["id"] else 2**70})
+    ds.write_parquet(str(tmp_path / "out"), python_objects="pickle", **options)
+    again = weir.read_parquet(str(tmp_path / "out"))
+    assert "binary" in str(dict(zip(again.schema().names, again.schema().types))["o"])
+    rows = again.map(lambda row: {**row, "type": type(row["o"]).__name__}).sort("id").take_all()
+    assert [row["type"] for row in rows] == ["bytes"] * 4
+    assert next(iter(again.sort("id").iter_batches()))["o"][0] == rows[0]["o"] and pickle.loads(rows[0]["o"]) == 2**70
+    assert not os.path.exists(trace)
+    pickle.loads(rows[1]["o"]).close()
+    assert os.path.exists(trace)
+
+
+def test_how_python_objects_are_written_has_one_word(tmp_path):
+    with pytest.raises(ValueError, match='python_objects is "pickle"'):
+        weir.range(4).write_parquet(str(tmp_path / "out"), python_objects=True)
