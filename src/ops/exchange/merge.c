@@ -122,9 +122,9 @@ static int room_for_rows(struct weir_merge *merge, struct weir_error *err)
 		return err->code;
 	merge->keys_max = count && BATCH_ROWS / count > KEYS_MIN ? (uint32_t)(BATCH_ROWS / count) : KEYS_MIN;
 	merge->items_max = count * merge->keys_max;
-	merge->items = weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->items), err);
-	merge->spare = merge->items + merge->items_max;
-	return merge->items ? WEIR_OK : err->code;
+	merge->items = weir_alloc(&merge->account, merge->items_max * sizeof(*merge->items), err);
+	merge->places = merge->items ? weir_alloc(&merge->account, 2 * merge->items_max * sizeof(*merge->places), err) : NULL;
+	return merge->places ? WEIR_OK : err->code;
 }
 
 /* For an open chunk of each run that has some on disk. */
@@ -317,9 +317,11 @@ static void next_batch(struct weir_merge *merge)
 		collect(merge, merge->active[i], &bound);
 	WEIR_ASSERT(merge->item_count > 0 && merge->item_count <= merge->items_max);
 	if (merge->is_exact)
-		weir_windows_order(merge->items, merge->spare, merge->item_count);
+		weir_windows_order(merge->items, merge->places, merge->places + merge->items_max, merge->item_count);
 	else
-		weir_windowed_order(merge->views, merge->items, merge->spare, merge->item_count, merge->window_at);
+		weir_items_order(merge->views, merge->items, merge->places, merge->places + merge->items_max, merge->item_count,
+				 merge->window_at);
+	merge->place_bits = weir_place_bits(merge->item_count);
 }
 
 /* Rows of one cursor that come before those of all others, if they are many. */
@@ -475,7 +477,7 @@ static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct 
 		next_batch(merge);
 	}
 	for (; count < merge->rows_max && merge->item_at < merge->item_count; count++) {
-		const struct weir_windowed *item = &merge->items[merge->item_at];
+		const struct weir_windowed *item = &merge->items[weir_place_index(merge->places[merge->item_at], merge->place_bits)];
 		const uint32_t *order = merge->cursors[item->source].order;
 		bool is_large = merge->cursors[item->source].is_unread;
 
@@ -590,7 +592,8 @@ void weir_merge_close(struct weir_merge *merge)
 		weir_key_list_release(&cursor->few);
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
-	weir_free(&merge->account, merge->items, merge->items ? 2 * merge->items_max * sizeof(*merge->items) : 0);
+	weir_free(&merge->account, merge->items, merge->items ? merge->items_max * sizeof(*merge->items) : 0);
+	weir_free(&merge->account, merge->places, merge->places ? 2 * merge->items_max * sizeof(*merge->places) : 0);
 	weir_free(&merge->account, merge->active, merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
 	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);
 	weir_free(&merge->account, merge->cells, merge->cells ? cells_size(merge) : 0);
@@ -602,6 +605,7 @@ void weir_merge_close(struct weir_merge *merge)
 	merge->large_size = 0;
 	merge->cursors = NULL;
 	merge->items = NULL;
+	merge->places = NULL;
 	merge->active = NULL;
 	merge->views = NULL;
 	merge->cells = NULL;

@@ -57,8 +57,10 @@ struct weir_merge {
 	bool is_exact; /* keys with equal windows are equal */
 	bool has_chunks; /* some run does not lie */
 	uint32_t rows_max;
-	/* The batch, in order, and how many of it were handed out. */
-	struct weir_windowed *items, *spare;
+	/* The batch, its order, and how many of it were handed out. */
+	struct weir_windowed *items;
+	uint64_t *places; /* and as much room behind them */
+	uint32_t place_bits;
 	size_t items_max, item_count, item_at;
 	struct weir_arena arena; /* of the vector that was handed out */
 	struct weir_arena key_arena; /* of key columns while they are looked at */

@@ -68,7 +68,8 @@ int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *ke
 		    struct weir_error *err)
 {
 	uint32_t ends[WEIR_DRAW_BUCKETS], sum = 0, most = 0;
-	struct weir_windowed *items;
+	uint32_t place_bits = weir_place_bits(keys->count);
+	uint64_t *places;
 
 	WEIR_ASSERT(keys->width == NUMBER_KEY_BYTES);
 	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++) {
@@ -79,8 +80,8 @@ int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *ke
 		most = here > most ? here : most;
 	}
 	WEIR_ASSERT(sum == keys->count);
-	items = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*items), err);
-	if (!items)
+	places = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*places), err);
+	if (!places)
 		return err->code;
 	for (uint32_t i = 0; i < sum; i++)
 		rows[ends[number_at(keys, i) >> (64 - WEIR_DRAW_BITS)]++] = i;
@@ -88,12 +89,12 @@ int weir_draw_order(const struct weir_draw *draw, const struct weir_key_list *ke
 		uint32_t here = ends[i] - first;
 
 		for (uint32_t r = 0; r < here; r++)
-			items[r] = (struct weir_windowed){.window = number_at(keys, rows[first + r]), .row = rows[first + r]};
-		weir_windows_order(items, items + most + 1, here);
+			places[r] = rows[first + r];
+		weir_key_places_order(keys, places, places + most + 1, here);
 		for (uint32_t r = 0; r < here; r++)
-			rows[first + r] = items[r].row;
+			rows[first + r] = (uint32_t)weir_place_index(places[r], place_bits);
 	}
-	weir_free(account, items, 2 * ((size_t)most + 1) * sizeof(*items));
+	weir_free(account, places, 2 * ((size_t)most + 1) * sizeof(*places));
 	return WEIR_OK;
 }
 
@@ -164,12 +165,12 @@ int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t co
 {
 	int64_t end = first + count, begin = 0;
 	uint32_t most = 0, bucket = 0;
-	struct weir_windowed *items;
+	uint64_t *numbers;
 
 	for (uint32_t i = 0; i < WEIR_DRAW_BUCKETS; i++)
 		most = rows_of(drawn, i) > most ? rows_of(drawn, i) : most;
-	items = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*items), err);
-	if (!items)
+	numbers = weir_alloc(account, 2 * ((size_t)most + 1) * sizeof(*numbers), err);
+	if (!numbers)
 		return err->code;
 	for (; bucket < WEIR_DRAW_BUCKETS && begin + rows_of(drawn, bucket) <= first; bucket++)
 		begin += rows_of(drawn, bucket);
@@ -179,12 +180,12 @@ int weir_drawn_numbers(const struct weir_drawn *drawn, int64_t first, int64_t co
 		rows = rows_of(drawn, bucket);
 		high = end - begin < rows ? end - begin : rows;
 		for (int64_t r = 0; r < rows; r++)
-			items[r] = (struct weir_windowed){.window = number_of(drawn->salt, bucket, rank_of(drawn, bucket) + (uint32_t)r)};
-		weir_windows_order(items, items + most + 1, (size_t)rows);
+			numbers[r] = number_of(drawn->salt, bucket, rank_of(drawn, bucket) + (uint32_t)r);
+		weir_numbers_order(numbers, numbers + most + 1, (size_t)rows);
 		for (int64_t r = low; r < high; r++)
-			out[begin + r - first] = items[r].window;
+			out[begin + r - first] = numbers[r];
 	}
-	weir_free(account, items, 2 * ((size_t)most + 1) * sizeof(*items));
+	weir_free(account, numbers, 2 * ((size_t)most + 1) * sizeof(*numbers));
 	return WEIR_OK;
 }
 

@@ -6,43 +6,64 @@
  * So small numbers in wide keys and texts that all begin alike cost no more than others. What is in order already is
  * noticed in one pass and left alone.
  *
- * Windows are sorted from the top: between the least and the greatest, as many equal parts as there are items, about, and each
- * item is put into its own by counting. Mostly that leaves few in each, which one pass puts right; a part that has many is sorted
- * in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the items, parts
+ * What is moved is one number for each key: how far its window is above the least one, and behind that which key it is. Of windows that are
+ * far apart the lowest bits give way to that; keys of which the rest is equal are looked at once more.
+ *
+ *     place:  63                              0
+ *             │ window − least │ index of key │        smaller ones first: equal windows stay as they were
+ *
+ * Numbers are sorted from the top: between the least and the greatest, as many equal parts as there are numbers, about, and each
+ * is put into its own by counting. Mostly that leaves few in each, which one pass puts right; a part that has many is sorted
+ * in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the numbers, parts
  * are by magnitude instead: of few great values and many small ones it is the small ones that are told apart.
  */
 #include "ops/exchange/order.h"
 
 #include <string.h>
 
-enum { PARTS_BITS_MAX = 11, FEW = 24, MAGNITUDE_BITS = 5, PARTS_SKEWED = 64 << MAGNITUDE_BITS };
+enum {
+	PARTS_BITS_MAX = 11,
+	MANY = 1 << 14,     /* numbers that the second cache does not have by themselves: */
+	PARTS_BITS_MANY = 9, /* more parts would be more lines than the first has */
+	FEW = 24,
+	MAGNITUDE_BITS = 5,
+	PARTS_SKEWED = 64 << MAGNITUDE_BITS,
+};
+
+/* ---- numbers ---- */
+
+/* How numbers are moved: those that differ in their lowest `same_bits` alone are in order where they come. */
+struct moving {
+	uint64_t *to; /* where they are in the end: where they were, or in the spare room */
+	uint32_t same_bits;
+};
 
 /* Copies them in order. Where they nearly are, that is one pass. `from` and `to` may be the same. */
-static void insert_all(const struct weir_windowed *from, struct weir_windowed *to, size_t count)
+static void insert_all(const uint64_t *from, uint64_t *to, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct weir_windowed moved = from[i];
+		uint64_t moved = from[i];
 		size_t at = i;
 
-		for (; at > 0 && to[at - 1].window > moved.window; at--)
+		for (; at > 0 && to[at - 1] > moved; at--)
 			to[at] = to[at - 1];
 		to[at] = moved;
 	}
 }
 
 /* False: they are in order. */
-static bool find_bounds(const struct weir_windowed *items, size_t count, uint64_t *least, uint64_t *greatest)
+static bool find_bounds(const uint64_t *numbers, size_t count, uint64_t *least, uint64_t *greatest)
 {
-	uint64_t low = items[0].window, high = low, before = low;
+	uint64_t low = numbers[0], high = low, before = low;
 	bool is_sorted = true;
 
 	for (size_t i = 1; i < count; i++) {
-		uint64_t window = items[i].window;
+		uint64_t number = numbers[i];
 
-		is_sorted &= before <= window;
-		low = window < low ? window : low;
-		high = window > high ? window : high;
-		before = window;
+		is_sorted &= before <= number;
+		low = number < low ? number : low;
+		high = number > high ? number : high;
+		before = number;
 	}
 	*least = low;
 	*greatest = high;
@@ -61,12 +82,22 @@ static inline uint32_t magnitude_of(uint64_t value)
 	return (above << MAGNITUDE_BITS) + (uint32_t)(value >> above);
 }
 
-static void order_skewed(struct weir_windowed *items, struct weir_windowed *spare, size_t count, uint64_t least)
+static void order_part(uint64_t *from, uint64_t *other, size_t count, struct moving how);
+
+static void order_parts(uint64_t *from, uint64_t *other, const uint32_t *ends, uint32_t parts, struct moving how)
+{
+	for (uint32_t part = 0, first = 0; part < parts; first = ends[part++])
+		if (ends[part] > first)
+			order_part(from + first, other + first, ends[part] - first,
+				   (struct moving){.to = how.to + first, .same_bits = how.same_bits});
+}
+
+static void order_skewed(uint64_t *from, uint64_t *other, size_t count, uint64_t least, struct moving how)
 {
 	uint32_t ends[PARTS_SKEWED] = {0}, sum = 0;
 
 	for (size_t i = 0; i < count; i++)
-		ends[magnitude_of(items[i].window - least)]++;
+		ends[magnitude_of((from[i] - least) >> how.same_bits)]++;
 	for (uint32_t part = 0; part < PARTS_SKEWED; part++) {
 		uint32_t here = ends[part];
 
@@ -74,31 +105,24 @@ static void order_skewed(struct weir_windowed *items, struct weir_windowed *spar
 		sum += here;
 	}
 	for (size_t i = 0; i < count; i++)
-		spare[ends[magnitude_of(items[i].window - least)]++] = items[i];
-	memcpy(items, spare, count * sizeof(*items));
-	for (uint32_t part = (uint32_t)2 << MAGNITUDE_BITS, first = ends[part - 1]; part < PARTS_SKEWED; first = ends[part++])
-		if (ends[part] - first > 1)
-			weir_windows_order(items + first, spare + first, ends[part] - first);
+		other[ends[magnitude_of((from[i] - least) >> how.same_bits)]++] = from[i];
+	order_parts(other, from, ends, PARTS_SKEWED, how);
 }
 
-void weir_windows_order(struct weir_windowed *items, struct weir_windowed *spare, size_t count)
+/* All are between the least and the greatest; how they are spread in between does not matter for what comes out. */
+static void order_between(uint64_t *from, uint64_t *other, size_t count, uint64_t least, uint64_t greatest, struct moving how)
 {
 	uint32_t ends[1 << PARTS_BITS_MAX], sum = 0, most = 0, bits, width, shift;
-	uint64_t least, greatest;
 
-	if (count <= FEW) {
-		insert_all(items, items, count);
-		return;
-	}
-	if (!find_bounds(items, count, &least, &greatest))
-		return;
+	least = least >> how.same_bits << how.same_bits;
 	bits = 64 - (uint32_t)__builtin_clzll(count);
-	bits = bits > PARTS_BITS_MAX ? PARTS_BITS_MAX : bits;
+	bits = count > MANY ? PARTS_BITS_MANY : bits > PARTS_BITS_MAX ? PARTS_BITS_MAX : bits;
 	width = 64 - (uint32_t)__builtin_clzll(greatest - least);
 	shift = width > bits ? width - bits : 0;
+	shift = shift < how.same_bits ? how.same_bits : shift;
 	memset(ends, 0, sizeof(*ends) << bits);
 	for (size_t i = 0; i < count; i++)
-		ends[(items[i].window - least) >> shift]++;
+		ends[(from[i] - least) >> shift]++;
 	for (uint32_t part = 0; part < 1u << bits; part++) {
 		uint32_t here = ends[part];
 
@@ -106,47 +130,136 @@ void weir_windows_order(struct weir_windowed *items, struct weir_windowed *spare
 		ends[part] = sum;
 		sum += here;
 	}
-	if (shift && count > PARTS_SKEWED && most > count / 4) {
-		order_skewed(items, spare, count, least);
+	if (shift > how.same_bits && count > PARTS_SKEWED && most > count / 4) {
+		order_skewed(from, other, count, least, how);
 		return;
 	}
 	for (size_t i = 0; i < count; i++)
-		spare[ends[(items[i].window - least) >> shift]++] = items[i];
-	if (!shift) {
-		memcpy(items, spare, count * sizeof(*items));
-		return;
-	}
-	if (most <= FEW) {
-		insert_all(spare, items, count);
-		return;
-	}
-	for (uint32_t part = 0, first = 0; part < 1u << bits; first = ends[part++]) {
-		uint32_t here = ends[part] - first;
-
-		if (here <= FEW) {
-			insert_all(spare + first, items + first, here);
-			continue;
-		}
-		weir_windows_order(spare + first, items + first, here);
-		memcpy(items + first, spare + first, here * sizeof(*items));
-	}
+		other[ends[(from[i] - least) >> shift]++] = from[i];
+	if (shift > how.same_bits && most > FEW)
+		order_parts(other, from, ends, 1u << bits, how);
+	else if (shift > how.same_bits)
+		insert_all(other, how.to, count);
+	else if (how.to != other)
+		memcpy(how.to, other, count * sizeof(*other));
 }
 
-size_t weir_key_order_bytes(size_t count)
+static void order_part(uint64_t *from, uint64_t *other, size_t count, struct moving how)
 {
-	return 2 * count * sizeof(struct weir_windowed);
+	uint64_t least, greatest;
+
+	if (count <= FEW)
+		insert_all(from, how.to, count);
+	else if (find_bounds(from, count, &least, &greatest))
+		order_between(from, other, count, least, greatest, how);
+	else if (how.to != from)
+		memcpy(how.to, from, count * sizeof(*from));
 }
 
-struct sorter {
-	const struct weir_key_view *views;
-	struct weir_windowed *spare; /* as many as there are items */
+void weir_numbers_order(uint64_t *numbers, uint64_t *spare, size_t count)
+{
+	order_part(numbers, spare, count, (struct moving){.to = numbers});
+}
+
+/* ---- windows ---- */
+
+uint32_t weir_place_bits(size_t count)
+{
+	return count > 1 ? 64 - (uint32_t)__builtin_clzll(count - 1) : 1;
+}
+
+/* Windows, in the spare room. */
+struct windows {
+	uint64_t least, greatest;
+	bool is_sorted;
 };
 
-static inline const uint8_t *key_of(const struct sorter *sorter, const struct weir_windowed *item, uint32_t *size)
+static struct windows windows_of(const uint64_t *spare, size_t count)
 {
-	const struct weir_key_view *view = &sorter->views[item->source];
+	struct windows windows;
 
-	return weir_key_at(view->keys, (size_t)(item->row - view->row_first), size);
+	windows.is_sorted = !find_bounds(spare, count, &windows.least, &windows.greatest);
+	return windows;
+}
+
+/* Puts places in the order of their windows, which are overwritten. How many of the lowest bits were left out: places that are
+ * equal but for which they are may be in the wrong order then. */
+static uint32_t order_by_windows(uint64_t *places, uint64_t *spare, size_t count, const struct windows *windows, uint32_t place_bits)
+{
+	uint64_t mask = ((uint64_t)1 << place_bits) - 1, span = windows->greatest - windows->least;
+	uint32_t bits = span ? 64 - (uint32_t)__builtin_clzll(span) : 0;
+	uint32_t left_out = bits + place_bits > 64 ? bits + place_bits - 64 : 0;
+
+	for (size_t i = 0; i < count; i++)
+		places[i] = (spare[i] - windows->least) >> left_out << place_bits | (places[i] & mask);
+	if (!windows->is_sorted && count <= FEW)
+		insert_all(places, places, count);
+	else if (!windows->is_sorted)
+		order_between(places, spare, count, 0, span >> left_out << place_bits | mask,
+			      (struct moving){.to = places, .same_bits = place_bits});
+	return left_out;
+}
+
+/* The end of those whose windows are equal, as far as places tell. */
+static size_t end_of_equal(const uint64_t *places, size_t first, size_t count, uint32_t place_bits)
+{
+	size_t last = first + 1;
+
+	while (last < count && places[last] >> place_bits == places[first] >> place_bits)
+		last++;
+	return last;
+}
+
+static void order_items(const struct weir_windowed *items, uint64_t *places, uint64_t *spare, size_t count, uint32_t place_bits)
+{
+	uint64_t mask = ((uint64_t)1 << place_bits) - 1;
+	struct windows windows;
+
+	for (size_t i = 0; i < count; i++)
+		spare[i] = items[places[i] & mask].window;
+	windows = windows_of(spare, count);
+	if (!order_by_windows(places, spare, count, &windows, place_bits))
+		return;
+	for (size_t first = 0, last; first < count; first = last) {
+		last = end_of_equal(places, first, count, place_bits);
+		if (last - first > 1)
+			order_items(items, places + first, spare + first, last - first, place_bits);
+	}
+}
+
+static void places_init(uint64_t *places, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		places[i] = i;
+}
+
+void weir_windows_order(const struct weir_windowed *items, uint64_t *places, uint64_t *spare, size_t count)
+{
+	places_init(places, count);
+	if (count > 1)
+		order_items(items, places, spare, count, weir_place_bits(count));
+}
+
+/* ---- keys ---- */
+
+struct sorter {
+	/* A place is that of a key in a list, or of an item, whose key a view has. */
+	const struct weir_key_list *keys;
+	const struct weir_key_view *views;
+	const struct weir_windowed *items;
+	uint32_t width; /* of all keys; 0: each has its own */
+	uint32_t place_bits;
+};
+
+static inline const uint8_t *key_of(const struct sorter *sorter, uint64_t place, uint32_t *size)
+{
+	size_t index = (size_t)(place & (((uint64_t)1 << sorter->place_bits) - 1));
+	const struct weir_key_view *view;
+
+	if (sorter->keys)
+		return weir_key_at(sorter->keys, index, size);
+	view = &sorter->views[sorter->items[index].source];
+	return weir_key_at(view->keys, (size_t)(sorter->items[index].row - view->row_first), size);
 }
 
 static inline uint64_t load_word(const uint8_t *from)
@@ -157,24 +270,24 @@ static inline uint64_t load_word(const uint8_t *from)
 	return __builtin_bswap64(word);
 }
 
-static uint32_t common_of(const struct sorter *sorter, const struct weir_windowed *items, size_t count, uint32_t from)
+static uint32_t common_of(const struct sorter *sorter, const uint64_t *places, size_t count, uint32_t from)
 {
 	uint32_t first_size, size, common;
-	const uint8_t *first = key_of(sorter, &items[0], &first_size);
+	const uint8_t *first = key_of(sorter, places[0], &first_size);
 
 	common = first_size;
 	/* Keys of one length: eight bytes at once. */
-	if (sorter->views->keys->width >= from + 8) {
+	if (sorter->width >= from + 8) {
 		uint64_t word = load_word(first + from), differing = 0;
 
 		for (size_t i = 1; i < count; i++)
-			differing |= load_word(key_of(sorter, &items[i], &size) + from) ^ word;
+			differing |= load_word(key_of(sorter, places[i], &size) + from) ^ word;
 		if (differing)
 			return from + (uint32_t)__builtin_clzll(differing) / 8;
 		from += 8;
 	}
 	for (size_t i = 1; i < count && common > from; i++) {
-		const uint8_t *key = key_of(sorter, &items[i], &size);
+		const uint8_t *key = key_of(sorter, places[i], &size);
 		uint32_t end = size < common ? size : common, at = from;
 
 		while (at < end && key[at] == first[at])
@@ -184,15 +297,44 @@ static uint32_t common_of(const struct sorter *sorter, const struct weir_windowe
 	return common;
 }
 
-static uint64_t window_at(const struct sorter *sorter, const struct weir_windowed *item, uint32_t from)
+static uint64_t window_at(const struct sorter *sorter, uint64_t place, uint32_t from)
 {
 	uint32_t size;
-	const uint8_t *key = key_of(sorter, item, &size);
+	const uint8_t *key = key_of(sorter, place, &size);
 
 	return from < size ? weir_key_prefix(key + from, size - from) : 0;
 }
 
-static int compare_from(const struct sorter *sorter, const struct weir_windowed *a, const struct weir_windowed *b, uint32_t from)
+/* The last eight bytes of keys of one width, at most sixteen behind `from`, in one pass: they are the windows if all before them is equal,
+ * as it is of a number whose class all keys share. False: it is not. */
+static bool last_windows(const struct sorter *sorter, const uint64_t *places, size_t count, uint32_t from, uint64_t *spare,
+			 struct windows *out)
+{
+	uint32_t at = sorter->width - 8, before = at - from, size;
+	uint64_t head, differing = 0, word;
+	const uint8_t *key;
+
+	if (sorter->width < from + 8 || before > 8)
+		return false;
+	key = key_of(sorter, places[0], &size);
+	head = load_word(key + from);
+	word = load_word(key + at);
+	*out = (struct windows){.least = word, .greatest = word, .is_sorted = true};
+	for (size_t i = 0; i < count; i++) {
+		uint64_t last = word;
+
+		key = key_of(sorter, places[i], &size);
+		differing |= load_word(key + from) ^ head;
+		word = load_word(key + at);
+		spare[i] = word;
+		out->is_sorted &= last <= word;
+		out->least = word < out->least ? word : out->least;
+		out->greatest = word > out->greatest ? word : out->greatest;
+	}
+	return !before || !(differing >> 8 * (8 - before));
+}
+
+static int compare_from(const struct sorter *sorter, uint64_t a, uint64_t b, uint32_t from)
 {
 	uint32_t a_size, b_size;
 	const uint8_t *a_key = key_of(sorter, a, &a_size), *b_key = key_of(sorter, b, &b_size);
@@ -202,80 +344,77 @@ static int compare_from(const struct sorter *sorter, const struct weir_windowed 
 	return weir_key_compare(a_key + from, a_size - from, b_key + from, b_size - from);
 }
 
-static bool is_sorted(const struct sorter *sorter, const struct weir_windowed *items, size_t count, uint32_t behind)
+static void sort_few(const struct sorter *sorter, uint64_t *places, size_t count, uint32_t from)
 {
 	for (size_t i = 1; i < count; i++) {
-		if (items[i - 1].window > items[i].window)
-			return false;
-		if (items[i - 1].window == items[i].window && compare_from(sorter, &items[i - 1], &items[i], behind) > 0)
-			return false;
-	}
-	return true;
-}
-
-static void sort_few(const struct sorter *sorter, struct weir_windowed *items, size_t count, uint32_t behind)
-{
-	for (size_t i = 1; i < count; i++) {
-		struct weir_windowed moved = items[i];
+		uint64_t moved = places[i];
 		size_t at = i;
 
-		while (at > 0 && (items[at - 1].window > moved.window ||
-				  (items[at - 1].window == moved.window &&
-				   compare_from(sorter, &items[at - 1], &moved, behind) > 0))) {
-			items[at] = items[at - 1];
+		while (at > 0 && compare_from(sorter, places[at - 1], moved, from) > 0) {
+			places[at] = places[at - 1];
 			at--;
 		}
-		items[at] = moved;
+		places[at] = moved;
 	}
 }
 
-/* Sorts items whose keys are equal before `from`. */
-static void sort_from(const struct sorter *sorter, struct weir_windowed *items, size_t count, uint32_t from)
+/* Sorts places whose keys are equal before `from`. */
+static void sort_from(const struct sorter *sorter, uint64_t *places, uint64_t *spare, size_t count, uint32_t from)
 {
-	uint32_t common = common_of(sorter, items, count, from), behind = common + 8, width = sorter->views->keys->width, size;
+	uint32_t common = sorter->width - 8, behind = sorter->width, left_out, size;
+	struct windows windows;
 
-	/* Of keys that end within the window, the last eight bytes, without those before it. */
-	if (width >= behind)
+	if (!last_windows(sorter, places, count, from, spare, &windows)) {
+		common = common_of(sorter, places, count, from);
+		behind = common + 8;
 		for (size_t i = 0; i < count; i++)
-			items[i].window = load_word(key_of(sorter, &items[i], &size) + common);
-	else if (width >= 8 && width > common)
-		for (size_t i = 0; i < count; i++)
-			items[i].window = load_word(key_of(sorter, &items[i], &size) + width - 8) << 8 * (behind - width);
-	else
-		for (size_t i = 0; i < count; i++)
-			items[i].window = window_at(sorter, &items[i], common);
-	if (is_sorted(sorter, items, count, behind))
-		return;
-	if (count <= FEW) {
-		sort_few(sorter, items, count, behind);
-		return;
+			spare[i] = sorter->width >= behind ? load_word(key_of(sorter, places[i], &size) + common)
+							   : window_at(sorter, places[i], common);
+		windows = windows_of(spare, count);
 	}
-	weir_windows_order(items, sorter->spare, count);
+	left_out = order_by_windows(places, spare, count, &windows, sorter->place_bits);
 	/* Nothing is behind the windows, which are all of the same length. */
-	if (width && width <= behind)
+	if (!left_out && sorter->width && sorter->width <= behind)
 		return;
 	for (size_t first = 0, last; first < count; first = last) {
-		last = first + 1;
-		while (last < count && items[last].window == items[first].window)
-			last++;
-		key_of(sorter, &items[first], &size);
-		if (last - first > 1 && size > behind)
-			sort_from(sorter, items + first, last - first, behind);
+		last = end_of_equal(places, first, count, sorter->place_bits);
+		if (last - first == 1)
+			continue;
+		key_of(sorter, places[first], &size);
+		if (last - first <= FEW)
+			sort_few(sorter, places + first, last - first, left_out ? common : behind);
+		else if (left_out || size > behind)
+			sort_from(sorter, places + first, spare + first, last - first, left_out ? common : behind);
 	}
 }
 
-void weir_windowed_order(const struct weir_key_view *views, struct weir_windowed *items, struct weir_windowed *spare,
-			 size_t count, uint32_t from)
+void weir_items_order(const struct weir_key_view *views, const struct weir_windowed *items, uint64_t *places, uint64_t *spare,
+		      size_t count, uint32_t from)
 {
-	struct sorter sorter = {.views = views, .spare = spare};
+	struct sorter sorter = {
+		.views = views, .items = items, .width = views->keys->width, .place_bits = weir_place_bits(count)};
+
+	places_init(places, count);
+	if (count > 1)
+		sort_from(&sorter, places, spare, count, from);
+}
+
+void weir_key_places_order(const struct weir_key_list *keys, uint64_t *places, uint64_t *spare, size_t count)
+{
+	struct sorter sorter = {.keys = keys, .width = keys->width, .place_bits = weir_place_bits(keys->count)};
 
 	if (count > 1)
-		sort_from(&sorter, items, count, from);
+		sort_from(&sorter, places, spare, count, 0);
+}
+
+size_t weir_key_order_bytes(size_t count)
+{
+	return 2 * count * sizeof(uint64_t);
 }
 
 /* Where there is room: a size that the next split's keys, whose number differs a little, will ask for as well, so that they get
  * the same pages. */
-static size_t items_bytes(size_t count, const struct weir_account *account)
+static size_t places_bytes(size_t count, const struct weir_account *account)
 {
 	size_t bytes = weir_key_order_bytes(count), rounded = WEIR_FRAME_MIN;
 
@@ -300,10 +439,8 @@ static bool keys_are_sorted(const struct weir_key_list *keys)
 int weir_key_order(const struct weir_key_list *keys, struct weir_account *account, uint32_t *rows,
 		   struct weir_error *err)
 {
-	struct weir_key_view view = {.keys = keys};
-	size_t count = keys->count;
-	struct weir_windowed *items;
-	size_t bytes;
+	size_t count = keys->count, bytes;
+	uint64_t *places, mask;
 
 	if (count == 0)
 		return WEIR_OK;
@@ -312,16 +449,16 @@ int weir_key_order(const struct weir_key_list *keys, struct weir_account *accoun
 			rows[i] = (uint32_t)i;
 		return WEIR_OK;
 	}
-	bytes = items_bytes(count, account);
-	items = weir_alloc(account, bytes, err);
-	if (!items)
+	bytes = places_bytes(count, account);
+	places = weir_alloc(account, bytes, err);
+	if (!places)
 		return err->code;
-	weir_foresee(items, weir_key_order_bytes(count));
+	weir_foresee(places, weir_key_order_bytes(count));
+	places_init(places, count);
+	weir_key_places_order(keys, places, places + count, count);
+	mask = ((uint64_t)1 << weir_place_bits(count)) - 1;
 	for (size_t i = 0; i < count; i++)
-		items[i] = (struct weir_windowed){.row = (uint32_t)i};
-	weir_windowed_order(&view, items, items + count, count, 0);
-	for (size_t i = 0; i < count; i++)
-		rows[i] = items[i].row;
-	weir_free(account, items, bytes);
+		rows[i] = (uint32_t)(places[i] & mask);
+	weir_free(account, places, bytes);
 	return WEIR_OK;
 }
