@@ -216,3 +216,75 @@ def metrics_in_functions(data, at):
             return batch
 
     return [row["id"] for row in data.range(3).map_batches(Model, concurrency=1).sort("id").take_all()]
+
+
+# ---- ray.util.multiprocessing ----
+
+
+def fails_with_two(x):
+    if x == 2:
+        raise KeyError("two")
+    return x
+
+
+POOLED = {
+    "map": lambda pool: pool.map(abs, [-1, 2, -3]),
+    "chunks": lambda pool: pool.map(str, range(7), chunksize=3),
+    "starmap": lambda pool: pool.starmap(pow, [(2, 3), (3, 2)]),
+    "apply": lambda pool: pool.apply(int, ("11",), {"base": 2}),
+    "apply without arguments": lambda pool: pool.apply(list),
+    "imap": lambda pool: list(pool.imap(abs, iter([-3, -2, -1]))),
+    "imap_unordered": lambda pool: sorted(pool.imap_unordered(abs, [-3, -2, -1], chunksize=2)),
+    "nothing": lambda pool: [pool.map(abs, []), list(pool.imap(abs, []))],
+    "map fails": lambda pool: pool.map(fails_with_two, range(4)),
+    "successful": lambda pool: [(found.wait(60), found.ready(), found.successful()) for found in [pool.map_async(fails_with_two, [1, 2]), pool.map_async(abs, [1])]],
+    "join too early": lambda pool: pool.join(),
+    "closed": lambda pool: [pool.close(), pool.join(), pool.map(abs, [1])],
+}
+
+
+def pool_class(data):
+    from importlib import import_module
+
+    return import_module("ray.util.multiprocessing" if data.__name__.startswith("ray") else "weir.core.process_pool").Pool
+
+
+@case(*POOLED)
+def pools_of_processes(data, at, name):
+    Pool = pool_class(data)
+    said = []
+    with Pool(2) as pool:
+        found = POOLED[name](pool)
+        if name == "successful":
+            pool.apply_async(abs, (-5,), callback=said.append).wait(60)
+            pool.apply_async(fails_with_two, (2,), error_callback=lambda error: said.append("failed")).wait(60)
+    return [found, said]
+
+
+@case(0, -1, 999)
+def pools_of_so_many(data, at, processes):
+    Pool = pool_class(data)
+    try:
+        Pool(processes)
+    except ValueError as error:
+        return str(error)[:60]
+
+
+def started(store):
+    import os
+
+    os.environ["POOL_STARTED"] = store
+
+
+def how_started(_):
+    import os
+
+    return os.environ["POOL_STARTED"], os.getpid()
+
+
+@case()
+def pools_begin_their_processes(data, at):
+    Pool = pool_class(data)
+    with Pool(1, initializer=started, initargs=("so",), maxtasksperchild=2) as pool:
+        found = pool.map(how_started, range(6), chunksize=1)
+    return [{text for text, _ in found} == {"so"}, len({pid for _, pid in found})]

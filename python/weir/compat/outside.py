@@ -41,7 +41,6 @@ _LIBRARIES = {
     "ray._common": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray.util.state": "lists what a cluster does. Dataset.stats() tells what a run did",
     "ray.util.collective": "is communication between actors of a cluster. torch.distributed does it on one machine",
-    "ray.util.multiprocessing": "is a pool of a cluster's processes. multiprocessing.Pool has the same methods",
 }
 
 

@@ -1,5 +1,9 @@
-"""ray.util.multiprocessing imports; the first use of what it has says that weir has not got it."""
+"""ray.util.multiprocessing: weir's, under Ray's name."""
 
-from weir.compat.outside import library
+from weir.compat.lazy import names
 
-__getattr__, __dir__ = library(__name__)
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.core",
+    "Pool TimeoutError",
+)
