@@ -126,6 +126,9 @@ def _binary(expr: BinaryExpr, table: pyarrow.Table) -> Any:
     if rules and expr.op is Operation.DIV and all(pa.types.is_integer(side.type) for side in (x, y)):
         return pc.divide(pc.cast(x, pa.float64(), safe=False), pc.cast(y, pa.float64(), safe=False))
     if expr.op is Operation.ADD and (_is_text(x) or _is_text(y)):
+        for side in (x, y):
+            if not _is_text(side) and not pa.types.is_null(side.type):
+                raise TypeError(f"{expr.describe()} joins texts, and one side is not string-like: pyarrow's {side.type}. cast(DataType.string()) makes texts of it")
         return pc.binary_join_element_wise(pc.cast(x, pa.string()), pc.cast(y, pa.string()), "")
     names = {
         Operation.ADD: "add", Operation.SUB: "subtract", Operation.MUL: "multiply", Operation.DIV: "divide",
@@ -158,6 +161,25 @@ def _udf(expr: UDFExpr, table: pyarrow.Table) -> Any:
     if not isinstance(result, pa.Scalar) and len(result) != table.num_rows:
         raise ValueError(f"{expr._fn_name()} returned {len(result)} values for {table.num_rows} rows")
     return result
+
+
+def of_block(expr: Expr, block: Any) -> Any:
+    """An expression's values over a block, a table or a pandas frame: a column of its kind, or a plain value for all rows.
+
+    >>> import pandas as pd
+    >>> from weir.expressions import col
+    >>> of_block(col("a") / 2, pd.DataFrame({"a": [1, 2]})).tolist()
+    [0.5, 1.0]
+    """
+    pa = _pyarrow()
+    if isinstance(block, pa.Table):
+        value = evaluate(expr, block)
+        return value.as_py() if isinstance(value, pa.Scalar) else value
+    from weir import _formats
+
+    with computed_as(_formats.frame_rules([block])):
+        value = evaluate(expr, pa.Table.from_pandas(block, preserve_index=False))
+    return value.as_py() if isinstance(value, pa.Scalar) else value.to_pandas()
 
 
 def evaluate(expr: Expr, table: pyarrow.Table) -> Any:

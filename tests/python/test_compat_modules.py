@@ -351,7 +351,15 @@ assert merge_resources_to_ray_remote_args(1, None, 2, {"max_retries": 3}) == {"n
 assert list(iterate_with_retry(lambda: [1], "read")) == list(make_async_gen(iter([1]), iter, True)) == [1]
 table = pa.table({"a": [1, 1, 2], "b": [2, 1, 1]})
 key = SortKey(["a", "b"], descending=[False, True])
-from ray.data._internal.planner.plan_expression.expression_evaluator import ExpressionEvaluator
+from ray.data._internal.planner.plan_expression.expression_evaluator import ExpressionEvaluator, eval_expr
+assert eval_expr(ray.data.expressions.col("b") + 1, table).to_pylist() == [b + 1 for b in table["b"].to_pylist()]
+assert eval_expr(ray.data.expressions.col("b") / 2, table.to_pandas()).tolist() == [b / 2 for b in table["b"].to_pylist()]
+try:
+    eval_expr(ray.data.expressions.col("b") + "x", table)
+except TypeError as error:
+    assert "int64" in str(error)
+else:
+    raise AssertionError("numbers were joined with texts")
 assert table.filter(ExpressionEvaluator.get_filters(expression="a == 1 and b in [1]")).num_rows == 1
 assert ray.data.from_arrow(table).filter(expr=ExpressionEvaluator.parse_native_expression("b > -1")).count() == 3
 assert [find_partition_index(table, at, key) for at in ((0, 0), (1, 1), (2, 5), (3, 0))] == [0, 1, 2, 3]
