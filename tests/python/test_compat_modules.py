@@ -362,6 +362,20 @@ else:
     raise AssertionError("numbers were joined with texts")
 assert table.filter(ExpressionEvaluator.get_filters(expression="a == 1 and b in [1]")).num_rows == 1
 assert ray.data.from_arrow(table).filter(expr=ExpressionEvaluator.parse_native_expression("b > -1")).count() == 3
+from ray.data.util.data_batch_conversion import (
+    BatchFormat, _cast_ndarray_columns_to_tensor_extension, _convert_batch_type_to_numpy, _convert_batch_type_to_pandas, _convert_pandas_to_batch_type)
+frame = _convert_batch_type_to_pandas({"a": np.arange(2), "t": np.zeros((2, 3))})
+assert [value.shape for value in frame["t"]] == [(3,), (3,)]
+tensors = _cast_ndarray_columns_to_tensor_extension(frame)
+assert str(tensors["t"].dtype).startswith("TensorDtype") and _convert_batch_type_to_pandas(tensors, True)["t"].dtype == object
+assert _convert_batch_type_to_numpy(table)["a"].tolist() == [1, 1, 2] and _convert_batch_type_to_numpy(frame[["a"]]).tolist() == [0, 1]
+assert _convert_pandas_to_batch_type(frame[["a"]], BatchFormat.ARROW)["a"].to_pylist() == [0, 1]
+try:
+    _convert_batch_type_to_pandas({"a": [1]})
+except ValueError as error:
+    assert "np.ndarray" in str(error)
+else:
+    raise AssertionError("a list was taken for an array")
 assert [find_partition_index(table, at, key) for at in ((0, 0), (1, 1), (2, 5), (3, 0))] == [0, 1, 2, 3]
 """
     )
