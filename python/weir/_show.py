@@ -135,7 +135,8 @@ def _materialized(ds: Dataset, op: Blocks, head: str) -> str:
     total = op.rows() or 0
     schema = ds.schema()
     if schema is None:
-        return f"MaterializedDataset({_name_text(ds)}num_rows={total}, schema=Unknown schema)"
+        count = f"num_blocks={len(op.blocks)}, " if op.blocks else ""
+        return f"MaterializedDataset({_name_text(ds)}{count}num_rows={total}, schema=Unknown schema)"
     if total <= ROWS_SHOWN:
         rows = _rows(op, 0, total)
     else:

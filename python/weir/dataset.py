@@ -23,7 +23,7 @@ from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Limit, Op, Read, Step
 from weir._splits import Splits
 from weir._transform import Transforms
-from weir._weir import TypeMismatchError, batch_zip
+from weir._weir import TypeMismatchError, batch_from_columns, batch_zip
 from weir._zip import Zip
 from weir.context import DataContext
 from weir.schema import Schema
@@ -222,7 +222,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if sources and all(map(_is_nothing, sources)):
             return None
         if isinstance(op, Blocks):
-            return Schema(_blocks.empty_of(op))
+            empty = _blocks.empty_of(op)
+            return Schema(empty) if len(empty.names) or any(block.num_rows for block in op.blocks) else None
         if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
             build = _run.Build(self._context)
             try:
@@ -887,12 +888,27 @@ def _has_one_schema(op: Op) -> bool:
 
 
 def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
-    """What stands for blocks without rows: their columns, where those are known."""
+    """What stands for blocks without rows: their columns, where those are known. As in Ray Data, rows tell them behind functions of rows,
+    and there are as many blocks as tasks would have made."""
+    from weir._legacy import block_count
+
+    made, count = ds._op, 1
+    while isinstance(made, _plan.Repartition) and made.input is not None:
+        made, count = made.input, made.count if count == 1 else count
+    before: Op | None = made
+    while before is not None and (isinstance(before, _plan.Call) or (isinstance(before, Step) and before.verb == "filter")):
+        before = before.input
+    if made is ds._op and isinstance(before, (_plan.Range, Read, _plan.ReadBlocks, Blocks)):
+        count = block_count(before, ds._context)
+    if isinstance(made, _plan.Call) and made.spec.kind in ("map", "flat_map", "filter"):
+        return [batch_from_columns({})] * count
     if run.empty is not None:
-        return [run.empty]
+        return [run.empty] * count
     has_columns = ds._op.rows() != 0 or isinstance(_plan.chain(ds._op)[0], Blocks)
     schema = ds.schema() if ds._op.is_native and has_columns else None
-    return [schema._batch] if schema is not None and schema._batch is not None else []
+    if schema is not None and schema._batch is not None:
+        return [schema._batch] * count
+    return [batch_from_columns({})] * count if made is not ds._op else []
 
 
 for _base in Dataset.__mro__[1:-1]:  # errors of wrong arguments name the method as programs know it

@@ -284,3 +284,21 @@ def random_access(data, at):
 def get_stats_summary(data, at):
     kept = data.range(3).map(lambda r: r).materialize()
     return type(kept.get_stats_summary()).__name__
+
+
+# ---- no rows are left ----
+
+NOTHING = {
+    "a function filters": lambda ds, col: ds.filter(lambda row: False), "an expression filters": lambda ds, col: ds.filter(expr=col("id") > 100),
+    "batches": lambda ds, col: ds.map_batches(lambda batch: {"x": batch["id"][:0]}), "flat_map": lambda ds, col: ds.flat_map(lambda row: []),
+    "limit": lambda ds, col: ds.limit(0), "repartitioned": lambda ds, col: ds.filter(lambda row: False).repartition(5),
+}
+
+
+@case(*NOTHING)
+def nothing_is_left(data, at, name):
+    ds = NOTHING[name](data.range(10, override_num_blocks=2), sub(data, "expressions").col)
+    kept = ds.materialize()
+    schema = kept.schema()
+    return [None if schema is None else schema.names, kept.num_blocks(), str(kept).splitlines()[0], kept.take_all(), list(kept.to_pandas().columns), kept.count(),
+            [len(batch) for batch in kept.iter_batches()], kept.map(lambda row: {"q": 1}).take_all()]
