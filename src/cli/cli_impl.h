@@ -12,6 +12,7 @@ enum cli_progress { PROGRESS_AUTO, PROGRESS_ALWAYS, PROGRESS_NEVER };
 struct cli {
 	struct weir_session_options session;
 	bool stats, quiet, help, version;
+	uint32_t help_at; /* how many words stand before --help */
 	enum cli_progress progress;
 	const char *output; /* --output of chains that are shown; NULL: by where it goes */
 	int64_t rows;       /* -n; −1: not given */
@@ -50,7 +51,10 @@ bool cli_is_internal(const struct weir_op *op);
 enum { CLI_FORMAT_OPTIONS_MAX = 4096 };
 const char *cli_format_options(char *text, size_t size);
 void cli_help(void);
-int cli_help_for(const char *verb);
+/* Of a verb and of a command with that name; `in_chain`: of the verb alone. */
+int cli_help_for(const char *name, bool in_chain);
+/* The verb, or also the command, whose name is nearest to what was typed; NULL: none is near. */
+const char *cli_nearest(const char *typed, bool with_commands);
 
 /* completion.c, man.c: from the same tables, so that they cannot fall behind. */
 int cli_completion(const struct cli *cli);

@@ -103,12 +103,35 @@ static int show_or_pipe(const struct cli *cli, struct weir_job *job, int64_t row
 	return code ? code : cli_run(cli, job, err);
 }
 
+/* The plan knows its operators alone; who types a word where a verb belongs may have meant a command. */
+static int check_verbs(const struct cli *cli, struct weir_error *err)
+{
+	for (uint32_t i = 0; i < cli->count; i++) {
+		const char *word = cli->words[i], *nearest;
+
+		if ((i > 0 && strcmp(cli->words[i - 1], "then") != 0) || weir_op_find(word))
+			continue;
+		for (const struct cli_command *command = cli_commands; i > 0 && command->name; command++) {
+			if (strcmp(command->name, word) == 0)
+				return weir_error_set(err, WEIR_E_INVALID, "'%s' is a command, not a verb: weir %s", word,
+						      command->usage);
+		}
+		nearest = cli_nearest(word, i == 0);
+		return weir_error_set(err, WEIR_E_INVALID, "there is no verb%s '%s'%s%s%s", i == 0 ? " or command" : "", word,
+				      nearest ? "; did you mean '" : "", nearest ? nearest : "",
+				      nearest ? "'?" : " (weir --help lists them)");
+	}
+	return WEIR_OK;
+}
+
 int cli_chain(const struct cli *cli)
 {
 	struct weir_error err = {0};
 	struct weir_job job = {0};
-	int code = weir_job_init(&job, &cli->session, &err);
+	int code = check_verbs(cli, &err);
 
+	if (!code)
+		code = weir_job_init(&job, &cli->session, &err);
 	if (!code)
 		code = weir_plan_parse_words(job.plan, cli->words, cli->count, &err);
 	if (!code && cli->output && ends_in_sink(job.plan) && !gives_result(job.plan))

@@ -101,23 +101,56 @@ const char *cli_format_options(char *text, size_t size)
 	return text;
 }
 
-int cli_help_for(const char *verb)
+const char *cli_nearest(const char *typed, bool with_commands)
 {
-	const struct weir_op *op = weir_op_find(verb);
-	char text[CLI_FORMAT_OPTIONS_MAX];
+	enum { FAR = 3 };
+	uint32_t count;
+	const struct weir_op *const *ops = weir_op_list(&count);
+	const char *nearest = NULL;
+	unsigned best = FAR;
 
-	for (const struct cli_command *command = cli_commands; command->name; command++) {
-		if (strcmp(command->name, verb) == 0 && (!op || cli_is_internal(op) || strcmp(verb, "count") != 0)) {
-			printf("weir %s\n\n%s", command->usage, command->help);
-			return EXIT_OK;
+	for (uint32_t i = 0; i < count; i++) {
+		if (!cli_is_internal(ops[i]) && weir_verb_distance(typed, ops[i]->verb) < best) {
+			best = weir_verb_distance(typed, ops[i]->verb);
+			nearest = ops[i]->verb;
 		}
 	}
-	if (op && !cli_is_internal(op)) {
-		printf("%s\n\n%s", op->usage, op->help);
-		if (strcmp(verb, "read") == 0)
-			printf("\n%s", cli_format_options(text, sizeof(text)));
-		return EXIT_OK;
+	for (const struct cli_command *command = cli_commands; with_commands && command->name; command++) {
+		if (weir_verb_distance(typed, command->name) < best) {
+			best = weir_verb_distance(typed, command->name);
+			nearest = command->name;
+		}
 	}
-	fprintf(stderr, "weir: there is no verb or command '%s' (weir --help lists them)\n", verb);
+	return nearest;
+}
+
+static void print_op(const struct weir_op *op)
+{
+	char text[CLI_FORMAT_OPTIONS_MAX];
+
+	printf("%s\n\n%s", op->usage, op->help);
+	if (strcmp(op->verb, "read") == 0)
+		printf("\n%s", cli_format_options(text, sizeof(text)));
+}
+
+int cli_help_for(const char *name, bool in_chain)
+{
+	const struct weir_op *op = weir_op_find(name);
+	const struct cli_command *command = cli_commands;
+	const char *nearest;
+
+	if (op && cli_is_internal(op))
+		op = NULL;
+	while (command->name && strcmp(command->name, name) != 0)
+		command++;
+	if (command->name && (!op || !in_chain))
+		printf("weir %s\n\n%s%s", command->usage, command->help, op ? "\nIn a chain:\n\n" : "");
+	if (op)
+		print_op(op);
+	if (op || command->name)
+		return EXIT_OK;
+	nearest = cli_nearest(name, true);
+	fprintf(stderr, "weir: there is no verb or command '%s'%s%s%s\n", name, nearest ? "; did you mean '" : "",
+		nearest ? nearest : "", nearest ? "'?" : " (weir --help lists them)");
 	return EXIT_USAGE;
 }

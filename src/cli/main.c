@@ -10,10 +10,19 @@
 
 static int help(const struct cli *cli)
 {
-	const char *verb = strcmp(cli->words[0], "help") == 0 ? cli->words[1] : cli->words[0];
+	const char *name = cli->words[0];
+	bool in_chain = false;
 
-	if (verb)
-		return cli_help_for(verb);
+	if (strcmp(name, "help") == 0)
+		name = cli->words[1];
+	for (uint32_t i = 1; i + 1 < cli->help_at; i++) {
+		if (strcmp(cli->words[i], "then") == 0) {
+			name = cli->words[i + 1];
+			in_chain = true;
+		}
+	}
+	if (name)
+		return cli_help_for(name, in_chain);
 	cli_help();
 	return EXIT_OK;
 }

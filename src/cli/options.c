@@ -91,6 +91,7 @@ int cli_options(struct cli *cli, int argc, char **argv, const char **words, stru
 			cli->quiet = true;
 		} else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			cli->help = true;
+			cli->help_at = cli->count;
 		} else if (strcmp(argv[i], "--version") == 0 && cli->count == 0) {
 			cli->version = true;
 		} else {

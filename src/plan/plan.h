@@ -20,6 +20,8 @@ void weir_plan_free(struct weir_plan *plan);
 int weir_plan_parse_words(struct weir_plan *plan, const char *const *words, uint32_t count, struct weir_error *err);
 /* The same in one text, split as a shell would (quotes, backslashes). */
 int weir_plan_parse_text(struct weir_plan *plan, const char *text, struct weir_error *err);
+/* How many letters are to be changed, added or left out to make one verb of another: for "did you mean". */
+unsigned weir_verb_distance(const char *a, const char *b);
 /* Puts one operator on top (what the words do, for programs). */
 int weir_plan_add(struct weir_plan *plan, const char *verb, const struct weir_words *words, struct weir_error *err);
 /* Takes the nodes off, to put others beside them (union); and puts them back. The plan keeps owning them. */

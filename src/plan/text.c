@@ -43,8 +43,7 @@ int weir_plan_split_text(struct weir_plan *plan, const char *text, const char *c
 	return WEIR_OK;
 }
 
-/* How far apart two verbs are, for "did you mean". */
-static unsigned distance(const char *a, const char *b)
+unsigned weir_verb_distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b);
 	unsigned row[64];
@@ -79,8 +78,8 @@ int weir_plan_unknown_verb(const char *word, struct weir_error *err)
 	unsigned best = 3;
 
 	for (uint32_t i = 0; i < count; i++) {
-		if (distance(word, ops[i]->verb) < best) {
-			best = distance(word, ops[i]->verb);
+		if (weir_verb_distance(word, ops[i]->verb) < best) {
+			best = weir_verb_distance(word, ops[i]->verb);
 			nearest = ops[i];
 		}
 	}

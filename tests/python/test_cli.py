@@ -167,6 +167,10 @@ def test_explain_says_what_was_pushed(weir, folder):
     (["read", "FOLDER", "--memory-limit", "1M"], "too small"),
     (["read", "FOLDER", "--memory-limit", "lots"], "lots"),
     (["help", "nothing"], "no verb or command"),
+    (["help", "profil"], "did you mean 'profile'"),
+    (["scheam", "FOLDER"], "did you mean 'schema'"),
+    (["chec", "FOLDER"], "no verb or command 'chec' (weir --help"),
+    (["read", "FOLDER", "then", "head"], "'head' is a command, not a verb: weir head PATH"),
 ])
 def test_mistakes_are_named(weir_command, folder, words, part, tmp_path):
     words = [str(folder) if w == "FOLDER" else w for w in words]
@@ -174,6 +178,13 @@ def test_mistakes_are_named(weir_command, folder, words, part, tmp_path):
     assert done.returncode in (1, 2), done.stderr
     assert part in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_help_is_of_the_verb_before_it(weir):
+    of_filter, of_verb, of_both = (weir(*words).stdout.decode() for words in (
+        ["read", "x", "then", "filter", "--help"], ["range", "5", "then", "sample", "-h", "3"], ["help", "sample"]))
+    assert of_filter.startswith("filter EXPRESSION") and weir("read", "--help", "x", "then", "filter").stdout.startswith(b"read PATH")
+    assert of_verb.startswith("sample ROWS") and of_both.startswith("weir sample PATH") and of_both.endswith(of_verb)
 
 
 def test_a_missing_file_is_named(weir):
