@@ -518,6 +518,7 @@ def test_mistakes_in_python():
     with pytest.raises(ValueError, match="suffixes cannot be both None") as caught:
         a.add_column("x", lambda df: df["id"]).join(b.add_column("x", lambda df: df["id"]), "inner", 2).take_all()
     assert isinstance(caught.value, weir.exceptions.RayTaskError) and "suffixes cannot be both None" in str(caught.value.cause)
+    assert "left_suffix= and right_suffix= tell them apart" in str(caught.value)
     assert a.join(b, JoinType.INNER, 2).count() == a.join(b, "inner", 2).count() == 3
 
 

@@ -272,7 +272,9 @@ static int check_suffixes(const struct weir_node *node, struct weir_error *err)
 	}
 	if (size && !config->suffixes[LEFT] && !config->suffixes[RIGHT])
 		return weir_error_set(err, WEIR_E_INVALID,
-				      "Left and right columns suffixes cannot be both None (overlapping columns: [%s])", names);
+				      "Left and right columns suffixes cannot be both None (overlapping columns: [%s]): "
+				      "--left-suffix, --right-suffix",
+				      names);
 	for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++) {
 		const struct weir_schema *schema = node->inputs[s]->schema;
 
@@ -659,7 +661,7 @@ const struct weir_op weir_op_join = {
 		 "[--right-suffix TEXT] [--partitions N]",
 	.help = "Rows of this side and of another, files or a chain, put together where the columns after --on are equal. Nulls\n"
 		"equal nothing, NaN equals NaN. left, right and full keep rows of one side or both that have no partner; the\n"
-		"semi and anti kinds give the rows of one side that have one, or none. Columns that both sides have get a suffix.\n"
+		"semi and anti kinds give the rows of one side that have one, or none. Columns that both sides have need a suffix.\n"
 		"A side that is small is held in memory; else both sides are cut by their keys, on disk if need be. Kinds: inner,\n"
 		"left, right, full, left_semi, right_semi, left_anti, right_anti.\n"
 		"\n"
