@@ -379,7 +379,9 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
                     if most:  # all of a task, or nothing
                         results = iter(list(results))
                     result = next(results, None)
-                except Exception as error:
+                except (Exception, SystemExit) as error:  # Ctrl-C is the program's, and so is the end of this generator
+                    if isinstance(error, _worker.Stopped) and isinstance(error.__cause__, StopIteration):
+                        error = error.__cause__
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
                     payload = _errors.pack(error, kind, function.rows, batch.num_rows, columns=batch.names, group=_worker.group_of(function, batch))
                     if not most or 0 < most <= errored:

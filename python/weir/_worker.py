@@ -18,7 +18,7 @@ from itertools import chain, islice
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from weir import _errors, _formats, _setup
+from weir import _errors, _forks, _formats, _setup
 from weir._errors import WrongReturn
 
 if TYPE_CHECKING:
@@ -249,6 +249,8 @@ def _timed(function: Function, items: Iterable[Any]) -> Iterator[Any]:
             return
         finally:
             function.call_ns += perf_counter_ns() - begun
+        if _forks.is_fork:
+            _forks.leave()
         yield item
         del item
 
@@ -406,11 +408,13 @@ def _called(function: Function, part: Batch, tries: Tries) -> Any:
         begun = perf_counter_ns()
         try:
             result = function.call(value)
+            if _forks.is_fork:
+                _forks.leave()
             return _finish(function, result) if _is_awaitable(result) else result
         except StopIteration as error:
             raise Stopped from error
         except Exception as error:
-            if not tries.allow(error):
+            if _forks.is_fork or not tries.allow(error):
                 raise
         finally:
             function.call_ns += perf_counter_ns() - begun
@@ -552,9 +556,15 @@ def _call_rows(function: Function, batch: Batch, first: int, rows: list[Any], re
     """Calls the function for each of the rows, which begin with the batch's row `first`."""
     call, tries, at = function.call, Tries(None), -1
     while True:
+        left = rows[len(results):] if results else rows
+        _forks.going(left)
         try:
-            results.extend(map(call, rows[len(results):] if results else rows))  # at an error it holds the results before it
+            results.extend(map(call, left))  # at an error it holds the results before it
+            if _forks.is_fork:
+                _forks.leave()
         except BaseException as error:
+            if _forks.is_fork:
+                raise
             number = len(results)
             function.rows = (first + number,) * 2
             if number != at:
@@ -590,7 +600,10 @@ def _filter_mask(function: Function, batch: Batch) -> bytearray:
 def _flattened(function: Function, results: list[Any], most: int) -> Iterator[list[Any]]:
     """The rows that flat_map returned, a few at a time: generators make them as they are asked."""
     rows = chain.from_iterable(map(_rows_of, results))
+    _forks.going(results)
     while piece := list(islice(rows, function.flat_step)):
+        if _forks.is_fork:
+            _forks.leave()
         function.flat_step = _step(function.flat_step, piece, most)
         yield piece
 
@@ -895,8 +908,13 @@ def main() -> None:
             from weir.core import runtime
 
             runtime.children_group = objects["group"]
+        _forks.watch()
         function = make(head, objects)
+        if _forks.is_fork:
+            _forks.leave()
     except BaseException as error:
+        if _forks.is_fork:
+            _forks.leave(error.__cause__ or error)
         if isinstance(error, Constructing) and error.__cause__ is not None:
             worker.broken(_errors.pack(error.__cause__, "constructor"))
         else:
@@ -956,6 +974,8 @@ def run_task(worker: Any, function: Function, task: Any) -> None:
                 worker.output(result)
             del result
     except BaseException as error:  # sys.exit and KeyboardInterrupt, too: they are the function's
+        if _forks.is_fork:
+            _forks.leave(error)
         group = group_of(function, batch)
         del batch
         _flush()

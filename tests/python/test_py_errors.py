@@ -187,6 +187,13 @@ def test_a_crash_names_all_files(three_files):
     assert "it was given rows 0 to 99 of {0}/0.csv, rows 0 to 99 of {0}/1.csv and rows 0 to 99 of {0}/2.csv".format(three_files) in str(caught.value)
 
 
+@pytest.mark.parametrize("kind, error", [("map_batches", SystemExit(3)), ("map", SystemExit("text")), ("map_batches", StopIteration(4))])
+def test_what_would_end_the_program_is_an_error_there_too(kind, error):
+    with pytest.raises(UserCodeException) as caught:
+        list(_call.run_local(CallSpec(kind, raising(error)), [arange(3)]))
+    assert caught.value.cause is not None and repr(caught.value.cause) == repr(error) and "failed on row" in str(caught.value)
+
+
 def test_rows_are_counted_from_the_first_where_there_is_no_worker():
     spec = CallSpec("map", lambda row: None if row["id"] == 5000 else row)
     with pytest.raises(ValueError, match=r"on row 14000 of its input \(pid="):

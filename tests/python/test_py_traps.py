@@ -201,6 +201,44 @@ def test_two_thousand_columns_pass_through_small_batches():
 
 # ---- forks ----
 
+def forks(how):
+    """For each row the exit code of a child that came out of the function in some way."""
+    def call(row):
+        pid = os.fork()
+        if pid:
+            return {"code": os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])}
+        if how == "raises":
+            raise ValueError("in the child")
+        if how == "exits":
+            sys.exit(7)
+        return {"code": -1}
+    return call
+
+
+def forks_batch(batch):
+    return {"code": [forks("returns")(batch)["code"]]}
+
+
+def forks_and_yields(value):
+    yield forks_batch(value) if isinstance(value["id"], np.ndarray) else forks("returns")(value)
+
+
+@pytest.mark.parametrize("chain, code", [
+    (lambda ds: ds.map(forks("returns")), 0), (lambda ds: ds.map(forks("exits")), 7), (lambda ds: ds.map(forks("raises")), 1),
+    (lambda ds: ds.flat_map(forks_and_yields), 0), (lambda ds: ds.map_batches(forks_batch, batch_size=5), 0),
+    (lambda ds: ds.map(lambda row: row).map_batches(forks_and_yields, batch_size=5), 0),
+])
+def test_a_child_that_comes_out_of_a_function_ends_there(chain, code):
+    """It takes no further row, which would fork again, and says nothing to the driver."""
+    rows = chain(weir.range(20)).take_all()
+    assert [row["code"] for row in rows] == [code] * len(rows) and len(rows) in (4, 20)
+
+
+@pytest.mark.parametrize("how, code", [("returns", 0), ("exits", 7), ("raises", 1)])
+def test_a_child_that_comes_out_of_a_task_ends_there(how, code):
+    assert weir.get(weir.remote(forks(how)).remote({})) == {"code": code}
+
+
 def test_a_forked_child_that_ends_as_programs_do(tmp_path):
     """It runs functions in a session of its own; its atexit, __del__ and exit touch nothing of the parent's."""
     text = """

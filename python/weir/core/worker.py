@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
+from weir import _forks
 from weir.core import errors, ids, objects, runtime, signatures
 from weir.core import messages as m
 from weir.core.client import Client, Slot
@@ -245,6 +246,8 @@ class Worker:
                 if self.is_signalled and self._was_cancelled(call):
                     raise Cancelled
             result = target(*args, **kwargs)
+            if _forks.is_fork:
+                _forks.leave()
             del args, kwargs
             if call.returns == STREAMING:
                 self._stream(call, result)
@@ -266,6 +269,8 @@ class Worker:
             self.running = None
             payload, how = self._left(call), m.LEAVING
         except BaseException as error:
+            if _forks.is_fork:
+                _forks.leave(error)
             self.running = None
             label, about = self._label(call)
             payload = errors.of_task(error, label, about)
@@ -310,6 +315,8 @@ class Worker:
             take(result, call.returns, name, values)
 
     def _done(self, call: Call, values: Sequence[Dumped | Payload], how: int) -> None:
+        if _forks.is_fork:
+            _forks.leave()
         _flush()
         payloads = []
         fds = []
@@ -357,6 +364,8 @@ class Worker:
             self._yield(call, index, item)
 
     def _yield(self, call: Call, index: int, item: Any) -> None:
+        if _forks.is_fork:
+            _forks.leave()
         payload, fd = self.client.stored(dump(item, f"what {call.name} yields"))
         _flush()
         self.client._send_payload((m.YIELD, call.id, index, tuple(payload)), fd)
@@ -543,4 +552,5 @@ def main() -> None:
     # A Dataset that runs in a task has a session of its own, with a share of what there is.
     _session.set_share(memory_limit=hello["memory"], num_cpus=hello["cpus"])
     runtime.worker = worker
+    _forks.watch()
     worker.run()
