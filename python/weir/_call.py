@@ -201,6 +201,8 @@ def slots_at_most(spec: CallSpec, state: _session.State, context: Any) -> int:
     if cpus and not state.num_cpus:
         raise ValueError(f"{spec.name} wants {cpus:g} CPU a worker, and the session has 0: init(num_cpus=…) says how many there are, and "
                          "num_cpus=0 lets it run without one")
+    if cpus > state.num_cpus:
+        _warn_of_cpus(spec.name, cpus, state.num_cpus)
     if cpus:
         most = min(most, limits.cpu / cpus)
         if cpus > 1:  # it has so many threads, and several workers beside each other would have more than there are CPUs
@@ -220,6 +222,21 @@ def slots_at_most(spec: CallSpec, state: _session.State, context: Any) -> int:
             )
         most = min(most, there / amount)
     return 0 if math.isinf(most) else max(1, int(most))
+
+
+_warned: set[tuple[str, float, float]] = set()
+
+
+def _warn_of_cpus(name: str, wanted: float, there: float) -> None:
+    """Once. Where Ray waits for a machine that has so many, there is none to come: it runs on what is there."""
+    if (name, wanted, there) in _warned:
+        return
+    _warned.add((name, wanted, there))
+    import logging
+
+    logging.getLogger("weir").warning(
+        "%s wants num_cpus=%g a worker, and the session has %g: it runs in one worker, whose libraries may start %g threads. A smaller num_cpus "
+        "lets several run at once; weir.init(num_cpus=…) says how many there are", name, wanted, there, wanted)
 
 
 def _limited(value: Any) -> int:

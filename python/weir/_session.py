@@ -67,7 +67,7 @@ LIMIT_MIN = 64 << 20  # the engine's own; told where it is set, not at the first
 def parse_limit(value: int | float | str, what: str) -> int:
     limit = parse_bytes(value, what)
     if limit < LIMIT_MIN:
-        raise ValueError(f"{what} is {value!r}, which is too small: the least is 64 MiB")
+        raise ValueError(f"{what} is {value!r}, which is too small: the least is 64 MiB, and functions want some 48 MiB more for each worker")
     return limit
 
 

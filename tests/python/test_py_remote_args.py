@@ -34,6 +34,21 @@ def test_resources_of_ones_own_bound_the_workers():
         weir.shutdown()
 
 
+def test_more_cpus_than_there_are_run_with_a_warning(caplog):
+    """Ray waits for a machine that has them. None is to come, so it runs, in one worker."""
+    import os
+
+    cpus = weir.cluster_resources()["CPU"]
+
+    def look(batch):
+        return {"pid": [os.getpid()]}
+    ds = weir.range(64, override_num_blocks=16).map_batches(look, batch_size=4, num_cpus=500)
+    assert len({row["pid"] for row in ds.take_all()}) == 1 and ds.count() == 16
+    (record,) = [record for record in caplog.records if "num_cpus=500" in record.message]
+    assert record.levelname == "WARNING"
+    assert f"MapBatches(look) wants num_cpus=500 a worker, and the session has {cpus:g}: it runs in one worker" in record.message
+
+
 def test_search_paths_of_an_environment_are_searched(tmp_path):
     """Workers are running already when they get their variables, and look at them all the same."""
     (tmp_path / "only_there.py").write_text("VALUE = 5\n")
