@@ -30,7 +30,8 @@ ROOT = HERE / "data" / "functions"
 VERSION = 1
 ROWS = {"small": (100_000, 100_000), "standard": (2_000_000, 1_000_000)}  # vectors, rows
 FILES = 10
-WHOLE_PROCESS = ("first-row-native", "first-row-function")
+WHOLE_PROCESS = {"first-row-native": 150, "first-row-function": 400}  # ms that weir may take
+IMPORT_ALLOWED = 40  # ms of `import weir`
 # job: systems, and by how much weir should be ahead of each
 JOBS = {
     "vectors-map": {"ray": 15, "polars": 2, "daft": 0, "compat": 0},
@@ -185,6 +186,19 @@ def ratios(result):
     return ", ".join(parts)
 
 
+def print_start(result):
+    """What a job that is mostly start takes, beside what it may."""
+    runs = result["systems"].get("weir", {}).get("runs")
+    if result["job"] not in WHOLE_PROCESS or not runs:
+        return
+    figures = [(result["job"], "seconds", WHOLE_PROCESS[result["job"]])]
+    if result["job"] == "first-row-native":
+        figures.append(("import weir", "import_s", IMPORT_ALLOWED))
+    for what, key, allowed in figures:
+        ms = statistics.median(run[key] for run in runs) * 1000
+        print(f"{what}: {ms:.0f} ms ({'kept' if ms <= allowed else 'NOT KEPT'}, ≤ {allowed} ms)")
+
+
 def print_report(results):
     plain = [r for r in results if "systems" in r]
     if plain:
@@ -203,6 +217,7 @@ def print_report(results):
             runs = r["systems"]["weir"]["runs"]
             cost = statistics.median(run["seconds"] / run["answer"]["batches"] for run in runs) * 1e6
             print(f"identity-batches: {cost:.1f} µs a batch, with the start of the run and of its workers (≤ 20 µs)")
+        print_start(r)
     for r in results:
         if r["job"] == "bounded":
             said = r["sample"].get("error") or f"{r['sample']['seconds']:.2f} s"
