@@ -522,6 +522,9 @@ def test_dropping_a_stream_stops_its_run():
             except OSError:
                 continue
         return found.count("weir-worker")
+    weir.shutdown()  # with what tests before have left: actors, idle workers of weir.core
+    gc.collect()
+    wait_for(lambda: workers() == 0, 20, "the end of the workers of tests before")
     reader = pa.RecordBatchReader.from_stream(weir.range(10**9).map_batches(lambda b: b, batch_size=1000))
     assert reader.read_next_batch().num_rows > 0 and workers() > 0
     del reader
