@@ -117,6 +117,8 @@ static void module_free(void *module)
 static PyMethodDef module_methods[] = {
 	{"_stop_tasks", pyext_stop_tasks, METH_NOARGS,
 	 "Stops every task that still runs; for the end of the interpreter."},
+	{"end_with", pyext_end_with, METH_O,
+	 "end_with($module, lifeline, /)\n--\n\nThis process, and what it has started, is killed when the pipe hangs up."},
 	{NULL, NULL, 0, NULL},
 };
 

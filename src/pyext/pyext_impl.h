@@ -140,6 +140,7 @@ int pyext_start(PyObject *module, struct flow_object *flow, enum api_end end, co
 PyObject *pyext_task_new(PyObject *module, PyObject *session, struct weir_task *task, bool gives_rows);
 /* Stops whatever still runs: the interpreter is about to end. */
 PyObject *pyext_stop_tasks(PyObject *module, PyObject *unused);
+PyObject *pyext_end_with(PyObject *module, PyObject *lifeline);
 
 /* ---- texts.c ---- */
 

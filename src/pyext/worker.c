@@ -11,6 +11,7 @@
  * Threads: Python's; views may die in any. */
 #include "base/mem.h"
 #include "arrow/block.h"
+#include "backend/local/worker_end.h"
 #include "backend/local/worker_side.h"
 #include "pyext/made_in_place.h"
 #include "pyext/pyext_impl.h"
@@ -250,6 +251,18 @@ static void worker_dealloc(PyObject *object)
 	}
 	PyObject_Free(self);
 	Py_DECREF(type);
+}
+
+PyObject *pyext_end_with(PyObject *module, PyObject *lifeline)
+{
+	struct weir_error err = {0};
+	long fd = PyLong_AsLong(lifeline);
+
+	if (fd == -1 && PyErr_Occurred())
+		return NULL;
+	if (weir_worker_end_with((int)fd, &err))
+		return pyext_raise(module, &err);
+	Py_RETURN_NONE;
 }
 
 /* ---- talking ---- */

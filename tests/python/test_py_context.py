@@ -5,10 +5,12 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 
 import pytest
 
 import weir
+from driver_scripts import wait_for
 
 
 def run(code, **environment):
@@ -227,6 +229,39 @@ def test_strategies_check_their_numbers():
             weir.ActorPoolStrategy(**bad)
     with pytest.raises(ValueError):
         weir.TaskPoolStrategy(0)
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_tasks_that_an_actor_is_given_ahead(tmp_path, most):
+    """One of two actors waits in its first call: what it was given besides waits with it, and the other does all the rest."""
+    class Waits:
+        has_begun = False
+
+        def __call__(self, batch):
+            (tmp_path / f"{os.getpid()}.{batch['id'][0]}").touch()
+            while not self.has_begun and not (tmp_path / f"go {os.getpid()}").exists():
+                time.sleep(0.002)
+            self.has_begun = True
+            return {"pid": [os.getpid()]}
+
+    def taken(pid=""):
+        return [path.name.split(".")[0] for path in tmp_path.glob(f"{pid}*.*")]
+
+    ds = weir.range(12).materialize()
+    ds = ds.map_batches(Waits, batch_size=1, compute=weir.ActorPoolStrategy(size=2, max_tasks_in_flight_per_actor=most))
+    rows = []
+    thread = threading.Thread(target=lambda: rows.extend(ds.take_all()))
+    thread.start()
+    try:
+        wait_for(lambda: len(set(taken())) == 2)
+        waiting, free = sorted(set(taken()))
+        (tmp_path / f"go {free}").touch()
+        wait_for(lambda: len(taken(free)) == 12 - most)
+    finally:
+        for pid in set(taken()):
+            (tmp_path / f"go {pid}").touch()
+        thread.join()
+    assert sorted(str(row["pid"]) for row in rows) == sorted([waiting] * most + [free] * (12 - most))
 
 
 class Model:

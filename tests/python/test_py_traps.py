@@ -16,7 +16,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
-from driver_scripts import Program, all_gone, not_sanitized, output, tree_of, wait_for  # noqa: E402
+from driver_scripts import Program, all_gone, is_alive, not_sanitized, output, tree_of, wait_for  # noqa: E402
 
 
 # ---- memory ----
@@ -213,6 +213,39 @@ def forks(how):
             sys.exit(7)
         return {"code": -1}
     return call
+
+
+@pytest.mark.parametrize("what", ["weir.range(1).map(starts).take_all()", "weir.get(weir.remote(starts).remote({}))"])
+def test_what_a_function_started_dies_with_driver_and_zygote(tmp_path, what):
+    """The zygote would end it; where that is killed together with the driver, the worker takes it along, whatever session it is in."""
+    text = """
+        import os, subprocess, sys, time, weir
+
+        def starts(row):
+            plain = subprocess.Popen(["sleep", "1000"])
+            apart = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            orphan = subprocess.run(["sh", "-c", "sleep 1000 >&2 & echo $!"], start_new_session=True, stdout=subprocess.PIPE)
+            forked = os.fork()
+            if forked == 0:
+                os.setsid()
+                time.sleep(1000)
+            with open(sys.argv[1], "w") as file:
+                print(os.getppid(), os.getpid(), plain.pid, apart.pid, int(orphan.stdout), forked, file=file)
+            os.rename(sys.argv[1], sys.argv[1] + " all")
+            time.sleep(1000)
+
+        """ + what
+    program = Program(tmp_path, text, str(tmp_path / "pids"))
+    wait_for((tmp_path / "pids all").exists)
+    zygote, *others = map(int, (tmp_path / "pids all").read_text().split())
+    try:
+        os.kill(zygote, signal.SIGSTOP)  # it is not to see that the driver is gone
+        program.process.kill()
+        os.kill(zygote, signal.SIGKILL)
+        wait_for(lambda: not any(map(is_alive, others)))
+    finally:
+        for pid in filter(is_alive, others):
+            os.kill(pid, signal.SIGKILL)
 
 
 def forks_batch(batch):

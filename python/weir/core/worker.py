@@ -28,7 +28,6 @@ from weir.core.processes import CANCEL_SIGNAL
 from weir.core.tasks import CREATE, DYNAMIC, FUNCTION, METHOD, STREAMING, Place
 
 SOCKET, LIFELINE = 3, 4
-F_SETSIG = 10
 
 
 class Cancelled(KeyboardInterrupt):
@@ -516,29 +515,14 @@ def _flush() -> None:
             continue
 
 
-def _die_with_driver() -> None:
-    import fcntl
-    import select
-    import signal
-
-    flags = fcntl.fcntl(LIFELINE, fcntl.F_GETFL)
-    fcntl.fcntl(LIFELINE, fcntl.F_SETOWN, os.getpid())
-    fcntl.fcntl(LIFELINE, F_SETSIG, signal.SIGKILL)
-    fcntl.fcntl(LIFELINE, fcntl.F_SETFL, flags | os.O_ASYNC)
-    gone = select.poll()
-    gone.register(LIFELINE, 0)
-    if gone.poll(0):  # gone before that was set
-        os._exit(1)
-
-
 def main() -> None:
     """The life of the process."""
     import _socket
     import signal
 
-    from weir import _session, _worker
+    from weir import _session, _weir, _worker
 
-    _die_with_driver()
+    _weir.end_with(LIFELINE)
     more_descriptors()
     connection = Connection(_socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, SOCKET))
     greeting, _ = connection.recv()

@@ -1,8 +1,6 @@
 /* The worker's side of worker_link.h.
  *
- * The driver's death is this process's: the lifeline is a pipe whose other end only the driver holds, and the kernel sends
- * the signal chosen with F_SETSIG when it hangs up. So a worker dies even inside a long call, without a thread that
- * watches; PR_SET_PDEATHSIG would do so too, but fires when the thread that spawned the worker ends, not the process.
+ * The driver's death is this process's (worker_end.h).
  *
  * Private copies. A page of a private map that somebody wrote to is a copy from then on, and would hide the next chunk that
  * comes to lie there; so it is dropped when the part is released. To drop all of a part's pages, copies or not, and to have
@@ -13,6 +11,7 @@
 #include "base/checked.h"
 #include "base/clock.h"
 #include "base/pagemap.h"
+#include "backend/local/worker_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,20 +60,6 @@ static ssize_t receive_with_fds(void *bytes, size_t size, int *fds, int *count)
 		memcpy(fds, CMSG_DATA(header), (size_t)*count * sizeof(int));
 	}
 	return got > 0 ? got : -1;
-}
-
-static int die_with_driver(struct weir_error *err)
-{
-	struct pollfd hung_up = {.fd = WORKER_LIFELINE};
-	int flags = fcntl(WORKER_LIFELINE, F_GETFL);
-
-	if (flags < 0 || fcntl(WORKER_LIFELINE, F_SETOWN, getpid()) || fcntl(WORKER_LIFELINE, F_SETSIG, SIGKILL) ||
-	    fcntl(WORKER_LIFELINE, F_SETFL, flags | O_ASYNC))
-		return weir_error_set_errno(err, errno, "cannot watch the driver");
-	/* Gone, or in no need of this worker any more, before that was set: the same end. */
-	if (poll(&hung_up, 1, 0) > 0)
-		raise(SIGKILL);
-	return WEIR_OK;
 }
 
 static int answer(struct weir_worker_side *side, const struct worker_hello *hello, struct weir_error *err)
@@ -138,7 +123,7 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 	int code;
 
 	*side = (struct weir_worker_side){.account = account};
-	code = die_with_driver(err);
+	code = weir_worker_end_with(WORKER_LIFELINE, err);
 	if (code)
 		return code;
 	fcntl(WORKER_SOCKET, F_SETFD, FD_CLOEXEC);
