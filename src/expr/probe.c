@@ -172,6 +172,7 @@ static int one_vector(struct probe *probe, int64_t at, uint32_t size, int64_t *r
 	if (code)
 		return code;
 	vector.source = "probe";
+	vector.source_row = at;
 	if (probe->flags & WITH_FILTER) {
 		code = weir_evaluator_filter(probe->evaluator, &vector, err);
 	} else {

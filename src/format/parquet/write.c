@@ -374,7 +374,8 @@ static int push_column(struct parquet_writer *writer, struct weir_vector *vector
 	else
 		code = parquet_write_nested(writer->tree.nodes, node, writer->leaves, column, &vector->selection,
 					    &writer->shared, err);
-	if (code && err->has_row) { /* the vector's: people count from the source's first */
+	if (code && err->has_row) { /* the vector's: people count from the source's first, where that is known */
+		err->has_row = vector->source_row >= 0;
 		err->row += vector->source_row;
 		weir_error_at_source(err, vector->source);
 	}

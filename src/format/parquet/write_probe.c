@@ -95,6 +95,7 @@ static int push_vector(struct session *session, const struct weir_batch *batch, 
 
 	weir_arena_clear(&session->arena);
 	code = weir_vector_from_batch(batch, offset, count, &session->arena, &vector, err);
+	vector.source_row = offset;
 	for (uint32_t i = 0; !code && probe->forms && i < vector.column_count; i++) {
 		if (probe->forms[i] == 'd')
 			code = make_dictionary(session, &vector.columns[i], vector.row_count, err);
