@@ -217,6 +217,8 @@ def pack(error: BaseException, kind: Kind, rows: tuple[int, int] | None = None, 
         trace = user_traceback(error)
     except Exception:
         trace = f"{_name_of(type(error))}: {text}"
+    if kind == "returned":  # what the driver raises is a ValueError
+        trace = trace.replace(f"{_name_of(WrongReturn)}: ", "ValueError: ")
     try:
         advice = advise(error, kind, columns, bound)
     except Exception:  # there may be no memory left even for that

@@ -85,7 +85,7 @@ MISTAKES = {
         ["You specified the column 'idd', but there's no such column in the dataset: its columns are id."]),
     "a function of map that returns nothing": (
         lambda at: weir.range(3, override_num_blocks=1).map(lambda row: None).take(), ValueError,
-        ["Map(<lambda>) returned what cannot be used", "the function of map returned None for a row; each row is a dict with str keys"]),
+        ["Map(<lambda>) returned what cannot be used", "\nValueError: the function of map returned None for a row; each row is a dict with str keys"]),
     "a function of map that returns a list": (
         lambda at: weir.range(3, override_num_blocks=1).map(lambda row: [row]).take(), ValueError,
         ["the function of map returned a list", 'name the value, as in {"item": value}']),
