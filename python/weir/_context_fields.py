@@ -179,7 +179,7 @@ def fields() -> list[Field]:
         Field("enable_arrow_backed_pandas_conversion", True, effect="DataFrames have pandas' Arrow types; False: NumPy's",
               env="RAY_DATA_ENABLE_ARROW_BACKED_PANDAS_CONVERSION"),
         Field("batch_to_block_arrow_format", True, reason=ALWAYS, env="RAY_DATA_DEFAULT_BATCH_TO_BLOCK_ARROW_FORMAT"),
-        Field("_checkpoint_config", None, effect="writes that were cut short go on where they were, see checkpoint_config"),
+        Field("_checkpoint_config", None, effect="writes that were cut short go on where they were: docs/extending.md"),
         Field("custom_execution_callback_classes", Made(list), effect="objects of these are told when a run begins, has ended and has failed"),
         Field("default_map_logical_memory_enabled", False, reason="what functions need is measured", env="RAY_DATA_DEFAULT_MAP_LOGICAL_MEMORY_ENABLED"),
         Field("_enable_ray_data_reconstruction", None, reason=CLUSTER),
