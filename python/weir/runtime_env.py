@@ -121,7 +121,7 @@ def prepared(env: Mapping[str, Any]) -> dict[str, Any]:
                 f"runtime_env may have {', '.join(OBEYED[:5])}; {name!r} is not supported: workers run in this program's environment"
             )
         if name in ("pip", "uv"):
-            _check_packages(name, value)
+            check_packages(name, value)
         elif name == "env_vars":
             made["env_vars"] = _checked_variables(value)
         elif name == "working_dir":
@@ -150,8 +150,12 @@ def _folder(name: str, path: Any) -> str:
     return text
 
 
-def _check_packages(name: str, wanted: Any) -> None:
-    """Workers have the driver's packages. What is asked for must be among them."""
+def check_packages(name: str, wanted: Any) -> None:
+    """Workers have the driver's packages: what is asked for must be among them, else MissingPackages. `wanted`: requirements, the
+    path of a file of them, or a dict that has them as "packages".
+
+    >>> check_packages("pip", ["numpy"])
+    """
     if isinstance(wanted, Mapping):
         wanted = wanted.get("packages") or []
     if isinstance(wanted, (str, os.PathLike)):

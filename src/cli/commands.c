@@ -113,12 +113,12 @@ static int check_verbs(const struct cli *cli, struct weir_error *err)
 			continue;
 		for (const struct cli_command *command = cli_commands; i > 0 && command->name; command++) {
 			if (strcmp(command->name, word) == 0)
-				return weir_error_set(err, WEIR_E_INVALID, "'%s' is a command, not a verb: weir %s", word,
-						      command->usage);
+				return weir_error_set(err, WEIR_E_INVALID, "'%s' is a command, not a verb: weir %s",
+						      word, command->usage);
 		}
 		nearest = cli_nearest(word, i == 0);
-		return weir_error_set(err, WEIR_E_INVALID, "there is no verb%s '%s'%s%s%s", i == 0 ? " or command" : "", word,
-				      nearest ? "; did you mean '" : "", nearest ? nearest : "",
+		return weir_error_set(err, WEIR_E_INVALID, "there is no verb%s '%s'%s%s%s", i == 0 ? " or command" : "",
+				      word, nearest ? "; did you mean '" : "", nearest ? nearest : "",
 				      nearest ? "'?" : " (weir --help lists them)");
 	}
 	return WEIR_OK;
@@ -248,7 +248,8 @@ int cli_convert(const struct cli *cli)
 	int code = weir_job_init(&job, &cli->session, &err);
 
 	if (!code && cli->output)
-		code = weir_error_set(&err, WEIR_E_INVALID, "--output is for chains that are shown; say convert A B --format %s",
+		code = weir_error_set(&err, WEIR_E_INVALID,
+				      "--output is for chains that are shown; say convert A B --format %s",
 				      cli->output);
 	if (!code && target == 0)
 		code = weir_error_set(&err, WEIR_E_INVALID, "convert what into what? weir convert a.csv b.parquet");
@@ -342,7 +343,8 @@ const struct cli_command cli_commands[] = {
 	 "Shows the first rows: a table on a terminal, CSV into a pipe.\n\n  weir head data/ -n 5\n  weir head data/ -o table | less\n",
 	 cli_head},
 	{"cat", "cat PATH … [-o FORMAT]",
-	 "All rows to standard output, as CSV or as -o says (csv, jsonl, arrow).\n\n  weir cat data/ -o jsonl | jq .price\n", cli_cat},
+	 "All rows to standard output, as CSV or as -o says (csv, jsonl, arrow).\n\n  weir cat data/ -o jsonl | jq .price\n",
+	 cli_cat},
 	{"sample", "sample PATH … [-n ROWS] [--seed N]",
 	 "Shows rows drawn at random (10, or ROWS), in input order; every choice is equally likely. The same seed gives the same\n"
 	 "rows.\n\n  weir sample data/ -n 20 --seed 7\n",

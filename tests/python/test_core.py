@@ -81,3 +81,17 @@ def test_a_generator_with_one_return():
         assert weir.get(one.remote(1)) == weir.get(one.remote(3)) == [0]
         with pytest.raises(ValueError, match="returned 0 objects, but num_returns=1"):
             weir.get(one.remote(0))
+
+
+def test_packages_of_a_runtime_env_are_looked_for(session):
+    @weir.remote(runtime_env={"pip": ["numpy"], "env_vars": {"A": "1"}})
+    def seen():
+        import os
+
+        return os.environ["A"]
+
+    assert weir.get(seen.remote()) == "1"
+    with pytest.raises(weir.exceptions.RuntimeEnvSetupError, match="no-such-package"):
+        seen.options(runtime_env={"uv": {"packages": ["no-such-package"]}}).remote()
+    with pytest.raises(ValueError, match="'conda'"):
+        seen.options(runtime_env={"conda": "other"}).remote()

@@ -199,9 +199,13 @@ def made(name: str, options: Mapping[str, Any], is_actor: bool) -> Options:
 
 def runtime_env(env: Any) -> dict[str, Any]:
     """What of it weir does; the rest is refused by name."""
+    from weir.runtime_env import check_packages
+
     wanted = dict(env)
     for name, value in wanted.items():
-        if name not in ("env_vars", "working_dir", "config") and value:
+        if name in ("pip", "uv") and value:
+            check_packages(name, value)
+        elif name not in ("env_vars", "working_dir", "config", "excludes") and value:
             raise ValueError(f"runtime_env[{name!r}] is not supported: env_vars and working_dir are, the rest is the driver's own "
                              "environment")
     for name, value in (wanted.get("env_vars") or {}).items():
