@@ -50,8 +50,9 @@ def commands_in(text):
 
 @pytest.fixture(scope="module")
 def shell(weir_command):
-    return lambda folder, line: subprocess.run(["bash", "-o", "pipefail", "-c", f'weir() {{ "{weir_command}" "$@"; }}\npython3() {{ "{sys.executable}" "$@"; }}\n{line}'], cwd=folder,
-                                               capture_output=True, text=True, timeout=60)
+    # The command of the build, this Python, and those that read what is shown, which need not be installed.
+    stands = [f'weir() {{ "{weir_command}" "$@"; }}', f'python3() {{ "{sys.executable}" "$@"; }}', *(f"{name}() {{ cat >/dev/null; }}" for name in ("jq", "less", "man"))]
+    return lambda folder, line: subprocess.run(["bash", "-o", "pipefail", "-c", "\n".join([*stands, line])], cwd=folder, capture_output=True, text=True, timeout=60)
 
 
 @pytest.fixture(scope="module")
