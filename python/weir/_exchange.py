@@ -266,9 +266,13 @@ class Exchanges:
     ) -> Dataset:
         """The rows in the order of one column or several.
 
+        Args:
+            key: a column's name, or a list of them: the first counts most.
+            descending: whether the largest come first; of several columns a list may say it of each.
+            boundaries: numbers that cut the result into blocks by the values of the first column, one block more than there are of them.
+
         Rows that are equal in them stay in the order they had. Numbers come before NaN and NaN before None, whichever way they
         go. What does not fit into the memory limit goes to disk; with a limit behind it only the first rows are kept.
-        `boundaries` cut the result into blocks by the values of the first column.
 
         >>> import weir
         >>> ds = weir.from_items([{"a": 2, "b": 1}, {"a": 1, "b": 5}, {"a": 2, "b": 0}])

@@ -221,7 +221,18 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Calls a function for each row: a dict goes in, a dict comes out.
+        """Calls a function for each row: a dict goes in, a dict comes out. It runs in worker processes.
+
+        Args:
+            fn: the function, or a class, which is made once in each worker and whose objects are called; may be async.
+            compute: a TaskPoolStrategy or an ActorPoolStrategy: how many workers. `concurrency` says the same in a word: n of them at most
+                (a class: exactly), or (m, n) for a class.
+            fn_args, fn_kwargs: what the function is given behind the row.
+            fn_constructor_args, fn_constructor_kwargs: what a class is made with.
+            num_cpus, num_gpus, memory, resources: what one worker takes of the session's, which bounds how many there are. `memory` in bytes.
+            runtime_env: "env_vars" and "working_dir" of the workers.
+            label_selector, fallback_strategy, max_calls, accelerator_type: without effect on one machine.
+            ray_remote_args_fn, ray_remote_args: the same options by another way; docs/from-ray-data.md says which have an effect.
 
         >>> import weir
         >>> weir.range(2).map(lambda row: {"double": row["id"] * 2}).take()
@@ -265,6 +276,10 @@ class Transforms:
             batch_format: "numpy" (the default), "pandas", "pyarrow", "torch" or None.
             zero_copy_batch: batches are read-only views of shared memory; False gives copies that may be written to.
             udf_modifying_row_count: False promises as many rows as came in: then a limit behind it lets no more rows than that into it.
+            fn, compute, fn_args, fn_kwargs, fn_constructor_args, fn_constructor_kwargs, num_cpus, num_gpus, memory, concurrency, resources,
+                runtime_env and the rest: as for map().
+
+        A number with nulls is a float with NaN in NumPy batches; docs/python.md has the other types.
 
         >>> import weir
         >>> ds = weir.range(4).map_batches(lambda batch: {"half": batch["id"] / 2}, batch_size=2)
@@ -316,7 +331,8 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Calls a function for each row, which returns a list of rows, or yields them.
+        """Calls a function for each row, which returns a list of rows, or yields them; none of them leaves the row out. The arguments are those
+        of map(): `fn`, `compute`, `concurrency` and so on.
 
         >>> import weir
         >>> weir.range(3).flat_map(lambda row: [row] * row["id"]).take()
@@ -349,8 +365,12 @@ class Transforms:
         ray_remote_args_fn: Callable[[], dict[str, Any]] | None = None,
         **ray_remote_args: Any,
     ) -> Dataset:
-        """Keeps the rows for which a function of the row, or an expression, is true. An expression (`weir.col("id") > 2`, a
-        pyarrow one, or a text) runs in the engine.
+        """Keeps the rows for which a function of the row, or an expression, is true; false and null drop.
+
+        Args:
+            fn: a function of a row (a dict), or a class of such. It runs in workers; the arguments behind it are those of map().
+            expr: in its place: `weir.col("id") > 2`, a pyarrow expression, or a text. It runs in the engine, without workers, and files leave
+                out what cannot match.
 
         >>> import weir
         >>> weir.range(5).filter(expr=weir.col("id") > 2).take()
@@ -410,6 +430,11 @@ class Transforms:
         **ray_remote_args: Any,
     ) -> Dataset:
         """Adds a column, or replaces the one of that name.
+
+        Args:
+            column_name: its name.
+            expr: an expression (`weir.col("id") + 1`, `weir.lit("x")`), which runs in the engine; one of a `udf` in workers, for which `compute`,
+                `num_cpus` and the rest are, as for map().
 
         >>> import weir
         >>> weir.range(2).with_column("next", weir.col("id") + 1).take()

@@ -340,11 +340,13 @@ class _OwnColumn(_Own, VectorizedAggregateFnV2[Any, Any]):
 
 
 class Count(_OwnColumn):
-    """How many rows; with ignore_nulls=True, how many values of the column.
+    """How many rows; with ignore_nulls=True, how many values of the column `on`. `alias_name`: the result's name.
 
     >>> import weir
     >>> weir.range(3).aggregate(Count())
     {'count()': 3}
+    >>> weir.from_items([{"a": 1}, {"a": None}]).aggregate(Count("a", ignore_nulls=True, alias_name="known"))
+    {'known': 1}
     """
 
     _function = _title = "count"
@@ -372,6 +374,11 @@ class Count(_OwnColumn):
 
 class Sum(_OwnColumn):
     """The sum. Floats are rounded once, at the end; integers that do not fit are an error of groups, and Python's of a whole Dataset.
+
+    Args:
+        on: the column.
+        ignore_nulls: False: one null makes the result None. Of no values it is None in either case.
+        alias_name: the result's name, in place of "sum(column)".
 
     >>> import weir
     >>> weir.range(3).aggregate(Sum("id"))
@@ -405,7 +412,7 @@ def _total(values: Sequence[Any]) -> Any:
 
 
 class Min(_OwnColumn):
-    """The smallest value; NaN is none.
+    """The smallest value; NaN only where there is nothing else. The arguments are those of Sum; `zero_factory`: what it begins with, where it runs in Python.
 
     >>> import weir
     >>> weir.range(3).aggregate(Min("id"))
@@ -435,7 +442,7 @@ class Min(_OwnColumn):
 
 
 class Max(_OwnColumn):
-    """The largest value; NaN is none.
+    """The largest value; NaN only where there is nothing else. The arguments are those of Sum; `zero_factory`: what it begins with, where it runs in Python.
 
     >>> import weir
     >>> weir.range(3).aggregate(Max("id"))
@@ -496,7 +503,7 @@ class AbsMax(_OwnColumn):
 
 
 class Mean(_Own):
-    """The mean.
+    """The mean. The arguments are those of Sum.
 
     >>> import weir
     >>> weir.range(3).aggregate(Mean("id"))
@@ -525,7 +532,7 @@ class Mean(_Own):
 
 
 class Std(_Own):
-    """The standard deviation: of a sample (ddof=1) or of all there is (ddof=0).
+    """The standard deviation: of a sample (ddof=1) or of all there is (ddof=0); of one value and ddof=1 NaN. The other arguments are those of Sum.
 
     >>> import weir
     >>> weir.range(3).aggregate(Std("id"))

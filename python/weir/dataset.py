@@ -117,7 +117,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     # ---- consuming: a few rows ----
 
     def take(self, limit: int = 20) -> list[dict[str, Any]]:
-        """The first rows, as a list.
+        """The first rows, at most `limit`, as a list of dicts. Only as much is read and computed as they need.
 
         >>> import weir
         >>> weir.range(100).take(2)
@@ -150,7 +150,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return rows
 
     def take_batch(self, batch_size: int = 20, *, batch_format: str | None = "default") -> Any:
-        """The first rows, as one batch.
+        """The first rows, at most `batch_size`, as one batch of a `batch_format` (as for map_batches). ValueError where there are none.
 
         >>> import weir
         >>> weir.range(100).take_batch(3)
@@ -168,7 +168,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _formats.to_format(_blocks.joined(batches), batch_format, True, arrow_backed, frames=bool(_plan.rules_of(self._op)))
 
     def show(self, limit: int = 20) -> None:
-        """Prints the first rows.
+        """Prints the first rows, at most `limit`, a line each.
 
         >>> import weir
         >>> weir.range(2).show()
@@ -316,16 +316,24 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
     # ---- consuming: aggregates ----
 
     def sum(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The sum of a column, or of several (a dict).
+        """The sum of a column, or of several.
+
+        Args:
+            on: a column's name; a list of names, or None for all columns: a dict by names like "sum(a)".
+            ignore_nulls: False: one null makes the result None.
+
+        None where there is no value. NaN is a number like others here.
 
         >>> import weir
-        >>> weir.range(10).sum("id")
-        45
+        >>> weir.range(10).sum("id"), weir.range(0).sum("id")
+        (45, None)
+        >>> weir.from_items([{"a": 1, "b": 2}, {"a": None, "b": 3}]).sum(["a", "b"])
+        {'sum(a)': 1, 'sum(b)': 5}
         """
         return self._aggregate("sum", on, ignore_nulls)
 
     def min(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The smallest value.
+        """The smallest value; NaN only where there is nothing else. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.range(10).min("id")
@@ -334,16 +342,16 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("min", on, ignore_nulls)
 
     def max(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The largest value.
+        """The largest value; NaN only where there is nothing else. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
-        >>> weir.range(10).max("id")
-        9
+        >>> weir.from_items([{"a": float("nan")}, {"a": 1.0}]).max("a")
+        1.0
         """
         return self._aggregate("max", on, ignore_nulls)
 
     def mean(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Any:
-        """The mean.
+        """The mean. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.range(10).mean("id")
@@ -352,7 +360,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._aggregate("mean", on, ignore_nulls)
 
     def std(self, on: str | list[str] | None = None, ddof: int = 1, ignore_nulls: bool = True) -> Any:
-        """The standard deviation, of a sample unless ddof=0.
+        """The standard deviation, of a sample unless ddof=0; of one value NaN. `on`, `ignore_nulls` and None: as for sum().
 
         >>> import weir
         >>> weir.range(3).std("id")
@@ -597,6 +605,15 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """Writes Parquet files into a folder. They appear all at once, complete, when everything has gone well.
 
         Args:
+            path: the folder. Of no rows nothing is written.
+            partition_cols: columns that become folders like `year=2024/`.
+            mode: what to do where the folder is there: "append" (the default), "overwrite", "ignore", "error".
+            min_rows_per_file, max_rows_per_file, min_bytes_per_file: how large files are; the least as far as there are rows.
+            filename_provider: names the files (docs/extending.md).
+            filesystem: one of pyarrow.fs or fsspec: files are made here and copied there.
+            arrow_parquet_args: compression, compression_level, row_group_size, use_dictionary and others; those that are not known are refused.
+                `arrow_parquet_args_fn` returns more of them.
+            try_create_dir, concurrency, ray_remote_args, arrow_open_stream_args: as Ray Data has them, mostly of no consequence here.
             python_objects: (one of arrow_parquet_args) "pickle": columns of Python objects are written as bytes, each the pickle of its object, and
                 read back as bytes. Whoever trusts the file unpickles them: pickle.loads(row["x"]). Without it such a column is an error.
 
@@ -626,7 +643,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **arrow_csv_args: Any,
     ) -> None:
-        """Writes CSV files into a folder.
+        """Writes CSV files into a folder. `arrow_csv_args`: `write_options` of pyarrow.csv; `path`, `mode` and the other arguments are those of
+        write_parquet().
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()
@@ -654,7 +672,8 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         mode: SaveMode | str = SaveMode.APPEND,
         **pandas_json_args: Any,
     ) -> None:
-        """Writes JSON lines into a folder: an object a row.
+        """Writes JSON lines into a folder: an object a row. `pandas_json_args`: `lines`, `orient="records"`, `compression`; `path`, `mode` and the
+        other arguments are those of write_parquet().
 
         >>> import tempfile, weir
         >>> folder = tempfile.mkdtemp()

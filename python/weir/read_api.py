@@ -176,7 +176,8 @@ def _even(rows: list[Any], count: int) -> Iterator[list[Any]]:
 
 
 def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blocks: int | None = None) -> MaterializedDataset:
-    """The rows of a DataFrame, or of several: a block each.
+    """The rows of a DataFrame, or of several (`dfs`): a block each, or `override_num_blocks` in all. to_pandas() gives them back with their
+    own dtypes and index.
 
     >>> import pandas as pd, weir
     >>> weir.from_pandas(pd.DataFrame({"a": [1, 2]})).take()
@@ -601,7 +602,22 @@ def read_csv(
     ray_remote_args: dict[str, Any] | None = None,
     **arrow_csv_args: Any,
 ) -> Dataset:
-    """Reads CSV files. `arrow_csv_args`: read_options, parse_options and convert_options of pyarrow.csv.
+    """Reads CSV files. Types are found in their rows: integers, floats, booleans, dates and times, else texts. Empty cells are
+    null, and among texts empty ones.
+
+    Args:
+        paths: a file, a folder (all files below it whose names do not begin with "." or "_"), a pattern, or a list of these.
+        partitioning: how folders name columns; by default "year=2024/" does, as texts unless its field_types say otherwise. None: they do not.
+        partition_filter: a PathPartitionFilter: which files, by their folders.
+        file_extensions: only files of a folder that end in one of these.
+        include_paths: adds a column `path`.
+        ignore_missing_paths: paths that are not there are left out; else they are a FileNotFoundError at once.
+        shuffle: "files" or a FileShuffleConfig reads the files in random order.
+        override_num_blocks: how many blocks, as far as the files allow; `parallelism` is its older name.
+        filesystem: one of pyarrow.fs or fsspec; files of other machines are copied first.
+        arrow_open_stream_args: {"compression": …} for files whose names do not tell it.
+        arrow_csv_args: read_options, parse_options and convert_options of pyarrow.csv.
+        num_cpus, num_gpus, memory, concurrency, resources, ray_remote_args and the rest: of no consequence: reads run in the engine's threads.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.csv")
@@ -739,6 +755,11 @@ def read_text(
 ) -> Dataset:
     """Reads lines of text, in a column `text`.
 
+    Args:
+        encoding: of the files.
+        drop_empty_lines: False keeps them.
+        paths, partitioning (here none by default), include_paths and the rest: as for read_csv().
+
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.txt")
     >>> _ = open(path, "w").write("one\\n\\ntwo\\n")
@@ -782,7 +803,8 @@ def read_binary_files(
     runtime_env: dict[str, Any] | None = None,
     ray_remote_args: dict[str, Any] | None = None,
 ) -> Dataset:
-    """Reads whole files: a row each, in a column `bytes`.
+    """Reads whole files: a row each, in a column `bytes`. `paths`, `partitioning` (here none by default), `include_paths` and the rest: as for
+    read_csv().
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.bin")
