@@ -222,17 +222,23 @@ class Joins:
     ) -> Dataset:
         """Rows of this Dataset and of another with equal keys, put together.
 
-        `join_type`: "inner", "left_outer", "right_outer", "full_outer", "left_semi", "right_semi", "left_anti" or "right_anti".
-        None equals nothing, NaN equals NaN. The columns are those of this Dataset, then those of the other without its keys; a
-        name that both have gets a suffix, and without one it is a ValueError. Keys may differ in their width, not in their kind.
+        Args:
+            ds: the other Dataset, the right side.
+            join_type: "inner", "left_outer", "right_outer", "full_outer", "left_semi", "right_semi", "left_anti" or "right_anti".
+            num_partitions: how many blocks the result has where it is kept (materialize), as far as it has as many rows, and blocks are not
+                larger than target_max_block_size.
+            on: the key columns; `right_on`: those of the other side, where they are called otherwise.
+            left_suffix, right_suffix: what is put behind names that both sides have; without one such a name is a ValueError.
+            validate_schemas: looks at both sides' columns at once; else what does not fit is an error of the run.
+            partition_size_hint, aggregator_ray_remote_args: of Ray's scheduler; without effect.
 
-        A side that is small is held in memory while the other passes by; else both are cut by their keys, and go to disk beyond
-        the memory limit. `num_partitions` says how many blocks the result has where it is kept (materialize), as far as it has as
-        many rows, and blocks are not larger than target_max_block_size; it need not be chosen.
+        None equals nothing, NaN equals NaN. The columns are those of this Dataset, then those of the other without its keys. Keys may differ in
+        their width, not in their kind. A side that is small is held in memory while the other passes by; else both are cut by their keys, and go
+        to disk beyond the memory limit.
 
         >>> import weir
-        >>> doubles = weir.range(4).map(lambda row: {"id": row["id"], "double": row["id"] * 2})
-        >>> squares = weir.range(4).map(lambda row: {"id": row["id"], "square": row["id"] ** 2})
+        >>> doubles = weir.range(4).with_column("double", weir.col("id") * 2)
+        >>> squares = weir.range(4).with_column("square", weir.col("id") * weir.col("id"))
         >>> joined = doubles.join(squares, join_type="inner", num_partitions=2)
         >>> sorted(joined.take_all(), key=lambda row: row["id"])[2:]
         [{'id': 2, 'double': 4, 'square': 4}, {'id': 3, 'double': 6, 'square': 9}]

@@ -50,6 +50,13 @@ class TaskPoolStrategy(ComputeStrategy):
 class ActorPoolStrategy(ComputeStrategy):
     """Runs a class in workers that keep its object: `size` of them, or between `min_size` and `max_size`.
 
+    Args:
+        size: so many; in place of the three others.
+        min_size, max_size: at least 1, at most as many as are useful.
+        initial_size: with how many it begins; `min_size` unless it says otherwise.
+        max_tasks_in_flight_per_actor: how many batches a worker is given ahead.
+        max_concurrent_calls_per_actor, enable_true_multi_threading: of Ray Data's actors; kept, without effect.
+
     >>> import weir
     >>> pool = weir.ActorPoolStrategy(min_size=1, max_size=4)
     >>> pool.min_size, pool.max_size, pool.initial_size

@@ -180,6 +180,10 @@ class GroupedData:
     def sum(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Dataset:
         """The sum of a column, of several, or of all but the keys.
 
+        Args:
+            on: a column's name, a list of names, or None for all but the keys.
+            ignore_nulls: False: one null makes its group's result None. Of a group without values it is None in either case.
+
         >>> import weir
         >>> weir.from_items([{"k": 1, "x": 1}, {"k": 1, "x": 2}]).groupby("k").sum("x").take_all()
         [{'k': 1, 'sum(x)': 3}]
@@ -187,7 +191,7 @@ class GroupedData:
         return self._aggregate_on(Sum, on, ignore_nulls=ignore_nulls)
 
     def min(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Dataset:
-        """The smallest value.
+        """The smallest value; NaN only where there is nothing else. `on` and `ignore_nulls`: as for sum().
 
         >>> import weir
         >>> weir.from_items([{"k": 1, "x": 1}, {"k": 1, "x": 2}]).groupby("k").min("x").take_all()
@@ -196,7 +200,7 @@ class GroupedData:
         return self._aggregate_on(Min, on, ignore_nulls=ignore_nulls)
 
     def max(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Dataset:
-        """The largest value.
+        """The largest value; NaN only where there is nothing else. `on` and `ignore_nulls`: as for sum().
 
         >>> import weir
         >>> weir.from_items([{"k": 1, "x": 1}, {"k": 1, "x": 2}]).groupby("k").max("x").take_all()
@@ -205,7 +209,7 @@ class GroupedData:
         return self._aggregate_on(Max, on, ignore_nulls=ignore_nulls)
 
     def mean(self, on: str | list[str] | None = None, ignore_nulls: bool = True) -> Dataset:
-        """The mean.
+        """The mean. `on` and `ignore_nulls`: as for sum().
 
         >>> import weir
         >>> weir.from_items([{"k": 1, "x": 1}, {"k": 1, "x": 2}]).groupby("k").mean(["x"]).take_all()
@@ -214,7 +218,7 @@ class GroupedData:
         return self._aggregate_on(Mean, on, ignore_nulls=ignore_nulls)
 
     def std(self, on: str | list[str] | None = None, ddof: int = 1, ignore_nulls: bool = True) -> Dataset:
-        """The standard deviation, of a sample unless ddof=0.
+        """The standard deviation, of a sample unless ddof=0; of one value NaN. `on` and `ignore_nulls`: as for sum().
 
         >>> import weir
         >>> weir.from_items([{"k": 1, "x": 1}, {"k": 1, "x": 3}]).groupby("k").std("x", ddof=0).take_all()

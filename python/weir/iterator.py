@@ -204,6 +204,7 @@ class DataIterator:
             collate_fn: makes a training batch of a dict of NumPy arrays (or what its class says: weir.collate_fn), instead of
                 tensors. What it returns is pinned and moved if it consists of tensors, in dicts, lists and tuples.
             pin_memory: copies into memory from which a GPU can fetch.
+            batch_size, prefetch_batches, drop_last, local_shuffle_buffer_size, local_shuffle_seed: as for iter_batches().
 
         >>> import torch, weir
         >>> for batch in weir.range(4).iterator().iter_torch_batches(batch_size=2):

@@ -51,11 +51,14 @@ ITEMS_BYTES_MAX = 8 << 20  # of a block
 def range(
     n: int | float, *, parallelism: int = -1, concurrency: int | None = None, override_num_blocks: int | None = None
 ) -> Dataset:
-    """The numbers from 0 to n - 1, in a column `id`.
+    """The numbers from 0 to n - 1, in a column `id`. `override_num_blocks`: in so many blocks; `parallelism` is its older name. `concurrency`
+    is of no consequence.
 
     >>> import weir
     >>> weir.range(3).take()
     [{'id': 0}, {'id': 1}, {'id': 2}]
+    >>> weir.range(10, override_num_blocks=5).materialize().num_blocks()
+    5
     """
     if isinstance(n, float) and int(n) == n:
         n = int(n)  # 1e6
@@ -199,7 +202,7 @@ def from_pandas(dfs: pandas.DataFrame | list[pandas.DataFrame], override_num_blo
 
 def from_arrow(tables: Any, *, override_num_blocks: int | None = None) -> MaterializedDataset:
     """The rows of anything that has `__arrow_c_stream__` or `__arrow_c_array__` (pyarrow, Polars, DuckDB, nanoarrow), of an
-    Arrow IPC stream as bytes, or of a list of these. Nothing is copied.
+    Arrow IPC stream as bytes, or of a list of these (`tables`): a block each, or `override_num_blocks` in all. Nothing is copied.
 
     >>> import pyarrow as pa, weir
     >>> weir.from_arrow(pa.table({"a": [1, 2]})).take()
@@ -851,6 +854,8 @@ def read_images(
         size: (height, width) that all are brought to; else they keep their own.
         mode: a Pillow mode that all are brought to, such as "RGB" or "L".
         include_paths: adds a column `path`.
+        file_extensions: only files that end in one of these; png, jpg, jpeg, tif, tiff, bmp and gif unless it says otherwise.
+        num_cpus, num_gpus, memory, concurrency: of the workers, as for map(). `paths` and the rest: as for read_csv().
 
     >>> import os, tempfile, weir
     >>> from PIL import Image

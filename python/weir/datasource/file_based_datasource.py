@@ -23,6 +23,13 @@ __all__ = ["FileBasedDatasource", "FileShuffleConfig"]
 class FileBasedDatasource(Datasource):
     """Reads files; a subclass has _read_stream, a generator of blocks.
 
+    Args:
+        paths, partitioning, partition_filter, file_extensions, ignore_missing_paths, include_paths, shuffle, filesystem: as for read_csv(), but
+            for partitioning, which is none unless it is given.
+        open_stream_args: of pyarrow's open_input_stream; `compression` is known by a file's ending.
+        meta_provider: finds files and their sizes.
+        schema: kept for the subclass.
+
     >>> import os, tempfile, pyarrow as pa, weir
     >>> class Words(FileBasedDatasource):
     ...     _FILE_EXTENSIONS = ["words"]

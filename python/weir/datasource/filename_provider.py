@@ -17,7 +17,7 @@ def split_extension(name: str) -> tuple[str, str]:
 
 class FilenameProvider:
     """Names the files of a write. A subclass overrides get_filename_for_task; names must differ from task to task and be the
-    same whenever a task is tried again.
+    same whenever a task is tried again. `dataset_uuid` and `file_format`: the beginning and the ending of the names that it gives itself.
 
     >>> class Numbered(FilenameProvider):
     ...     def get_filename_for_task(self, write_uuid, task_index):
@@ -34,7 +34,8 @@ class FilenameProvider:
         self.file_format = file_format
 
     def get_filename_for_task(self, write_uuid: str, task_index: int) -> str:
-        """The name of the file that a task writes; rows written to files of their own add `_<block>_<row>` to it.
+        """The name of the file that a task writes; rows written to files of their own add `_<block>_<row>` to it. `write_uuid` is of the write,
+        another each time; `task_index` the task's number, from 0.
 
         >>> FilenameProvider("ds", "csv").get_filename_for_task("w", 3)
         'ds_w_000003.csv'
