@@ -494,6 +494,11 @@ class DataContext:
         >>> context.copy().get_config("batch_of_mine")
         64
         """
+        if key == "backpressure_policies.enabled":  # Ray Data looks its policies up under this name
+            from weir import _outdated
+
+            _outdated.at_caller(f"set_config({key!r}) has no effect: caps of concurrency, budgets of resources and what waits downstream all hold a "
+                                "run back, and a policy of one's own cannot be put in their place", UserWarning)
         self._kv_configs[key] = value
 
     def remove_config(self, key: str) -> None:

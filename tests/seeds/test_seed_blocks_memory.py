@@ -256,6 +256,22 @@ def test_fusion_by_block_counts(run):
     ''')
 
 
+def test_backpressure_policies_by_name(run):
+    """The two that the page names, and what a program would choose them by: it is told that all of them hold."""
+    run('''
+    import ray, warnings
+    from ray.data._internal.execution.backpressure_policy import (
+        ENABLED_BACKPRESSURE_POLICIES_CONFIG_KEY, ConcurrencyCapBackpressurePolicy, ResourceBudgetBackpressurePolicy)
+
+    ctx = ray.data.DataContext.get_current()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        ctx.set_config(ENABLED_BACKPRESSURE_POLICIES_CONFIG_KEY, [ConcurrencyCapBackpressurePolicy, ResourceBudgetBackpressurePolicy])
+    assert ["has no effect" in str(warning.message) for warning in told] == [True], told
+    assert ray.data.range(3).map(lambda row: row).count() == 3
+    ''')
+
+
 def test_backpressure_policies(run):
     run('''
     from ray.data.context import DataContext
