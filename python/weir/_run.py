@@ -913,7 +913,7 @@ class Run:
         found = [b for part in self.parts() for b in self.blocks_of(part)]
         if self.context.enforce_schemas:
             found = list(enforced(found))
-        wanted = self.op.count if isinstance(self.op, RepartitionKeys) else self.op.block_count if isinstance(self.op, Sort) else 0
+        wanted = self.op.count if isinstance(self.op, (Repartition, RepartitionKeys)) else self.op.block_count if isinstance(self.op, Sort) else 0
         if 0 < len(found) < wanted:  # as many as the user said, though no row came into some
             one = found[0].chunks[0] if isinstance(found[0], Group) else found[0]
             found += [as_batch(one).slice(0, 0)] * (wanted - len(found))

@@ -302,3 +302,9 @@ def nothing_is_left(data, at, name):
     schema = kept.schema()
     return [None if schema is None else schema.names, kept.num_blocks(), str(kept).splitlines()[0], kept.take_all(), list(kept.to_pandas().columns), kept.count(),
             [len(batch) for batch in kept.iter_batches()], kept.map(lambda row: {"q": 1}).take_all()]
+
+
+@case(False, True)
+def more_blocks_than_rows(data, at, shuffle):
+    kept = data.range(4, override_num_blocks=2).repartition(7, shuffle=shuffle).materialize()
+    return [kept.num_blocks(), len(kept.to_arrow_refs()), kept.count(), sorted(row["id"] for row in kept.take_all())]
