@@ -559,7 +559,9 @@ ERRORS = {"RaySystemError": "('lost')", "OutOfMemoryError": "('much')", "ObjectS
           "TaskUnschedulableError": "('no room')", "ActorUnschedulableError": "('no room')", "PlasmaObjectNotAvailable": "('not here')",
           "ObjectRefStreamEndOfStreamError": "('end')", "UnserializableException": "('text')", "AuthenticationError": "('who')", "RpcError": "('rpc', 5)",
           "ActorPlacementGroupRemoved": "()", "ObjectLostError": "('00' * 28, b'', '')", "ObjectFreedError": "('00' * 28, b'', '')", "OwnerDiedError": "('00' * 28, b'', '')",
-          "ObjectFetchTimedOutError": "('00' * 28, b'', '')", "ReferenceCountingAssertionError": "('00' * 28, b'', '')", "ActorUnavailableError": "('busy', None)"}
+          "ObjectFetchTimedOutError": "('00' * 28, b'', '')", "ReferenceCountingAssertionError": "('00' * 28, b'', '')", "ActorUnavailableError": "('busy', None)",
+          "ActorHandleNotFoundError": "('no handle')", "ObjectReconstructionFailedError": "('00' * 28, b'', '')",
+          "OufOfBandObjectRefSerializationException": "('outside')", "RayCgraphCapacityExceeded": "('full')", "RayDirectTransportError": "('transport')"}
 
 
 @case(*ERRORS, shows=["ray.exceptions.{}"])
