@@ -52,6 +52,43 @@ def is_rename_expr(expr: Expr) -> bool:
     return isinstance(expr, AliasExpr) and expr._is_rename and isinstance(expr.expr, ColumnExpr)
 
 
+def expand_star_exprs(exprs: list[Expr], input_schema: Any) -> list[Expr]:
+    """What a projection is column by column: a star is all columns, a renamed one in the place of its source. The list itself where it has no star, or
+    nobody knows the columns.
+
+    >>> import pyarrow
+    >>> [part.describe() for part in expand_star_exprs([star(), col("b")._rename("c")], pyarrow.schema([("a", "int8"), ("b", "int8")]))]
+    ["col('a')", "col('b').alias('c')"]
+    """
+    if input_schema is None or not any(isinstance(part, StarExpr) for part in exprs):
+        return exprs
+    renamed: dict[Any, Expr] = {part.expr.name: part for part in exprs if isinstance(part, AliasExpr) and is_rename_expr(part) and part.expr.name in input_schema.names}
+    expanded: list[Expr] = []
+    for part in exprs:
+        if isinstance(part, StarExpr):
+            expanded += [renamed.get(name, ColumnExpr(name)) for name in input_schema.names]
+        elif not any(part is moved for moved in renamed.values()):
+            expanded.append(part)
+    return expanded
+
+
+def exprlist_to_fields(exprs: list[Expr], input_schema: Any) -> list[Any] | None:
+    """The columns that a projection gives, as pyarrow's fields; a later one takes the place of an earlier one of its name. None where the type of
+    one is not known.
+
+    >>> import pyarrow
+    >>> exprlist_to_fields([star(), (col("a") + 1.5).alias("a")], pyarrow.schema([("a", "int64")]))
+    [pyarrow.Field<a: double>]
+    """
+    fields: dict[str, Any] = {}
+    for part in expand_star_exprs(exprs, input_schema):
+        field = part.to_field(input_schema)
+        if field is None:
+            return None
+        fields[field.name] = field
+    return list(fields.values())
+
+
 class DownloadExpr(Expr):
     """The bytes that a column's addresses lead to; made by ``download``.
 

@@ -7,4 +7,5 @@ __getattr__, __dir__, __all__ = names(
     "weir.extensions",
     "create_ragged_ndarray",
     only=True,
+    _create_possibly_ragged_ndarray="weir.extensions.ragged:possibly_ragged",
 )
