@@ -911,9 +911,10 @@ def _columns_only(ds: Dataset, run: _run.Run) -> list[Batch]:
     and there are as many blocks as tasks would have made."""
     from weir._legacy import block_count
 
-    made, count = ds._op, 1
+    made = ds._op
+    count = made.count if isinstance(made, _plan.Repartition) else 1
     while isinstance(made, _plan.Repartition) and made.input is not None:
-        made, count = made.input, made.count if count == 1 else count
+        made = made.input
     before: Op | None = made
     while before is not None and (isinstance(before, _plan.Call) or (isinstance(before, Step) and before.verb == "filter")):
         before = before.input
