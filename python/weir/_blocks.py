@@ -328,7 +328,7 @@ def rebatched(batches: Iterator[Batch], size: int, drop_last: bool, holding: Hol
                     piece = joined(held)
                     held, rows = [], 0
                     if holding is not None:
-                        holding.keep(min(2 * piece.nbytes, holding.most))  # the program has one while the next is made
+                        holding.expect(2 * piece.nbytes)  # the program has one while the next is made
                 elif is_large and count - at < size and 4 * size < count:
                     piece = copied(piece)  # the last of it: whoever looks at it while the next batch is made does not hold them all
                 yield piece
@@ -343,7 +343,7 @@ def rebatched(batches: Iterator[Batch], size: int, drop_last: bool, holding: Hol
             yield joined(held)
     finally:
         if holding is not None:
-            holding.keep(0)
+            holding.expect(0)
 
 
 def cut_rows(blocks: Iterator[Batch], count: int, strict: bool) -> Iterator[Batch]:

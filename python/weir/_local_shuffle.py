@@ -4,7 +4,8 @@
 
 A piece's rows are copied in random order when they are added, so that its last ones are as good as any, and the engine's chunk is free
 again at once. How many of a draw come from each piece is a multivariate hypergeometric number; what was drawn is mixed once more. Pieces
-of which little is left are copied together when the buffer takes too much memory beside its rows: twice as much, or what the limit has.
+of which little is left are copied together when the buffer takes too much memory beside its rows: twice as much, or where that is a large part
+of the limit an eighth more.
 
 The session is told how much that is (Holding), so that runs go without it. Rows that do not fit are an error: fewer would be another
 shuffle than was asked for. All random numbers are drawn by the array.
@@ -25,6 +26,8 @@ UNIT_BYTES = 1 << 20  # that are drawn at once: their second copy happens in the
 PIECES = 32  # of a full buffer, unless
 PIECE_BYTES_MAX = 8 << 20  # they would be larger
 SPARE = 16  # a part of the rows' bytes: what the buffer needs beside them at least
+LESS_SPARE = 8  # what it has more than that where it would be
+LARGE_SHARE = 6  # of the limit
 TOGETHER_ROWS = 10**9  # the most that NumPy draws from
 
 
@@ -99,7 +102,7 @@ class Buffer:
         needed = live + live // SPARE
         if needed > self.holding.most:
             raise self._too_large(live)
-        most = max(needed, min(2 * live, self.holding.most))
+        most = max(min(needed + live // LESS_SPARE, self.holding.most), min(2 * live, self.holding.limit // LARGE_SHARE), needed)
         if held > most:
             self._copy_together(held - (needed + most) // 2)
         self.holding.keep(max(self.expected, sum(self.sizes)))

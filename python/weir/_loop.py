@@ -77,10 +77,16 @@ class Holding:
 
     def __init__(self, session: Session | None) -> None:
         self._session = session
-        self._told = 0
+        self._told = self._expected = 0
         self.limit = session.memory_limit if session is not None else 1 << 62  # in a process that only consumes, all is the program's
         # What the engine works with, with a worker for a function, remains.
         self.most = max(self.limit // 4, self.limit - max(self.limit // 8 * 3, ENGINE_BYTES))
+
+    def expect(self, bytes: int) -> None:
+        """So much is going to be joined; what was is counted by itself."""
+        if self._session is not None and bytes != self._expected:
+            self._session.expect(bytes - self._expected)
+            self._expected = bytes
 
     def keep(self, bytes: int) -> None:
         """So much is kept now."""

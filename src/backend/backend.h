@@ -36,6 +36,11 @@ void weir_session_trim(struct weir_session *session);
 /* What a consumer keeps of its rows in memory that no account of the session has (a buffer to shuffle in, batches made ready): so much
  * more, or less when negative. Runs go without it from now on; what is measured does not count it a second time. */
 void weir_session_hold(struct weir_session *session, int64_t bytes);
+/* Memory in which batches of the program lie that loops have joined: what is in use there since a run began counts as handed to the program.
+ * NULL: it may be gone from now on. */
+void weir_session_program(struct weir_session *session, struct weir_mem *mem);
+/* A loop will have so much more in use there, or less when negative, so that there is room before it does. */
+void weir_session_expect(struct weir_session *session, int64_t bytes);
 /* Chunks between stages and blocks that are kept; made when first asked for. */
 int weir_session_store(struct weir_session *session, struct weir_store **out, struct weir_error *err);
 /* Chunks that are kept after their run (blocks) may be spilled when they are many: the session holds a list of them, which

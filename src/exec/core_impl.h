@@ -285,6 +285,8 @@ void weir_exec_chunk_free(struct weir_core *core, uint32_t index); /* memory or 
 bool weir_exec_serve_asks(struct weir_core *core);
 bool weir_exec_older_waits(const struct weir_core *core, uint32_t index); /* for memory; NO_ITEM is younger than all */
 bool weir_exec_restore(struct weir_core *core, uint32_t index);           /* when there is room */
+/* Whether the front, which waits for a worker, is to wait for what is lent before it begins. */
+bool weir_exec_start_waits(const struct weir_core *core, uint32_t index);
 void weir_exec_help_front(struct weir_core *core);
 void weir_exec_room_asked(struct weir_core *core, const struct weir_event *event); /* by a worker, for outputs */
 void weir_exec_room_answered(struct weir_core *core, struct slot *slot);           /* or not wanted any more */

@@ -239,7 +239,8 @@ static bool start_next(struct weir_core *core, uint32_t s)
 			return false;
 		}
 	}
-	if (!weir_exec_policies_agree(core, s, index) && (weir_exec_front(core) != index || MUTANT(15)))
+	if (!weir_exec_policies_agree(core, s, index) &&
+	    (weir_exec_front(core) != index || (!is_lanes(stage) && weir_exec_start_waits(core, index)) || MUTANT(15)))
 		return false;
 	if (!is_lanes(stage)) {
 		slot = weir_exec_worker_for(core, s, index);

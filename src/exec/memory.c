@@ -360,6 +360,13 @@ static bool waits_for_lent(const struct weir_core *core, int64_t bytes)
 	return core->parked || (left >= bytes && left - core->lent < bytes && !MUTANT(53));
 }
 
+bool weir_exec_start_waits(const struct weir_core *core, uint32_t index)
+{
+	int64_t need = weir_exec_start_need(core, item_at(core, index)->stage, index);
+
+	return core->lent > 0 && weir_exec_room(core) < need && waits_for_lent(core, need);
+}
+
 /* OLDEST_OVERDRAW. Returns false when it has to wait, and when even that does not help; the run then ends. */
 static bool overdraw(struct weir_core *core, uint32_t index, int64_t bytes)
 {
@@ -567,6 +574,8 @@ static int64_t wanted(const struct weir_core *core)
 	item = item_at(core, front);
 	if (item->state == ITEM_QUEUED && item->exclusive && workers_busy(core) == 0)
 		return INT64_MAX;
+	if (item->state == ITEM_QUEUED && item->absent == 0 && item->stage < core->stage_count && !is_lanes(&core->stages[item->stage]))
+		most = weir_exec_start_need(core, item->stage, front);
 	for (uint32_t s = 0; s < core->stage_count; s++)
 		for (uint32_t w = 0; !is_lanes(&core->stages[s]) && w < core->stages[s].spec.slots; w++) {
 			const struct slot *slot = &core->stages[s].slots[w];

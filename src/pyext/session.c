@@ -40,7 +40,9 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
 	code = api_session_new(&options, &session, &err);
 	Py_END_ALLOW_THREADS;
 	self->session = session;
-	if (code) {
+	if (!code) {
+		weir_session_program(session, pyext_values_account(module)->mem);
+	} else {
 		pyext_raise(module, &err);
 		Py_DECREF((PyObject *)self);
 		self = NULL;
@@ -57,6 +59,7 @@ static void session_dealloc(PyObject *object)
 
 	if (self->session && pyext_here(self->pid)) {
 		weir_account_discharge(weir_session_account(self->session), self->charged);
+		weir_session_program(self->session, NULL);
 		Py_BEGIN_ALLOW_THREADS;
 		weir_session_free(self->session);
 		Py_END_ALLOW_THREADS;
@@ -138,6 +141,17 @@ static PyObject *session_hold(PyObject *object, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyObject *session_expect(PyObject *object, PyObject *args)
+{
+	struct session_object *self = (struct session_object *)object;
+	long long bytes;
+
+	if (!PyArg_ParseTuple(args, "L:expect", &bytes) || pyext_need_here(self->pid, "Session"))
+		return NULL;
+	weir_session_expect(self->session, bytes);
+	Py_RETURN_NONE;
+}
+
 static PyObject *session_get_memory_limit(PyObject *self, void *Py_UNUSED(closure))
 {
 	return PyLong_FromLongLong(weir_session_memory_limit(((struct session_object *)self)->session));
@@ -156,6 +170,8 @@ static PyMethodDef session_methods[] = {
 	 "False: the limit has no room for it, and nothing is counted."},
 	{"hold", session_hold, METH_VARARGS,
 	 "hold($self, bytes, /)\n--\n\nSo much more is kept for loops over rows, or less when negative: runs go without it."},
+	{"expect", session_expect, METH_VARARGS,
+	 "expect($self, bytes, /)\n--\n\nSo much more is going to be joined for loops over rows, or less when negative: there is to be room."},
 	{NULL, NULL, 0, NULL},
 };
 

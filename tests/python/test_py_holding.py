@@ -64,6 +64,33 @@ def test_a_small_part_does_not_keep_a_large_batch(size):
 
 
 @not_sanitized
+def test_memory_of_batches_that_are_gone_goes_back():
+    """What a loop had joined from several blocks, 48 MiB, does not stay beside all that its run has."""
+    import time
+
+    import weir
+
+    def anon():
+        with open("/proc/self/status") as f:
+            return next(int(line.split()[1]) << 10 for line in f if line.startswith("RssAnon"))
+
+    weir.shutdown()
+    weir.init(num_cpus=1, memory_limit="128MB")
+    ds = weir.range_tensor(20 * 2048, shape=(256,), override_num_blocks=20).iter_batches(batch_size=3072, prefetch_batches=0)
+    batches = iter(ds)
+    kept = [next(batches) for _ in range(8)]
+    most = anon()
+    del kept
+    until = time.monotonic() + 20
+    while anon() > most - 40 * MIB and time.monotonic() < until:
+        time.sleep(0.01)
+    left = anon()
+    batches.close()
+    weir.shutdown()
+    assert left <= most - 40 * MIB, (left, most)
+
+
+@not_sanitized
 @pytest.mark.parametrize("job", ["large-split", "split-processes-function"])
 def test_queues_of_splits_count(holding, job):
     kept_within(holding, job, 128 * MIB, 2)

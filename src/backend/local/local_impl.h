@@ -41,6 +41,7 @@ struct weir_session {
 	 * right within a moment. */
 	_Atomic int64_t lanes_used, chunks_booked, workers_used;
 	_Atomic int64_t held_for_loops; /* by what stands between runs and loops; relaxed, as above */
+	_Atomic int64_t expected;       /* in the program's memory, by its loops; relaxed */
 	_Atomic uint32_t runs_listed;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
 	_Atomic int64_t workers_measured; /* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
@@ -53,6 +54,7 @@ struct weir_session {
 	uint64_t turn_cleared;       /* the last for which blocks that are kept went to disk */
 	uint64_t taken_ns;           /* when the program last took something, or let go of some */
 	int64_t held;                /* by the program, then */
+	struct weir_mem *program;    /* its own memory for batches; NULL: none */
 	pthread_mutex_t lock;   /* guards what follows; rank: session, before any run's */
 	struct weir_store *store;
 	struct session_runs WEIR_LIST(struct weir_local_run *) runs; /* those that wait for their end */
@@ -274,6 +276,7 @@ struct weir_local_run {
 	bool parked_told;
 	int64_t workers_measured;       /* its part of the session's */
 	int64_t handed_out_before;      /* by earlier runs; that is not taken off */
+	int64_t program_before;         /* in the program's own memory; nor is that */
 	bool listed;                    /* among the session's runs */
 	struct weir_run_stats retired;  /* of exchanges that have been let go of; the rest is empty */
 	bool cleared; /* between two attempts: the fragment is being built anew and not to be looked at */
@@ -297,6 +300,11 @@ struct weir_local_run {
  * what they do not have at most a part of the limit. The rest is the program's own, rows that it keeps as Python objects among it. */
 bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out);
 int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store);
+
+/* Bytes of the program's batches in memory of its own. Takes the share lock, as the next. */
+int64_t weir_session_program_bytes(struct weir_session *session);
+/* Of that, what the run goes without: what has come since it began, or what loops are about to make. */
+int64_t weir_local_program_bytes(struct weir_local_run *run);
 
 /* perform.c: gives the core an event and performs what it says. Under run->lock. */
 void weir_local_post(struct weir_local_run *run, struct weir_event event);

@@ -285,6 +285,7 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 		struct weir_store_stats store;
 
 		weir_store_stats(run->store, &store);
+		run->program_before = weir_session_program_bytes(session);
 		run->handed_out_before = store.held_by_user;
 	}
 	share_first_grants(run, specs, options.stage_count, options.budget);
@@ -589,6 +590,8 @@ static void measure(struct weir_local_run *run)
 	beyond = anon - stats.warm - SESSION_RESERVE -
 		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
 		 atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
+	if (run->store)
+		beyond -= weir_local_program_bytes(run);
 	beyond = beyond > 0 ? beyond : 0;
 	if (run->store) {
 		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */

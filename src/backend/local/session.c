@@ -7,7 +7,8 @@
 #include <unistd.h>
 
 enum { IO_THREADS = 4 };
-enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold */
+enum { WARM_SHARE = 16, HELD_WARM_SHARE = 32 }; /* of the limit: what the store keeps warm, and frames beside what loops hold or in the program's memory */
+enum { EXPECTED_SHARE = 4 }; /* of the limit: runs do not go without more before it is there */
 enum { UNEXPLAINED_SHARE = 2 }; /* of the limit: more that no account has is the program's own */
 
 /* CPUs this process may use: its affinity, cut by a cgroup quota. */
@@ -206,6 +207,44 @@ bool weir_session_anon(const struct weir_session *session, const struct weir_sto
 		return false;
 	*out = anon - session->rss_start < most ? anon - session->rss_start : most;
 	return true;
+}
+
+void weir_session_program(struct weir_session *session, struct weir_mem *mem)
+{
+	pthread_mutex_lock(&session->share_lock);
+	session->program = mem;
+	pthread_mutex_unlock(&session->share_lock);
+}
+
+int64_t weir_session_program_bytes(struct weir_session *session)
+{
+	int64_t warm_max = session->memory_limit / HELD_WARM_SHARE;
+	struct weir_mem_stats stats = {0};
+
+	pthread_mutex_lock(&session->share_lock);
+	if (session->program)
+		weir_mem_stats(session->program, &stats);
+	/* What its batches leave warm would be there beside all that runs have. */
+	if (stats.warm > warm_max)
+		weir_mem_trim(session->program, (size_t)warm_max);
+	pthread_mutex_unlock(&session->share_lock);
+	return stats.used;
+}
+
+int64_t weir_local_program_bytes(struct weir_local_run *run)
+{
+	int64_t expected = atomic_load_explicit(&run->session->expected, memory_order_relaxed), most = run->session->memory_limit / EXPECTED_SHARE;
+	/* What is held for loops lies there, too, for the most part. */
+	int64_t bytes = weir_session_program_bytes(run->session) - run->program_before -
+			atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
+
+	expected = expected < most ? expected : most;
+	return bytes > expected ? bytes : expected;
+}
+
+void weir_session_expect(struct weir_session *session, int64_t bytes)
+{
+	atomic_fetch_add_explicit(&session->expected, bytes, memory_order_relaxed);
 }
 
 void weir_session_hold(struct weir_session *session, int64_t bytes)

@@ -214,21 +214,41 @@ static int64_t left_without_turn(const struct weir_session *session, const struc
 						     : run->share - (beyond / within < run->share ? beyond / within : run->share);
 }
 
-/* What the program holds of all runs' rows, if it is at work with them: then it lets go of it. Nobody knows whether it will ever; who has
- * taken nothing and let go of nothing for QUIET_NS may be waiting for the very run that asks. */
-static int64_t held_by_program(struct weir_local_run *run, bool *is_at_work)
+/* What the program holds of all runs' rows: chunks, and batches that loops have made of them. */
+static int64_t handed_out(struct weir_local_run *run)
 {
-	struct weir_session *session = run->session;
-	uint64_t now = weir_clock_ns();
 	struct weir_store_stats store = {0};
 
 	if (run->store)
 		weir_store_stats(run->store, &store);
-	if (store.held_by_user != session->held)
+	return store.held_by_user + weir_session_program_bytes(run->session);
+}
+
+/* Whether all loops over runs wait for rows: then none lets go of what it holds. */
+static bool all_loops_wait(const struct weir_session *session)
+{
+	for (size_t i = 0; i < session->sharing.count; i++) {
+		const struct weir_local_run *run = session->sharing.items[i];
+
+		if (run->tail && run->tail->consumer.deliver && !atomic_load_explicit(&run->awaited, memory_order_relaxed))
+			return false;
+	}
+	return true;
+}
+
+/* What it held, `held`, if it is at work with them: then it lets go of it. Nobody knows whether it will ever; who has
+ * taken nothing and let go of nothing for QUIET_NS may be waiting for the very run that asks. */
+static int64_t held_by_program(struct weir_local_run *run, int64_t held, bool *is_at_work)
+{
+	struct weir_session *session = run->session;
+	int64_t before = run->handed_out_before + run->program_before;
+	uint64_t now = weir_clock_ns();
+
+	if (held != session->held)
 		session->taken_ns = now;
-	session->held = store.held_by_user;
-	*is_at_work = now - session->taken_ns < QUIET_NS;
-	return *is_at_work && store.held_by_user > run->handed_out_before ? store.held_by_user - run->handed_out_before : 0;
+	session->held = held;
+	*is_at_work = now - session->taken_ns < QUIET_NS && !all_loops_wait(session);
+	return *is_at_work && held > before ? held - before : 0;
 }
 
 bool weir_local_share_waits(struct weir_local_run *run)
@@ -271,12 +291,13 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 {
 	struct weir_session *session = run->session;
 	bool is_at_work = false;
-	int64_t left;
+	int64_t left, held;
 
 	*out = (struct local_share){.budget = run->share};
 	if (!weir_local_is_shared(run) || run->ended)
 		return;
 	weir_local_share_note(run);
+	held = handed_out(run);
 	pthread_mutex_lock(&session->share_lock);
 	if (session->sharing.count > 1) {
 		choose(session);
@@ -284,7 +305,7 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 		left = session->turn ? left_by_turn(session) : 0;
 		out->has_turn = session->turn == run;
 		if (out->has_turn)
-			out->lent = held_by_program(run, &is_at_work) + is_to_clear(run);
+			out->lent = held_by_program(run, held, &is_at_work) + is_to_clear(run);
 		if (!session->turn) {
 			out->waits = true;
 			out->budget = left_without_turn(session, run);
@@ -341,7 +362,7 @@ static int64_t held_by_user(struct weir_local_run *run)
 		return 0;
 	weir_store_stats(run->store, &store);
 	bytes = store.held_by_user - run->handed_out_before;
-	return bytes < 0 ? 0 : weir_local_part(run, bytes);
+	return weir_local_part(run, (bytes > 0 ? bytes : 0) + weir_local_program_bytes(run));
 }
 
 /* What workers are made of, while there are none: they count what they have in common with it. */

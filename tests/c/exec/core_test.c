@@ -658,6 +658,24 @@ static void the_front_has_room_beyond_the_budget(void **state)
 	assert_non_null(find(WEIR_DO_GRANT, 1));
 }
 
+/* A worker has more than the run's budget: its next batch begins when what is lent has come back, or in the run's turn. */
+static void beyond_the_budget_no_batch_begins_while_some_is_lent(void **state)
+{
+	struct weir_core_load load;
+	struct weir_run split;
+
+	(void)state;
+	split = begin_pool(1);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 20 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 16 * MIB, .lent = 64 * MIB});
+	output(lane_0, split, 0, MIB);
+	assert_null(find(WEIR_DO_START_TASK, 0));
+	weir_core_load(core, &load);
+	assert_int_equal(load.wants, MIB);
+	step((struct weir_event){.kind = WEIR_EV_BUDGET, .bytes = 16 * MIB});
+	assert_non_null(find(WEIR_DO_START_TASK, 0));
+}
+
 /* Two batches at work, a third that waits. */
 static void begin_three(struct weir_run *first, struct weir_run *second)
 {
@@ -820,6 +838,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_generator_pauses_for_a_slow_consumer, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_worker_past_the_limit_is_stopped, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_front_has_room_beyond_the_budget, setup, teardown),
+		cmocka_unit_test_setup_teardown(beyond_the_budget_no_batch_begins_while_some_is_lent, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_goes_to_disk_for_who_can_wait, setup, teardown),
 		cmocka_unit_test_setup_teardown(results_come_from_disk_in_their_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(room_beyond_the_limit_is_an_error, setup, teardown),
