@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, limited, parted, rebatched, resized, rows_between, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, joined, limited, parted, rebatched, resized, rows_between, split_large
 from weir._fixed_blocks import has_exact_blocks, has_fixed_blocks, largest_fixed_block, makes_blocks, partitions_of, reads_in_tasks, sizes_kept
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
@@ -552,6 +552,7 @@ class Run:
         self.broken: BaseException | None = None  # what went wrong in them
         self.is_inner = False
         self.is_waited_for = False  # an inner one, before anything else of the run begins: it may show what it does
+        self.is_uncut = False  # who takes rows cuts them into blocks himself
         self.gives_blocks = False  # where the user said what the blocks are, who iterates gets them, not what comes at once
         self.last_place = (0, 0)  # of an inner run's last batch, as Block.place
         self.asking: _progress.Asking | None = None  # where the program works between its batches
@@ -653,7 +654,9 @@ class Run:
         if self.meanwhile is not None and self.build.calls:
             self.meanwhile()
         rows = self.build.block_rows
-        if isinstance(rows, list):
+        if rows and self.is_uncut:
+            pass
+        elif isinstance(rows, list):
             batches = resized(batches, rows)
         elif rows:
             batches = rebatched(batches, rows, False)
@@ -843,17 +846,56 @@ class Run:
     def _kept_as_cut(self, part: Op) -> list[Any]:
         """A part's batches as blocks; beyond a share of the limit they are the engine's, which may put them on disk."""
         out: list[Any] = []
-        room = self.build.state.native.memory_limit // 8
+        room = share = self.build.state.native.memory_limit // 8
         try:
-            for batch in self.collect([part]):
-                if room >= 0 > room - batch.nbytes:  # those before are as much in the way
-                    out = [self._one_kept(block) for block in out]
-                room -= batch.nbytes
-                out.append(batch if room >= 0 else self._one_kept(batch))
+            for block in self._cut(part, share // 2):
+                if room >= 0 > room - block.nbytes:  # those before are as much in the way
+                    out = [self._one_kept(before) for before in out]
+                room -= block.nbytes
+                out.append(block if room >= 0 or isinstance(block, Group) else self._one_kept(block))
         except BaseException:
             out.clear()  # as above
             raise
         return out
+
+    def _cut(self, part: Op, most: int) -> Iterator[Any]:
+        """A part's rows, cut where its blocks end. What is larger than `most` is never in memory as a whole: its pieces are kept by the engine."""
+        rows = 0
+        sizes: Iterator[int] | None = None
+        kept: list[Block] = []
+        held: list[Batch] = []  # behind these
+        self.is_uncut = True
+        try:
+            for batch in self.collect([part]):
+                if sizes is None:  # known when the run has begun
+                    given = self.build.block_rows
+                    sizes = (size for size in given if size) if isinstance(given, list) else itertools.repeat(given or 0)
+                at = 0
+                while at < batch.num_rows:
+                    if not rows:
+                        size = next(sizes) or batch.num_rows  # 0: batches are blocks already
+                    take = min(size - rows, batch.num_rows - at)
+                    held.append(batch if take == batch.num_rows else batch.slice(at, at + take))
+                    at += take
+                    rows += take
+                    if rows < size and sum(piece.nbytes for piece in held) > most:
+                        kept += self._keep_all(held)
+                    if rows == size:
+                        yield Group(kept + self._keep_all(held)) if kept else joined(held)
+                        kept, held, rows = [], [], 0
+                del batch
+            if rows:
+                yield Group(kept + self._keep_all(held)) if kept else joined(held)
+        finally:
+            self.is_uncut = False
+
+    def _keep_all(self, held: list[Batch]) -> list[Block]:
+        """The list is empty then: what was in it is free as soon as it is joined."""
+        if not held:
+            return []
+        whole = joined(held)
+        held.clear()
+        return self.keep(whole)
 
     def _one_kept(self, batch: Batch) -> Any:
         pieces = self.keep(batch)

@@ -37,6 +37,7 @@ WAYS = {
     "kept": lambda: [large().materialize()],
     "cut again": lambda: [large().repartition(3)],
     "by keys, kept, cut again": lambda: [rows().repartition(2, keys=["k"]).materialize().repartition(3)],
+    "rows a block": lambda: [large().repartition(target_num_rows_per_block=3_000_000).materialize()],
     "split": lambda: large().split(3),
     "split at rows": lambda: large().split_at_indices([5, 1_500_000]),
     "train and test": lambda: large().train_test_split(0.3),
@@ -57,6 +58,11 @@ def test_every_row_is_there_once(way):
     if way not in UNORDERED:
         assert (np.diff(found) == 1).all()
     assert len(found) == ROWS and (np.sort(found) == np.arange(ROWS)).all()
+
+
+def test_rows_a_block_are_those_asked_for():
+    kept = rows().repartition(target_num_rows_per_block=3_500_000).materialize()
+    assert kept.num_blocks() == 2 and kept.count() == ROWS
 
 
 def test_parts_of_them():
