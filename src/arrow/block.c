@@ -2,6 +2,7 @@
  * memory that another process can still write to, and the copy is what the next block's are compared with. */
 #include "arrow/block.h"
 #include "base/checked.h"
+#include "arrow/arrow_impl.h"
 #include "arrow/ipc_impl.h"
 
 #include <string.h>
@@ -93,6 +94,30 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
 	return weir_chunk_write(batch, &chunk, out + plan->schema_size + plan->dictionaries_size, err);
 }
 
+void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places)
+{
+	uint64_t at = plan->size;
+
+	/* Each buffer is on a boundary, and the last ends with the block. */
+	for (uint32_t i = batch->column_count; i-- > 0;) {
+		const struct weir_array *column = batch->columns[i];
+		const struct weir_array *values = column->child_count ? column->children[0] : column;
+		const struct weir_type *type = values->type;
+
+		if (type->layout == WEIR_LAYOUT_BYTES)
+			at -= weir_round_up((uint64_t)offset_at(values, values->length), IPC_ALIGN);
+		else if (type->layout == WEIR_LAYOUT_BITS)
+			at -= weir_round_up(weir_bits_size(values->length), IPC_ALIGN);
+		else
+			at -= weir_round_up((uint64_t)values->length * type->byte_width, IPC_ALIGN);
+		places[i] = at;
+		if (type->layout == WEIR_LAYOUT_BYTES)
+			at -= weir_round_up(((uint64_t)values->length + 1) * type_offset_width(type), IPC_ALIGN);
+		if (column->null_count)
+			at -= weir_round_up(weir_bits_size(column->length), IPC_ALIGN);
+	}
+}
+
 /* An array without memory, which is all that measuring needs. */
 static struct weir_array *frame_array(struct weir_account *account, const struct weir_type *type, int64_t rows,
 				      struct weir_error *err)
@@ -117,7 +142,6 @@ int weir_block_frame(struct weir_account *account, const struct weir_schema *sch
 	struct weir_array **arrays = weir_alloc_zero(account, schema->field_count * sizeof(*arrays), err);
 	struct weir_batch *batch = NULL;
 	int code = arrays ? WEIR_OK : err->code;
-	uint64_t at;
 
 	for (uint32_t i = 0; !code && i < schema->field_count; i++) {
 		arrays[i] = frame_array(account, schema->fields[i].type, rows, err);
@@ -128,15 +152,8 @@ int weir_block_frame(struct weir_account *account, const struct weir_schema *sch
 		batch = weir_batch_new(account, schema, rows, arrays, err);
 		code = batch ? weir_block_measure(batch, plan, err) : err->code;
 	}
-	at = code ? 0 : plan->size;
-	/* The columns' values are all that the body has, each on a boundary, and it ends with the block. */
-	for (uint32_t i = schema->field_count; !code && i-- > 0;) {
-		const struct weir_array *values = arrays[i]->child_count ? arrays[i]->children[0] : arrays[i];
-
-		WEIR_ASSERT(values->type->layout == WEIR_LAYOUT_FIXED);
-		at -= weir_round_up((uint64_t)values->length * values->type->byte_width, IPC_ALIGN);
-		places[i] = at;
-	}
+	if (!code)
+		weir_block_places(batch, plan, places);
 	weir_batch_unref(batch);
 	for (uint32_t i = 0; arrays && i < schema->field_count; i++)
 		weir_array_unref(arrays[i]);

@@ -35,6 +35,60 @@ def test_order_is_numbers_nan_none_and_stable(down, with_function):
     assert ids(ds.sort(["k", "x"], descending=down)) == [row["id"] for row in wanted]
 
 
+def table_of_all_widths(count, seed):
+    """Columns of each layout that a block of merged rows is made of, with nulls in some; `id` is the row's number."""
+    pa, np = pytest.importorskip("pyarrow"), pytest.importorskip("numpy")
+    rng = np.random.default_rng(seed)
+    missing = rng.random(count) < 0.1
+    return pa.table({
+        "k": pa.array(rng.integers(0, count // 8, count), mask=missing),
+        "flag": pa.array(rng.random(count) < 0.5, mask=rng.random(count) < 0.1),
+        "small": pa.array(rng.integers(0, 100, count).astype("int8"), mask=missing),
+        "text": pa.array(["x" * int(size) for size in rng.integers(0, 40, count)], mask=rng.random(count) < 0.1),
+        "large": pa.array([f"y{i}" for i in range(count)], type=pa.large_string()),
+        "id": np.arange(count),
+    })
+
+
+def kept_table(ds):
+    import pyarrow as pa
+
+    blocks = [pa.table(batch) for batch in ds.materialize().iter_batches(batch_size=None, batch_format="pyarrow")]
+    for block in blocks:
+        block.validate(full=True)
+    return pa.concat_tables(blocks)
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_kept_rows_of_all_widths(down):
+    table = table_of_all_widths(30_000, 1)
+    found = kept_table(weir.from_arrow(table).sort("k", descending=down))
+    keys = table["k"].to_pylist()
+    wanted = sorted(range(table.num_rows), key=lambda i: (keys[i] is None, 0 if keys[i] is None else -keys[i] if down else keys[i]))
+    assert found["id"].to_pylist() == wanted
+    assert found.cast(table.schema).equals(table.take(wanted))
+
+
+def test_kept_rows_of_a_shuffle_of_all_widths():
+    table = table_of_all_widths(30_000, 2)
+    found = kept_table(weir.from_arrow(table).random_shuffle(seed=1))
+    wanted = found["id"].to_pylist()
+    assert sorted(wanted) == list(range(table.num_rows)) and wanted != sorted(wanted)
+    assert found.cast(table.schema).equals(table.take(wanted))
+
+
+def test_kept_rows_of_which_few_neighbours_are_far_larger():
+    """More in one vector than a block has."""
+    pa = pytest.importorskip("pyarrow")
+    count, first, large = 150_000, 70_000, 24
+    texts = ["z" * (1 << 20) if first <= i < first + large else "a" for i in range(count)]
+    table = pa.table({"id": range(count), "text": texts})
+    places = [(7 * i) % count for i in range(count)]
+    found = kept_table(weir.from_arrow(table.take(places)).sort("id"))
+    assert found["id"].to_pylist() == list(range(count))
+    assert found["text"].combine_chunks().equals(table["text"].combine_chunks())
+
+
 def test_functions_behind_a_sort_see_the_order():
     ds = weir.range(1000).random_shuffle(seed=1).sort("id", descending=True).map(lambda row: {"id": row["id"] * 2})
     assert ids(ds) == [2 * i for i in reversed(range(1000))]

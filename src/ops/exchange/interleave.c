@@ -105,8 +105,7 @@ static inline __attribute__((always_inline)) void put_width(const struct weir_ce
 		memcpy(to + i * width, sources[picks[i].source].values + (size_t)picks[i].row * width, width);
 }
 
-static void put_numbers(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width,
-			uint8_t *to)
+void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
 {
 	switch (width) {
 	case 1:
@@ -189,13 +188,80 @@ static void put_views(const struct weir_cells *sources, const struct weir_pick *
 	}
 }
 
-static void put_bits(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *words)
+void weir_interleave_bits(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *to)
 {
+	memset(to, 0, (size_t)(count / 64 + 1) * sizeof(*to));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct weir_array *array = sources[picks[i].source].array;
 
-		words[i >> 6] |= (uint64_t)weir_bit_get(array->buffers[1].data, array->offset + picks[i].row) << (i & 63);
+		to[i >> 6] |= (uint64_t)weir_bit_get(array->buffers[1].data, array->offset + picks[i].row) << (i & 63);
 	}
+}
+
+uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *to)
+{
+	uint32_t valid_count = 0;
+
+	memset(to, 0, (size_t)(count / 64 + 1) * sizeof(*to));
+	for (uint32_t i = 0; i < count; i++) {
+		bool valid = is_valid(&sources[picks[i].source], picks[i].row);
+
+		to[i >> 6] |= (uint64_t)valid << (i & 63);
+		valid_count += valid;
+	}
+	return valid_count;
+}
+
+static bool has_large_offsets(const struct weir_cells *cells)
+{
+	return cells->array->type->id == WEIR_LARGE_STRING || cells->array->type->id == WEIR_LARGE_BINARY;
+}
+
+#define PUT_ENDS(TYPE)                                                                                                 \
+	for (uint32_t i = 0; i < count; i++) {                                                                         \
+		const struct weir_cells *cells = &sources[picks[i].source];                                            \
+		const TYPE *offsets = (const TYPE *)cells->values + picks[i].row;                                      \
+		if (i + AHEAD < count)                                                                                 \
+			__builtin_prefetch((const TYPE *)sources[picks[i + AHEAD].source].values + picks[i + AHEAD].row); \
+		/* A null has no bytes, whatever its offsets say. */                                                   \
+		if (is_valid(cells, picks[i].row))                                                                     \
+			begin += (uint64_t)(offsets[1] - offsets[0]);                                                  \
+		((TYPE *)ends)[i] = (TYPE)begin;                                                                       \
+	}
+
+uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t begin,
+			      uint8_t *ends)
+{
+	if (has_large_offsets(&sources[picks[0].source]))
+		PUT_ENDS(int64_t)
+	else
+		PUT_ENDS(int32_t)
+	return begin;
+}
+
+/* Short ones as sixteen bytes at once, where both sides have them: what is too much is the next one's, which comes later. */
+#define PUT_BYTES(TYPE)                                                                                                \
+	for (uint32_t i = 0; i < count; i++) {                                                                         \
+		const struct weir_cells *cells = &sources[picks[i].source];                                            \
+		uint64_t begin = (uint64_t)((const TYPE *)offsets)[i], length = (uint64_t)((const TYPE *)offsets)[i + 1] - begin; \
+		const uint8_t *from;                                                                                   \
+		fetch_view(sources, picks, i, count, sizeof(TYPE) == 8);                                               \
+		if (!length)                                                                                           \
+			continue;                                                                                      \
+		from = cells->bytes + ((const TYPE *)cells->values)[picks[i].row];                                     \
+		if (length <= 16 && begin + 16 <= size && cells->bytes_end - from >= 16)                               \
+			memcpy(to + begin, from, 16);                                                                  \
+		else                                                                                                   \
+			memcpy(to + begin, from, length);                                                              \
+	}
+
+void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, const uint8_t *offsets,
+			   uint8_t *to, uint64_t size)
+{
+	if (has_large_offsets(&sources[picks[0].source]))
+		PUT_BYTES(int64_t)
+	else
+		PUT_BYTES(int32_t)
 }
 
 /* Values out of dictionaries: of the layouts above, where each row is looked up. `to` is zero for nulls. */
@@ -288,16 +354,16 @@ int weir_interleave(const struct weir_cells *sources, bool has_nulls, const stru
 	if (!to)
 		return err->code;
 	out->values = to;
-	if (is_dictionary || values->layout == WEIR_LAYOUT_BITS)
+	if (is_dictionary)
 		memset(to, 0, size);
 	if (is_dictionary)
 		put_looked_up(sources, picks, count, values, to);
 	else if (values->layout == WEIR_LAYOUT_BITS)
-		put_bits(sources, picks, count, (uint64_t *)to);
+		weir_interleave_bits(sources, picks, count, (uint64_t *)to);
 	else if (values->layout == WEIR_LAYOUT_BYTES)
 		put_views(sources, picks, count, values->id == WEIR_LARGE_STRING || values->id == WEIR_LARGE_BINARY,
 			  out->validity, (struct weir_view *)to);
 	else
-		put_numbers(sources, picks, count, values->byte_width, to);
+		weir_interleave_values(sources, picks, count, values->byte_width, to);
 	return WEIR_OK;
 }

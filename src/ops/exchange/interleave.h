@@ -1,4 +1,4 @@
-/* interleave: one column out of rows of several arrays, in any order. */
+/* interleave: one column out of rows of several arrays, in any order: a vector's, or part of one that will stay. */
 #ifndef WEIR_OPS_EXCHANGE_INTERLEAVE_H
 #define WEIR_OPS_EXCHANGE_INTERLEAVE_H
 
@@ -26,5 +26,18 @@ bool weir_cells_have_nulls(const struct weir_cells *cells);
 int weir_interleave(const struct weir_cells *sources, bool has_nulls, const struct weir_pick *picks, uint32_t count,
 		    struct weir_account *account, struct weir_arena *arena, struct weir_column *out,
 		    struct weir_array **nested, struct weir_error *err);
+
+/* Into memory of the caller's; no source is nested or a dictionary. Values of one width; bits, a whole number of words, and which rows
+ * are valid, as bits, and how many are. */
+void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to);
+void weir_interleave_bits(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *to);
+uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t *to);
+/* Strings, in two steps. Where each ends, if the first begins at `begin`: offsets of the type's width. Gives the last end, which may be more
+ * than fits into one. */
+uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t begin,
+			      uint8_t *ends);
+/* Their bytes: that of picks[i] is from offset i to offset i + 1 of all that is at `to`, `size` bytes. In ascending order only. */
+void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, const uint8_t *offsets,
+			   uint8_t *to, uint64_t size);
 
 #endif

@@ -194,6 +194,7 @@ int weir_merge_open(struct weir_merge *merge, struct weir_sorted_run *const *run
 		rows += runs[i]->row_count;
 	}
 	bytes = rows ? bytes / (uint64_t)rows : 0;
+	merge->row_bytes = (int64_t)bytes;
 	merge->rows_max = bytes ? (uint32_t)(WEIR_VECTOR_BYTES / bytes) : WEIR_VECTOR_ROWS;
 	merge->rows_max = merge->rows_max < 1 ? 1 : merge->rows_max > WEIR_VECTOR_ROWS ? WEIR_VECTOR_ROWS : merge->rows_max;
 	return code;
@@ -454,8 +455,7 @@ static int pick_one(struct weir_merge *merge, struct weir_error *err)
 	return code;
 }
 
-/* The rows of the next vector; *out 0: there is none. *is_slice: they are neighbours in one batch. */
-static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
+int weir_merge_pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
 {
 	uint32_t count = 0;
 	bool has_large = false;
@@ -491,6 +491,18 @@ static int pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct 
 	return WEIR_OK;
 }
 
+/* The rows of the next vector: first those that a block had no room for. */
+static int next_picks(struct weir_merge *merge, uint32_t *count, bool *is_slice, struct weir_error *err)
+{
+	*count = merge->picks_count - merge->picks_at;
+	*is_slice = false;
+	if (!*count)
+		return weir_merge_pick(merge, count, is_slice, err);
+	memmove(merge->picks, merge->picks + merge->picks_at, *count * sizeof(*merge->picks));
+	merge->picks_at = merge->picks_count = 0;
+	return WEIR_OK;
+}
+
 int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct weir_error *err)
 {
 	uint32_t count, column_count = merge->schema->field_count;
@@ -499,7 +511,7 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 
 	*out = (struct weir_vector){0};
 	vector_forget(merge);
-	code = pick(merge, &count, &is_slice, err);
+	code = next_picks(merge, &count, &is_slice, err);
 	if (code || !count)
 		return code;
 	for (uint32_t i = 0; i < count && merge->has_large && !code; i++) {
@@ -593,6 +605,10 @@ void weir_merge_close(struct weir_merge *merge)
 	}
 	weir_free(&merge->account, merge->cursors, merge->cursors ? (merge->cursor_count + 1) * sizeof(*merge->cursors) : 0);
 	weir_free(&merge->account, merge->items, merge->items ? merge->items_max * sizeof(*merge->items) : 0);
+	weir_free(&merge->account, merge->block_picks, merge->block_picks_max * sizeof(*merge->block_picks));
+	merge->block_picks = NULL;
+	merge->block_picks_max = 0;
+	merge->picks_at = merge->picks_count = 0;
 	weir_free(&merge->account, merge->places, merge->places ? 2 * merge->items_max * sizeof(*merge->places) : 0);
 	weir_free(&merge->account, merge->active, merge->active ? (merge->cursor_count + 1) * sizeof(*merge->active) : 0);
 	weir_free(&merge->account, merge->views, merge->views ? (merge->cursor_count + 1) * sizeof(*merge->views) : 0);

@@ -31,6 +31,10 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
 /* Where the next rows are a chunk of a run, all of it, that lies in memory: that, with a reference for the caller, who counts it from
  * now on; they do not come by next. *out NULL: they do. */
 int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int64_t *rows, struct weir_error *err);
+/* Where all runs lie in memory as columns that are not nested: a block of the next rows, as large as those that leave a lane, with its first
+ * columns, which are those of `schema`; they do not come by next. The caller counts it. *out NULL: they do. */
+int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, struct weir_chunk **out, int64_t *rows,
+			  struct weir_error *err);
 /* How many rows of the runs are in front of the bound. Only while nothing is open. */
 int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *bound, int64_t *out, struct weir_error *err);

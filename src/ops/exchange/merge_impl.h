@@ -57,6 +57,7 @@ struct weir_merge {
 	bool is_exact; /* keys with equal windows are equal */
 	bool has_chunks; /* some run does not lie */
 	uint32_t rows_max;
+	int64_t row_bytes; /* on average */
 	/* The batch, its order, and how many of it were handed out. */
 	struct weir_windowed *items;
 	uint64_t *places; /* and as much room behind them */
@@ -67,6 +68,10 @@ struct weir_merge {
 	struct weir_column *key_columns_of; /* as many as there are columns; those of keys are filled in */
 	struct weir_array **nested;
 	struct weir_pick picks[WEIR_VECTOR_ROWS];
+	uint32_t picks_at, picks_count; /* which of them have not been handed out */
+	/* Where all rows are in memory: those of a block that is made (merge_block.c). */
+	struct weir_pick *block_picks; /* NULL: none has been made */
+	size_t block_picks_max;
 };
 
 static inline struct weir_key_view *weir_cursor_view(struct weir_merge *merge, const struct cursor *cursor)
@@ -111,6 +116,8 @@ static inline struct head weir_cursor_head(const struct weir_merge *merge, uint3
 	return head;
 }
 
+/* The next rows, of which there are some: *count of them in merge->picks, 0 at the end. *is_slice: they are neighbours in one batch. */
+int weir_merge_pick(struct weir_merge *merge, uint32_t *count, bool *is_slice, struct weir_error *err);
 /* Of keys that may be cut each has a width of its own: 0. */
 uint32_t weir_cursor_key_width(const struct weir_merge *merge);
 /* Opens the cursor's next chunk; *has_row false: there is none in the range any more. */

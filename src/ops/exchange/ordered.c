@@ -380,12 +380,6 @@ static int gather_begin(struct runs_lane *lane, struct weir_error *err)
 	return code;
 }
 
-/* All rows come out, as they came, and may be cut anywhere. */
-static bool is_plain(const struct weir_ordered *state)
-{
-	return state->limit < 0 && !state->is_random && !state->keeps_groups && !state->part_count && !state->part_rows;
-}
-
 static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct weir_error *err)
 {
 	struct weir_ordered *state = lane->state;
@@ -398,7 +392,7 @@ static int make_run(struct runs_lane *lane, struct weir_batch *batch, struct wei
 	if (!code)
 		code = is_bare(state) ? weir_draw_order(&lane->draw, &lane->keys, &lane->account, rows, err)
 				      : weir_key_order(&lane->keys, &lane->account, rows, err);
-	if (!code && wanted && is_plain(state) && weir_run_is_in_order(rows, count))
+	if (!code && wanted && weir_ordered_is_plain(state) && weir_run_is_in_order(rows, count))
 		code = weir_run_keep(&state->space, batch, &lane->keys, &run, err);
 	if (!code && !run && lane->lying && weir_run_stays(batch, rows)) {
 		code = weir_run_settle(lane->lying, batch, &lane->keys, rows, state->schema, err);
@@ -912,11 +906,15 @@ static int next(void *object, struct weir_vector *out, struct weir_error *err)
 static int next_chunk(void *object, struct weir_chunk **chunk, int64_t *rows, struct weir_error *err)
 {
 	struct range_lane *lane = object;
+	struct weir_ordered *state = lane->state;
 	int code = WEIR_OK;
 
 	*chunk = NULL;
-	if (is_plain(lane->state))
+	if (weir_ordered_is_plain(state))
 		code = weir_merge_next_chunk(lane->merge, chunk, rows, err);
+	/* Where it may begin anywhere it may be cut anywhere. */
+	if (!code && !*chunk && state->space.has_marks)
+		code = weir_merge_make_chunk(lane->merge, state->is_random ? state->space.bare : state->schema, chunk, rows, err);
 	if (!code && *chunk)
 		lane->rows += (uint64_t)*rows;
 	return code;

@@ -63,6 +63,12 @@ struct weir_ordered {
 	bool is_asked; /* about rows that have left (rank) */
 };
 
+/* All rows come out, as they came, and may be cut anywhere. */
+static inline bool weir_ordered_is_plain(const struct weir_ordered *state)
+{
+	return state->space.has_marks && !state->is_random;
+}
+
 struct weir_ordered *weir_ordered_ref(struct weir_ordered *state);
 
 /* steps.c: cuts the chain behind the runs' sink, and again in front of the ranges' source, which is taken over, on failure too:
