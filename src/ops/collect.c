@@ -23,6 +23,7 @@ struct collect_lane {
 	struct WEIR_LIST(struct weir_batch *) held; /* out of turn; in the session's memory, as they are */
 	int64_t held_bytes;
 	int64_t rows_left; /* of the split, as far as is known; −1: not */
+	uint64_t row_bytes_met; /* of the last batch; 0: there was none */
 	bool in_turn;
 };
 
@@ -147,13 +148,21 @@ static int split_begin(void *state, const struct weir_split_info *split, struct 
 	return WEIR_OK;
 }
 
-/* The first rows of a batch have come: how many it is going to have, so that its memory does not have to grow. */
+/* The first rows of a batch have come: how many it is going to have, so that its memory does not have to grow. Rows of which the types do not
+ * tell that are taken to be as wide as those before. */
 static void expect(struct collect_lane *lane, uint32_t first)
 {
 	const struct collect_sink *sink = lane->sink;
-	int64_t rows = sink->row_bytes ? (int64_t)(sink->consumer.batch_bytes / sink->row_bytes) + first : 0;
+	uint64_t row_bytes = sink->row_bytes ? sink->row_bytes : lane->row_bytes_met;
+	int64_t rows = row_bytes ? (int64_t)(sink->consumer.batch_bytes / row_bytes) + first : 0;
 
 	weir_gather_expect(lane->gather, rows < lane->rows_left ? rows : lane->rows_left, (int64_t)sink->consumer.batch_bytes);
+}
+
+static int finish(struct collect_lane *lane, struct weir_batch **out, struct weir_error *err)
+{
+	lane->row_bytes_met = weir_gather_bytes(lane->gather) / (uint64_t)weir_gather_rows(lane->gather) + 1;
+	return weir_gather_finish(lane->gather, out, err);
 }
 
 static int deliver_held(struct collect_lane *lane, struct weir_error *err)
@@ -177,7 +186,7 @@ static int deliver(struct collect_lane *lane, struct weir_error *err)
 	lane->in_turn = !code;
 	code = code ? code : deliver_held(lane, err);
 	if (!code && weir_gather_rows(lane->gather) > 0) {
-		code = weir_gather_finish(lane->gather, &batch, err);
+		code = finish(lane, &batch, err);
 		if (!code)
 			code = lane->sink->consumer.deliver(lane->sink->consumer.state, batch, err);
 	}
@@ -202,7 +211,7 @@ static int hold(struct collect_lane *lane, bool *out, struct weir_error *err)
 	lane->held_bytes += bytes;
 	code = weir_list_reserve(&lane->held, sink->account, err, lane->held.count + 1);
 	if (!code)
-		code = weir_gather_finish(lane->gather, &batch, err);
+		code = finish(lane, &batch, err);
 	if (!code)
 		lane->held.items[lane->held.count++] = batch;
 	*out = !code;
