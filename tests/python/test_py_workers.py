@@ -841,7 +841,7 @@ def test_local_mode(tmp_path):
             print(str(error).partition(" (")[0])
     """
     assert output(tmp_path, text).splitlines() == [str([2 * i for i in range(1, 11)]), "True 5",
-                                                  "RayTaskError(ZeroDivisionError)", "MapBatches(<lambda>) failed on rows 20–29"]
+                                                  "RayTaskError(ZeroDivisionError)", "MapBatches(<lambda>) failed on rows 20–29 of its input"]
 
 
 def test_a_function_knows_what_it_was_given(tmp_path):
