@@ -94,7 +94,12 @@ class Schema:
         return self._arrow
 
     def of_frames(self) -> Schema:
-        """What Ray Data tells of pandas frames: their texts are `string`, and become `large_string` in tables."""
+        """What Ray Data tells of pandas frames: their texts are `string`, and become `large_string` in tables.
+
+        >>> import weir
+        >>> weir.from_items([{"a": "x"}]).schema().of_frames().names
+        ['a']
+        """
         made = Schema(self._batch if self._batch is not None else self._arrow)
         made._is_of_frames = True
         return made

@@ -198,57 +198,118 @@ class Pool:
             raise ValueError("Pool not running")
 
     def apply(self, func: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: dict[str, Any] | None = None) -> Any:
-        """func(*args, **kwargs) in one of the processes."""
+        """func(*args, **kwargs) in one of the processes.
+
+        >>> with Pool(1) as pool:
+        ...     pool.apply(divmod, (7, 2))
+        (3, 1)
+        """
         return self.apply_async(func, args, kwargs).get()
 
     def apply_async(self, func: Callable[..., Any], args: Sequence[Any] | None = None, kwargs: dict[str, Any] | None = None,
                     callback: Callable[[Any], Any] | None = None, error_callback: Callable[[BaseException], Any] | None = None) -> AsyncResult:
-        """The same, without waiting. `callback` gets the result, `error_callback` what was raised."""
+        """The same, without waiting. `callback` gets the result, `error_callback` what was raised.
+
+        >>> with Pool(1) as pool:
+        ...     pool.apply_async(int, ("2a",), {"base": 16}).get()
+        42
+        """
         return self._begun(func, [(tuple(args or ()), dict(kwargs or {}))], 1, callback, error_callback, True)
 
     def map(self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int | None = None) -> list[Any]:
-        """func of each, in order."""
+        """func of each, in order.
+
+        >>> with Pool(1) as pool:
+        ...     pool.map(len, ["a", "bc"])
+        [1, 2]
+        """
         result: list[Any] = self.map_async(func, iterable, chunksize).get()
         return result
 
     def map_async(self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int | None = None,
                   callback: Callable[[Any], Any] | None = None, error_callback: Callable[[BaseException], Any] | None = None) -> AsyncResult:
-        """The same, without waiting."""
+        """The same, without waiting.
+
+        >>> with Pool(1) as pool:
+        ...     pool.map_async(len, ["a", "bc"]).get(timeout=60)
+        [1, 2]
+        """
         return self._begun(func, (((item,), {}) for item in iterable), chunksize, callback, error_callback)
 
     def starmap(self, func: Callable[..., Any], iterable: Iterable[Sequence[Any]], chunksize: int | None = None) -> list[Any]:
-        """func(*item) of each, in order."""
+        """func(*item) of each, in order.
+
+        >>> with Pool(1) as pool:
+        ...     pool.starmap(pow, [(2, 3), (3, 2)])
+        [8, 9]
+        """
         result: list[Any] = self.starmap_async(func, iterable, chunksize).get()
         return result
 
     def starmap_async(self, func: Callable[..., Any], iterable: Iterable[Sequence[Any]], chunksize: int | None = None,
                       callback: Callable[[Any], Any] | None = None, error_callback: Callable[[BaseException], Any] | None = None) -> AsyncResult:
-        """The same, without waiting."""
+        """The same, without waiting.
+
+        >>> with Pool(1) as pool:
+        ...     pool.starmap_async(pow, [(2, 3), (3, 2)]).get(timeout=60)
+        [8, 9]
+        """
         return self._begun(func, ((tuple(item), {}) for item in iterable), chunksize, callback, error_callback)
 
     def imap(self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int | None = 1) -> _Mapped:
-        """func of each, in order, while the caller takes them."""
+        """func of each, in order, while the caller takes them.
+
+        >>> with Pool(1) as pool:
+        ...     list(pool.imap(abs, [-1, 2]))
+        [1, 2]
+        """
         self._check_open()
         return _Mapped(self, func, iterable, chunksize or 1, True)
 
     def imap_unordered(self, func: Callable[..., Any], iterable: Iterable[Any], chunksize: int | None = 1) -> _Mapped:
-        """func of each as they come."""
+        """func of each as they come.
+
+        >>> with Pool(1) as pool:
+        ...     sorted(pool.imap_unordered(abs, [-1, 2]))
+        [1, 2]
+        """
         self._check_open()
         return _Mapped(self, func, iterable, chunksize or 1, False)
 
     def close(self) -> None:
-        """No more calls: what was begun ends."""
+        """No more calls: what was begun ends.
+
+        >>> pool = Pool(1)
+        >>> pool.close()
+        >>> pool.map(abs, [1])
+        Traceback (most recent call last):
+        ValueError: Pool not running
+        >>> pool.join()
+        """
         self._is_open = False
 
     def terminate(self) -> None:
-        """Ends the processes now."""
+        """Ends the processes now.
+
+        >>> pool = Pool(1)
+        >>> pool.terminate()
+        >>> pool.join()
+        """
         self._is_open = False
         for actor, _ in self._actors:
             api.kill(actor)
         self._actors, self._started_all = [], []
 
     def join(self) -> None:
-        """Until everything that was begun has ended. close() or terminate() come before."""
+        """Until everything that was begun has ended. close() or terminate() come before.
+
+        >>> pool = Pool(1)
+        >>> result = pool.map_async(abs, [-1])
+        >>> pool.close()
+        >>> pool.join()
+        >>> result.ready()
+        True
+        """
         if self._is_open:
             raise ValueError("Pool is still running")
         if self._started_all:
