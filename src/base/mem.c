@@ -348,6 +348,11 @@ void weir_mem_trim(struct weir_mem *mem, size_t keep)
 		malloc_trim(0);
 }
 
+void weir_mem_trim_frames(struct weir_mem *mem, size_t keep)
+{
+	weir_frames_trim(&mem->frames, keep);
+}
+
 void weir_mem_beside(struct weir_mem *mem, int64_t bytes)
 {
 	WEIR_ASSERT(bytes >= 0);

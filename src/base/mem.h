@@ -52,8 +52,10 @@ int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err);
 void weir_mem_free(struct weir_mem *mem); /* asserts that nothing is in use */
 struct weir_account *weir_mem_root(struct weir_mem *mem);
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
-/* Gives warm frames back to the kernel until at most `keep` bytes are warm. */
+/* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept after a run, malloc's free
+ * pages, which is a look at all of them: not for what happens often. */
 void weir_mem_trim(struct weir_mem *mem, size_t keep);
+void weir_mem_trim_frames(struct weir_mem *mem, size_t keep); /* warm frames alone */
 
 /* What was measured beside all accounts (malloc's loss, other processes of the session): warm frames, and nothing else, leave
  * room for it below the limit. */

@@ -129,13 +129,16 @@ static PyObject *session_hold(PyObject *object, PyObject *args)
 {
 	struct session_object *self = (struct session_object *)object;
 	struct weir_mem *values = pyext_values_account(pyext_module_of(object))->mem;
+	struct weir_mem_stats stats;
 	long long bytes;
 
 	if (!PyArg_ParseTuple(args, "L:hold", &bytes) || pyext_need_here(self->pid, "Session"))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS; /* it waits for a lock */
-	/* What is kept comes and goes in pieces: few of them stay warm. */
-	weir_mem_trim(values, KEPT_WARM);
+	/* What is kept comes and goes in pieces: few of them stay warm. Where rows are kept as they came there are none. */
+	weir_mem_stats(values, &stats);
+	if (stats.used || stats.warm)
+		weir_mem_trim(values, KEPT_WARM);
 	weir_session_hold(self->session, bytes);
 	Py_END_ALLOW_THREADS;
 	Py_RETURN_NONE;

@@ -249,13 +249,10 @@ void weir_session_expect(struct weir_session *session, int64_t bytes)
 
 void weir_session_hold(struct weir_session *session, int64_t bytes)
 {
-	struct weir_mem_stats stats;
-
 	atomic_fetch_add_explicit(&session->held_for_loops, bytes, memory_order_relaxed);
-	/* It comes and goes in pieces, which lanes have no use for. */
-	weir_mem_stats(session->mem, &stats);
-	if (stats.warm > session->memory_limit / HELD_WARM_SHARE)
-		weir_mem_trim(session->mem, (size_t)(session->memory_limit / HELD_WARM_SHARE));
+	/* It comes and goes in pieces, which lanes have no use for. Each batch of a loop does: malloc's pages are looked at where much is in no
+	 * account (weir_local_return_free). */
+	weir_mem_trim_frames(session->mem, (size_t)(session->memory_limit / HELD_WARM_SHARE));
 	if (bytes < SHARE_STEP && bytes > -SHARE_STEP)
 		return; /* within a tenth of a second, then */
 	pthread_mutex_lock(&session->lock);
