@@ -36,9 +36,13 @@ ADVICE = ("a smaller batch_size, where it has one, needs less at a time, fewer w
 
 
 @not_sanitized
-def test_a_function_that_wants_too_much_gets_figures():
+@pytest.mark.parametrize("had", [0, 200_000_000])
+def test_a_function_that_wants_too_much_gets_figures(had):
+    """Also where the program lets go of as much as that: it was its own, and is not the workers' now."""
     weir.shutdown()
+    own = np.ones(had)
     weir.init(memory_limit="400MB")
+    del own
     try:
         with pytest.raises(MemoryError) as raised:
             weir.range(10).map_batches(lambda batch: {"x": [float(np.ones(200_000_000).sum())]}).take_all()

@@ -205,7 +205,10 @@ bool weir_session_anon(const struct weir_session *session, const struct weir_sto
 	*out = 0;
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return false;
-	*out = anon - session->rss_start < most ? anon - session->rss_start : most;
+	anon -= session->rss_start;
+	if (anon < 0)
+		anon = 0; /* what the program had at the session's start and has let go of is not the session's to use */
+	*out = anon < most ? anon : most;
 	return true;
 }
 
