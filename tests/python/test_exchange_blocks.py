@@ -74,6 +74,7 @@ def test_stats_of_a_zip_tell_what_went_to_disk(small_session):
     assert weir.range(10).sort("id").materialize().get_stats_summary().dataset_bytes_spilled == 0
 
 
+@pytest.mark.same_without
 def test_blocks_beyond_the_memory(small_session):
     """Blocks of a size that somebody asked for are kept by the engine, which puts them on disk."""
     ds = weir.range(12_000_000, override_num_blocks=30).with_column("k", weir.col("id") % 7)

@@ -139,6 +139,7 @@ def wide_file(folder, rows, groups):
     return path
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("groups,limit,threads", [(1, 64, 2), (1, 64, 16), (1, 256, 2), (50, 96, 2), (50, 96, 16), (50, 256, 2)])
 def test_a_thousand_columns(limited, data, tmp_path, groups, limit, threads):
     rows = 20_000

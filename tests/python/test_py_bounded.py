@@ -70,6 +70,7 @@ def run(folder, text, limit, cpus, seconds=100):
     return out.splitlines()[-1], (peak - before) / 2**20
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("shape", SHAPES)
 def test_results_that_are_much_larger_than_rows(tmp_path, shape):
     """The promise is the limit and a tenth."""
@@ -117,6 +118,7 @@ INSIDE = """
 """
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("text, rows", [(SEVERAL, 9 << 17), (ZIPPED, 6 << 17), (INSIDE, 6 << 17)], ids=["threads", "zipped", "inside"])
 def test_several_at_once(tmp_path, text, rows):
     """Each of them could have half of the limit and more: what does not fit into a share waits for its turn, and none fails for it. Nor does one
@@ -159,6 +161,7 @@ ROWS = """
 """
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("text, said", [(OWN, "20000 20000"), (ROWS, "250 250 600000 100")], ids=["arrays", "rows"])
 def test_what_the_program_keeps_is_its_own(tmp_path, text, said):
     """It may be more than the limit, and runs go on: with less memory, not with none."""
@@ -260,6 +263,7 @@ def test_rows_that_were_given_before_a_worker_died_come_once(tmp_path):
 
 # ---- images ----
 
+@pytest.mark.same_without
 def test_large_images(tmp_path):
     """34 MiB each, in a file of 200 KB: as much as a worker has at once is two of them."""
     Image = pytest.importorskip("PIL.Image")

@@ -259,6 +259,7 @@ def test_frames_and_tables_over_numpy_memory():
     np.testing.assert_array_equal(values, np.repeat(rows + 1, WIDTH))
 
 
+@pytest.mark.same_without
 @not_sanitized
 def test_a_result_whose_room_turns_out_too_small():
     """The room is given back for a larger one, and what lies in it must not go with it: memory is short, so that its pages go at once."""

@@ -72,6 +72,7 @@ def test_blocks_become_pandas_as_the_context_says():
         context.enable_arrow_backed_pandas_conversion = before
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("method, match", [("collate", "Doubled.collate` must return CPU tensors"), ("process_on_device", "must return tensors on `cpu`")])
 def test_tensors_are_where_they_have_to_be(method, match):
     torch = pytest.importorskip("torch")

@@ -392,6 +392,7 @@ weir.range(3).count()
 
 # ---- output ----
 
+@pytest.mark.same_without
 def test_lines_that_are_dropped_are_counted(tmp_path):
     """Nobody takes the prints for a while: the function goes on, and what did not fit is said."""
     text = """
@@ -579,6 +580,7 @@ def test_elsewhere_the_import_says_so(change, said):
 
 # ---- stopped, and told so ----
 
+@pytest.mark.same_without
 def test_a_worker_that_was_stopped_is_replaced(tmp_path, caplog):
     """SIGSTOP from outside: its batch runs elsewhere after a few seconds, and the log names the process."""
     mark = tmp_path / "stopped"

@@ -899,6 +899,7 @@ def test_few_slow_rows_are_shared_by_all_workers(tmp_path, n, options, make):
     assert len(rows) == n and all(row["met"] for row in rows)
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("first", [0, 2, 7])
 def test_of_several_errors_the_first_row_s_is_told(tmp_path, first):
     """Also where it is the last to come: rows behind it have failed before."""
@@ -951,6 +952,7 @@ def test_errors_behind_a_limit_do_not_hold_it_up(tmp_path):
             assert re.search("row 8$", str(error))
 
 
+@pytest.mark.same_without
 @pytest.mark.parametrize("pause", [0, 0.01, 0.05])
 def test_an_interpreter_that_ends_at_once_is_an_error(tmp_path, pause):
     """Whether it ends before it is asked for a worker, meanwhile, or after."""

@@ -92,6 +92,7 @@ def test_blocks_of_several_types():
         {"a": 1.0, "b": None, "id": 0}, {"a": 2.5, "b": None, "id": 1}, {"a": None, "b": "x", "id": 2}]
 
 
+@pytest.mark.same_without
 @not_sanitized
 @pytest.mark.parametrize("cpus", [1, 2, 7])
 def test_far_more_than_the_memory(cpus, tmp_path):
