@@ -9,6 +9,7 @@
 
 enum {
 	IPC_ALIGN = 64,      /* of messages and of each buffer, as written */
+	IPC_ALIGN_PACKED = 8, /* of buffers of packed rows (packed.h), as their values need it */
 	IPC_PREFIX_SIZE = 8, /* continuation marker and metadata length */
 	IPC_VERSION_4 = 3,
 	IPC_VERSION_5 = 4,
@@ -260,5 +261,17 @@ int ipc_dictionaries_read(struct weir_ipc_dictionaries *dictionaries, const stru
 
 /* Dictionary types in a type, itself included. */
 uint32_t ipc_type_dictionaries(const struct weir_type *type);
+
+/* ipc_write.c: one walk over arrays, parents first. Without memory it counts; with memory it fills nodes and buffers. Packed, a node is a
+ * byte, and buffers have no list. */
+struct ipc_walk {
+	uint8_t *nodes, *buffers, *body; /* NULL: only counts */
+	bool is_packed;
+	uint32_t node_count, buffer_count;
+	uint64_t body_size;
+	struct weir_large_buffer large; /* its offset is that in the body */
+};
+/* The rows from `start`, counted from the start of the buffers, not from the array's offset. */
+void ipc_walk_array(struct ipc_walk *walk, const struct weir_array *array, int64_t start, int64_t length);
 
 #endif

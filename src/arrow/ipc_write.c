@@ -12,40 +12,37 @@ static const struct flat_layout layout_message = {4, {2, 1, 4, 8}};
 static const struct flat_layout layout_record = {3, {8, 4, 4}};
 static const struct flat_layout layout_dictionary = {3, {8, 4, 1}};
 
-struct walk {
-	uint8_t *nodes, *buffers, *body; /* NULL: only counts */
-	uint32_t node_count, buffer_count;
-	uint64_t body_size;
-	struct weir_large_buffer large; /* its offset is that in the body */
-};
-
-static void put_node(struct walk *walk, int64_t length, int64_t null_count)
+static void put_node(struct ipc_walk *walk, int64_t length, int64_t null_count)
 {
 	struct ipc_pair node = {length, null_count};
 
-	if (walk->body)
+	if (walk->body && walk->is_packed)
+		walk->nodes[walk->node_count] = null_count != 0;
+	else if (walk->body)
 		memcpy(walk->nodes + walk->node_count * sizeof(node), &node, sizeof(node));
 	walk->node_count++;
 }
 
 /* Takes the next `size` bytes of the body; gives their place, with zeros behind them up to the next, or NULL. */
-static uint8_t *put_buffer(struct walk *walk, uint64_t size)
+static uint8_t *put_buffer(struct ipc_walk *walk, uint64_t size)
 {
 	struct ipc_pair buffer = {(int64_t)walk->body_size, (int64_t)size};
+	uint64_t whole = weir_round_up(size, walk->is_packed ? IPC_ALIGN_PACKED : IPC_ALIGN);
 	uint8_t *to = NULL;
 
 	if (walk->body) {
-		memcpy(walk->buffers + walk->buffer_count * sizeof(buffer), &buffer, sizeof(buffer));
+		if (!walk->is_packed)
+			memcpy(walk->buffers + walk->buffer_count * sizeof(buffer), &buffer, sizeof(buffer));
 		to = walk->body + walk->body_size;
-		memset(to + size, 0, weir_round_up(size, IPC_ALIGN) - size);
+		memset(to + size, 0, whole - size);
 	}
 	walk->buffer_count++;
-	walk->body_size += weir_round_up(size, IPC_ALIGN);
+	walk->body_size += whole;
 	return to;
 }
 
 /* The bytes may lie in their place already, or, where fewer rows came than there was room for, behind it (block.h). */
-static void put_bytes(struct walk *walk, const uint8_t *from, uint64_t size)
+static void put_bytes(struct ipc_walk *walk, const uint8_t *from, uint64_t size)
 {
 	if (walk->body && size && from != walk->body + walk->body_size)
 		memmove(walk->body + walk->body_size, from, size);
@@ -54,7 +51,7 @@ static void put_bytes(struct walk *walk, const uint8_t *from, uint64_t size)
 	put_buffer(walk, size);
 }
 
-static void put_bits(struct walk *walk, const uint8_t *from, int64_t start, int64_t length)
+static void put_bits(struct ipc_walk *walk, const uint8_t *from, int64_t start, int64_t length)
 {
 	uint8_t *to = put_buffer(walk, weir_bits_size(length));
 
@@ -65,7 +62,7 @@ static void put_bits(struct walk *walk, const uint8_t *from, int64_t start, int6
 }
 
 /* Offsets of the rows, from 0 on; gives the range that they cover in what they point into. */
-static void put_offsets(struct walk *walk, const struct weir_array *array, int64_t start, int64_t length,
+static void put_offsets(struct ipc_walk *walk, const struct weir_array *array, int64_t start, int64_t length,
 			int64_t *first, int64_t *last)
 {
 	unsigned width = type_offset_width(array->type);
@@ -103,8 +100,17 @@ static int64_t count_nulls(const struct weir_array *array, int64_t start, int64_
 	return length - weir_bits_count(array->buffers[0].data, start, length);
 }
 
-/* The rows from `start`, counted from the start of the buffers, not from the array's offset. */
-static void put_array(struct walk *walk, const struct weir_array *array, int64_t start, int64_t length)
+/* Behind codes that are packed: how many values there are, and these. Messages of their own have them elsewhere. */
+static void put_values(struct ipc_walk *walk, const struct weir_array *values)
+{
+	uint8_t *to = put_buffer(walk, sizeof(values->length));
+
+	if (to)
+		memcpy(to, &values->length, sizeof(values->length));
+	ipc_walk_array(walk, values, values->offset, values->length);
+}
+
+void ipc_walk_array(struct ipc_walk *walk, const struct weir_array *array, int64_t start, int64_t length)
 {
 	const struct weir_type *type = array->type;
 	const uint8_t *values = array->buffers[1].data;
@@ -126,6 +132,8 @@ static void put_array(struct walk *walk, const struct weir_array *array, int64_t
 	case WEIR_LAYOUT_FIXED:
 		put_bytes(walk, length ? values + (uint64_t)start * type->byte_width : NULL,
 			  (uint64_t)length * type->byte_width);
+		if (walk->is_packed && type->id == WEIR_DICTIONARY_TYPE)
+			put_values(walk, array->dictionary);
 		break;
 	case WEIR_LAYOUT_BYTES:
 		put_offsets(walk, array, start, length, &first, &last);
@@ -134,7 +142,7 @@ static void put_array(struct walk *walk, const struct weir_array *array, int64_t
 	case WEIR_LAYOUT_NESTED:
 		if (type->id == WEIR_STRUCT) {
 			for (uint32_t i = 0; i < array->child_count; i++)
-				put_array(walk, array->children[i], array->children[i]->offset + start, length);
+				ipc_walk_array(walk, array->children[i], array->children[i]->offset + start, length);
 			break;
 		}
 		if (type->id == WEIR_FIXED_LIST) {
@@ -143,7 +151,7 @@ static void put_array(struct walk *walk, const struct weir_array *array, int64_t
 		} else {
 			put_offsets(walk, array, start, length, &first, &last);
 		}
-		put_array(walk, array->children[0], array->children[0]->offset + first, last - first);
+		ipc_walk_array(walk, array->children[0], array->children[0]->offset + first, last - first);
 		break;
 	}
 }
@@ -160,21 +168,21 @@ static int64_t content_length(const struct content *content)
 	return content->batch ? content->batch->row_count : content->values->length;
 }
 
-static void put_columns(struct walk *walk, const struct content *content)
+static void put_columns(struct ipc_walk *walk, const struct content *content)
 {
 	if (content->values) {
-		put_array(walk, content->values, content->values->offset, content->values->length);
+		ipc_walk_array(walk, content->values, content->values->offset, content->values->length);
 		return;
 	}
 	for (uint32_t i = 0; i < content->batch->column_count; i++) {
 		const struct weir_array *column = content->batch->columns[i];
 
-		put_array(walk, column, column->offset, column->length);
+		ipc_walk_array(walk, column, column->offset, column->length);
 	}
 }
 
 /* Leaves room for nodes and buffers; gives their places. */
-static void put_message(struct flat_builder *b, const struct content *content, const struct walk *measured,
+static void put_message(struct flat_builder *b, const struct content *content, const struct ipc_walk *measured,
 			uint64_t *nodes, uint64_t *buffers)
 {
 	uint64_t message = flat_add_table(b, &layout_message, 15), parent = message, record;
@@ -200,13 +208,13 @@ static void put_message(struct flat_builder *b, const struct content *content, c
 	flat_link(b, record, RECORD_BUFFERS, *buffers);
 }
 
-static int content_measure(const struct content *content, struct walk *walk, struct weir_chunk_plan *out,
+static int content_measure(const struct content *content, struct ipc_walk *walk, struct weir_chunk_plan *out,
 			   struct weir_error *err)
 {
 	struct flat_builder builder;
 	uint64_t nodes, buffers, metadata_size;
 
-	*walk = (struct walk){0};
+	*walk = (struct ipc_walk){0};
 	put_columns(walk, content);
 	flat_begin(&builder, NULL, 0);
 	put_message(&builder, content, walk, &nodes, &buffers);
@@ -230,7 +238,7 @@ static int content_write(const struct content *content, const struct weir_chunk_
 	struct weir_chunk_plan again;
 	struct flat_builder builder;
 	uint64_t nodes, buffers;
-	struct walk measured, walk = {0};
+	struct ipc_walk measured, walk = {0};
 	int code = content_measure(content, &measured, &again, err);
 
 	if (code)
@@ -251,7 +259,7 @@ static int content_write(const struct content *content, const struct weir_chunk_
 int weir_chunk_measure(const struct weir_batch *batch, struct weir_chunk_plan *out, struct weir_error *err)
 {
 	struct content content = {.batch = batch};
-	struct walk walk;
+	struct ipc_walk walk;
 
 	return content_measure(&content, &walk, out, err);
 }
@@ -267,7 +275,7 @@ int weir_chunk_write(const struct weir_batch *batch, const struct weir_chunk_pla
 int weir_dictionary_measure(const struct weir_array *values, struct weir_chunk_plan *out, struct weir_error *err)
 {
 	struct content content = {.values = values};
-	struct walk walk;
+	struct ipc_walk walk;
 
 	return content_measure(&content, &walk, out, err);
 }

@@ -160,10 +160,18 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sample(2)
 @not_sanitized
 @pytest.mark.parametrize("job", ["sort", "shuffle", "group", "join", "join-skewed", "repartition", "zip"])
 def test_three_times_the_memory(job, tmp_path):
     check(tmp_path, job, 3_000_000, 64 * MIB)
+
+
+@not_sanitized
+@pytest.mark.parametrize("job", ["join", "repartition"])
+def test_many_lanes_read_back_what_they_wrote_once(job, tmp_path):
+    figures = run(tmp_path, job, 8_000_000, 64 * MIB, 7)
+    assert figures["restored"] <= 1.2 * figures["spilled"], figures
 
 
 @pytest.mark.long

@@ -394,7 +394,7 @@ def test_an_interrupt(name, tmp_path):
 
 
 @not_sanitized
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_function_behind_that_fails(name, session, tmp_path):
     from weir.exceptions import RayTaskError
@@ -475,7 +475,7 @@ SPOILED = """
 """
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("mode", ["change", "truncate"])
 @pytest.mark.parametrize("job", ["sort", "group", "join", "materialize", pytest.param("function", marks=not_sanitized)])
 def test_what_came_back_changed_from_disk_is_made_again(job, mode, tmp_path):

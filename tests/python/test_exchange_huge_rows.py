@@ -38,7 +38,7 @@ JOBS = {
 }
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("job", JOBS)
 def test_each_exchange(job, size, tables, tmp_path):

@@ -252,6 +252,7 @@ def end():
     weir.shutdown()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("number", range(60))
 def test_pipelines(number):
     run_seed(SEED * 1_000_000 + number)

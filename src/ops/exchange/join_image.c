@@ -5,7 +5,7 @@
 static const uint64_t no_bits[1] = {0};
 
 int weir_join_open(struct weir_join_open *open, struct weir_account *account, struct weir_run_space *space,
-		   struct weir_block_cache *cache, struct weir_chunk *chunk, struct weir_error *err)
+		   const struct weir_schema *schema, struct weir_chunk *chunk, struct weir_error *err)
 {
 	size_t size = weir_chunk_size(chunk);
 	const uint8_t *bytes;
@@ -26,7 +26,7 @@ int weir_join_open(struct weir_join_open *open, struct weir_account *account, st
 		code = weir_chunk_read(chunk, open->copy, err);
 	}
 	if (!code)
-		code = weir_block_open(account, cache, bytes, size, NULL, false, &open->batch, err);
+		code = weir_packed_open(account, schema, bytes, size, &open->batch, err);
 	if (code)
 		weir_join_close(open, account);
 	return code;
@@ -43,7 +43,7 @@ void weir_join_close(struct weir_join_open *open, struct weir_account *account)
 
 void weir_join_image_init(struct weir_join_image *image, struct weir_account *account, const struct weir_schema *schema)
 {
-	*image = (struct weir_join_image){.account = account, .schema = schema, .cache = {.account = account}};
+	*image = (struct weir_join_image){.account = account, .schema = schema};
 	weir_arena_init(&image->arena, account);
 }
 
@@ -54,7 +54,7 @@ int weir_join_image_add(struct weir_join_image *image, struct weir_run_space *sp
 	int code = weir_list_reserve(&image->chunks, image->account, err, image->chunks.count + 1);
 
 	if (!code)
-		code = weir_join_open(&open, image->account, space, &image->cache, chunk, err);
+		code = weir_join_open(&open, image->account, space, image->schema, chunk, err);
 	if (code)
 		return code;
 	WEIR_ASSERT(open.batch->row_count <= WEIR_JOIN_CHUNK_ROWS);
@@ -109,7 +109,6 @@ void weir_join_image_release(struct weir_join_image *image)
 		weir_join_close(&image->chunks.items[i], image->account);
 	weir_list_release(&image->chunks, image->account);
 	weir_arena_release(&image->arena);
-	weir_block_cache_release(&image->cache);
 	*image = (struct weir_join_image){0};
 }
 

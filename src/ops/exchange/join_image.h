@@ -4,7 +4,7 @@
 #ifndef WEIR_OPS_EXCHANGE_JOIN_IMAGE_H
 #define WEIR_OPS_EXCHANGE_JOIN_IMAGE_H
 
-#include "arrow/block.h"
+#include "arrow/packed.h"
 #include "ops/exchange/join_cells.h"
 #include "ops/exchange/join_pick.h"
 #include "ops/exchange/join_table.h"
@@ -20,14 +20,14 @@ struct weir_join_open {
 	struct weir_batch *batch;
 };
 
+/* A chunk of rows of `schema`. */
 int weir_join_open(struct weir_join_open *open, struct weir_account *account, struct weir_run_space *space,
-		   struct weir_block_cache *cache, struct weir_chunk *chunk, struct weir_error *err);
+		   const struct weir_schema *schema, struct weir_chunk *chunk, struct weir_error *err);
 void weir_join_close(struct weir_join_open *open, struct weir_account *account); /* twice is fine */
 
 struct weir_join_image {
 	struct weir_account *account;
 	const struct weir_schema *schema;
-	struct weir_block_cache cache;
 	struct weir_arena arena;
 	struct WEIR_LIST(struct weir_join_open) chunks;
 	/* By column, then by chunk; behind the last chunk's a column without values: where a row has no partner. */

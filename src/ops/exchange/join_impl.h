@@ -55,6 +55,7 @@ struct weir_join_state {
 	struct weir_account *account;
 	struct weir_run_space space;
 	uint32_t threads;
+	uint32_t lanes; /* that put rows into the store */
 	struct weir_schema *schema;
 	struct weir_join_output *outputs; /* as many as the schema has columns */
 	enum weir_join_gives gives;

@@ -17,6 +17,7 @@
 
 enum {
 	BATCH_BYTES_MIN = 1 << 20,
+	BATCH_BYTES_GOOD = 5 << 20, /* of smaller ones partitions cannot be many */
 	BATCH_BYTES_MAX = 64 << 20,
 	RESIDENT_LESS = 16 << 20,
 	PIECE_BYTES_MIN = 2 << 20,
@@ -215,7 +216,9 @@ static void share_memory(struct weir_join_state *state, const struct weir_joinin
 {
 	int64_t threads = state->threads, wanted = joining->partitions, least;
 
-	state->batch_bytes = between(limit / 6 / threads, BATCH_BYTES_MIN, BATCH_BYTES_MAX);
+	/* Rather few lanes with large batches, and so many partitions, than many: of a partition that does not fit the other side is read again. */
+	state->lanes = (uint32_t)between(limit / 6 / BATCH_BYTES_GOOD, 1, threads);
+	state->batch_bytes = between(limit / 6 / state->lanes, BATCH_BYTES_MIN, BATCH_BYTES_MAX);
 	state->space.resident_max = between(limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
 	/* Two lanes should have room for it, beside what others have while they wait. */
 	state->piece_bytes = between(threads > 2 ? limit / 16 : limit / 6 / threads, PIECE_BYTES_MIN, INT64_MAX);
@@ -326,7 +329,6 @@ struct source_lane {
 	bool has_more;
 	bool is_open; /* a split of the chain */
 	struct pair pair;
-	struct weir_block_cache cache;
 	struct weir_arena arena;
 	struct weir_join_keys *keys; /* of the build side, while a table is made */
 };
@@ -483,7 +485,6 @@ static void lane_free(void *object)
 	weir_join_projection_release(&lane->projection);
 	weir_chain_free(lane->chain);
 	weir_arena_release(&lane->arena);
-	weir_block_cache_release(&lane->cache);
 	if (lane->keys) {
 		weir_join_keys_release(lane->keys);
 		weir_free(account, lane->keys, sizeof(*lane->keys));
@@ -508,7 +509,6 @@ static int lane_new(void *object, struct weir_lane_context *context, void **out,
 	lane->context = context;
 	lane->source = source;
 	weir_arena_init(&lane->arena, context->account);
-	lane->cache.account = context->account;
 	code = weir_join_probe_new(context->account, state, &lane->probe, err);
 	if (!code && state->is_broadcast) {
 		lane->chain_context = (struct chain_context){.context = *context, .source = source};
@@ -673,8 +673,8 @@ static int probe_vector(struct source_lane *lane, struct weir_vector *out, uint6
 		weir_join_close(&pair->open, lane->context->account);
 		if (pair->probe == pair->probe_end)
 			return WEIR_OK;
-		code = weir_join_open(&pair->open, lane->context->account, &lane->source->state->space, &lane->cache,
-				      pair->probe->chunk, err);
+		code = weir_join_open(&pair->open, lane->context->account, &lane->source->state->space,
+				      lane->source->state->probe.stored, pair->probe->chunk, err);
 		if (code)
 			return code;
 		pair->probe++;
@@ -845,6 +845,8 @@ static int add_phases(struct weir_fragment *fragment, struct weir_join_side *sid
 	}
 	weir_fragment_sink(chain, &weir_join_sink_ops, sink);
 	chain->outside_bytes += side->state->space.resident_max;
+	if (!chain->lanes_max || side->state->lanes < chain->lanes_max)
+		chain->lanes_max = side->state->lanes;
 	code = weir_fragment_before(fragment, side->input, chain, made, err);
 	if (!code)
 		code = weir_join_settle_new(side, &source, err);
@@ -858,6 +860,7 @@ static int add_phases(struct weir_fragment *fragment, struct weir_join_side *sid
 		return code;
 	}
 	weir_fragment_sink(&settle, &weir_join_sink_ops, sink);
+	settle.lanes_max = side->state->lanes;
 	settle.outside_bytes = side->is_build ? side->state->held_max : side->state->space.resident_max;
 	return weir_fragment_before(fragment, side->stored, &settle, &ignored, err);
 }

@@ -304,7 +304,9 @@ static int take_slots(struct sink_lane *lane, struct weir_vector *vector, struct
 			lane->slots.items[lane->slots.count++] = (uint16_t)(keys->hashes[i] >> 48);
 		return WEIR_OK;
 	}
-	memset(lane->slot_of, 0, sizeof(lane->slot_of));
+	/* Those with a null key have no partner, and go anywhere: in one partition they would be too many for it. */
+	for (uint32_t i = 0; i < WEIR_VECTOR_ROWS; i++)
+		lane->slot_of[i] = (uint16_t)(i * 0x9E37u);
 	for (uint32_t i = 0; i < keys->count; i++)
 		lane->slot_of[keys->rows[i]] = (uint16_t)(keys->hashes[i] >> 48);
 	for (uint32_t i = 0; i < vector->selection.count; i++)
@@ -513,7 +515,6 @@ struct settle_split {
 struct settle_lane {
 	struct weir_lane_context *context;
 	struct weir_join_side *side;
-	struct weir_block_cache cache;
 	struct weir_arena arena;
 	struct weir_join_open open;
 	struct settle_split split;
@@ -670,7 +671,6 @@ static void settle_lane_free(void *object)
 
 	settle_abort(lane);
 	weir_arena_release(&lane->arena);
-	weir_block_cache_release(&lane->cache);
 	if (lane->keys) {
 		weir_join_keys_release(lane->keys);
 		weir_free(account, lane->keys, sizeof(*lane->keys));
@@ -688,7 +688,6 @@ static int settle_lane_new(void *object, struct weir_lane_context *context, void
 	lane->context = context;
 	lane->side = source->side;
 	weir_arena_init(&lane->arena, context->account);
-	lane->cache.account = context->account;
 	lane->keys = weir_alloc_zero(context->account, sizeof(*lane->keys), err);
 	if (!lane->keys) {
 		settle_lane_free(lane);
@@ -734,7 +733,7 @@ static int settle_next(void *object, struct weir_vector *out, struct weir_error 
 		pthread_mutex_unlock(&state->lock);
 		if (!chunk)
 			return WEIR_OK;
-		code = weir_join_open(&lane->open, lane->context->account, &state->space, &lane->cache, chunk, err);
+		code = weir_join_open(&lane->open, lane->context->account, &state->space, side->stored, chunk, err);
 		if (code)
 			return code;
 		lane->row = 0;

@@ -211,7 +211,9 @@ int weir_cursor_show(struct weir_merge *merge, struct cursor *cursor, struct wei
 static int chunk_read(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t *bytes,
 		      struct weir_error *err)
 {
-	int code = weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL, false, &cursor->opened, err);
+	const struct weir_schema *schema = chunk->is_bare ? cursor->run->space->bare : merge->schema;
+	int code = chunk->chunk ? weir_block_open(&merge->account, &merge->cache, bytes, chunk->size, NULL, false, &cursor->opened, err)
+				: weir_packed_open(&merge->account, schema, bytes, chunk->size, &cursor->opened, err);
 
 	if (!code)
 		code = weir_run_chunk_complete(cursor->run, chunk, &merge->account, merge->schema, &cursor->opened, err);

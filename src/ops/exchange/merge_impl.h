@@ -3,6 +3,7 @@
 #define WEIR_OPS_EXCHANGE_MERGE_IMPL_H
 
 #include "arrow/block.h"
+#include "arrow/packed.h"
 #include "ops/exchange/interleave.h"
 #include "ops/exchange/merge.h"
 #include "ops/exchange/order.h"

@@ -24,8 +24,6 @@
 enum {
 	RUN_BYTES_MIN = 1 << 20,
 	RUN_BYTES_GOOD = 6 << 20, /* smaller ones are no more chunks than this, but more of them are open in a merge */
-	CHUNK_BYTES_MIN = 28 << 10,
-	CHUNK_BYTES_MAX = 1 << 20,
 	RANGE_BYTES_MIN = 4 << 20,
 	RANGE_BYTES_MAX = 128 << 20,
 	MARKED_SHARE = 8, /* of the limit, what a range has that begins and ends at marks */
@@ -156,7 +154,6 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	state->run_bytes = between(keeping->memory_limit / 4 / state->threads, RUN_BYTES_MIN, (int64_t)1 << 30);
 	state->space.account = env->account;
 	state->space.resident_max = between(keeping->memory_limit / 3 - RESIDENT_LESS, 0, INT64_MAX);
-	state->space.chunk_bytes = between(state->run_bytes / 320, CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
 	/* What a lane makes out of its turn lies in memory until then. */
 	state->range_bytes_max = between(keeping->memory_limit / 8 * 3, RANGE_BYTES_MAX, INT64_MAX);
 	/* A lane out of its turn can have all of it. */
@@ -166,6 +163,7 @@ static int state_new(struct weir_op_env *env, const struct weir_schema *schema, 
 	/* Two lanes should have room for it. */
 	state->merge_bytes = (uint64_t)between((keeping->memory_limit - state->space.resident_max - RESIDENT_LESS) / 20 * 9,
 					       MERGE_BYTES_MIN, INT64_MAX);
+	weir_run_space_measure(&state->space, state->schema, state->run_bytes, (int64_t)state->merge_bytes);
 	/* All lanes together reserve less than half of what may be resident. */
 	if (state->run_bytes / 2 >= LYING_BYTES_MIN)
 		state->space.lying_bytes = state->run_bytes / 2;

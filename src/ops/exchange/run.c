@@ -2,12 +2,18 @@
 
 #include "base/hash.h"
 #include "arrow/block.h"
+#include "arrow/packed.h"
 
 #include <string.h>
 
 /* What a merge has of a run beside its open chunk: a cursor, keys of some rows and their order, arrays over the chunk. */
 enum {
 	OPEN_BYTES = 10 << 10,
+	OPEN_COLUMN_BYTES = 256, /* for each column more */
+	CHUNK_BYTES_MIN = 28 << 10,
+	CHUNK_BYTES_MAX = 1 << 20,
+	CHUNK_COLUMN_BYTES = 256, /* what a chunk has of each column at least: opening one costs as much as these */
+	CHUNKS_OPEN = 192,        /* so many are open in a merge of 20 times the limit */
 	PAGE_BYTES = 4 << 10,
 	UNIT_BYTES = 64,           /* what a chunk on disk is filled up to */
 	WRITTEN_BYTES = 512 << 10, /* together */
@@ -18,10 +24,10 @@ enum {
 
 int64_t weir_run_batch_bytes(const struct weir_batch *batch)
 {
-	struct weir_block_plan plan;
+	struct weir_chunk_plan plan;
 	struct weir_error ignored = {0};
 
-	return weir_block_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.batch_size;
+	return weir_chunk_measure(batch, &plan, &ignored) ? INT64_MAX : (int64_t)plan.size;
 }
 
 void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk)
@@ -68,6 +74,34 @@ void weir_sorted_run_free(struct weir_run_space *space, struct weir_sorted_run *
 		atomic_fetch_sub_explicit(&space->resident, run->reserved, memory_order_relaxed);
 	}
 	weir_free(space->account, run, sizeof(*run));
+}
+
+/* Columns and the columns inside them. */
+static uint32_t node_count(const struct weir_field *fields, uint32_t count)
+{
+	uint32_t nodes = count;
+
+	for (uint32_t i = 0; i < count; i++)
+		nodes += node_count(fields[i].type->fields, fields[i].type->field_count);
+	return nodes;
+}
+
+void weir_run_space_measure(struct weir_run_space *space, const struct weir_schema *schema, int64_t run_bytes, int64_t merge_bytes)
+{
+	int64_t most;
+
+	space->column_count = node_count(schema->fields, schema->field_count);
+	space->chunk_bytes = run_bytes / 320;
+	if (space->chunk_bytes < CHUNK_BYTES_MIN)
+		space->chunk_bytes = CHUNK_BYTES_MIN;
+	/* Of many columns more, as far as a merge has room for it. */
+	most = merge_bytes / CHUNKS_OPEN - OPEN_BYTES - (int64_t)space->column_count * OPEN_COLUMN_BYTES;
+	if (most > (int64_t)space->column_count * CHUNK_COLUMN_BYTES)
+		most = (int64_t)space->column_count * CHUNK_COLUMN_BYTES;
+	if (space->chunk_bytes < most)
+		space->chunk_bytes = most;
+	if (space->chunk_bytes > CHUNK_BYTES_MAX)
+		space->chunk_bytes = CHUNK_BYTES_MAX;
 }
 
 /* ---- runs that lie ---- */
@@ -354,12 +388,32 @@ static int write_chunk(struct weir_run_space *space, const struct weir_batch *ba
 	return WEIR_OK;
 }
 
+/* The same, packed. */
+static int pack_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out, struct weir_error *err)
+{
+	struct weir_packed_plan plan;
+	struct weir_batch *trimmed = NULL;
+	uint8_t *bytes;
+	int code = weir_batch_trim(batch->account, batch, &trimmed, err);
+
+	if (code)
+		return code;
+	weir_packed_measure(trimmed, &plan);
+	code = weir_chunk_reserve(space->store, plan.size, out, &bytes, err);
+	if (!code) {
+		weir_packed_write(trimmed, &plan, bytes);
+		weir_chunk_seal(*out, plan.size);
+	}
+	weir_batch_unref(trimmed);
+	return code;
+}
+
 int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
 		       struct weir_error *err)
 {
 	struct weir_chunk *chunk = NULL;
 	int64_t footprint;
-	int code = write_chunk(space, batch, &chunk, err);
+	int code = pack_chunk(space, batch, &chunk, err);
 
 	if (code)
 		return code;
@@ -516,43 +570,61 @@ static int unwritten_room(struct weir_sorted_run *run, size_t size, struct weir_
 	return WEIR_OK;
 }
 
-/* The batch is the run's next chunk, and takes `plan`: in memory while there is room. */
-static int put(struct weir_sorted_run *run, const struct weir_batch *batch, const struct weir_block_plan *plan,
-	       struct weir_run_chunk *chunk, struct weir_error *err)
+/* The batch as a block in memory; *is_put false: there is no room. */
+static int put_resident(struct weir_run_space *space, const struct weir_batch *batch, struct weir_run_chunk *chunk, bool *is_put,
+			struct weir_error *err)
 {
-	struct weir_run_space *space = run->space;
-	int64_t footprint = (int64_t)whole(plan->size, PAGE_BYTES);
-	uint8_t *to;
+	struct weir_block_plan plan;
+	int64_t footprint;
 	int code;
 
-	chunk->size = plan->size;
-	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <= space->resident_max &&
-	    !run->unwritten_count) {
-		code = write_chunk(space, batch, &chunk->chunk, err);
-		if (code)
-			atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+	/* Before it is measured: mostly there is none. */
+	if (atomic_load_explicit(&space->resident, memory_order_relaxed) >= space->resident_max)
+		return WEIR_OK;
+	code = weir_block_measure(batch, &plan, err);
+	if (code)
 		return code;
+	footprint = (int64_t)whole(plan.size, PAGE_BYTES);
+	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <= space->resident_max) {
+		code = write_chunk(space, batch, &chunk->chunk, err);
+		*is_put = !code;
+		chunk->size = plan.size;
 	}
-	atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+	if (!*is_put)
+		atomic_fetch_sub_explicit(&space->resident, footprint, memory_order_relaxed);
+	return code;
+}
+
+/* The batch is the run's next chunk: a block in memory while there is room, else packed, on disk. */
+static int put(struct weir_sorted_run *run, const struct weir_batch *batch, struct weir_run_chunk *chunk, struct weir_error *err)
+{
+	struct weir_run_space *space = run->space;
+	struct weir_packed_plan packed;
+	bool is_put = false;
+	uint8_t *to;
+	int code = run->unwritten_count ? WEIR_OK : put_resident(space, batch, chunk, &is_put, err);
+
+	if (code || is_put)
+		return code;
+	weir_packed_measure(batch, &packed);
+	chunk->size = packed.size;
 	code = unwritten_room(run, weir_run_chunk_footprint(chunk), err);
 	if (code)
 		return code;
 	to = run->unwritten + run->unwritten_size;
-	code = weir_block_write(batch, plan, to, err);
-	if (!code)
-		memset(to + plan->size, 0, weir_run_chunk_footprint(chunk) - plan->size);
-	return code;
+	weir_packed_write(batch, &packed, to);
+	memset(to + packed.size, 0, weir_run_chunk_footprint(chunk) - packed.size);
+	return WEIR_OK;
 }
 
 int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch, const uint8_t *fence, uint32_t fence_size,
 		    struct weir_error *err)
 {
 	struct weir_run_space *space = run->space;
-	struct weir_block_plan plan;
 	struct weir_run_chunk chunk = {
 		.row_first = run->row_count, .row_count = batch->row_count, .fence_size = weir_fence_bytes(fence_size)};
 	uint8_t *copy = weir_alloc(space->account, chunk.fence_size, err);
-	struct weir_batch *written = NULL;
+	struct weir_batch *bare = NULL, *written = NULL;
 	size_t *most;
 	int code;
 
@@ -564,12 +636,14 @@ int weir_run_append(struct weir_sorted_run *run, const struct weir_batch *batch,
 		chunk.key_size = fence_size;
 		chunk.key_hash = weir_hash_bytes(fence, fence_size, 0);
 	}
-	code = bare_of(run, batch, &chunk, &written, err);
+	code = bare_of(run, batch, &chunk, &bare, err);
+	/* Each chunk has its own. */
 	if (!code)
-		code = weir_block_measure(written, &plan, err);
+		code = weir_batch_trim(batch->account, bare, &written, err);
 	if (!code)
-		code = put(run, written, &plan, &chunk, err);
+		code = put(run, written, &chunk, err);
 	weir_batch_unref(written);
+	weir_batch_unref(bare);
 	if (!code)
 		code = weir_list_push(&run->chunks, space->account, err, chunk);
 	if (code) {
@@ -617,7 +691,7 @@ uint64_t weir_run_open_bytes(const struct weir_sorted_run *run)
 
 		most = bytes > most ? bytes : most;
 	}
-	return most + OPEN_BYTES;
+	return most + OPEN_BYTES + (uint64_t)run->space->column_count * OPEN_COLUMN_BYTES;
 }
 
 /* ---- runs that can be given on ---- */

@@ -45,7 +45,7 @@ static inline uint32_t weir_fence_bytes(uint32_t key_size)
 }
 
 struct weir_run_chunk {
-	struct weir_chunk *chunk;     /* NULL: it is on disk, or the run lies */
+	struct weir_chunk *chunk;     /* a block; NULL: it is on disk, packed, or the run lies */
 	struct weir_spool_place place; /* on disk */
 	uint64_t size;                 /* of its block */
 	int64_t row_first, row_count; /* in the run */
@@ -78,6 +78,7 @@ struct weir_run_space {
 	struct weir_store *store;
 	int64_t resident_max;
 	int64_t chunk_bytes;
+	uint32_t column_count; /* children of columns included */
 	int64_t lying_bytes; /* about how large a run may become that lies as it was gathered; 0: none may */
 	/* Rows' columns without the last, which has numbers that need not be written (numbers.h); NULL: there are none. */
 	struct weir_schema *bare;
@@ -111,6 +112,9 @@ struct weir_sorted_run {
 	struct weir_key_list keys; /* only where there is `order`; other runs are asked for theirs when they are merged */
 };
 
+/* How large its chunks are, where a run has so many bytes, and a merge so much memory. */
+void weir_run_space_measure(struct weir_run_space *space, const struct weir_schema *schema, int64_t run_bytes, int64_t merge_bytes);
+
 /* How many of so many rows and bytes make a chunk, if all rows were alike. */
 int64_t weir_run_chunk_rows(const struct weir_run_space *space, uint64_t bytes, int64_t row_count);
 
@@ -139,7 +143,7 @@ void weir_run_rise(struct weir_sorted_run *run);
 /* Whether rows that come in this order are better left where they are: most follow the one before, or they are wide. */
 bool weir_run_stays(const struct weir_batch *batch, const uint32_t *rows);
 
-/* The batch as a sealed chunk: in memory while there is room, else on disk. Drop lets go of it; NULL is fine. */
+/* The batch as a sealed chunk, packed (arrow/packed.h): in memory while there is room, else on disk. Drop lets go of it; NULL is fine. */
 int weir_run_space_put(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
 		       struct weir_error *err);
 void weir_run_space_drop(struct weir_run_space *space, struct weir_chunk *chunk);

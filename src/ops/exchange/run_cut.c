@@ -7,7 +7,6 @@ enum {
 	TAKEN_PARTS = 4,           /* of a run that becomes chunks: so much of it is there twice */
 	MARK_ROWS_MIN = 64,        /* between two marks, in the run that they are taken from */
 	NUMBER_KEY_BYTES = 9,
-	ENDS_BYTES_MIN = 36 << 10,
 	UNLIKE_TIMES = 4, /* what a chunk is to have at most */
 	PAGE_BYTES = 4 << 10,
 };
@@ -181,12 +180,12 @@ static int64_t chunk_rows(const struct weir_run_space *space, const struct weir_
 {
 	int64_t here = count - first < step ? count - first : step, piece;
 
-	/* Of small chunks the page that each leaves half empty would be much. */
-	if (!space->repeats || space->chunk_bytes < ENDS_BYTES_MIN)
+	if (!space->repeats)
 		return here;
 	piece = piece_rows(keys, rows, first, count);
+	/* As many chunks as there have to be, all alike. */
 	if (piece > step + step / 4)
-		return step;
+		return (piece + (piece + step / 2) / step - 1) / ((piece + step / 2) / step);
 	if (piece >= step / 2)
 		return piece;
 	/* Small ones go together, the last one whole if it is one of them. */

@@ -62,12 +62,15 @@ static inline void append_random(struct weir_builder *b, uint64_t *seed, bool nu
 	}
 }
 
+enum { COLUMNS_MAX = 512 };
+
 static inline struct weir_batch *random_batch(struct weir_account *account, const struct weir_schema *schema, int64_t rows, uint64_t seed)
 {
-	struct weir_array *columns[TYPE_COUNT];
+	struct weir_array *columns[COLUMNS_MAX];
 	struct weir_error err = {0};
 	struct weir_batch *batch;
 
+	assert_true(schema->field_count <= COLUMNS_MAX);
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		struct weir_builder builder;
 
@@ -87,7 +90,7 @@ static inline struct weir_batch *random_batch(struct weir_account *account, cons
 
 static inline struct weir_batch *sliced(struct weir_account *account, const struct weir_batch *batch, int64_t offset, int64_t length)
 {
-	struct weir_array *columns[TYPE_COUNT];
+	struct weir_array *columns[COLUMNS_MAX];
 	struct weir_error err = {0};
 	struct weir_batch *slice;
 
