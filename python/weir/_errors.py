@@ -129,6 +129,13 @@ class OutOfMemoryError(RayError, MemoryError):
     """
 
 
+class _ActorOutOfMemory(ActorDiedError, OutOfMemoryError):
+    """A class's constructor needs more memory than the limit leaves it, even alone."""
+
+
+_ActorOutOfMemory.__name__ = _ActorOutOfMemory.__qualname__ = "ActorDiedError"
+
+
 class TaskCancelledError(RayError):
     """The run was cancelled.
 
@@ -195,7 +202,7 @@ def user_traceback(error: BaseException) -> str:
     import traceback
 
     tb = without_own_frames(error.__traceback__)
-    if tb is None:
+    if tb is None and error.__cause__ is None:  # where a generator raised StopIteration, its frame is the cause's
         return "".join(traceback.format_exception_only(type(error), error)).rstrip("\n")
     return "".join(traceback.format_exception(type(error), error, tb)).rstrip("\n")
 
@@ -245,12 +252,16 @@ def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = 
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
         return "batches are views of shared memory: zero_copy_batch=False gives writable copies"
     if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
-        return _advise_memory(bound)
+        return _advise_memory(bound, kind)
+    if isinstance(error, StopIteration):  # of next(); for rows its traceback is lost, since it ends the loop over them
+        return "next() found nothing more; next(iterator, default) gives the default instead"
     if "CUDA out of memory" in text or (type(error).__name__ == "OutOfMemoryError"
                                           and type(error).__module__.startswith("torch")):
         return "the GPU's memory did not suffice: a smaller batch_size needs less of it"
     if kind == "constructor" and isinstance(error, TypeError) and "__init__() missing" in text:
         return "fn_constructor_args=[…] or fn_constructor_kwargs={…} say what the class is made with"
+    if kind == "error" and isinstance(error, TypeError) and " argument" in text and _is_of_the_call(error):
+        return "the function gets a row or a batch, then what fn_args=[…] and fn_kwargs={…} say: its parameters have to fit"
     if type(error).__name__ == "BdbQuit" or (isinstance(error, EOFError) and "EOF when reading a line" in str(error)):
         return ("functions run in processes of their own, which have no terminal: weir.init(local_mode=True) runs them in the program, where "
                 "breakpoint() and input() work")
@@ -261,6 +272,14 @@ def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = 
             and error.args[0] not in columns and not _is_raised(error):
         return f"there is no column {error.args[0]!r}{nearest(error.args[0], columns)}; the columns are {listed(columns)}"
     return ""
+
+
+def _is_of_the_call(error: BaseException) -> bool:
+    """Whether weir's own call failed, and not a line of the function."""
+    tb = error.__traceback__
+    while tb is not None and tb.tb_next is not None:
+        tb = tb.tb_next
+    return tb is not None and os.path.dirname(tb.tb_frame.f_code.co_filename) == os.path.dirname(__file__)
 
 
 def _is_raised(error: BaseException) -> bool:
@@ -298,9 +317,11 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 # What helps where a function has too little.
 MORE_MEMORY = ("a smaller batch_size, where it has one, needs less at a time, fewer workers (concurrency=…) leave more for each, and "
                "weir.init(memory_limit=…) gives more to all")
+MORE_FOR_OBJECTS = ("what the constructor makes has to fit in there, with what a batch needs beside it; arrays given as fn_constructor_args lie in "
+                    "shared memory once for all workers, and weir.init(memory_limit=…) gives more to all")
 
 
-def _advise_memory(bound: int | None) -> str:
+def _advise_memory(bound: int | None, kind: Kind) -> str:
     """The figures of a worker whose bound was too narrow; it has been tried alone before this error is shown."""
     import resource
 
@@ -312,7 +333,19 @@ def _advise_memory(bound: int | None) -> str:
         fields = dict(line.split(":", 1) for line in status if ":" in line)
     used, data = (int(fields.get(name, "0 kB").split()[0]) * 1024 for name in ("RssAnon", "VmData"))
     return (f"the worker has {used / 1e6:.0f} MB and may take {max(0, bound - data) / 1e6:.0f} MB more, which is what memory_limit leaves while "
-            f"nothing else runs: {MORE_MEMORY}")
+            f"nothing else runs: {MORE_FOR_OBJECTS if kind == 'constructor' else MORE_MEMORY}")
+
+
+def _least_limit() -> str:
+    """In the driver: that the limit is too small for functions at all, if it is."""
+    from weir import _session
+
+    state = _session._state
+    limit = state.native.memory_limit if state is not None else 0
+    if not 0 < limit < _session.LIMIT_MIN + _session.LIMIT_WORKER:
+        return ""
+    return (f". It is {limit / (1 << 20):.0f} MiB, and functions want at least {(_session.LIMIT_MIN + _session.LIMIT_WORKER) >> 20} MiB: "
+            f"{_session.LIMIT_MIN >> 20} MiB, and {_session.LIMIT_WORKER >> 20} MiB for each worker")
 
 
 def from_failure(payload: bytes, operator: str, origin: Origin | None = None, original: bool = False) -> BaseException:
@@ -327,7 +360,7 @@ def from_failure(payload: bytes, operator: str, origin: Origin | None = None, or
     text = _describe(report, operator, origin)
     kind = report["kind"]
     if kind == "constructor":
-        died = ActorDiedError(text)
+        died = (_ActorOutOfMemory if isinstance(cause, MemoryError) else ActorDiedError)(text)
         died.cause, died.operator, died.actor_init_failed = cause, operator, True
         return died
     if kind == "input":
@@ -414,10 +447,14 @@ def rebuilt_object(data: bytes, column: str) -> Any:
 
 def _describe(report: dict[str, Any], operator: str, origin: Origin | None) -> str:
     place = f"the group {report['group']}" if report.get("group") else _origin.place(report["rows"], report["count"], origin)
+    if report["kind"] in ("constructor", "setup"):
+        place = ""  # what rows it would have been given says nothing
     what = {"constructor": "failed in its constructor", "setup": "could not be loaded by a worker",
             "returned": "returned what cannot be used", "input": "cannot get these blocks as one batch",
             "gathered": "cannot get its rows as one batch"}.get(report["kind"], "failed")
     advice = f": {report['advice']}" if report["advice"] else ""
+    if advice.endswith(MORE_MEMORY):
+        advice += _least_limit()
     return f"{operator} {what}{' on ' + place if place else ''} (pid={report['pid']}){advice}\n{report['traceback']}"
 
 
@@ -585,7 +622,7 @@ def in_python(text: str) -> str:
     """
     for theirs, ours in _IN_PYTHON:
         text = theirs.sub(ours, text)
-    return text
+    return text + _least_limit() if text.endswith(MORE_MEMORY) else text
 
 
 def _run_errors(engine: Any) -> tuple[type[BaseException], ...]:
@@ -628,6 +665,8 @@ def translate(error: BaseException, context: Any = None, op: Any = None) -> Base
         if "ended its worker 1 time," in str(error):  # a class with max_restarts=0; others may do so three times
             return ActorDiedError(f"The actor died unexpectedly before finishing this task. {error}: max_restarts=0 or max_task_retries=0 lets "
                                   "nothing be tried again")
+        if "killed from outside" in str(error):  # which says who may have been it
+            return WorkerCrashedError(str(error))
         return WorkerCrashedError(f"{error}: the function, or a library that it uses, ended the process (a crash in native code, "
                                   "os._exit, or the system when memory ran out)")
     if not isinstance(error, _weir.CallFailed):

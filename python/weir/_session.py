@@ -62,12 +62,14 @@ def parse_bytes(value: int | float | str, what: str) -> int:
 
 
 LIMIT_MIN = 64 << 20  # the engine's own; told where it is set, not at the first run
+LIMIT_WORKER = 48 << 20  # what each worker wants beside it
 
 
 def parse_limit(value: int | float | str, what: str) -> int:
     limit = parse_bytes(value, what)
     if limit < LIMIT_MIN:
-        raise ValueError(f"{what} is {value!r}, which is too small: the least is 64 MiB, and functions want some 48 MiB more for each worker")
+        raise ValueError(f"{what} is {value!r}, which is too small: the least is {LIMIT_MIN >> 20} MiB, and functions want some "
+                         f"{LIMIT_WORKER >> 20} MiB more for each worker")
     return limit
 
 

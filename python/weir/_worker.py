@@ -9,9 +9,7 @@ A worker runs one thread. It starts as a fork of the zygote, with its descriptor
 from __future__ import annotations
 
 import bisect
-import errno
 import os
-import resource  # now: where memory has run out it could not be loaded any more
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _errors, _forks, _formats, _setup
 from weir._errors import WrongReturn
+from weir._shortage import RoomToSaySo, shortage
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -32,7 +31,6 @@ ROWS_PIECE = 8 << 20       # or of so many bytes
 LARGE_VALUE = 1 << 20      # an array that is a row's value is worth not copying
 CUT_TIMES = 4              # a function without batch_size that is short of memory gets so many times fewer rows
 CUTS_MAX = 5               # so often, one after another
-NEAR_LIMIT = 16 << 20      # so much below its limit a worker may be short of memory: the largest pieces that importing asks for
 IDLE_MS = 200              # without work for so long, a worker gives free memory back
 ASYNC_BATCHES = 16         # calls of an async function that go on at once
 ASYNC_ROWS = 64
@@ -126,7 +124,7 @@ def _constructed(cls: Any, objects: Mapping[str, Any], retries: int) -> Any:
         try:
             return cls(*objects["fn_constructor_args"], **objects["fn_constructor_kwargs"])
         except BaseException as error:
-            if attempt == retries or not isinstance(error, Exception):
+            if attempt == retries or not isinstance(error, Exception) or shortage.explains(error):
                 raise Constructing from error
     raise AssertionError("unreachable")
 
@@ -810,76 +808,6 @@ def set_threads(count: int) -> None:
             break
 
 
-class Shortage:
-    """Whether a failure is due to the limit on memory that the engine has set, and so the engine's to deal with."""
-
-    def __init__(self) -> None:
-        self.limit = resource.RLIM_INFINITY  # when the task began: it may have been raised since
-        self.was_short = False  # from then on, modules may be there in part
-
-    def begin(self) -> None:
-        self.limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
-
-    def explains(self, error: BaseException, now: int | None = None) -> bool:
-        """`now`: the bound, where it is lifted for a moment."""
-        if now is None:
-            now = resource.getrlimit(resource.RLIMIT_DATA)[0]
-        limits = [limit for limit in (self.limit, now) if limit != resource.RLIM_INFINITY]
-        found = self._is_refusal(error, bool(limits)) or (bool(limits) and self._is_consequence(error, min(limits)))
-        self.was_short = self.was_short or found
-        return found
-
-    def _is_refusal(self, error: BaseException, is_limited: bool) -> bool:
-        from weir import _weir
-
-        if isinstance(error, MemoryError):
-            return is_limited or isinstance(error, _weir.Error)  # the latter: no room for the result
-        if isinstance(error, OSError) and error.errno == errno.ENOMEM:
-            return is_limited
-        # The interpreter itself forgets to say so now and then, where it has no memory for what it makes (modules, mostly).
-        said = ("DefaultCPUAllocator: can't allocate memory", "without setting an exception", "error return without exception set")
-        return is_limited and isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in said)
-
-    def _is_consequence(self, error: BaseException, limit: int) -> bool:
-        """A module that could not be imported as a whole fails in any way. What has another reason fails with more memory, too."""
-        return isinstance(error, (ImportError, AttributeError, TypeError, SystemError)) and (
-            self.was_short or _data_bytes() > limit - NEAR_LIMIT)
-
-
-shortage = Shortage()
-
-
-class RoomToSaySo:
-    """A process that has no memory to say that it was short of it would be taken for one that crashed. Gives the bound that it lifts."""
-
-    def __enter__(self) -> int:
-        self.bound = resource.getrlimit(resource.RLIMIT_DATA)
-        resource.setrlimit(resource.RLIMIT_DATA, (self.bound[1], self.bound[1]))
-        return self.bound[0]
-
-    def __exit__(self, *_: object) -> None:
-        if resource.getrlimit(resource.RLIMIT_DATA)[0] == self.bound[1]:  # the driver has not set another meanwhile
-            resource.setrlimit(resource.RLIMIT_DATA, self.bound)
-
-
-def _pages(*fields: int) -> list[int]:
-    """Fields of /proc/self/statm, in bytes."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        values = file.read().split()
-    return [int(values[field]) * resource.getpagesize() for field in fields]
-
-
-def _data_bytes() -> int:
-    """What RLIMIT_DATA counts of this process."""
-    return _pages(5)[0]
-
-
-def anon_bytes() -> int:
-    """What this process has of its own."""
-    resident, shared = _pages(1, 2)
-    return resident - shared
-
-
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         try:
@@ -899,28 +827,11 @@ def main() -> None:
     from weir import _weir
 
     worker = _weir.Worker()
-    try:
-        head = _setup.read(worker.setup)
-        enter(head, worker.number)
-        objects = _setup.load(worker.setup, head)
-        _enter_context(objects.get("context"))
-        if objects.get("group") is not None:
-            from weir.core import runtime
-
-            runtime.children_group = objects["group"]
-        _forks.watch()
-        function = make(head, objects)
-        if _forks.is_fork:
-            _forks.leave()
-    except BaseException as error:
-        if _forks.is_fork:
-            _forks.leave(error.__cause__ or error)
-        if isinstance(error, Constructing) and error.__cause__ is not None:
-            worker.broken(_errors.pack(error.__cause__, "constructor"))
-        else:
-            worker.broken(_errors.pack(error, "setup"))
-        _flush()
-        return
+    begun = Beginning(worker)
+    if not begun.succeeds():
+        if not begun.is_short:
+            return
+        worker.short()
     is_trimmed = False
     while True:
         try:
@@ -937,12 +848,78 @@ def main() -> None:
         is_trimmed = task == "idle"
         if is_trimmed:
             _trim()
-        else:
-            run_task(worker, function, task)
+        elif begun.function is not None:
+            run_task(worker, begun.function, task)
+        elif begun.succeeds(for_task=True) and begun.function is not None:
+            run_task(worker, begun.function, task)
+        elif not begun.is_short:
+            return
         del task
-    function.close()
-    del function  # a class's __del__ runs before the process ends
+    if begun.function is not None:
+        begun.function.close()
+    begun.function = None  # a class's __del__ runs before the process ends
     _flush()
+
+
+class Beginning:
+    """What a worker has to do before its first batch: load the function and what it refers to, make a class's object. Where memory does not
+    suffice for that, its first batch has it tried again; and if it is repeated alone for it, all memory there is."""
+
+    def __init__(self, worker: Any) -> None:
+        self.worker = worker
+        self.function: Function | None = None
+        self.is_short = self._has_entered = self._is_watched = False
+
+    def succeeds(self, for_task: bool = False) -> bool:
+        """Whether there is a function now. An error that would come anywhere ends the run; what memory was short for is the task's, if there is
+        one."""
+        shortage.begin()
+        try:
+            self._begin()
+        except BaseException as error:
+            cause, kind = error, "setup"
+            if isinstance(error, Constructing) and error.__cause__ is not None:
+                cause, kind = error.__cause__, "constructor"
+            if _forks.is_fork:
+                _forks.leave(cause)
+            with RoomToSaySo() as bound:
+                self.is_short = shortage.explains(cause, bound)
+                if not self.is_short:
+                    self.worker.broken(_errors.pack(cause, kind))  # type: ignore[arg-type]
+                elif for_task:
+                    self.worker.failed(_errors.pack(cause, kind, bound=bound), memory=True)  # type: ignore[arg-type]
+                _let_go(error, cause)
+            del error, cause
+            _flush()
+            _trim()
+        return self.function is not None
+
+    def _begin(self) -> None:
+        head = _setup.read(self.worker.setup)
+        if not self._has_entered:
+            enter(head, self.worker.number)
+            self._has_entered = True
+        objects = _setup.load(self.worker.setup, head)
+        _enter_context(objects.get("context"))
+        if objects.get("group") is not None:
+            from weir.core import runtime
+
+            runtime.children_group = objects["group"]
+        if not self._is_watched:
+            _forks.watch()
+            self._is_watched = True
+        self.function = make(head, objects)
+        if _forks.is_fork:
+            _forks.leave()
+
+
+def _let_go(*errors: BaseException) -> None:
+    """Whatever the frames of these errors refer to is free: half of a model, mostly."""
+    import gc
+
+    for error in errors:
+        error.__traceback__ = error.__cause__ = error.__context__ = None
+    gc.collect()
 
 
 def run_task(worker: Any, function: Function, task: Any) -> None:

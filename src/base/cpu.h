@@ -21,9 +21,9 @@ const char *weir_cpu_name(enum weir_cpu_level level);
 
 /* In the file that chooses: WEIR_KERNEL_DECLARE(struct parquet_kernels, parquet_kernels) declares the tables,
  * WEIR_KERNEL_CHOOSE(parquet_kernels) is a pointer to the one for this machine. */
-#if defined(__x86_64__) && defined(WEIR_WITHOUT_V2) /* a build for tests on a machine that has more */
-#define WEIR_KERNEL_DECLARE(type, name) extern const type name##_v3, name##_v4
-#define WEIR_KERNEL_CHOOSE(name) (weir_cpu_level() == WEIR_CPU_V4 ? &name##_v4 : &name##_v3)
+#if defined(WEIR_ONLY_LEVEL) /* a build for tests, on a machine that has this level */
+#define WEIR_KERNEL_DECLARE(type, name) extern const type WEIR_KERNEL_PASTE(name, WEIR_ONLY_LEVEL)
+#define WEIR_KERNEL_CHOOSE(name) (&WEIR_KERNEL_PASTE(name, WEIR_ONLY_LEVEL))
 #elif defined(__x86_64__)
 #define WEIR_KERNEL_DECLARE(type, name) extern const type name##_v2, name##_v3, name##_v4
 #define WEIR_KERNEL_CHOOSE(name)                                                                                       \

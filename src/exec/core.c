@@ -197,6 +197,7 @@ static void stop_slot(struct weir_core *core, uint32_t stage, uint32_t index)
 		core->workers -= slot->memory;
 	slot->counted = false;
 	slot->memory = 0;
+	weir_exec_swing(core, slot, 0);
 	core->granted -= slot->kept;
 	slot->kept = 0;
 	slot->state = SLOT_STOPPED;

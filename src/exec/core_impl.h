@@ -122,6 +122,7 @@ struct slot {
 	int64_t memory;   /* workers: private memory as booked */
 	int64_t measured; /* the last that was measured of this process; 0: nothing yet */
 	int64_t leaving;  /* of it, what is expected back when it is dead */
+	int64_t swing;    /* beyond it, what it had a moment ago */
 	uint64_t wait_since, busy_since;
 };
 
@@ -143,6 +144,7 @@ struct stage {
 	uint32_t busy;   /* slots with something in them */
 	uint32_t live;   /* items on their way to it, in it, or held in front of it */
 	bool shrunk;     /* workers were let go for their memory */
+	bool cramped;    /* one had too little to begin with, beside others: they start one by one */
 	bool closed;     /* nothing will come any more, its workers were sent home */
 	uint8_t held_by; /* a wait and one: what the oldest of its queue waits for, since held_since */
 	uint64_t held_since;
@@ -185,6 +187,7 @@ struct weir_core {
 
 	/* The books. Σ grant + kept = granted; Σ bytes of chunks in memory = resident. */
 	int64_t granted, resident, workers, spilled, excess;
+	int64_t swings; /* what workers had more a moment ago, and will have again */
 	int64_t freeing; /* of these, what spills and revoked grants under way will free */
 	uint64_t milli_cpus, milli_gpus, cpus_taken, gpus_taken;
 	int64_t held_bytes_max;
@@ -297,6 +300,7 @@ bool weir_exec_memory_is_taken(const struct weir_core *core); /* such a batch ru
 void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
+void weir_exec_swing(struct weir_core *core, struct slot *slot, int64_t bytes); /* beyond what is booked of it */
 void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows); /* such a chunk came for it */
 
 /* lanes.c */

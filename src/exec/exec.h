@@ -118,7 +118,8 @@ enum weir_death { WEIR_DEATH_OWN /* SIGSEGV, SIGBUS, SIGABRT, exit */, WEIR_DEAT
 enum weir_event_kind {
 	WEIR_EV_START,      /* once, first */
 	WEIR_EV_SLOT_READY, /* slot, generation: a lane's thread / a worker process is up. Once is enough: after that a
-	                          * slot is ready whenever its task has ended; saying it again does no harm */
+	                          * slot is ready whenever its task has ended; saying it again does no harm. A worker's: code =
+	                          * WEIR_E_MEMORY: it had too little to begin with; it tries again with its first batch */
 	WEIR_EV_SLOT_DIED, /* slot, generation, death: workers only. For the message: code = the signal that ended it, or
 	                          * −1 − its exit status, 0 when nobody knows */
 	WEIR_EV_SPLIT_CUT,  /* answer to CUT_SPLIT: bytes = memory the split needs at least */
@@ -141,7 +142,8 @@ enum weir_event_kind {
 	                          * that is possible, else the run ends) */
 	WEIR_EV_TAKEN,    /* chunk: the consumer has received it; from now on it is the user's, not the budget's */
 	WEIR_EV_MEASURED, /* bytes: measured private memory: of the worker (stage, slot, generation), or with WEIR_NO_SLOT
-	                          * what this process has beyond its accounts */
+	                          * what this process has beyond its accounts. apart: what the worker had more a moment ago, and will have again
+	                          * with its next batch: nobody else is given that */
 	WEIR_EV_CANCEL,   /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
 	WEIR_EV_TICK,     /* a timer asked for by SET_TIMER */
 	WEIR_EV_BUDGET,   /* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the

@@ -4,6 +4,7 @@
  *     resident   chunks in memory. An output takes its bytes out of its maker's grant, so nothing is counted twice
  *     workers    private memory of worker processes, as assumed or as measured, whichever is more
  *     excess     what this process was measured to use beyond its accounts, taken off the budget
+ *     swings     what workers had with their last batches and will have with the next ones, beyond what they have now; off the budget, too
  *
  * Asks are answered in the order of age. When the oldest does not fit, younger chunks are spilled for it. When the front
  * itself does not fit: warm pages are given back, chunks spilled from the far end, then tasks revoked from the youngest
@@ -15,11 +16,14 @@
 #include <inttypes.h>
 #include <string.h>
 
+enum { SWINGS_SHARE = 4 }; /* of the budget: no more is kept free for what workers will have again */
 enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
 
 int64_t weir_exec_room(const struct weir_core *core)
 {
-	return core->budget - core->excess - core->granted - core->resident - core->workers;
+	int64_t most = core->budget / SWINGS_SHARE;
+
+	return core->budget - core->excess - (core->swings < most ? core->swings : most) - core->granted - core->resident - core->workers;
 }
 
 static int64_t used(const struct weir_core *core)
@@ -724,6 +728,12 @@ static void estimate(struct stage *stage, const struct slot *slot, int64_t bytes
 		stage->estimate -= (stage->estimate - bytes) / ESTIMATE_FALLS;
 }
 
+void weir_exec_swing(struct weir_core *core, struct slot *slot, int64_t bytes)
+{
+	core->swings += bytes - slot->swing;
+	slot->swing = bytes;
+}
+
 /* A quarter of the difference each time, ten times a second: a second's spike takes little, a steady one all. */
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 {
@@ -741,14 +751,19 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 	if (event->stage < core->stage_count && event->slot < core->stages[event->stage].spec.slots) {
 		struct stage *stage = &core->stages[event->stage];
 		struct slot *slot = &stage->slots[event->slot];
+		int64_t swing;
 
-		if (is_lanes(stage) || slot->state != SLOT_UP || slot->generation != event->generation)
+		if (is_lanes(stage) || (slot->state != SLOT_UP && slot->state != SLOT_STARTING) ||
+		    slot->generation != event->generation)
 			return;
 		estimate(stage, slot, event->bytes);
 		slot->measured = event->bytes;
 		core->workers -= slot->memory;
 		slot->memory = event->bytes > stage->spec.slot_memory ? event->bytes : stage->spec.slot_memory;
 		core->workers += slot->memory;
-		weir_exec_pool_idle(core, event->stage, event->slot);
+		swing = slot->measured + event->apart - slot->memory;
+		weir_exec_swing(core, slot, swing > 0 ? swing : 0);
+		if (slot->state == SLOT_UP)
+			weir_exec_pool_idle(core, event->stage, event->slot);
 	}
 }

@@ -56,6 +56,29 @@ static void come_up(const struct weir_core *core, struct stage *stage, struct sl
 		stage->stats.slots_peak = stage->up;
 }
 
+static void let_go(struct weir_core *core, uint32_t stage_index, uint32_t slot_index, bool last);
+
+/* It had too little memory to begin with. Where others of its stage are there or about to be, it goes, and from then on they start one by
+ * one; beside one that is there, the next not before there is plenty. The last one stays: should its batch be short of memory, too, that will
+ * have all of it. */
+static void came_up_short(struct weir_core *core, uint32_t stage_index, uint32_t slot_index)
+{
+	struct stage *stage = &core->stages[stage_index];
+	bool has_others = false;
+
+	for (uint32_t w = 0; w < stage->spec.slots; w++) {
+		const struct slot *slot = &stage->slots[w];
+
+		if (w == slot_index || (slot->state != SLOT_UP && slot->state != SLOT_STARTING))
+			continue;
+		has_others = true;
+		stage->shrunk |= slot->state == SLOT_UP;
+	}
+	stage->cramped |= has_others;
+	if (has_others && !MUTANT(60))
+		let_go(core, stage_index, slot_index, false);
+}
+
 void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event)
 {
 	struct stage *stage;
@@ -75,6 +98,8 @@ void weir_exec_slot_ready(struct weir_core *core, const struct weir_event *event
 	} else if (slot->state == SLOT_STARTING && event->generation == slot->generation) {
 		stage->spawns_failed = 0;
 		come_up(core, stage, slot);
+		if (event->code == WEIR_E_MEMORY)
+			came_up_short(core, event->stage, event->slot);
 	}
 }
 
@@ -154,7 +179,7 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	struct stage *stage;
 	struct slot *slot;
 	bool first = true;
-	char how[48];
+	char how[48], memory[64];
 
 	if (event->stage >= core->stage_count || event->slot >= core->stages[event->stage].spec.slots)
 		return;
@@ -170,8 +195,9 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 		core->workers_dying--;
 	else if (slot->state == SLOT_STARTING && ++stage->spawns_failed >= SPAWNS_MAX)
 		weir_exec_fail(core, NO_ITEM, WEIR_E_WORKER,
-			       "%s: %d workers in a row died before they were up, last %s", stage->spec.name,
-			       SPAWNS_MAX, how_it_died(event->code, how, sizeof(how)));
+			       "%s: %d workers in a row died before they were up, last %s%s", stage->spec.name,
+			       SPAWNS_MAX, how_it_died(event->code, how, sizeof(how)),
+			       how_much_it_had(core, slot, memory, sizeof(memory)));
 	slot->state = SLOT_DEAD;
 	while (slot->flight_count > 0) {
 		uint32_t index = slot_flight(stage, event->slot)[0];
@@ -183,6 +209,7 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	}
 	core->freeing -= slot->leaving;
 	slot->leaving = 0;
+	weir_exec_swing(core, slot, 0);
 	slot->over = false;
 	core->workers -= slot->memory;
 	slot->memory = slot->retiring ? 0 : stage->spec.slot_memory;
@@ -219,6 +246,7 @@ static uint32_t fresh_worker(struct weir_core *core, uint32_t stage_index, bool 
 	if (dead != WEIR_NO_SLOT) {
 		weir_exec_worker_start(core, stage_index, dead);
 	} else if (idle != WEIR_NO_SLOT) {
+		weir_exec_swing(core, &stage->slots[idle], 0);
 		stage->slots[idle].state = SLOT_DYING;
 		core->workers_dying++;
 		emit(core, (struct weir_action){.kind = WEIR_DO_KILL_WORKER,
@@ -303,6 +331,7 @@ static void let_go(struct weir_core *core, uint32_t stage_index, uint32_t slot_i
 	struct slot *slot = &stage->slots[slot_index];
 
 	slot->retiring = !last;
+	weir_exec_swing(core, slot, 0);
 	slot->state = SLOT_DYING;
 	slot->leaving = slot->memory - (last ? stage->spec.slot_memory : 0);
 	core->workers_dying++;
@@ -454,19 +483,20 @@ void weir_exec_pool_begin(struct weir_core *core, uint32_t stage_index)
 bool weir_exec_pool_grow(struct weir_core *core, uint32_t stage_index)
 {
 	struct stage *stage = &core->stages[stage_index];
-	uint64_t starting = 0, before;
+	uint64_t starting = 0, before, wanted;
 
 	if (weir_exec_memory_is_taken(core))
 		return false;
 	for (uint32_t w = 0; w < stage->spec.slots; w++)
 		starting += stage->slots[w].state == SLOT_STARTING;
 	before = starting;
-	for (uint32_t w = 0; w < stage->spec.slots && starting < stage->queue.count && !MUTANT(22); w++)
+	wanted = stage->cramped && stage->queue.count > 1 && !MUTANT(61) ? 1 : stage->queue.count;
+	for (uint32_t w = 0; w < stage->spec.slots && starting < wanted && !MUTANT(22); w++)
 		if (stage->slots[w].state == SLOT_DEAD) {
 			weir_exec_worker_start(core, stage_index, w);
 			starting++;
 		}
-	for (uint32_t w = 0; w < stage->spec.slots && starting < stage->queue.count && core->asking == 0; w++)
+	for (uint32_t w = 0; w < stage->spec.slots && starting < wanted && core->asking == 0; w++)
 		if (stage->slots[w].state == SLOT_ABSENT) {
 			if (!grows_by_one(core, stage_index))
 				break;

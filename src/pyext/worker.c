@@ -292,6 +292,18 @@ static int wait_for_task(struct worker_object *self, int64_t timeout_ns, struct 
 	}
 }
 
+static PyObject *worker_short(PyObject *object, PyObject *Py_UNUSED(nothing))
+{
+	struct worker_object *self = (struct worker_object *)object;
+
+	if (pyext_need_here(self->pid, "Worker"))
+		return NULL;
+	if (!self->is_ready)
+		weir_worker_side_ready(&self->link->side, true);
+	self->is_ready = true;
+	Py_RETURN_NONE;
+}
+
 static PyObject *worker_next(PyObject *object, PyObject *args, PyObject *kwargs)
 {
 	static char *names[] = {"idle_ms", NULL};
@@ -308,7 +320,7 @@ static PyObject *worker_next(PyObject *object, PyObject *args, PyObject *kwargs)
 		return NULL;
 	}
 	if (!self->is_ready)
-		weir_worker_side_ready(&self->link->side);
+		weir_worker_side_ready(&self->link->side, false);
 	self->is_ready = true;
 	if (wait_for_task(self, idle_ms < 0 ? -1 : idle_ms * 1000000, &task))
 		return NULL;
@@ -473,6 +485,8 @@ static PyMethodDef worker_methods[] = {
 	 "at($self, first, count, /)\n--\n\nSays which rows of its task it is at, for who has to tell of its death."},
 	{"next", (PyCFunction)(void (*)(void))worker_next, METH_VARARGS | METH_KEYWORDS,
 	 "next($self, idle_ms=-1)\n--\n\nWaits for a WorkerTask. 'idle': none came for so long. None: there will be none."},
+	{"short", worker_short, METH_NOARGS,
+	 "short($self)\n--\n\nThere was too little memory for the setup: it is tried again with the first task."},
 	{"output", worker_output, METH_O,
 	 "output($self, batch, /)\n--\n\nGives a Batch as a result of the task; there may be several."},
 	{"done", worker_done, METH_VARARGS, "done($self)\n--\n\nThe task is done."},

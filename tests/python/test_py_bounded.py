@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from driver_scripts import Program, not_sanitized, output
 
-from weir import _call, _weir, _worker
+from weir import _call, _shortage, _weir, _worker
 
 pytestmark = not_sanitized
 
@@ -144,6 +144,50 @@ def test_what_workers_are_made_of_counts_when_they_are_gone(tmp_path):
     assert peak <= 64 * 1.1
 
 
+OBJECTS = """
+    class Model:
+        def __init__(self, size):
+            self.weights = np.ones(size << 17)
+        def __call__(self, batch):
+            return {"x": batch["id"] * self.weights[0]}
+
+    class Parts(Model):
+        def __init__(self, size):
+            self.weights = [np.ones(4 << 17) for _ in range(size // 4)]
+
+    def job(cls, size, concurrency):
+        return weir.range(400_000, override_num_blocks=40).map_batches(cls, fn_constructor_args=(size,), concurrency=concurrency).count()
+"""
+TOO_LARGE = """
+    try:
+        job(CLASS, 600, 2)
+    except MemoryError as error:
+        print(isinstance(error, weir.exceptions.ActorDiedError), str(error).splitlines()[0])
+"""
+
+
+@pytest.mark.same_without
+@pytest.mark.parametrize("made", ["Model", "Parts"])
+def test_a_constructor_is_bounded(tmp_path, made):
+    """As a batch is: it is tried again alone, then told with figures."""
+    said, peak = run(tmp_path, OBJECTS + TOO_LARGE.replace("CLASS", made), 300, 2)
+    assert peak <= 300 * 1.1
+    if "by itself" in said and made == "Parts":  # it was measured before it was refused its next part
+        assert f"MapBatches({made})" in said and "weir.init(memory_limit=…)" in said
+        return
+    assert f"True MapBatches({made}) failed in its constructor (pid=" in said
+    assert "MB and may take" in said and "which is what memory_limit leaves while nothing else runs: what the constructor makes" in said
+
+
+@pytest.mark.same_without
+@pytest.mark.parametrize("cpus, concurrency", [(2, 2), (4, 4), (8, (1, 8))])
+def test_what_constructors_keep_is_planned_for(tmp_path, cpus, concurrency):
+    """Not all of them have 150 MiB: there are fewer, and the job ends."""
+    said, peak = run(tmp_path, OBJECTS + f"\n    print(job(Model, 150, {concurrency}))\n", 400, cpus)
+    assert said == "400000"
+    assert peak <= 400 * 1.1
+
+
 # ---- parts ----
 
 OWN = """
@@ -228,7 +272,7 @@ def test_a_function_without_batch_size_that_is_short_of_memory_gets_fewer_rows(m
         if len(batch["id"]) > 100:
             raise MemoryError
         return {"x": np.ones((len(batch["id"]), 1 << 14))}
-    monkeypatch.setattr(_worker.Shortage, "_is_refusal", lambda self, error, is_limited: isinstance(error, MemoryError))
+    monkeypatch.setattr(_shortage.Shortage, "_is_refusal", lambda self, error, is_limited: isinstance(error, MemoryError))
     first, _ = applied(wide, batch, 1 << 30)
     assert sum(first) == 1000 and max(first) <= 100 and seen[:3] == [1000, 250, 62]
     with pytest.raises(MemoryError):

@@ -9,7 +9,7 @@ from driver_scripts import not_sanitized
 from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
 
 import weir
-from weir import _call, _errors, _origin, _worker
+from weir import _call, _errors, _origin, _shortage, _weir, _worker
 from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayDataUserCodeException, RayError, RayTaskError, SystemException,
                              UserCodeException, WorkerCrashedError)
 
@@ -210,6 +210,23 @@ def test_chained_errors_are_shown():
     assert "KeyError: 'first'" in text and text.endswith("ValueError: second")
 
 
+def test_a_generator_that_raises_stop_iteration_shows_where():
+    def f(batch):
+        yield batch
+        yield next(iter(()))
+    text = error_of(CallSpec("map_batches", f), arange(3))
+    assert "    yield next(iter(()))\n" in text and text.endswith("RuntimeError: generator raised StopIteration")
+
+
+def test_stop_iteration_comes_with_advice():
+    assert "next(iterator, default)" in error_of(CallSpec("map", lambda row: next(iter(()))), arange(3))
+
+
+def test_a_death_from_outside_is_not_called_a_crash():
+    made = _errors.translate(_weir.WorkerError("operator f: the worker was killed from outside 10 times, last by SIGKILL: the system had no memory left"))
+    assert isinstance(made, WorkerCrashedError) and str(made).endswith("the system had no memory left")
+
+
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), StopIteration(4), GeneratorExit()])
 def test_what_would_end_the_interpreter_is_a_user_error(error):
     made = failure(error)
@@ -384,13 +401,13 @@ def test_translated():
 def test_memory_errors_are_the_governors_only_under_its_limit():
     import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    assert not _worker.Shortage().explains(MemoryError()) or soft != resource.RLIM_INFINITY
+    assert not _shortage.Shortage().explains(MemoryError()) or soft != resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
     try:
         for error in (MemoryError(), OSError(12, "Cannot allocate memory"), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12")):
-            assert _worker.Shortage().explains(error)
+            assert _shortage.Shortage().explains(error)
         for error in (ValueError(), OSError(2, "no such file"), ImportError("no such module")):
-            assert not _worker.Shortage().explains(error)
+            assert not _shortage.Shortage().explains(error)
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
@@ -399,12 +416,12 @@ def test_what_a_shortage_leaves_behind_is_the_governors():
     """A module that is there in part fails in ways of its own, also when the limit has been raised."""
     import resource
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    shortage = _worker.Shortage()
+    shortage = _shortage.Shortage()
     try:
-        resource.setrlimit(resource.RLIMIT_DATA, (_worker._data_bytes() + (64 << 20), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (_shortage.data_bytes() + (64 << 20), hard))
         shortage.begin()
         assert not shortage.explains(ImportError("cannot map zero-fill pages"))  # there was enough
-        resource.setrlimit(resource.RLIMIT_DATA, (_worker._data_bytes() + (1 << 20), hard))
+        resource.setrlimit(resource.RLIMIT_DATA, (_shortage.data_bytes() + (1 << 20), hard))
         shortage.begin()
         resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
         assert not shortage.explains(ValueError())

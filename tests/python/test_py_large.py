@@ -10,7 +10,7 @@ np = pytest.importorskip("numpy")
 
 import weir  # noqa: E402
 from driver_scripts import not_sanitized, wait_for  # noqa: E402
-from weir import _call, _errors, _fuse, _setup, _weir, _worker  # noqa: E402
+from weir import _call, _errors, _fuse, _setup, _shortage, _weir, _worker  # noqa: E402
 from weir_functions import CallSpec, arange, failure_of  # noqa: E402
 from weir.exceptions import OutOfMemoryError, RayTaskError  # noqa: E402
 
@@ -52,6 +52,18 @@ def test_a_function_that_wants_too_much_gets_figures(had):
     assert re.search(r"the worker has \d+ MB and may take \d\d\d MB more", text) and ADVICE in text, text
 
 
+@not_sanitized
+@pytest.mark.parametrize("cpus", [2, 16])
+def test_a_limit_that_is_too_small_for_functions_is_named(cpus):
+    weir.shutdown()
+    weir.init(memory_limit="64MiB", num_cpus=cpus)
+    try:
+        with pytest.raises(MemoryError, match="It is 64 MiB, and functions want at least 112 MiB: 64 MiB, and 48 MiB for each worker"):
+            weir.range(10).map(lambda row: {"x": b"x" * 50_000_000}).take_all()
+    finally:
+        weir.shutdown()
+
+
 def test_who_gathers_rows_is_to_blame_for_their_memory(monkeypatch):
     """Not who makes them, in the same worker, and could make no more."""
     def wide(batch):
@@ -66,11 +78,11 @@ def test_who_gathers_rows_is_to_blame_for_their_memory(monkeypatch):
     for spec in specs:
         _call.check(spec)
     monkeypatch.setattr(_worker.shortage, "explains", lambda error, now=None: isinstance(error, MemoryError))
-    monkeypatch.setattr(_worker, "anon_bytes", lambda: 500_000)
+    monkeypatch.setattr(_shortage, "anon_bytes", lambda: 500_000)
     made = failed()
     assert made.operator == "MapBatches(<lambda>)" and isinstance(made, MemoryError)
     assert str(made).endswith("\nMemoryError: of a batch of 80 rows, 50 were there, of 0 MB, when there was no memory for more (Unable to allocate)")
-    monkeypatch.setattr(_worker, "anon_bytes", lambda: 5_000_000)  # most of it is not theirs
+    monkeypatch.setattr(_shortage, "anon_bytes", lambda: 5_000_000)  # most of it is not theirs
     assert failed().operator == "MapBatches(wide)"
     monkeypatch.undo()
     assert failed().operator == "MapBatches(wide)"  # it raised that by itself

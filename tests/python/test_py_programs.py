@@ -6,7 +6,7 @@ import zipapp
 import pytest
 
 import weir  # noqa: F401
-from driver_scripts import output
+from driver_scripts import not_sanitized, output
 
 PROGRAM = """
 import weir
@@ -58,11 +58,66 @@ def test_modules_beside_the_program(tmp_path, kind):
 
 
 @pytest.mark.parametrize("shell", [
-    "ulimit -n 40", "ulimit -s 512", "umask 777", "exec <&-", "trap '' INT PIPE CHLD", "export LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0",
+    "ulimit -n 256", "ulimit -s 512", "umask 777", "exec <&-", "trap '' INT PIPE CHLD", "export LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0",
     "export HOME=/proc TMPDIR=/no/such/folder", "export PYTHONSAFEPATH=1", "unset HOME PATH",
 ])
 def test_odd_worlds(program, shell):
     assert said(program, sys.executable, str(program / "script.py"), shell=shell) == ("5050\n", "", 0)
+
+
+OTHER_MALLOC = """
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+static _Atomic(char *) at;
+static char *begin;
+/* Takes and never gives back; the size stands in front. */
+static void *take(size_t align, size_t size)
+{
+	static atomic_flag busy = ATOMIC_FLAG_INIT;
+	char *made;
+
+	while (atomic_flag_test_and_set(&busy))
+		;
+	if (!begin)
+		at = begin = mmap(NULL, 1ul << 33, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	align = align < 16 ? 16 : align;
+	made = (char *)(((size_t)at + 16 + align - 1) & ~(align - 1));
+	((size_t *)made)[-1] = size;
+	at = made + size;
+	atomic_flag_clear(&busy);
+	return made;
+}
+void *malloc(size_t size) { return take(16, size); }
+void free(void *old) { (void)old; }
+void *calloc(size_t count, size_t size) { return take(16, count * size); }
+void *memalign(size_t align, size_t size) { return take(align, size); }
+void *aligned_alloc(size_t align, size_t size) { return take(align, size); }
+int posix_memalign(void **out, size_t align, size_t size) { *out = take(align, size); return 0; }
+size_t malloc_usable_size(void *old) { return old ? ((size_t *)old)[-1] : 0; }
+void *realloc(void *old, size_t size)
+{
+	size_t had = malloc_usable_size(old);
+
+	return memcpy(take(16, size), old ? old : "", had < size ? had : size);
+}
+"""
+
+
+@not_sanitized
+def test_another_malloc(program):
+    """One that was loaded before all others, as jemalloc often is: glibc's is asked for nothing."""
+    flags = ["-shared", "-fPIC", "-O1", "-fno-builtin"]
+    for name, text in (("other", OTHER_MALLOC), ("trim", "#include <stdlib.h>\nint malloc_trim(size_t pad) { (void)pad; abort(); }")):
+        (program / f"{name}.c").write_text(text)
+        subprocess.run(["cc", *flags, "-o", f"{name}.so", f"{name}.c"], cwd=program, check=True)
+    (program / "native.py").write_text("import weir\nprint(weir.range(10**6).filter(expr='id % 2 == 0').count())\nweir.shutdown()\n")
+    preload = f"export LD_PRELOAD='{program}/trim.so {program}/other.so'"
+    assert said(program, sys.executable, "native.py", shell=preload) == ("500000\n", "", 0)
+    assert said(program, sys.executable, "script.py", shell=f"export LD_PRELOAD={program}/other.so") == ("5050\n", "", 0)
 
 
 def test_without_any_of_the_three_streams(program):

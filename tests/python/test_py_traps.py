@@ -2,6 +2,7 @@
 import gc
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -189,6 +190,48 @@ def test_many_blocks_with_few_descriptors(tmp_path, blocks):
     assert output(tmp_path, text) == f"{blocks} {blocks} {sum(range(blocks))} True\n"
 
 
+def test_many_workers_with_few_descriptors(tmp_path):
+    """As many workers as there are descriptors for; one that cannot be started in the middle of a run would end it."""
+    text = """
+        import resource, sys
+        resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]),) * 2)
+        import threading
+        import weir
+        weir.init(num_cpus=16)
+        class Model:
+            def __call__(self, batch):
+                return batch
+        print(weir.range(5000).map_batches(lambda b: b, batch_size=1).count())
+        print(weir.range(500).map_batches(Model, batch_size=5, concurrency=16).filter(lambda row: True, concurrency=3).count())
+        def counts():
+            print(weir.range(50).map_batches(lambda b: b, batch_size=5).count(), flush=True)
+        threads = [threading.Thread(target=counts) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    """
+    for files in (96, 256):
+        out, err, code = Program(tmp_path, text, files).wait(120)
+        assert out.split() == ["5000", "500", "50", "50", "50"], err
+        assert err.count("worker processes instead of") == 1 and f"open files is {files}" in err
+
+
+def test_too_few_descriptors_for_one_worker(tmp_path):
+    text = """
+        import resource
+        resource.setrlimit(resource.RLIMIT_NOFILE, (28, 28))
+        import weir
+        print(weir.range(10).count())
+        try:
+            weir.range(10).map_batches(lambda b: b).count()
+        except OSError as error:
+            print(error)
+    """
+    assert re.fullmatch(r"10\n\d+ of 28 open files are in use, and 1 function in worker processes needs 20 more: raise the limit "
+                        r"\(ulimit -n \d+\), or close some\n", output(tmp_path, text))
+
+
 def test_two_thousand_columns_pass_through_small_batches():
     columns = {f"c{i}": np.arange(i, i + 100) for i in range(2000)}
     ds = weir.from_numpy(np.arange(6)).map_batches(lambda b: columns, batch_size=1).materialize()
@@ -246,6 +289,44 @@ def test_what_a_function_started_dies_with_driver_and_zygote(tmp_path, what):
     finally:
         for pid in filter(is_alive, others):
             os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("what, killed, waits", [
+    ("map", "driver", "time.sleep(1000)"), ("map", "driver and zygote", "time.sleep(1000)"), ("map", "zygote, then driver", "time.sleep(1000)"),
+    ("map", "driver and zygote", "ctypes.PyDLL(None).sleep(1000)"),  # which holds the GIL
+    ("task", "driver and zygote", "time.sleep(1000)"),
+])
+def test_a_function_that_blocks_all_signals_dies_with_its_driver(tmp_path, what, killed, waits):
+    what = {"map": "weir.range(1).map(f).take_all()", "task": "weir.get(weir.remote(f).remote({}))"}[what]
+    text = f"""
+        import ctypes, os, signal, sys, time, weir
+
+        def f(row):
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            with open(sys.argv[1], "w") as file:
+                print(os.getppid(), os.getpid(), file=file)
+            os.rename(sys.argv[1], sys.argv[1] + " all")
+            {waits}
+
+        {what}
+    """
+    program = Program(tmp_path, text, str(tmp_path / "pids"))
+    wait_for((tmp_path / "pids all").exists)
+    zygote, worker = map(int, (tmp_path / "pids all").read_text().split())
+    try:
+        if killed == "driver and zygote":
+            os.kill(zygote, signal.SIGSTOP)  # it is not to see that the driver is gone
+        if killed == "zygote, then driver":
+            os.kill(zygote, signal.SIGKILL)
+            wait_for(lambda: not is_alive(zygote))
+            assert is_alive(worker)
+        program.process.kill()
+        if killed == "driver and zygote":
+            os.kill(zygote, signal.SIGKILL)
+        wait_for(lambda: not is_alive(worker))
+    finally:
+        if is_alive(worker):
+            os.kill(worker, signal.SIGKILL)
 
 
 def forks_batch(batch):

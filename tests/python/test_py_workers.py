@@ -809,16 +809,6 @@ def test_wide_batches():
     assert len(ds.map_batches(lambda b: b).take(1)[0]) == 2000
 
 
-def test_many_workers_with_few_descriptors(tmp_path):
-    text = """
-        import resource
-        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
-        import weir
-        print(weir.range(5000).map_batches(lambda b: b, batch_size=1).count())
-    """
-    assert output(tmp_path, text) == "5000\n"
-
-
 def test_local_mode(tmp_path):
     text = """
         import os, threading

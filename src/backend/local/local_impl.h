@@ -147,7 +147,10 @@ struct local_worker {
 	struct local_given given[WEIR_WORKER_FLIGHT_MAX]; /* the last ones */
 	uint32_t given_next;
 	uint32_t in_flight;
+	bool starts;      /* its process is about to be ready: a constructor may take memory, too */
 	int64_t measured; /* 0: not yet */
+	int64_t lately;   /* the most that it was measured at, falling since; */
+	uint64_t lately_ns;
 	int64_t bound;
 };
 
@@ -245,6 +248,7 @@ struct weir_local_run {
 	struct weir_pool_events measures;         /* of workers.c, within a call */
 	bool room_granted;                        /* the worker's ASK that is in the core was answered */
 	uint32_t workers_busy, workers_busy_peak; /* of all stages; the most since bounds were last set */
+	int64_t workers_promised;                 /* of descriptors.c */
 	uint32_t bounds_for;                      /* as many busy workers, */
 	uint64_t bounded_ns;                      /* at this time */
 	/* Disk threads. */
@@ -295,6 +299,10 @@ struct weir_local_run {
 	uint64_t started_ns, ended_ns;
 	uint64_t splits_done, bytes_est_known, bytes_est_done;
 };
+
+/* descriptors.c. Fewer slots of workers, where there are not descriptors enough for all; an error where there are none for one a stage. */
+int weir_descriptors_fit(struct weir_local_run *run, struct weir_stage_spec *specs, uint32_t count, struct weir_error *err);
+void weir_descriptors_return(struct weir_local_run *run); /* its workers are gone */
 
 /* session.c. Anonymous memory of this process since the session began, 0 where that cannot be told (false): what accounts have of it, and of
  * what they do not have at most a part of the limit. The rest is the program's own, rows that it keeps as Python objects among it. */

@@ -481,12 +481,15 @@ int weir_pool_measure(struct weir_pool *pool, struct weir_pool_events *out, stru
 	for (uint32_t slot = 0; !code && slot < pool->options.slots; slot++) {
 		struct weir_worker *worker = pool->slots[slot].worker;
 		struct weir_pool_event event;
+		struct weir_run run;
+		uint64_t since_ns;
 
-		if (!worker || !worker->is_ready || worker->is_dead)
+		if (!worker || worker->is_dead)
 			continue;
 		end_stopped(worker);
 		event = event_of(pool, slot, WEIR_EV_MEASURED);
 		event.event.bytes = weir_worker_measure(worker);
+		event.waits_for_room = weir_worker_wants_room(worker, &run, &since_ns) > 0;
 		if (event.event.bytes > 0)
 			code = weir_list_push(out, pool->account, err, event);
 	}

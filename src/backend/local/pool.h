@@ -38,6 +38,7 @@ struct weir_pool_event {
 	int status;               /* SLOT_DIED: a wait status, or WEIR_STATUS_… */
 	int64_t memory_peak;      /* SLOT_DIED: the most that was measured */
 	struct weir_worker_rows at; /* SLOT_DIED: of the task that it was at */
+	bool waits_for_room;        /* MEASURED: it has made its result */
 	char text[WEIR_WORKER_TEXT]; /* TASK_FAILED, CANCEL: in short */
 };
 struct weir_pool_events WEIR_LIST(struct weir_pool_event);

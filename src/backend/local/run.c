@@ -270,6 +270,8 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	int64_t setups;
 	int code = stage_specs(run, specs, &options.stage_count, err);
 
+	if (!code)
+		code = weir_descriptors_fit(run, specs, options.stage_count, err);
 	if (code)
 		return code;
 	options.limit = session->memory_limit;
@@ -489,6 +491,7 @@ void weir_local_run_free(struct weir_local_run *run)
 	weir_prints_release(&run->prints);
 	weir_core_free(run->core);
 	stages_free(run);
+	weir_descriptors_return(run);
 	atomic_fetch_sub_explicit(&run->session->setups, run->setups, memory_order_relaxed);
 	weir_account_discharge(run->account, run->setups);
 	pthread_cond_destroy(&run->over);
@@ -781,6 +784,7 @@ static void name_rows(const struct weir_local_run *run, struct weir_error *err)
 int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 {
 	bool cancel_sent = false;
+	uint64_t due_ns;
 	int code = run_phases(run, err);
 
 	run->phases_over = !code;
@@ -794,20 +798,22 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	code = start_threads(run, err);
 	if (code)
 		weir_local_give_up(run, err);
+	due_ns = weir_clock_ns() + MEASURE_MS * 1000000ull;
 	while (run->threads_running > 0) {
-		struct timespec until;
+		/* By the clock, however often it is woken before: loops and other runs do so all the time. */
+		struct timespec until = {.tv_sec = (time_t)(due_ns / 1000000000u), .tv_nsec = (long)(due_ns % 1000000000u)};
 
 		if (!cancel_sent && is_cancelled(run)) {
 			cancel_sent = true;
 			weir_local_post(run, (struct weir_event){.kind = WEIR_EV_CANCEL, .code = WEIR_E_CANCELLED});
 		}
 		weir_local_tell_budget(run);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += MEASURE_MS * 1000000L;
-		until.tv_sec += until.tv_nsec / 1000000000L;
-		until.tv_nsec %= 1000000000L;
-		if (pthread_cond_timedwait(&run->over, &run->lock, &until) && !run->ended)
+		pthread_cond_timedwait(&run->over, &run->lock, &until);
+		if (weir_clock_ns() < due_ns)
+			continue;
+		if (!run->ended)
 			measure(run);
+		due_ns = weir_clock_ns() + MEASURE_MS * 1000000ull;
 	}
 	pthread_mutex_unlock(&run->lock);
 	delist(run);

@@ -129,6 +129,7 @@ int weir_worker_spawn(struct weir_account *account, const struct weir_worker_opt
 	*out = NULL;
 	if (!worker)
 		return err->code;
+	weir_descriptors_note_worker(1);
 	worker->account = account;
 	worker->store = options->store;
 	worker->launcher = options->launcher;
@@ -146,7 +147,8 @@ int weir_worker_spawn(struct weir_account *account, const struct weir_worker_opt
 				      .worker = options->number,
 				      .generation = options->generation,
 				      .region_size = worker->region_size,
-				      .setup_size = options->setup_size};
+				      .setup_size = options->setup_size,
+				      .bound = options->bound};
 	code = make_ends(worker, options->has_prints, ends, err);
 	if (!code)
 		code = make_rings(worker, &rings, err);
@@ -253,6 +255,7 @@ static int take_greeting(struct weir_worker *worker, struct weir_error *err)
 	if (fd < 0)
 		return weir_error_set_errno(err, errno, "no descriptor for a worker's memory");
 	watch_process(worker, pid);
+	weir_worker_watch_begin(worker); /* what a constructor takes is bounded as what a batch does */
 	return weir_region_adopt(worker->store, fd, worker->region_size, &worker->region, err);
 }
 
@@ -336,6 +339,7 @@ void weir_worker_free(struct weir_worker *worker)
 	close_all((int[]){worker->pidfd, worker->socket, worker->lifeline, worker->bell}, 4);
 	weir_list_release(&worker->known, worker->account);
 	weir_list_release(&worker->held, worker->account);
+	weir_descriptors_note_worker(-1);
 	weir_free(worker->account, worker, sizeof(*worker));
 }
 

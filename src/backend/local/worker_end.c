@@ -1,22 +1,24 @@
-/* The driver's death is this process's: when the lifeline hangs up, the kernel sends the signal that was chosen with F_SETSIG. So a worker
- * dies even inside a long call, without a thread that watches; PR_SET_PDEATHSIG would do so too, but fires when the thread that
- * spawned the worker ends, not the process.
+/* The driver's death is this process's. A thread waits for the lifeline to hang up: so a worker dies even inside a long call, also one that
+ * holds the GIL, and one that blocks every signal, since a mask is its thread's own. PR_SET_PDEATHSIG fires when the thread that
+ * spawned the worker ends, not the process; a signal of the kernel's for the pipe (F_SETSIG) is one that can be blocked, or SIGKILL,
+ * which takes nobody along.
  *
  * What the worker has started ends with it: the zygote, whose children orphans become, kills them. When that was killed together with the
- * driver nobody else is there to do it; so the signal is one that can be caught, and the worker kills first
+ * driver nobody else is there to do it; so the worker kills first
  *
  *     its children, theirs, and so on, whatever session they are in;
  *     who has its number in WEIR_WORKER, as all programs have that were started here: also those whose parent is gone.
  *
- * Out of reach is a child that cut both ties: forked twice, without another program. And a function that blocks all signals
- * in all threads lives until it returns. SIGKILL would not, but takes nobody along.
+ * Out of reach is a child that cut both ties: forked twice, without another program. And a worker that was stopped (SIGSTOP), when the zygote,
+ * whose SIGKILL reaches those as well, is killed together with the driver.
  *
- * All of this runs in a signal handler: system calls, and no memory but the stack. */
+ * Functions may fork at any moment: the thread takes no lock and no memory but its stack. */
 #include "backend/local/worker_end.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,11 +27,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DRIVER_IS_GONE (SIGRTMAX - 1)
 #define KILLED_MAX 1024 /* in one look at all processes; then it looks again */
 #define LOOKS_MAX 100   /* who starts processes faster than they are found goes on */
 
-static int watched = -1;
+enum { STACK_BYTES = 512 << 10 }; /* with what libraries keep for each thread; touched are a few pages */
 
 struct entry { /* of getdents64 */
 	uint64_t inode;
@@ -147,19 +148,16 @@ static bool find_more(struct victims *victims, const char *mark, size_t mark_siz
 	return victims->count > before;
 }
 
-static void end(int number)
+static void *end(void *watched)
 {
-	struct pollfd hung_up = {.fd = watched};
+	struct pollfd hung_up = {.fd = (int)(intptr_t)watched};
 	struct victims victims = {.own = getpid()};
 	char mark[32] = "WEIR_WORKER=";
 	size_t mark_size = (size_t)(put_number(mark + strlen(mark), victims.own) - mark) + 1; /* with its NUL */
-	int error = errno;
 
-	(void)number;
-	if (poll(&hung_up, 1, 0) <= 0) {
-		errno = error;
-		return;
-	}
+	/* It stays the same pipe if the function closes all descriptors meanwhile. */
+	while (poll(&hung_up, 1, -1) <= 0)
+		;
 	/* They are stopped as they are found, so that none starts another meanwhile; killed when all are known. */
 	for (int look = 0; look < LOOKS_MAX; look++) {
 		uint32_t before = victims.count;
@@ -172,21 +170,30 @@ static void end(int number)
 	for (uint32_t i = 0; i < victims.count; i++)
 		kill(victims.pids[i], SIGKILL);
 	kill(victims.own, SIGKILL);
+	return NULL;
 }
 
 int weir_worker_end_with(int lifeline, struct weir_error *err)
 {
-	struct sigaction action = {.sa_handler = end, .sa_flags = SA_RESTART};
 	struct pollfd hung_up = {.fd = lifeline};
-	int flags = fcntl(lifeline, F_GETFL);
+	sigset_t all, before;
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int failed;
 
-	watched = lifeline;
-	sigfillset(&action.sa_mask);
-	if (flags < 0 || sigaction(DRIVER_IS_GONE, &action, NULL) || fcntl(lifeline, F_SETOWN, getpid()) ||
-	    fcntl(lifeline, F_SETSIG, DRIVER_IS_GONE) || fcntl(lifeline, F_SETFL, flags | O_ASYNC))
-		return weir_error_set_errno(err, errno, "cannot watch the driver");
-	/* Gone, or in no need of this worker any more, before that was set: the same end. */
+	/* Gone already, or in no need of this worker any more: there is nothing yet to be taken along. */
 	if (poll(&hung_up, 1, 0) > 0)
 		raise(SIGKILL);
+	pthread_attr_init(&attributes);
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	/* The function's signals come to its own thread, and interrupt its calls. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	failed = pthread_create(&thread, &attributes, end, (void *)(intptr_t)lifeline);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (failed)
+		return weir_error_set_errno(err, failed, "cannot watch the driver");
 	return WEIR_OK;
 }

@@ -489,6 +489,7 @@ static int take_message(struct weir_worker *worker, const struct worker_message 
 		worker->is_ready = true;
 		weir_worker_watch_begin(worker);
 		out->kind = WEIR_WORKER_READY;
+		out->code = message->code == WEIR_E_MEMORY ? WEIR_E_MEMORY : WEIR_OK;
 		return WEIR_OK;
 	case WORKER_BROKEN:
 		return take_failure(worker, worker->broken_room, message, WEIR_WORKER_BROKEN, out, err);

@@ -106,4 +106,7 @@ void weir_worker_watch_release(struct weir_worker *worker);
 /* Any place that a worker's own figures come from: sent before the task that needs it. */
 int weir_send_with_fds(int socket, const void *bytes, size_t size, const int *fds, size_t count);
 
+/* descriptors.c: one has its descriptors from now on (1), or not any more (−1). */
+void weir_descriptors_note_worker(int change);
+
 #endif

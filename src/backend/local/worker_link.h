@@ -51,7 +51,7 @@
 #include <sys/mman.h>
 
 #define WORKER_MAGIC 0x72696577u /* "weir" */
-#define WORKER_VERSION 5u
+#define WORKER_VERSION 6u
 #define WORKER_SOCKET 3   /* descriptors a worker is started with */
 #define WORKER_LIFELINE 4 /* the other end is the driver's: it hangs up when the driver is gone */
 #define WORKER_RING_SIZE 64u
@@ -67,7 +67,7 @@ enum worker_message_kind {
 	WORKER_FORGET,   /* region: none of its parts is in use, unmap it */
 	WORKER_QUIT,
 	/* To the driver. */
-	WORKER_READY,
+	WORKER_READY,  /* code = WEIR_E_MEMORY: it had too little to set itself up, and tries again with its first task */
 	WORKER_BROKEN, /* code, text, payload at (offset, size) of its region; size 0: none */
 	WORKER_OUTPUT, /* (task, attempt): chunk at (offset, size) of its region, row_count; `count`: its number, from 0 */
 	WORKER_MORE, /* (task, attempt): needs a room of `size` bytes; ROOM answers */
@@ -129,8 +129,9 @@ struct worker_hello {
 	uint32_t worker, generation;
 	uint64_t region_size;
 	uint64_t setup_size;
+	int64_t bound; /* on its memory, from the beginning; 0: none. Later ones the driver sets itself */
 };
-static_assert(sizeof(struct worker_hello) == 32, "fixed");
+static_assert(sizeof(struct worker_hello) == 40, "fixed");
 
 /* Later on the socket, to the worker, each with one descriptor: a region that the next task needs. */
 struct worker_region_note {

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define PAGE WEIR_PAGE
+#define BOUND_LEAST ((int64_t)8 << 20) /* more than it has to begin with */
 
 /* A forked child has the rings and all the rest too, but they are not its own. */
 static bool is_here(const struct weir_worker_side *side)
@@ -115,6 +116,29 @@ static int mark_here(struct weir_worker_side *side, struct weir_error *err)
 	return WEIR_OK;
 }
 
+/* Before user code: the driver hears of the process only when it has greeted, and may not be running then. As worker_watch.c does it. */
+static void bound_itself(int64_t bytes)
+{
+	long long size, resident, shared, text, lib, data;
+	int64_t page = sysconf(_SC_PAGESIZE), anon;
+	FILE *file = fopen("/proc/self/statm", "re");
+	struct rlimit limit;
+	int count = 0;
+
+	if (file) {
+		count = fscanf(file, "%lld %lld %lld %lld %lld %lld", &size, &resident, &shared, &text, &lib, &data);
+		fclose(file);
+	}
+	if (count != 6 || getrlimit(RLIMIT_DATA, &limit))
+		return;
+	anon = (resident > shared ? resident - shared : 0) * page;
+	bytes = bytes > anon + BOUND_LEAST ? bytes - anon : BOUND_LEAST;
+	if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < (rlim_t)(data * page + bytes))
+		return;
+	limit.rlim_cur = (rlim_t)(data * page + bytes);
+	setrlimit(RLIMIT_DATA, &limit);
+}
+
 int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *account, struct weir_error *err)
 {
 	struct worker_hello hello = {0};
@@ -160,6 +184,8 @@ int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *ac
 		side->setup = setup;
 		side->setup_size = hello.setup_size;
 	}
+	if (hello.bound > 0)
+		bound_itself(hello.bound);
 	code = answer(side, &hello, err);
 out:
 	close(fds[0]);
@@ -255,9 +281,9 @@ static void put(struct weir_worker_side *side, struct worker_message message, bo
 	pthread_mutex_unlock(&side->lock);
 }
 
-void weir_worker_side_ready(struct weir_worker_side *side)
+void weir_worker_side_ready(struct weir_worker_side *side, bool is_short)
 {
-	put(side, (struct worker_message){.kind = WORKER_READY}, false);
+	put(side, (struct worker_message){.kind = WORKER_READY, .code = is_short ? WEIR_E_MEMORY : WEIR_OK}, false);
 }
 
 /* --- from the driver --- */

@@ -79,8 +79,8 @@ struct weir_worker_side {
 
 /* Receives the driver's greeting on WORKER_SOCKET and answers it. From here on the process dies with its driver. */
 int weir_worker_side_open(struct weir_worker_side *side, struct weir_account *account, struct weir_error *err);
-/* The setup is done: tasks may come. */
-void weir_worker_side_ready(struct weir_worker_side *side);
+/* The setup is done: tasks may come. `is_short`: there was too little memory for it; it is tried again with the first task. */
+void weir_worker_side_ready(struct weir_worker_side *side, bool is_short);
 /* The setup failed, as it would anywhere: the run ends with `payload`. */
 void weir_worker_side_broken(struct weir_worker_side *side, int code, const char *text, const void *payload,
 			     uint64_t size);

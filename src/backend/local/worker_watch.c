@@ -2,7 +2,8 @@
  *
  * Memory. statm has pages resident and pages of files and shared memory among them; the difference is RssAnon, for a sixth of
  * what /proc/PID/status costs. The kernel's bound, RLIMIT_DATA, is on virtual memory that is private and writable, used or
- * not: so the bound on memory in use is set higher by what the worker had mapped without using it when it was ready, and by
+ * not: so the bound on memory in use is set higher by what the worker had mapped without using it when it greeted, and again when it was
+ * ready, and by
  * the maps of regions that it was sent since.
  *
  * What was mapped since and is not in use yet is about to be: an array that is being filled, which on a busy machine takes a
@@ -369,7 +370,7 @@ void weir_worker_apply_bound(struct weir_worker *worker)
 {
 	struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
 
-	if (!worker->is_ready || worker->is_dead || !is_alive(worker))
+	if (worker->is_dead || !is_alive(worker))
 		return;
 	if (prlimit((pid_t)worker->pid, RLIMIT_DATA, NULL, &limit))
 		return;

@@ -22,6 +22,7 @@
 #define MEASURE_NS 25000000
 #define TASK_NS 2000000.0 /* batches that take less go several at a time: a task costs some 40 µs by itself */
 #define BOUNDS_OLD_NS 1000000u /* bounds of this age are set anew where it matters */
+#define LATELY_FALLS 32 /* of what a worker had more before, so small a part is forgotten at each measurement: half of it within half a second */
 #define ROOM_MEASURED ((int64_t)1 << 20) /* for less nobody is measured anew */
 #define ZYGOTE_BYTES ((int64_t)8 << 20) /* of the process that workers are forks of, what none of them shares any more */
 #define PACE_MAX ((double)(1 << 30))
@@ -234,12 +235,40 @@ static void note_measured(struct weir_local_run *run, struct local_worker *worke
 	worker->measured = bytes;
 }
 
+/* What a worker that is at work had more a moment ago: it lets go of a batch's memory and takes as much for the next one. Who waits for room
+ * has made all that it will make. */
+static int64_t swing(struct local_worker *worker, bool waits)
+{
+	uint64_t now = weir_clock_ns();
+
+	if (worker->measured >= worker->lately) {
+		worker->lately = worker->measured;
+		worker->lately_ns = now;
+	} else if (now - worker->lately_ns >= MEASURE_NS) {
+		worker->lately -= (worker->lately - worker->measured) / LATELY_FALLS;
+		worker->lately_ns = now;
+	}
+	return worker->in_flight > 0 && !waits ? worker->lately - worker->measured : 0;
+}
+
+/* What those take that start and were not measured yet. */
+static int64_t taken_soon(const struct weir_local_run *run)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t s = 0; s < run->stage_count; s++)
+		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++)
+			if (run->stages[s].workers[i].starts && !run->stages[s].workers[i].measured)
+				bytes += run->stages[s].slot_memory;
+	return bytes;
+}
+
 /* `coming`: what is about to be taken beside them. */
 static void bound_workers(struct weir_local_run *run, int64_t coming)
 {
 	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - ZYGOTE_BYTES - own_memory(run) - coming, share;
 
-	left -= atomic_load_explicit(&run->session->workers_measured, memory_order_relaxed);
+	left -= atomic_load_explicit(&run->session->workers_measured, memory_order_relaxed) + taken_soon(run);
 	if (run->parked_told)
 		return; /* those at work are to end: another run waits for them */
 	run->bounded_ns = weir_clock_ns();
@@ -275,19 +304,47 @@ void weir_local_bound_workers(struct weir_local_run *run)
 	bound_workers(run, 0);
 }
 
+static bool is_busy(const struct local_worker *worker)
+{
+	return worker->in_flight > 0 || worker->starts;
+}
+
+static void count_busy(struct weir_local_run *run, const struct local_worker *worker, bool was_busy)
+{
+	uint32_t change = (uint32_t)is_busy(worker) - (uint32_t)was_busy;
+
+	run->workers_busy += change;
+	atomic_fetch_add_explicit(&run->session->workers_busy, change, memory_order_relaxed);
+}
+
+/* Its process is being started, or is ready. */
+static void count_start(struct stage *stage, uint32_t slot, bool starts)
+{
+	struct local_worker *worker = &stage->workers[slot];
+	bool was_busy = is_busy(worker);
+
+	worker->starts = starts;
+	count_busy(stage->run, worker, was_busy);
+	if (stage->run->workers_busy > stage->run->workers_busy_peak)
+		stage->run->workers_busy_peak = stage->run->workers_busy;
+	if (starts) /* the bound is there before the process */
+		weir_local_bound_workers(stage->run);
+}
+
 /* A worker has more or fewer batches. Bounds depend on how many work. */
 static void count_flight(struct stage *stage, uint32_t slot, int change)
 {
 	struct local_worker *worker = &stage->workers[slot];
 	struct weir_local_run *run = stage->run;
-	bool was_busy = worker->in_flight > 0;
+	bool was_busy = is_busy(worker);
 
 	worker->in_flight = change == 0 ? 0 : worker->in_flight + (uint32_t)change;
-	if (change == 0)
+	if (change == 0) {
+		worker->starts = false;
+		worker->lately = 0;
 		note_measured(run, worker, 0);
-	run->workers_busy += (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy;
-	atomic_fetch_add_explicit(&run->session->workers_busy, (uint32_t)(worker->in_flight > 0) - (uint32_t)was_busy,
-				  memory_order_relaxed);
+	}
+	count_busy(run, worker, was_busy);
 	if (run->workers_busy > run->workers_busy_peak)
 		run->workers_busy_peak = run->workers_busy;
 	/* What a dead one had is the others': a batch that waited for it may want it at once. One that is given to the only worker at
@@ -410,6 +467,8 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 		note_given(run, &stage->workers[action->slot], action);
 	if (count)
 		count_flight(stage, action->slot, 1);
+	if (action->kind == WEIR_DO_START_WORKER)
+		count_start(stage, action->slot, true);
 	if (!code)
 		code = weir_pool_perform(stage->pool, action, parts, (uint32_t)count, &err);
 	if (parts != few)
@@ -585,8 +644,12 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 	case WEIR_EV_CANCEL:
 		remember(run, said);
 		break;
+	case WEIR_EV_SLOT_READY:
+		count_start(stage, said->event.slot, false);
+		break;
 	case WEIR_EV_MEASURED:
 		note_measured(run, &stage->workers[said->event.slot], said->event.bytes);
+		said->event.apart = swing(&stage->workers[said->event.slot], said->waits_for_room);
 		break;
 	case WEIR_EV_TASK_DONE:
 		count_flight(stage, said->event.slot, -1);
@@ -787,6 +850,7 @@ void weir_local_pools_join(struct weir_local_run *run)
 	atomic_fetch_sub_explicit(&run->session->workers_busy, run->workers_busy, memory_order_relaxed);
 	run->workers_measured = 0;
 	run->workers_busy = 0;
+	weir_descriptors_return(run);
 }
 
 /* ---- prints ---- */

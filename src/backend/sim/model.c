@@ -118,7 +118,8 @@ static uint32_t workers_left(const struct world *world, uint32_t stage)
 /* Whether somebody wants memory that is not there. */
 static bool is_short(struct world *world)
 {
-	int64_t room = world->budget - world->excess - sim_used(world);
+	int64_t swings = world->swings < world->budget / 4 ? world->swings : world->budget / 4;
+	int64_t room = world->budget - world->excess - swings - sim_used(world);
 
 	if (room < 0)
 		return true;
@@ -170,7 +171,7 @@ void sim_check_retire(struct world *world, const struct weir_action *action)
 	}
 	world->result->seen |= WEIR_SIM_RETIRE;
 	PROMISE(world, left > 1 || world->told.parked, "the last worker let go");
-	if (!is_short(world)) {
+	if (!is_short(world) && !worker->is_short) {
 		world->result->seen |= WEIR_SIM_IDLE;
 		PROMISE(world, left > world->config.stages[action->stage].slots_min,
 			"fewer workers than there should be, without need");
@@ -190,6 +191,9 @@ void sim_check_worker_start(struct world *world, const struct weir_action *actio
 	else
 		PROMISE(world, action->bytes >= assumed && action->bytes <= world->estimate[action->stage],
 			"a worker booked with something nobody measured");
+	for (uint32_t w = 0; world->cramped[action->stage] && w < world->config.stages[action->stage].slots; w++)
+		PROMISE(world, w == action->slot || world->workers[action->stage][w].state != WORKER_STARTING || world->workers[action->stage][w].killed,
+			"workers that had too little memory together start together again");
 	worker->memory = action->bytes;
 	world->workers_memory += worker->memory - had;
 	worker->counted = true;

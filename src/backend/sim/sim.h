@@ -50,6 +50,7 @@ enum weir_sim_seen {
 	WEIR_SIM_ROOM = 1 << 23,
 	WEIR_SIM_PARKED = 1 << 24,
 	WEIR_SIM_LATE_CUT = 1 << 25,
+	WEIR_SIM_CRAMPED = 1 << 26,
 };
 
 /* Returns 0 when every promise was kept. `trace`, where given, receives one line for each event and action. */

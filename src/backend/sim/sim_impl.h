@@ -109,6 +109,8 @@ struct batch { /* one in a worker's hands */
 struct worker {
 	enum { WORKER_NONE, WORKER_STARTING, WORKER_UP, WORKER_DEAD } state;
 	bool counted, stopped, alone, killed, retiring, over;
+	int64_t swing;
+	bool is_short; /* it came up with too little memory for what it runs */
 	uint32_t generation, given, count;
 	int64_t memory;
 	struct batch batches[SIM_FLIGHT_MAX];
@@ -180,6 +182,7 @@ struct world {
 
 	/* The books. */
 	int64_t budget, budget_min, excess;
+	int64_t swings; /* what workers had and will have again */
 	int64_t granted, resident, workers_memory;
 	int64_t arriving; /* of the output that the core is told of now */
 	int64_t estimate[SIM_STAGES_MAX], peak[SIM_STAGES_MAX];
@@ -190,6 +193,7 @@ struct world {
 	uint64_t errored[SIM_STAGES_MAX];
 	struct place enough, enough_origin; /* what lies at or behind it is not wanted */
 	bool enough_seen, turn_seen;
+	bool cramped[SIM_STAGES_MAX]; /* a worker had too little memory to begin with, beside others */
 	int cause;         /* the first thing that must end the run; 0: nothing yet */
 	bool winding_down; /* the core has begun to stop everything */
 	bool ended;
@@ -275,6 +279,7 @@ bool sim_fault(struct world *world, uint32_t percent); /* never in the second ph
 uint64_t sim_soon(struct world *world);
 void sim_will_happen(struct world *world, uint64_t after, struct moment moment);
 void sim_tell(struct world *world, struct weir_event event, bool stale);
+void sim_swing(struct world *world, struct worker *worker, int64_t bytes); /* what it had more and will have again */
 void sim_say(struct world *world, struct weir_event event); /* and again later, at times */
 
 /* slots.c */

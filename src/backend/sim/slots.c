@@ -328,6 +328,7 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 	worker->count = 0;
 	worker->alone = worker->over = false;
 	worker->state = WORKER_DEAD;
+	sim_swing(world, worker, 0);
 	world->workers_memory += assumed - worker->memory;
 	worker->memory = assumed;
 	if (worker->retiring && !worker->stopped) {
@@ -340,6 +341,18 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 		worker->memory = 0;
 	}
 	sim_say(world, event);
+}
+
+/* Whether others of its stage are up or about to be. */
+static bool has_others(const struct world *world, uint32_t stage, uint32_t slot)
+{
+	for (uint32_t w = 0; w < world->config.stages[stage].slots; w++) {
+		const struct worker *other = &world->workers[stage][w];
+
+		if (w != slot && !other->killed && !other->stopped && (other->state == WORKER_UP || other->state == WORKER_STARTING))
+			return true;
+	}
+	return false;
 }
 
 /* It keeps its result and asks for room, again and again; a backend gives it in the end. */
@@ -371,6 +384,7 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 	struct chunk *chunk;
 	struct place of;
 	uint32_t number;
+	bool stays;
 
 	if (worker->state == WORKER_STARTING) {
 		if (sim_fault(world, world->config.death_percent / 4)) {
@@ -378,11 +392,18 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 			return;
 		}
 		worker->state = WORKER_UP;
+		worker->is_short = sim_fault(world, world->config.memory_percent);
 		world->deaths_before_up[stage] = 0;
+		stays = !worker->is_short || worker->killed || !has_others(world, stage, slot);
+		world->cramped[stage] |= !stays;
+		world->result->seen |= worker->is_short ? WEIR_SIM_CRAMPED : 0;
 		sim_say(world, (struct weir_event){.kind = WEIR_EV_SLOT_READY,
 						   .stage = stage,
 						   .slot = slot,
-						   .generation = worker->generation});
+						   .generation = worker->generation,
+						   .code = worker->is_short ? WEIR_E_MEMORY : WEIR_OK});
+		PROMISE(world, stays || worker->killed || world->winding_down || world->ended || worker->stopped,
+			"a worker that had too little memory to begin with stays beside others");
 		return;
 	}
 	if (worker->state != WORKER_UP || worker->count == 0)
@@ -421,6 +442,7 @@ void sim_worker_goes(struct world *world, uint32_t stage, uint32_t slot)
 		batch_ends(world, stage, slot,
 			   script.fails                                     ? WEIR_E_DATA
 			   : chunk->user_failures < script.user_fails       ? WEIR_E_USER
+			   : worker->is_short && !chunk->exclusive          ? WEIR_E_MEMORY
 			   : sim_fault(world, world->config.memory_percent) ? WEIR_E_MEMORY
 									    : WEIR_OK);
 	}

@@ -237,6 +237,13 @@ static void estimate(struct world *world, uint32_t stage, const struct worker *w
 		world->estimate[stage] -= (world->estimate[stage] - worker->memory) / 256;
 }
 
+void sim_swing(struct world *world, struct worker *worker, int64_t bytes)
+{
+	world->swings -= worker->swing;
+	worker->swing = bytes > 0 ? bytes : 0;
+	world->swings += worker->swing;
+}
+
 static void measures(struct world *world)
 {
 	const struct weir_core_options *options = &world->config.options;
@@ -257,7 +264,7 @@ static void measures(struct world *world)
 		struct worker *worker = &world->workers[stage][slot];
 		int64_t assumed = world->config.stages[stage].slot_memory;
 
-		if (worker->state != WORKER_UP || worker->stopped || worker->killed)
+		if ((worker->state != WORKER_UP && worker->state != WORKER_STARTING) || worker->stopped || worker->killed)
 			return;
 		event.stage = stage;
 		event.slot = slot;
@@ -268,6 +275,8 @@ static void measures(struct world *world)
 		world->workers_memory -= worker->memory;
 		worker->memory = event.bytes > assumed ? event.bytes : assumed;
 		world->workers_memory += worker->memory;
+		event.apart = sim_chance(world, 30) ? world->config.unit * (int64_t)random_below(&world->random, 8) : 0;
+		sim_swing(world, worker, event.bytes + event.apart - worker->memory);
 		estimate(world, stage, worker);
 	}
 	sim_tell(world, event, false);
@@ -294,6 +303,7 @@ static void runs_away(struct world *world)
 				      (int64_t)random_below(&world->random, (uint64_t)options->limit * 5 / 4);
 			world->workers_memory += event.bytes - worker->memory;
 			worker->memory = event.bytes;
+			sim_swing(world, worker, 0);
 			estimate(world, s, worker);
 			sim_tell(world, event, false);
 			sim_check_limit(world);
@@ -317,6 +327,7 @@ static void measures_long(struct world *world)
 			return;
 		event.generation = worker->generation;
 		event.bytes = worker->memory;
+		sim_swing(world, worker, 0);
 		estimate(world, stage, worker);
 		sim_tell(world, event, false);
 	}
@@ -488,6 +499,7 @@ static void stop_slot(struct world *world, const struct weir_action *action)
 	}
 	PROMISE(world, worker->count == 0, "a worker sent home that is at work");
 	worker->stopped = true;
+	sim_swing(world, worker, 0);
 	if (worker->state != WORKER_DEAD && worker->counted) {
 		world->workers_memory -= worker->memory;
 		worker->counted = false;
@@ -503,6 +515,7 @@ static void kill_worker(struct world *world, const struct weir_action *action)
 	worker->killed = true;
 	if (action->bytes > 0)
 		sim_check_retire(world, action);
+	sim_swing(world, worker, 0);
 	sim_will_happen(world, sim_soon(world),
 			(struct moment){.kind = WORKER_DIES,
 					.stage = action->stage,

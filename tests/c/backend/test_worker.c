@@ -476,7 +476,7 @@ static bool misbehave(struct worker *w, struct weir_side_task *task)
 		if (child == 0) {
 			weir_side_part_release(&w->side, task->parts[0]);
 			weir_worker_side_output(&w->side, task, 100, 1);
-			weir_worker_side_ready(&w->side);
+			weir_worker_side_ready(&w->side, false);
 			weir_worker_side_done(&w->side, task, 0);
 			_exit(0);
 		}
@@ -592,7 +592,7 @@ int main(int argc, char **argv)
 			if (is(w, "broken_exit"))
 				_exit(0);
 		} else {
-			weir_worker_side_ready(&w->side);
+			weir_worker_side_ready(&w->side, false);
 		}
 		if (is_step(w, 2))
 			killed();

@@ -614,6 +614,42 @@ static void a_worker_past_the_limit_is_stopped(void **state)
 	assert_non_null(strstr(find(WEIR_DO_END, 0)->reason, "64.0 MiB"));
 }
 
+/* Between two batches it has little, and the next one will want as much as the last. */
+static void what_workers_will_have_again_is_not_given_out(void **state)
+{
+	struct weir_core_stats stats;
+	struct weir_run split;
+
+	(void)state;
+	split = begin_pool(1);
+	output(lane_0, split, 0, MIB);
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 12 * MIB});
+	weir_core_stats(core, &stats);
+	step((struct weir_event){.kind = WEIR_EV_ASK, .bytes = stats.budget - stats.granted - stats.resident - stats.workers - 8 * MIB});
+	assert_null(find(WEIR_DO_GRANT, 0));
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .stage = 1, .generation = 1, .bytes = 2 * MIB, .apart = 4 * MIB});
+	assert_non_null(find(WEIR_DO_GRANT, 0));
+}
+
+/* Beside others it goes; one that dies and comes back so, alone, stays and is given the batch. */
+static void a_worker_with_too_little_memory_to_begin_goes(void **state)
+{
+	struct weir_run split;
+
+	(void)state;
+	map_spec.slots_first = 2;
+	split = begin_pool(1);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 1, .generation = 1, .code = WEIR_E_MEMORY});
+	assert_int_equal(find(WEIR_DO_KILL_WORKER, 1)->generation, 1);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .slot = 1, .generation = 1});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_DIED, .stage = 1, .slot = 0, .generation = 1, .death = WEIR_DEATH_OUTSIDE});
+	output(lane_0, split, 0, MIB);
+	assert_int_equal(find(WEIR_DO_START_WORKER, 0)->generation, 2);
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .stage = 1, .slot = 0, .generation = 2, .code = WEIR_E_MEMORY});
+	assert_null(find(WEIR_DO_KILL_WORKER, 0));
+	assert_int_equal(started(0).attempt, 1);
+}
+
 static void ask_for_room(struct weir_event slot, struct weir_run run, int64_t bytes)
 {
 	slot.kind = WEIR_EV_ASK;
@@ -844,6 +880,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(room_beyond_the_limit_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_pool_grows_by_what_waits, setup, teardown),
 		cmocka_unit_test_setup_teardown(logical_resources_bound_the_busy, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_workers_will_have_again_is_not_given_out, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_worker_with_too_little_memory_to_begin_goes, setup, teardown),
 		cmocka_unit_test_setup_teardown(too_small_a_budget_for_workers_is_refused, setup, teardown),
 	};
 

@@ -23,7 +23,7 @@ static int mutant;
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MUTANT_COUNT = 59, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
+enum { MUTANT_COUNT = 61, SEEDS_MAX = 10000, SECONDS_MAX = 60 };
 
 static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"none",
@@ -86,6 +86,8 @@ static const char *const mistakes[MUTANT_COUNT + 1] = {
 	"a batch that is to have all memory does not wait for what is lent",
 	"workers without work stay while it is another run's turn",
 	"chunks are handed out while it is another run's turn",
+	"a worker that had too little memory to begin with stays beside others",
+	"workers that had too little memory together start together again",
 };
 
 static int find(struct weir_account *account)

@@ -41,7 +41,8 @@ static const char *const seen_names[] = {"an overdraft",
 					 "a worker paused",
 					 "room for an output beyond the budget",
 					 "another run's turn",
-					 "a split that came late"};
+					 "a split that came late",
+					 "a worker that had too little memory to begin with"};
 
 /* Worlds that something was found in, beyond those that are always run: bundles of bundles, spilling and restoring without end. */
 static const uint64_t found[] = {34915, 142465, 159797, 180741};
