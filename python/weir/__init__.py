@@ -108,6 +108,8 @@ del _reason
 _WHERE = {
     "ActorPoolStrategy": "compute",
     "BlockBasedFileDatasink": "datasource",
+    "Catalog": "catalog",
+    "CatalogAccessMode": "catalog",
     "ComputeStrategy": "compute",
     "DataContext": "context",
     "DataIterator": "iterator",
@@ -133,6 +135,8 @@ _WHERE = {
     "Preprocessor": "preprocessor",
     "RandomSeedConfig": "_arrange",
     "ReadTask": "datasource",
+    "ReaderFormat": "catalog",
+    "ResolvedSource": "catalog",
     "RowBasedFileDatasink": "datasource",
     "SaveMode": "dataset",
     "Schema": "schema",
@@ -211,7 +215,7 @@ _WHERE = {
 }
 
 _MODULES = (
-    "aggregate", "block", "checkpoint", "compat", "compute", "constants", "context", "core", "data", "dataset",
+    "aggregate", "block", "catalog", "checkpoint", "compat", "compute", "constants", "context", "core", "data", "dataset",
     "dataset_pipeline", "datasink", "datasource", "datatype", "extensions", "iterator", "preprocessor", "preprocessors", "ray_api", "read_api",
     "runtime_env", "schema", "torch_inference", "torch_utils", "util",
 )

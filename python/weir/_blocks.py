@@ -43,17 +43,23 @@ def enforced(blocks: Iterable[Any]) -> Iterator[Any]:
 
 def empty_of(op: Blocks) -> Batch:
     """No rows, and the columns that all blocks have together: one of nulls in the first block has its type from another."""
+    chunks = [chunk for block in op.blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))] or op.blocks[:1]
+    common = common_columns(chunks)
+    return as_batch(chunks[0]).slice(0, 0) if common is None else common  # rows may be of many kinds; the first ones speak for them
+
+
+def common_columns(chunks: Iterable[Any]) -> Batch | None:
+    """No rows, and the columns of all chunks in types that hold them all; None where there is no such type."""
     from weir._weir import TypeMismatchError, batch_concat
 
-    chunks = [chunk for block in op.blocks if block.num_rows for chunk in getattr(block, "chunks", (block,))] or op.blocks[:1]
     different: dict[str, Any] = {}
     for chunk in chunks:
         different.setdefault(repr(columns_of(chunk)), chunk)
     empty = [as_batch(chunk).slice(0, 0) for chunk in different.values()]
     try:
         return batch_concat(empty) if len(empty) > 1 else empty[0]
-    except TypeMismatchError:  # rows may be of many kinds; the first ones speak for them
-        return empty[0]
+    except TypeMismatchError:
+        return None
 
 
 class Group:
@@ -260,8 +266,31 @@ def cut_at(
         if len(held) == 1:
             out.append(held[0])
         elif held:
-            out.append(joined([as_batch(b) for b in held]) if is_small and is_uniform(held) else Group(held))
+            out.append(_one_of(held, is_small, keep))
     return out
+
+
+def _one_of(pieces: list[Any], is_small: bool, keep: Callable[[Batch], list[Any]] | None) -> Any:
+    """One block of several pieces: a column that has several types gets one that holds them all, where there is such a type."""
+    from weir._weir import batch_concat
+
+    chunks = [chunk for piece in pieces for chunk in getattr(piece, "chunks", (piece,))]
+    if is_uniform(chunks):
+        return joined([as_batch(chunk) for chunk in chunks]) if is_small else Group(chunks)
+    common = common_columns(chunks)
+    if common is None:
+        return Group(chunks)
+    if is_small:
+        return joined([as_batch(chunk) for chunk in chunks])
+    columns = columns_of(common)
+    made: list[Any] = []
+    for chunk in chunks:
+        if columns_of(chunk) == columns:
+            made.append(chunk)
+        else:
+            batch = batch_concat([common, as_batch(chunk)])
+            made += [batch] if keep is None else keep(batch)
+    return Group(made)
 
 
 def _kept(piece: Any, keep: Callable[[Batch], list[Any]]) -> list[Any]:

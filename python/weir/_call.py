@@ -109,7 +109,8 @@ def operator_name(kind: str, fn: Any) -> str:
 def check(spec: CallSpec) -> None:
     """Raises what can be known without running; gives the spec its name."""
     if not callable(spec.fn):
-        raise WrongInTask(f"{spec.kind} takes a function or a class, not {spec.fn!r}")
+        called = ": give the function itself, not what it returned" if spec.fn is None else ""
+        raise WrongInTask(f"{spec.kind} takes a function or a class, not {spec.fn!r}{called}")
     if spec.is_class and "__call__" not in {name for cls in spec.fn.__mro__ for name in vars(cls)}:
         raise WrongInTask(f"{spec.kind}: the class {spec.fn.__name__} has no __call__ method")
     if not spec.is_class and (spec.fn_constructor_args is not None or spec.fn_constructor_kwargs is not None):

@@ -348,9 +348,7 @@ class Conversions:
         """
         from weir import _tables
 
-        _tables._no_catalog("write_delta", catalog)
-        if filesystem is not None:
-            raise NotImplementedError("write_delta: filesystem= is not supported; storage_options= are handed to deltalake")
+        path, storage_options = _tables._delta_of("write_delta", catalog, path, filesystem, storage_options, writes=True)
         more = {"storage_options": storage_options, "name": name, "description": description}
         _tables.write_delta(self, path, mode, partition_by, schema_mode, more)  # type: ignore[arg-type]
 
@@ -380,7 +378,7 @@ class Conversions:
         """
         from weir import _tables
 
-        _tables._no_catalog("write_iceberg", catalog)
+        table_identifier, catalog_kwargs = _tables._iceberg_of("write_iceberg", catalog, table_identifier, catalog_kwargs, writes=True)
         word = str(getattr(mode, "value", mode)).lower()
         options = dict((upsert_kwargs if word == "upsert" else overwrite_kwargs if word == "overwrite" else None) or {})
         if snapshot_properties is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from typing import Any, NoReturn
 
 is_fork = False
@@ -14,6 +15,9 @@ _going: list[Any] | None = None
 def watch() -> None:
     """From now on, in this process and its forks."""
     os.register_at_fork(after_in_child=_begin)
+    # Python 3.12 and later warn of forks where there are threads. A worker has one, that waits for the driver's end: it holds no lock that a child
+    # could miss.
+    warnings.filterwarnings("ignore", "This process .* is multi-threaded, use of fork", DeprecationWarning)
 
 
 def going(items: list[Any] | None) -> None:

@@ -139,7 +139,7 @@ class Chain:
 
     def _gathered(self, function: Any, stream: Iterable[Batch], count: int) -> Iterator[Batch]:
         """The batches that a function is given. Where they are what the memory went to, it is to blame, not who made them."""
-        from weir import _worker
+        from weir import _shortage, _worker
 
         waiting = [0, 0]  # rows and bytes of what has come and not been handed on
 
@@ -163,7 +163,7 @@ class Chain:
         try:
             yield from map(gone, batches)
         except Exception as error:
-            if waiting[1] < _worker.anon_bytes() // 2 or not isinstance(function.batch_size, int) or not _worker.shortage.explains(error):
+            if waiting[1] < _shortage.anon_bytes() // 2 or not isinstance(function.batch_size, int) or not _shortage.shortage.explains(error):
                 raise
             self.place = (function.name, (0, count - 1))
             raise MemoryError(f"of a batch of {function.batch_size} rows, {waiting[0]} were there, of {waiting[1] / 1e6:.0f} MB, when there was no memory "

@@ -24,6 +24,17 @@ class WrongObject(WrongArgument, AttributeError):
     """
 
 
+def no_dataset(method: str, given: object) -> WrongObject:
+    """What to raise where something else stands for a Dataset.
+
+    >>> print(no_dataset("union", [1, 2]))
+    union takes Datasets, not a list: union(*datasets)
+    """
+    if isinstance(given, (list, tuple)):
+        return WrongObject(f"{method} takes Datasets, not a {type(given).__name__}: {method}(*datasets)")
+    return WrongObject(f"{method} takes Datasets, not {given!r} of type {type(given).__name__}")
+
+
 class WrongInTask(WrongObject, UserCodeException, RayTaskError):
     """What Ray finds only in a task, when rows are wanted: programs catch it around all of a chain, as what a task raised.
 

@@ -476,6 +476,16 @@ class Filter(Step):
         self.expr = expr  # for sources that can leave rows out themselves
 
 
+class Drop(Step):
+    """All columns but these; Ray Data has a function in its place."""
+
+    __slots__ = ()
+    kind = "MapBatches"
+
+    def __init__(self, input: Op, columns: Sequence[str]) -> None:
+        super().__init__(input, "drop", [quoted(column) for column in columns], "MapBatches(drop_columns)")
+
+
 class Sample(Step):
     """Each row with the same probability."""
 

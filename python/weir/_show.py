@@ -81,12 +81,31 @@ def _inferred(ds: Dataset, op: Op) -> Schema | None:
         op = op.input
     if (shape := _tensor_shape(op)) is not None:
         return Schema.of_texts(["data"], [tensor_text(tuple(shape), "int64")])
+    if op.kind == "Zip":
+        return _side_by_side([_inferred(ds, side) for side in op.inputs])
     if not op.is_native or any(_hides_columns(o) for o in _plan.walk(op)):
         return None
     try:
         return Dataset(op, ds.context)._find_schema(may_run=not any(isinstance(o, _plan.Union) for o in _plan.walk(op)))
     except Exception:  # what is wrong with the files is for whoever runs it
         return None
+
+
+def _side_by_side(sides: list[Schema | None]) -> Schema | None:
+    """The columns of a zip: a name that is there already gets the first number that makes it another."""
+    names: list[str] = []
+    types: list[str] = []
+    for side in sides:
+        if side is None:
+            return None
+        for name, kind in zip(side.names, side.type_texts):
+            new, number = name, 0
+            while new in names:
+                number += 1
+                new = f"{name}_{number}"
+            names.append(new)
+            types.append(kind)
+    return Schema.of_texts(names, types)
 
 
 def _is_source(op: Op) -> bool:
@@ -104,8 +123,8 @@ def _read_of(op: Op) -> Op:
 
 
 def _hides_columns(op: Op) -> bool:
-    """Files that say nothing of their columns, and preprocessors, which are functions in Ray Data."""
-    return isinstance(op, Transform) or isinstance(op, Read) and op.format != "parquet"
+    """Files that say nothing of their columns, and preprocessors and what else is a function in Ray Data."""
+    return isinstance(op, (Transform, _plan.Sample)) or isinstance(op, Read) and op.format != "parquet"
 
 
 def _tensor_shape(op: Op) -> tuple[int, ...] | None:

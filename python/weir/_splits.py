@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._arrange import Mix, MixStoppingCondition, RandomHalf, RandomizeBlocks, RandomSeedConfig, cut_at, sharded
-from weir._mistakes import WrongObject
+from weir._mistakes import no_dataset
 from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Op
 
@@ -82,7 +82,7 @@ class Splits:
         rows = sum(block.num_rows for block in blocks)
         if equal:
             parts = cut_at(blocks, [rows // n * (i + 1) for i in range(n)])[:n]
-        elif _is_fixed(kept) and len(blocks) >= n:
+        elif _is_fixed(kept):  # a block goes to one of them whole, also where there are fewer than n
             ends = list(itertools.accumulate(_shares(len(blocks), n)))
             parts = [blocks[begin:end] for begin, end in itertools.pairwise([0, *ends])]
         else:
@@ -316,7 +316,7 @@ class Splits:
         """
         for ds in other:
             if not isinstance(ds, Splits):
-                raise WrongObject(f"mix takes Datasets, not {ds!r} of type {type(ds).__name__}")
+                raise no_dataset("mix", ds)
         shares = [1.0] * (len(other) + 1) if weights is None else list(weights)
         if len(shares) != len(other) + 1:
             raise ValueError(
@@ -345,7 +345,7 @@ class Splits:
         _outdated.warn("`Dataset.zip` is deprecated since Ray 2.60, and may go from Ray Data; weir keeps it", RayDeprecationWarning)
         for ds in other:
             if not isinstance(ds, Splits):
-                raise WrongObject(f"zip takes Datasets, not {ds!r} of type {type(ds).__name__}")
+                raise no_dataset("zip", ds)
         return self._then(Zip(self._op, [ds._op for ds in other])) if other else self._then(self._op)
 
     def randomize_block_order(self, *, seed: int | RandomSeedConfig | None = None) -> Dataset:

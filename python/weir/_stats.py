@@ -27,17 +27,23 @@ def _tree(op: Op, label: Any) -> list[str]:
 
 
 def _logical(op: Op) -> str:
-    return f"{op.kind}[{op.name}]"
+    if isinstance(op, Blocks):
+        name = op.name if op.name.startswith("From") else "InputData"
+        return f"{name}[{name}]"
+    return f"{op.kind}[{'Join' if op.kind == 'Join' else op.name}]"
 
 
 def _physical(op: Op) -> str:
     if isinstance(op, Limit):
         return f"LimitOperator[{op.name}]"
-    if isinstance(op, Union):
-        return "UnionOperator[Union]"
+    if isinstance(op, Union) or op.kind == "Zip":
+        sides = ", ".join("Input" if isinstance(side, Blocks) else side.name for side in op.inputs)
+        return f"{op.kind}Operator[{op.kind}Operator({sides})]"
     if isinstance(op, Blocks):
         return "InputDataBuffer[Input]"
-    if isinstance(op, Repartition) or _is_exchange(op):
+    if op.kind == "Join":
+        return f"JoinOperator[{op.name}]"
+    if isinstance(op, Repartition) or op.kind == "RandomizeBlocks" or _is_exchange(op):
         return f"AllToAllOperator[{op.name}]"
     pool = "ActorPoolMapOperator" if isinstance(op, Call) and op.spec.is_class else "TaskPoolMapOperator"
     return f"{pool}[{op.name}]"

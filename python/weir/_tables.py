@@ -24,9 +24,39 @@ def _read(method: str, source: Any, arguments: dict[str, Any]) -> Dataset:
     return _sources._read(method, source, arguments)
 
 
-def _no_catalog(method: str, catalog: Any) -> None:
+def _delta_of(
+    method: str, catalog: Any, table: str, filesystem: Any, storage_options: dict[str, Any] | None, writes: bool = False
+) -> tuple[str, dict[str, Any] | None]:
+    """The path of a Delta Lake table, and deltalake's options; `catalog` may know them."""
     if catalog is not None:
-        raise NotImplementedError(f"{method}: catalog= needs a service that weir does not talk to; give the table's path or catalog_kwargs")
+        from weir.catalog import CatalogAccessMode, ReaderFormat, _resolved
+
+        if filesystem is not None and writes:
+            raise ValueError(f"{method}: `filesystem` cannot be specified with `catalog`")
+        mode = CatalogAccessMode.WRITE if writes else CatalogAccessMode.READ
+        found = _resolved(method, catalog, table, ReaderFormat.DELTA, mode)
+        assert found.path is not None
+        table, filesystem = found.path, found.filesystem
+        if found.storage_options:
+            storage_options = {**found.storage_options, **(storage_options or {})}
+    if filesystem is not None:
+        raise NotImplementedError(f"{method}: filesystem= is not supported; storage_options= are handed to deltalake")
+    return table, storage_options
+
+
+def _iceberg_of(method: str, catalog: Any, table: str, catalog_kwargs: dict[str, Any] | None, writes: bool = False) -> tuple[str, dict[str, Any] | None]:
+    """The name of an Iceberg table, and load_catalog's arguments; `catalog` may know them."""
+    if catalog is None:
+        return table, catalog_kwargs
+    if catalog_kwargs:
+        if writes:
+            raise ValueError(f"{method}: `catalog_kwargs` cannot be specified with `catalog`")
+        warnings.warn(f"{method}: `catalog` is ignored, since there are `catalog_kwargs`", stacklevel=3)
+        return table, catalog_kwargs
+    from weir.catalog import CatalogAccessMode, ReaderFormat, _resolved
+
+    found = _resolved(method, catalog, table, ReaderFormat.ICEBERG, CatalogAccessMode.WRITE if writes else CatalogAccessMode.READ)
+    return table if found.table_identifier is None else found.table_identifier, found.catalog_kwargs or {}
 
 
 def read_lance(
@@ -105,9 +135,7 @@ def read_delta(
     """
     from weir.datasource.tables import DeltaDatasource
 
-    _no_catalog("read_delta", catalog)
-    if filesystem is not None:
-        raise NotImplementedError("read_delta: filesystem= is not supported; storage_options= are handed to deltalake")
+    path, storage_options = _delta_of("read_delta", catalog, path, filesystem, storage_options)
     source = DeltaDatasource(path, version, storage_options, columns, shuffle, include_paths, arrow_parquet_args)
     return _read("read_delta", source, locals())
 
@@ -147,7 +175,7 @@ def read_iceberg(
     from weir.datasource.tables import IcebergDatasource
 
     if catalog_kwargs is None:
-        _no_catalog("read_iceberg", catalog)
+        table_identifier, catalog_kwargs = _iceberg_of("read_iceberg", catalog, table_identifier, catalog_kwargs)
     if row_filter is not None:
         warnings.warn("read_iceberg(row_filter=…) is going away: use Dataset.filter(…)", DeprecationWarning, stacklevel=2)
     if tuple(selected_fields) != ("*",):

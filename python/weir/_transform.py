@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _plan
-from weir._mistakes import WrongArgument, WrongCount, WrongInTask, WrongObject
+from weir._mistakes import WrongArgument, WrongCount, WrongInTask, WrongObject, no_dataset
 from weir._plan import Call, Filter, Limit, Op, Repartition, RepartitionRows, Sample, Step, quoted
 from weir.compute import ActorPoolStrategy, TaskPoolStrategy, choose, is_callable_class
 from weir.schema import NO_COLUMN
@@ -654,7 +654,7 @@ class Transforms:
                 from weir.read_api import from_items
 
                 return self._then(from_items([])._op)
-        return self._then(Step(self._op, "drop", [quoted(c) for c in cols]))
+        return self._then(_plan.Drop(self._op, cols))
 
     def rename_columns(
         self,
@@ -756,7 +756,7 @@ class Transforms:
         """
         for ds in other:
             if not isinstance(ds, Transforms):
-                raise WrongObject(f"union takes Datasets, not {ds!r} of type {type(ds).__name__}")
+                raise no_dataset("union", ds)
         return self._then(_plan.Union(self._op, [ds._op for ds in other]) if other else self._op)
 
     def repartition(

@@ -52,15 +52,28 @@ def _rows_min(method: str, rows: Any, older: Any) -> int | None:
     return _count(rows if rows is not None else older, "min_rows_per_file")
 
 
+def _of_catalog(method: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, with the path that the catalog knows."""
+    from weir.catalog import CatalogAccessMode, ReaderFormat, _resolved
+
+    if arguments.get("try_create_dir"):
+        raise ValueError(f"{method}: `try_create_dir` is not supported when writing through a `catalog`, which names a folder that is there: "
+                         "try_create_dir=False")
+    found = _resolved(method, arguments["catalog"], arguments["path"], ReaderFormat.PARQUET, CatalogAccessMode.WRITE)
+    if found.filesystem is not None and arguments.get("filesystem") is not None:
+        raise ValueError(f"{method}: `filesystem` cannot be specified with `catalog`, which has given one")
+    return {**arguments, "path": found.path, "filesystem": found.filesystem or arguments.get("filesystem"), "catalog": None}
+
+
 def write(ds: Dataset, kind: str, arguments: Mapping[str, Any]) -> None:
     """What write_parquet, write_csv, write_json and write_tfrecords do. `arguments`: locals() of the one that was called."""
     method = f"write_{kind}"
+    if arguments.get("catalog") is not None:
+        arguments = _of_catalog(method, arguments)
     get = arguments.get
     if not is_local(get("filesystem")):
         return _write_elsewhere(ds, kind, arguments)
     path = local_paths(get("filesystem"), arguments["path"])
-    if get("catalog") is not None:
-        refuse(method, "catalog", "files are written to a folder")
     provider = get("filename_provider")
     if provider is not None and not hasattr(provider, "get_filename_for_task"):
         raise WrongInTask(f"{method}: filename_provider is a FilenameProvider, not {type(provider).__name__}")

@@ -81,7 +81,7 @@ class ActorPoolStrategy(ComputeStrategy):
             min_size = max_size = initial_size = size
         _at_least_one(min_size, "min_size")
         if max_size is not None and (min_size or 1) > max_size:
-            raise ValueError("min_size must be <= max_size", min_size or 1, max_size)
+            raise ValueError(f"min_size must be <= max_size, and they are {min_size or 1} and {max_size}")
         _at_least_one(max_tasks_in_flight_per_actor, "max_tasks_in_flight_per_actor")
         _at_least_one(max_concurrent_calls_per_actor, "max_concurrent_calls_per_actor")
         self.min_size: int = min_size or 1
@@ -159,7 +159,7 @@ def _by_concurrency(fn: Callable[..., Any] | type, concurrency: Any) -> ComputeS
     if isinstance(concurrency, (tuple, list)):
         numbers = tuple(concurrency)
         if len(numbers) not in (2, 3) or not all(isinstance(n, int) and not isinstance(n, bool) for n in numbers):
-            raise ValueError(f"``concurrency`` is expected to be set as a tuple of 2 or 3 integers, but got: {concurrency}.")
+            raise ValueError(f"``concurrency`` is expected to be set as a tuple of 2 or 3 integers, but got: {concurrency!r}.")
         if not is_class:
             raise ValueError(
                 f"``concurrency`` is set as a tuple of integers, but ``fn`` is not a callable class: {fn}. Use "
@@ -169,6 +169,6 @@ def _by_concurrency(fn: Callable[..., Any] | type, concurrency: Any) -> ComputeS
         return ActorPoolStrategy(min_size=numbers[0], max_size=numbers[1], initial_size=initial)
     if isinstance(concurrency, bool) or not isinstance(concurrency, int):
         raise ValueError(
-            f"``concurrency`` is expected to be set as an integer or a tuple of integers, but got: {concurrency}."
+            f"``concurrency`` is expected to be set as an integer or a tuple of integers, but got: {concurrency!r}."
         )
     return ActorPoolStrategy(size=concurrency) if is_class else TaskPoolStrategy(concurrency)

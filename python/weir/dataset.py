@@ -217,18 +217,19 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return self._schema_known
 
     def _find_schema(self, may_run: bool = True) -> Schema | None:
-        op = self._op
+        op = _without_cuts(self._op)
         sources = [source for source in _plan.walk(op) if isinstance(source, _plan.Source)]
         if sources and all(map(_is_nothing, sources)):
             return None
         if isinstance(op, Blocks):
             empty = _blocks.empty_of(op)
             return Schema(empty) if len(empty.names) or any(block.num_rows for block in op.blocks) else None
-        if op.is_native and all(_has_one_schema(source) for source in _plan.walk(op)):
+        typed = _in_common_columns(op) if op.is_native else None
+        if typed is not None and all(_has_one_schema(source) for source in _plan.walk(typed)):
             build = _run.Build(self._context)
             try:
                 with _run.translated(self._context, op=op):
-                    return Schema(build.flow(op).schema())
+                    return Schema(build.flow(typed).schema())
             except TypeMismatchError:  # columns of a union have no common type: the rows are what they are, and the first one's count
                 if not any(isinstance(step, _plan.Union) for step in _plan.walk(op)):
                     raise
@@ -897,6 +898,36 @@ def _tells_columns(op: Op) -> bool:
 def _is_nothing(source: _plan.Source) -> bool:
     """Neither rows nor columns."""
     return not source.count if isinstance(source, _plan.Range) else isinstance(source, Blocks) and not source.blocks
+
+
+def _without_cuts(op: Op) -> Op:
+    """The plan with the same columns without steps that only say where blocks end: these would want all rows."""
+    return _rebuilt(op, lambda step: None if isinstance(step, (_plan.Repartition, _plan.RepartitionRows)) else step)
+
+
+def _in_common_columns(op: Op) -> Op:
+    """The plan over a block without rows in place of blocks whose types differ and have a common one."""
+
+    def common(step: Op) -> Op:
+        if not isinstance(step, Blocks) or not step.blocks or _has_one_schema(step):
+            return step
+        found = _blocks.common_columns(_blocks.chunks_of([block for block in step.blocks if block.num_rows]))
+        return step if found is None else Blocks(step.name, [found], step.session, step.fixed, step.rules)
+
+    return _rebuilt(op, common)
+
+
+def _rebuilt(op: Op, change: Callable[[Op], Op | None]) -> Op:
+    """The plan with each step changed; None leaves it out."""
+    made: Op | None = None
+    for step in _plan.chain(op):
+        changed = change(step)
+        if changed is None:
+            continue
+        made = changed if made is None else _plan.with_input(changed, made)
+        if isinstance(made, _plan.Union):
+            made = _plan.Union(made.inputs[0], [_rebuilt(other, change) for other in made.others])
+    return op if made is None else made
 
 
 def _has_one_schema(op: Op) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weir import _outdated, _session
 from weir._mistakes import WrongArgument, WrongInTask, WrongObject
-from weir._plan import Blocks, Call, Range, Read, ReadBlocks
+from weir._plan import Blocks, Call, Range, Read, ReadBlocks, Step
 from weir._transform import refuse, remote_args
 from weir.context import DataContext
 from weir.dataset import Dataset, MaterializedDataset
@@ -482,6 +482,7 @@ def read_parquet(
     """Reads Parquet files: a path, a folder, a pattern, or a list of these.
 
     Args:
+        catalog: a weir.catalog.Catalog, which knows where the table is that `paths` names.
         columns: only these.
         filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a text. Row groups and pages in which no row can
             match are not read.
@@ -503,7 +504,12 @@ def read_parquet(
     """
     arguments = dict(locals())
     if catalog is not None:
-        refuse("read_parquet", "catalog", "Parquet files are read as they are")
+        from weir.catalog import ReaderFormat, _resolved
+
+        found = _resolved("read_parquet", catalog, paths, ReaderFormat.PARQUET)
+        arguments["paths"] = found.path
+        if found.filesystem is not None:
+            arguments["filesystem"] = found.filesystem
     predicate = arrow_parquet_args.pop("filter", None)
     if predicate is not None:
         _outdated.warn("The argument `filter` of read_parquet is deprecated in Ray Data: `Dataset.filter(expr=…)` behind it prunes as much")
@@ -873,4 +879,4 @@ def read_images(
     ds = _read("read_images", "ReadImage", "binary", arguments, [], default_extensions=_IMAGE_EXTENSIONS)
     options = {name: arguments[name] for name in ("num_cpus", "num_gpus", "memory", "runtime_env") if arguments[name] is not None}
     ds = ds._call("map", _images.Decode(size, mode), None, concurrency, options, ray_remote_args or {}, name="ReadImage")
-    return ds if include_paths else ds.drop_columns(["path"])
+    return ds if include_paths else ds._then(Step(ds._op, "drop", ["path"]))

@@ -119,3 +119,29 @@ def small_before_large(data, at, sizes, batch):
     ds = data.from_blocks([pd.DataFrame({"a": [number] * size}) for number, size in enumerate(sizes)])
     made = ds.map_batches(lambda b: {"a": b["a"], "n": [len(b["a"])] * len(b["a"])}, batch_size=batch)
     return [made.materialize().num_blocks(), sorted([row["a"], row["n"]] for row in made.take_all())]
+
+
+def tables_of_two_types(data):
+    import pyarrow as pa
+
+    return data.from_arrow([pa.table({"i": pa.array([4, 2], pa.uint64()), "t": ["a", None]}), pa.table({"i": [1.5, 2.5], "t": [None, "b"]})])
+
+
+@case("repartition(1)", "repartition(1, shuffle=True)", "sort('i')", "random_shuffle(seed=1)", "limit(3)", "limit(1)", "union(ds)", "select_columns(['i'])",
+      "repartition(1).limit(1)", "repartition(3)")
+def types_that_differ(data, at, text):
+    ds = tables_of_two_types(data)
+    ds = eval("ds." + text)
+    return [str(t) for t in ds.schema().types]
+
+
+@case("repartition(1)", "sort('i')", "limit(3)")
+def rows_of_types_that_differ(data, at, text):
+    ds = tables_of_two_types(data)
+    return [[row["i"], type(row["i"]).__name__, row["t"]] for row in eval("ds." + text).take_all()]
+
+
+@case()
+def one_block_of_types_that_differ(data, at):
+    kept = tables_of_two_types(data).repartition(1).materialize()
+    return [kept.num_blocks(), [str(t) for t in kept.schema().types]]

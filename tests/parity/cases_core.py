@@ -1,4 +1,6 @@
 """What data scripts use of ray itself."""
+import os
+
 from parity import case, root
 
 
@@ -288,3 +290,26 @@ def pools_begin_their_processes(data, at):
     with Pool(1, initializer=started, initargs=("so",), maxtasksperchild=2) as pool:
         found = pool.map(how_started, range(6), chunksize=1)
     return [{text for text, _ in found} == {"so"}, len({pid for _, pid in found})]
+
+
+@case(shows=["ray.shutdown"])
+def a_session_that_ends(data, at):
+    """In a process of its own: shutdown twice, and a session with other figures behind it."""
+    import subprocess
+    import sys
+
+    name = root(data).__name__
+    where = 'address="local", ' if name == "ray" else ""  # not the cluster that this process is connected with
+    program = f"""
+import {name} as ray
+ray.init({where}num_cpus=1)
+seen = [ray.is_initialized(), ray.get(ray.put(5)), ray.cluster_resources()["CPU"]]
+ray.shutdown()
+seen.append(ray.is_initialized())
+ray.shutdown()
+ray.init({where}num_cpus=3)
+print("seen", seen, ray.cluster_resources()["CPU"])
+"""
+    places = dict(os.environ, PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
+    out = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, env=places).stdout
+    return [line for line in out.splitlines() if line.startswith("seen")]

@@ -417,3 +417,32 @@ def columns_of_results_without_rows(data, at, what):
     }[what]()
     kept = made.materialize()
     return [made.columns(), kept.columns(), kept.schema().types[0], kept.count()]
+
+
+# ---- catalogs ----
+
+
+@case(shows=["ray.data.Catalog", "ray.data.CatalogAccessMode", "ray.data.ReaderFormat", "ray.data.ResolvedSource"])
+def a_catalog_of_ones_own(data, at):
+    Catalog, ResolvedSource, ReaderFormat, CatalogAccessMode = data.Catalog, data.ResolvedSource, data.ReaderFormat, data.CatalogAccessMode
+    asked = []
+
+    class Folders(Catalog):
+        def resolve(self, table, *, reader, mode=CatalogAccessMode.READ):
+            asked.append([table, reader.value, mode.value, isinstance(reader, ReaderFormat)])
+            return ResolvedSource(path=str(at / table.replace(".", "/")))
+
+    os.makedirs(at / "shop" / "orders")
+    data.range(3, override_num_blocks=1).write_parquet("shop.orders", catalog=Folders(), try_create_dir=False)
+    found = data.read_parquet("shop.orders", catalog=Folders()).take_all()
+    return [found, asked, repr(ResolvedSource(path="a", data_format=ReaderFormat.DELTA)), issubclass(Folders, Catalog)]
+
+
+@case("read_parquet(['a', 'b'], catalog=Folders())", "range(2).write_parquet('a', catalog=Folders())", "Catalog()",
+      "range(2).write_iceberg('a', {'name': 'x'}, catalog=Folders())", "range(2).write_delta('a', catalog=Folders(), filesystem=5)")
+def wrong_catalogs(data, at, text):
+    class Folders(data.Catalog):
+        def resolve(self, table, *, reader, mode=None):
+            return data.ResolvedSource(path=str(at / table))
+
+    return eval(f"data.{text}", {"data": data, "Folders": Folders})

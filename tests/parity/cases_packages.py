@@ -104,3 +104,32 @@ def sounds(data, at):
     path = tempfile.mkdtemp() + "/a.wav"
     soundfile.write(path, np.array([[0.0, 0.5], [0.25, -0.5], [0.0, 0.0]], np.float32), 8000)
     return [data.read_audio(path).take_all(), [str(kind) for kind in data.read_audio(path).schema().types]]
+
+
+@case(needs=["jax"])
+def batches_for_jax(data, at):
+    ds = data.from_items([{"a": float(i), "b": i * 2} for i in range(6)])
+    seen = [[{k: (np.asarray(v).tolist(), str(v.dtype)) for k, v in batch.items()} for batch in one.iter_jax_batches(batch_size=batch_size, drop_last=drop)]
+            for one in (ds, ds.iterator()) for batch_size, drop in ((2, False), (4, True))]
+    padded = [{k: np.asarray(v).tolist() for k, v in batch.items()} for batch in ds.iter_jax_batches(batch_size=4, paddings=0)]
+    typed = [str(batch["b"].dtype) for batch in ds.iter_jax_batches(batch_size=3, dtypes={"a": np.float16, "b": np.int8})]
+    return [seen, padded, typed]
+
+
+# ---- what Ray needs a package for, and weir does not ----
+
+
+@case(ray_needs=["datasketches"])
+def quantiles_of_few_rows(data, at):
+    """Of fewer rows than the sketches keep, the answers are exact."""
+    agg = sub(data, "aggregate")
+    ds = data.from_items([{"g": i % 2, "v": float(i), "s": "ab"[i % 2]} for i in range(11)])
+    return [ds.aggregate(agg.ApproximateQuantile("v", quantiles=[0.0, 0.25, 0.5, 1.0])), ds.aggregate(agg.ApproximateTopK("s", k=1)),
+            sorted(ds.groupby("g").aggregate(agg.ApproximateQuantile("v", quantiles=[0.5], alias_name="q")).take_all(), key=lambda row: row["g"])]
+
+
+@case(ray_needs=["datasketches"])
+def scaled_by_quantiles(data, at):
+    made = sub(data, "preprocessors").RobustScaler(["v"])
+    ds = data.from_items([{"v": float(i)} for i in range(9)])
+    return [made.fit_transform(ds).take_all(), made.stats_, repr(made)]

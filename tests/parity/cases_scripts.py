@@ -16,7 +16,9 @@ def csv(at):
 @case("data.range(10000)", "data.range(10000).limit(5000)", "data.range(10).union(data.range(10))", "data.range(10).repartition(5)",
       "data.range(10).randomize_block_order()", "data.range_tensor(5, shape=(2, 2))", "data.range_tensor(5, shape=(2, 2)).map(f)", "data.read_csv(csv(at))",
       "data.read_csv(csv(at)).map(f)", "data.read_csv(csv(at)).limit(1)", "data.read_text(csv(at))", "data.read_binary_files(csv(at)).sort('bytes')",
-      "data.from_items([{'a': 1}]).map(f)", "data.from_items([{f'a_long_column_name_{i}': i for i in range(12)}]).map(f).map(f)", "data.range(3).materialize()")
+      "data.from_items([{'a': 1}]).map(f)", "data.from_items([{f'a_long_column_name_{i}': i for i in range(12)}]).map(f).map(f)", "data.range(3).materialize()", "data.range(10).zip(data.range(10))",
+      "data.range(10).zip(data.from_items([{'a': 1, 'b': 'x'}] * 10))", "data.from_items([{'a': 1, 'b': 2}]).drop_columns(['a'])",
+      "data.from_items([{'a': 1, 'b': 2}]).map(f).drop_columns(['a'])", "data.range(10).random_sample(0.5)", "data.range(10).map(f).random_sample(0.5)")
 def shown(data, at, text):
     def f(row):
         return row

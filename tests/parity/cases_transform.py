@@ -279,6 +279,12 @@ def split(data, at, n, equal):
     return [len(parts), sum(counts), counts if equal else None]
 
 
+@case((5, 7), (5, 3), (2, 5), (1, 2))
+def split_by_blocks(data, at, blocks, n):
+    parts = data.range(10, override_num_blocks=blocks).split(n)
+    return [[[r["id"] for r in p.take_all()], p.num_blocks()] for p in parts]
+
+
 @case("[2, 5]", "[0]", "[3, 3]", "[20]", "[5, 2]", "[-1]", "[]")
 def split_at_indices(data, at, text):
     return [[r["id"] for r in p.take_all()] for p in data.range(10).split_at_indices(eval(text))]

@@ -561,7 +561,8 @@ ERRORS = {"RaySystemError": "('lost')", "OutOfMemoryError": "('much')", "ObjectS
           "ActorPlacementGroupRemoved": "()", "ObjectLostError": "('00' * 28, b'', '')", "ObjectFreedError": "('00' * 28, b'', '')", "OwnerDiedError": "('00' * 28, b'', '')",
           "ObjectFetchTimedOutError": "('00' * 28, b'', '')", "ReferenceCountingAssertionError": "('00' * 28, b'', '')", "ActorUnavailableError": "('busy', None)",
           "ActorHandleNotFoundError": "('no handle')", "ObjectReconstructionFailedError": "('00' * 28, b'', '')",
-          "OufOfBandObjectRefSerializationException": "('outside')", "RayCgraphCapacityExceeded": "('full')", "RayDirectTransportError": "('transport')"}
+          "OufOfBandObjectRefSerializationException": "('outside')", "RayCgraphCapacityExceeded": "('full')", "RayDirectTransportError": "('transport')",
+          "StreamingGeneratorReplayInconsistentError": "('again')"}
 
 
 @case(*ERRORS, shows=["ray.exceptions.{}"])

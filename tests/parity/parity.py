@@ -40,19 +40,19 @@ CAUGHT_BY = {"RayError", "RayTaskError", "RayActorError", "ActorDiedError", "Use
 
 
 class Case:
-    def __init__(self, module, name, function, values, shows=(), needs=()):
-        self.module, self.function, self.values, self.shows, self.needs = module, function, values, shows, needs
+    def __init__(self, module, name, function, values, shows=(), needs=(), ray_needs=()):
+        self.module, self.function, self.values, self.shows, self.needs, self.ray_needs = module, function, values, shows, needs, ray_needs
         self.id = name
 
-    def lacks(self):
+    def lacks(self, ray=False):
         """The first of its packages that is not installed."""
-        return next((name for name in self.needs if importlib.util.find_spec(name) is None), None)
+        return next((name for name in (*self.needs, *(self.ray_needs if ray else ())) if importlib.util.find_spec(name) is None), None)
 
 
-def case(*grid, shows=(), needs=()):
+def case(*grid, shows=(), needs=(), ray_needs=()):
     """A function as a case, or as one for each value of the grid: a value, or a tuple of several. `shows`: public names that docs/parity.md
     may call shown by it though nothing of them is called by Python: enumerations, plain classes, what is made in C. The case says them, and
-    its answer depends on them; "{}" is the value. `needs`: packages without which it is left out."""
+    its answer depends on them; "{}" is the value. `needs`: packages without which it is left out; `ray_needs`: those that Ray alone needs."""
 
     def add(function):
         module = function.__module__.rpartition(".")[2]
@@ -61,7 +61,7 @@ def case(*grid, shows=(), needs=()):
             label = ", ".join(v if isinstance(v, str) else getattr(v, "__name__", None) or repr(v) for v in values)
             name = f"{module.removeprefix('cases_')}/{function.__name__}" + (f"[{label}]" if grid else "")
             assert name not in CASES, name
-            CASES[name] = Case(module, name, function, values, tuple(one.format(*values) for one in shows), tuple(needs))
+            CASES[name] = Case(module, name, function, values, tuple(one.format(*values) for one in shows), tuple(needs), tuple(ray_needs))
         return function
 
     return add

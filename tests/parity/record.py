@@ -50,7 +50,7 @@ def main(words, folder=parity.RECORDED):
     for path in folder.glob("*.json"):
         found.update(json.loads(path.read_text()))
     wanted = [c for c in cases.values() if not words or any(w in c.id for w in words) or (words == ["--missing"] and c.id not in found)]
-    wanted = [c for c in wanted if not c.lacks()]
+    wanted = [c for c in wanted if not c.lacks(ray=True)]
     for number, one in enumerate(wanted, 1):
         with tempfile.TemporaryDirectory() as at:
             at = os.path.realpath(at)

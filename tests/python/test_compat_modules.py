@@ -18,7 +18,7 @@ RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_
 PRIVATE = {"ray.data.datasource.path_util", "ray.data.datasource.util"}
 # Names of Ray's that weir does not have. Everything else in the recorded list has to be there.
 CLUSTER = "ActorClassID ClientBuilder FunctionID JobID Language NodeID UniqueID WorkerID client java_actor_class java_function timeline"
-SERVICES = "Catalog CatalogAccessMode ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig ReaderFormat ResolvedSource SinkMode"
+SERVICES = "ClickHouseTableSettings DatabricksUnityCatalog KafkaAuthConfig SinkMode"
 ABSENT = {name: set(words.split()) for name, words in {
     "ray": CLUSTER,
     "ray.data": SERVICES,
@@ -139,22 +139,22 @@ def test_modules_are_attributes_without_being_imported():
 
 def test_what_is_absent_says_so_when_it_is_used():
     lines = run("""
-        from ray.data.catalog import Catalog
+        from ray.data.catalog import DatabricksUnityCatalog
         def told(f):
             try:
                 print("nothing", f())
             except NotImplementedError as error:
                 print(type(error).__name__, error)
-        told(lambda: Catalog(columns=["a"]))
-        told(lambda: Catalog.deserialize("x"))
+        told(lambda: DatabricksUnityCatalog(columns=["a"]))
+        told(lambda: DatabricksUnityCatalog.deserialize("x"))
         def subclass():
-            class Mine(Catalog):
+            class Mine(DatabricksUnityCatalog):
                 pass
         told(subclass)
-        print(hasattr(Catalog, "fit"), Catalog)
+        print(hasattr(DatabricksUnityCatalog, "fit"), DatabricksUnityCatalog)
     """).splitlines()
-    text = "NotInWeir ray.data.catalog.Catalog is a part of Ray that weir does not have; docs/parity.md says what it has"
-    assert lines == [text, text, text, "False <Catalog, which weir does not have>"]
+    text = "NotInWeir ray.data.catalog.DatabricksUnityCatalog is a part of Ray that weir does not have; docs/parity.md says what it has"
+    assert lines == [text, text, text, "False <DatabricksUnityCatalog, which weir does not have>"]
 
 
 def test_preprocessors_are_at_rays_places():

@@ -14,6 +14,7 @@ NEEDS = {"torch_ingest": ["torch"], "inference": ["pandas", "pyarrow"], "quickst
          "expressions": ["pyarrow", "pandas"], "splits": ["pandas", "pyarrow"], "text": ["pyarrow"], "user_guide": ["pandas", "pyarrow"]}
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", sorted(path.stem for path in (HERE / "compat_scripts").glob("*.py")))
 def test_a_script_prints_what_it_prints_on_ray(name, tmp_path):
     for needed in NEEDS.get(name, ()):

@@ -530,3 +530,38 @@ def test_the_schema_of_kept_blocks_is_that_of_all_of_them():
     assert kept.take_all()[-1] == {"x": 5 + (1 << 60)}
     mixed = weir.from_items([{"x": 1}]).union(weir.from_items([{"x": "a"}])).materialize()
     assert [str(t) for t in mixed.schema().types] == ["int64"]
+
+
+def test_a_schema_behind_a_repartition_needs_no_rows(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "0.parquet")
+    (tmp_path / "1.parquet").write_bytes(b"no Parquet file at all")
+    ds = weir.read_parquet(str(tmp_path))
+    for cut in (ds.repartition(4), ds.repartition(target_num_rows_per_block=1), ds.union(ds.repartition(2)).repartition(3)):
+        assert cut.schema().names == ["a"]
+        with pytest.raises(Exception, match="1.parquet"):
+            cut.take_all()
+
+
+@pytest.mark.parametrize("most_joined", [0, 1 << 20])  # large blocks stay the chunks that they have
+def test_a_block_of_chunks_of_several_types_has_their_common_one(most_joined):
+    pa = pytest.importorskip("pyarrow")
+
+    from weir import _blocks
+
+    tables = [{"i": pa.array(values, kind)} for values, kind in (([4], pa.uint64()), ([1.5], None), ([None], None), ([2.5, 3.5], None))]
+    blocks = [block for columns in tables for block in weir.from_arrow(pa.table(columns)).materialize()._blocks()]
+    first, second = _blocks.cut_blocks(blocks, 2, most_joined)
+    for block, values in ((first, [4.0, 1.5]), (second, [None, 2.5, 3.5])):
+        chunks = getattr(block, "chunks", [block])
+        assert all(_blocks.columns_of(chunk)[0][1] == "double" for chunk in chunks)
+        assert [row["i"] for chunk in chunks for row in _blocks.as_batch(chunk).rows()] == values
+
+
+def test_chunks_without_a_common_type_stay_what_they_are():
+    pa = pytest.importorskip("pyarrow")
+
+    ds = weir.from_arrow([pa.table({"i": [1]}), pa.table({"i": ["a"]})]).repartition(1)
+    assert [row["i"] for row in ds.materialize().take_all()] == [1, "a"]

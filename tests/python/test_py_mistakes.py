@@ -108,6 +108,22 @@ MISTAKES = {
     "a class without the arguments of its constructor": (
         lambda at: weir.range(3).map_batches(Model).take(), ActorDiedError,
         ["MapBatches(Model) failed in its constructor", "missing 1 required positional argument: 'path'", "fn_constructor_args=[…]"]),
+    "a function with more parameters than it gets": (
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row, model: row).take(), TypeError,
+        ["Map(<lambda>) failed on row 0 of range", "missing 1 required positional argument: 'model'", "gets a row or a batch, then what fn_args=[…] and fn_kwargs={…}"]),
+    "a function without parameters": (
+        lambda at: weir.range(3, override_num_blocks=1).map_batches(lambda: {"x": [1]}).take(), TypeError,
+        ["takes 0 positional arguments but 1 was given", "its parameters have to fit"]),
+    "what a function returned instead of the function": (
+        lambda at: weir.range(3).map(print()), TypeError, ["map takes a function or a class, not None: give the function itself"]),
+    "a list of Datasets": (
+        lambda at: weir.range(3).union([weir.range(3)]), TypeError, ["union takes Datasets, not a list: union(*datasets)"]),
+    "a pool whose bounds are the wrong way round": (
+        lambda at: weir.ActorPoolStrategy(min_size=3, max_size=2), ValueError, ["min_size must be <= max_size, and they are 3 and 2"]),
+    "concurrency as text": (
+        lambda at: weir.range(3).map(len, concurrency="2"), ValueError, ["an integer or a tuple of integers, but got: '2'"]),
+    "a catalog that is none": (
+        lambda at: weir.read_parquet("shop.orders", catalog="unity"), TypeError, ["read_parquet: catalog is a Catalog, with a method resolve", "'unity'"]),
     "a class without __call__": (
         lambda at: weir.range(3).map_batches(NoCall), ValueError, ["map_batches: the class NoCall has no __call__ method"]),
     "constructor arguments for a function": (
