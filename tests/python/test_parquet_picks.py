@@ -86,6 +86,7 @@ def rows_of(table, every, phase, begin=0, end=ROWS):
     return table.take(np.arange(begin, end)[np.arange(begin, end) % every == phase])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("grant", [0, 3 << 20, 8 << 20])
 @pytest.mark.parametrize("every, phase", [(7, 3), (100, 99), (4000, 17)])
 def test_the_rows_that_the_predicate_keeps(read, table, path, every, phase, grant):

@@ -151,6 +151,7 @@ def encodings_table(rows=20_000):
     return table
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("encoding", sorted(ENCODINGS))
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 def test_encodings(read, tmp_path, encoding, version):

@@ -70,6 +70,7 @@ def checked(read, path, table, rng):
             same(mixed, table.take(mixed["i"]))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_vectors(read, tmp_path, seed):
     rng = random.Random(seed)
@@ -108,6 +109,7 @@ def stretches(kind, rows, rng, large):
     return made.from_arrays(pyarrow.array(offsets, pyarrow.int64() if large else pyarrow.int32()), items, mask=mask)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_lists(read, tmp_path, seed):
     rng = random.Random(seed)

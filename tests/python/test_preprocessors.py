@@ -377,6 +377,7 @@ VECTORS = [
 ]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("make", VECTORS)
 @pytest.mark.parametrize("has_nulls", [False, True])
 def test_vectors_of_the_engine_are_those_of_workers(make, has_nulls):

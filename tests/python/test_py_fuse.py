@@ -82,7 +82,7 @@ def test_errors_name_the_function_and_the_row():
     assert "Map(fails) failed on row 41 of range" in str(raised.value)
     with pytest.raises(KeyError) as raised:
         weir.range(100).flat_map(lambda row: [row]).map(fails).take_all()
-    assert "Map(fails) failed on row" in str(raised.value)
+    assert re.search(r"Map\(fails\) failed on (rows? \d|the \d+ rows it was given)", str(raised.value))  # how many a task has is a matter of time
     with pytest.raises(ValueError, match=r"MapBatches\(<lambda>\) returned what cannot be used"):
         weir.range(5).map(lambda row: row).map_batches(lambda batch: [1]).take_all()
 

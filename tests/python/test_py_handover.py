@@ -79,6 +79,7 @@ def test_sides_of_a_join_are_written_once():
 WITHOUT_LEFT, BOTH, WITHOUT_RIGHT = np.arange(JOINED // 4), np.arange(JOINED // 4, JOINED), np.arange(JOINED, JOINED + JOINED // 4)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("how, left, right", [
     ("inner", [BOTH], [BOTH]), ("left_outer", [WITHOUT_LEFT, BOTH], [BOTH]), ("right_outer", [BOTH], [BOTH, WITHOUT_RIGHT]),
     ("full_outer", [WITHOUT_LEFT, BOTH], [BOTH, WITHOUT_RIGHT]), ("left_semi", [BOTH], None), ("left_anti", [WITHOUT_LEFT], None),

@@ -183,8 +183,9 @@ def test_parquet_columns_and_filters(tmp_path):
     pc = pytest.importorskip("pyarrow.compute")
     assert weir.read_parquet(path, filter=pc.field("a") >= 97).take_all() == wanted
     assert weir.read_parquet(path, filter=(pc.field("a") >= 97) & (pc.field("b") != "t98")).count() == 2
-    for bad in (dict(columns="a"), dict(catalog=object()),
-                dict(filesystem=object()),
+    with pytest.raises(TypeError, match="read_parquet: catalog is a Catalog"):
+        weir.read_parquet(path, catalog=object())
+    for bad in (dict(columns="a"), dict(filesystem=object()),
                 dict(ray_remote_args={"resources": {"CPU": 1}}), dict(num_cpus=-1)):
         with pytest.raises(ValueError):
             weir.read_parquet(path, **bad)

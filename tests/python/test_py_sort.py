@@ -239,6 +239,7 @@ def test_keys_of_every_distribution(name, down):
     assert got["t"].to_pylist() == [f"t{n % 977}" if n % 13 else None for n in wanted.tolist()], seed
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("way", ["materialize", "iterate", "filter"])
 @pytest.mark.parametrize("name", ["apart", "touching", "one inside another", "overlapping", "one backwards", "blocks backwards", "all alike"])
 def test_large_blocks_that_come_in_order(name, way):

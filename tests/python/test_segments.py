@@ -325,7 +325,7 @@ def test_many_groups_of_every_size_against_pandas(items, threads):
                 np.testing.assert_array_equal(mine, part.dropna().to_numpy())
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64(), pa.float32(), pa.float64(),
                                   pa.bool_(), pa.float16(), pa.decimal128(25, 3)], ids=str)

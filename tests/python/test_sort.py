@@ -92,6 +92,7 @@ def test_dictionaries_go_by_their_values(kind):
     assert got["row"].to_pylist() == expected(plain, [("c0", True)])["row"].to_pylist()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("kind", [*ORDERED, *random_tables.NESTED, *random_tables.DICTIONARIES], ids=str)
 @pytest.mark.parametrize("moved", [0, 0.02, 0.3])
 def test_rows_that_came_nearly_in_order(kind, moved):

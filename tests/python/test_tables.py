@@ -29,12 +29,16 @@ def test_packages_that_are_missing_are_named(tmp_path, method, module, package):
 
 
 @pytest.mark.parametrize("call", [
-    lambda: weir.range(1).write_lance("a", namespace_impl="rest"), lambda: weir.read_delta("a", catalog=object()),
-    lambda: weir.range(1).write_delta("a", catalog=object()), lambda: weir.read_iceberg(table_identifier="a.b", catalog=object()),
-    lambda: weir.range(1).write_iceberg("a.b", catalog=object())])
-def test_services_are_refused(call):
-    with pytest.raises(NotImplementedError, match="a service that weir does not talk to"):
+    lambda: weir.read_delta("a", catalog=object()), lambda: weir.range(1).write_delta("a", catalog=object()),
+    lambda: weir.read_iceberg(table_identifier="a.b", catalog=object()), lambda: weir.range(1).write_iceberg("a.b", catalog=object())])
+def test_what_is_no_catalog_is_refused(call):
+    with pytest.raises(TypeError, match="catalog is a Catalog, with a method resolve"):
         call()
+
+
+def test_services_are_refused():
+    with pytest.raises(NotImplementedError, match="a service that weir does not talk to"):
+        weir.range(1).write_lance("a", namespace_impl="rest")
 
 
 def test_lance(tmp_path):
