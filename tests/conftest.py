@@ -1,5 +1,5 @@
 """Which tests run now: each process of pytest writes it into the folder WEIR_RUNNING, where tools/run_tests.py looks when time is up.
-And which run at all: of the cases of a test with the mark sample(n), about one in n, chosen by their names, so that it is always the same."""
+Which have failed: the first process writes it into the file WEIR_FAILED. And which run at all: of the cases of a test with the mark sample(n), about one in n, chosen by their names, so that it is always the same."""
 import os
 import time
 import zlib
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = os.environ.get("WEIR_RUNNING")
+FAILED = os.environ.get("WEIR_FAILED")
 
 
 def is_left_out(item):
@@ -34,3 +35,9 @@ def pytest_runtest_protocol(item):
         return (yield)
     finally:
         mark.write_text("")
+
+
+def pytest_runtest_logreport(report):
+    if FAILED and report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        with open(FAILED, "a") as out:
+            out.write(report.nodeid + "\n")

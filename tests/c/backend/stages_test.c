@@ -32,8 +32,8 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #define TIGHT (1536 << 20)
-#define TIGHT_ROWS "12M"
-enum { TIGHT_COUNT = 12000000, SPILLS = false };
+#define TIGHT_ROWS "4M"
+enum { TIGHT_COUNT = 4000000, SPILLS = false };
 #elif defined(__SANITIZE_ADDRESS__)
 #define TIGHT (640 << 20)
 #define TIGHT_ROWS "40M"

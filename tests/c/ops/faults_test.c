@@ -2,7 +2,7 @@
  * output, or with an error that says why and no output at all. Leaks are ASan's to find, hangs the alarm's.
  *
  * All calls of a kind are counted in a clean run; then every stride-th of them fails, once and (every third time) from then
- * on: some 150 of a kind, 400 with WEIR_FULL; WEIR_FAULT_STRIDE sets another stride. */
+ * on: some 60 of a kind, 400 with WEIR_FULL; WEIR_FAULT_STRIDE sets another stride. */
 #include "weir/weir.h"
 #include "base/error.h"
 #include "base/fault.h"
@@ -23,7 +23,7 @@
 
 #ifdef WEIR_FAULTS
 
-enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_QUICK = 150, RUNS_FULL = 400, HANG_S = 120 };
+enum { ROWS = 30000, TEXT_FILES = 40, TEXT_ROWS = 300, RUNS_QUICK = 60, RUNS_FULL = 400, HANG_S = 120 };
 
 static char folder[256];
 
