@@ -1,5 +1,9 @@
 """Which tests run now: each process of pytest writes it into the folder WEIR_RUNNING, where tools/run_tests.py looks when time is up.
-Which have failed: the first process writes it into the file WEIR_FAILED. And which run at all: of the cases of a test with the mark sample(n), about one in n, chosen by their names, so that it is always the same."""
+Which have failed: the first process writes it into the file WEIR_FAILED.
+
+And which run at all: of the cases of a test with the mark sample(n) its first and about one in n of the others, chosen by their names, so that
+it is always the same; of a test with many cases and without the mark about every other one. With WEIR_FULL or WEIR_ALL all of them; with WEIR_THIN=n
+about one in n of all tests."""
 import os
 import time
 import zlib
@@ -9,20 +13,34 @@ import pytest
 
 FOLDER = os.environ.get("WEIR_RUNNING")
 FAILED = os.environ.get("WEIR_FAILED")
+MANY_CASES = 16
+WHOLE = {"test_same_as_ray", "test_docstrings"}  # each case is a claim of its own
+THIN = int(os.environ.get("WEIR_THIN", "1"))
 
 
-def is_left_out(item):
-    mark = item.get_closest_marker("sample")
-    return mark is not None and zlib.crc32(item.name.encode()) % mark.args[0] != 0
+def chosen(items):
+    """Those that run, in their order."""
+    cases = {}
+    for item in items:
+        cases.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    kept = set()
+    for (_, name), found in cases.items():
+        mark = found[0].get_closest_marker("sample")
+        one_in = mark.args[0] if mark else 2 if len(found) > MANY_CASES and name not in WHOLE else 1
+        one_in *= THIN
+        kept.update(item for number, item in enumerate(found)
+                    if (number == 0 and THIN == 1) or zlib.crc32(item.name.encode()) % one_in == 0)
+    return [item for item in items if item in kept]
 
 
 def pytest_collection_modifyitems(config, items):
-    if os.environ.get("WEIR_FULL"):
+    if os.environ.get("WEIR_FULL") or os.environ.get("WEIR_ALL"):
         return
-    left_out = [item for item in items if is_left_out(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not is_left_out(item)]
+    kept = chosen(items)
+    if len(kept) < len(items) and len(items) > 1:  # one that was asked for by name runs
+        gone = set(items) - set(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in gone])
+        items[:] = kept
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

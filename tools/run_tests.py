@@ -7,7 +7,7 @@
     tsan     the C tests of what runs in several threads under TSan
     wheel    tools/wheel.py into build/wheels, where the next step finds it, of the engine in build/ (with --full compiled as for others)
     python   pytest over tests/python with the command, the library and the package of build/
-    without  the tests that import weir, where neither pyarrow nor pandas can be imported
+    without  the tests that import weir, where neither pyarrow nor pandas can be imported (a third of them without --full)
     pyasan   (with --full) the tests that import weir, with the extension of build-asan/
     fuzz     (with --full) each target for --fuzz-seconds, from its corpus
 
@@ -33,6 +33,8 @@ VENV = (ROOT / os.environ.get("VENV", ".venv")).absolute()
 # Seconds for a whole run of pytest, and for one test in it: then its stacks are printed, it has failed, and the others go on.
 QUICK_LIMITS = (2400, 300)
 FULL_LIMITS = (3600, 900)
+# Of what has passed with pyarrow and pandas, one in so many is run without them; all with --full.
+WITHOUT_THIN = "3"
 # More that fails at once is no matter of chance.
 RETRIED_MAX = 6
 SANITIZERS_SAY = re.compile(r"AddressSanitizer|ThreadSanitizer|LeakSanitizer|runtime error:")
@@ -314,7 +316,8 @@ def pytest_run(tally, name, build, files=(), wrapper=(), env=None, full=False, m
         bad = 1
     # A test that fails and whose end fails, too, is two.
     if failed and len(set(failed)) <= RETRIED_MAX and bad <= len(failed) and not SANITIZERS_SAY.search(text):
-        code, text, _, _ = pytest_once(report.with_name(f"{name}-again.xml"), [*alone, *dict.fromkeys(failed)], env, limit_s)
+        code, text, _, _ = pytest_once(report.with_name(f"{name}-again.xml"), [*alone, *dict.fromkeys(failed)],
+                                       {**env, "WEIR_ALL": "1"}, limit_s)
         if code:
             print(text)
         else:
@@ -344,7 +347,7 @@ def files_that_import_weir():
 
 def step_without(tally, options):
     """Neither is used behind the scenes: tests that ask for one of them are skipped, all others pass."""
-    env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without")}
+    env = {"WEIR_WITHOUT": "pyarrow,pandas", "PYTHONPATH": str(ROOT / "tests/python/without"), "WEIR_THIN": WITHOUT_THIN}
     pytest_run(tally, "without", "build", files_that_import_weir(), env=env, full=options.full,
                marks="not full and not long and not same_without", limits=FULL_LIMITS if options.full else QUICK_LIMITS)
 

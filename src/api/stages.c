@@ -102,8 +102,9 @@ static int build(struct template *template, const struct weir_schema *schema, st
 	if (!code)
 		code = plan_end(built->plan, &built->fragment, err);
 	if (!code && built->fragment.before)
-		code = weir_error_set(err, WEIR_E_UNSUPPORTED,
-				      "rows of a function in worker processes have to be kept before they are sorted or shuffled");
+		code = weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"rows of a function in worker processes have to be kept before they are sorted or shuffled");
 	if (!code)
 		code = weir_list_push(&template->built, stages->account, err, built);
 	if (code)
@@ -213,6 +214,7 @@ static struct weir_run_stage *stage_new(struct api_stages *stages, struct weir_e
 static int add_template(struct api_stages *stages, size_t first, size_t last, enum api_tail_end end,
 			const struct weir_call *next, struct weir_error *err)
 {
+	const struct weir_shared *shared;
 	struct template *template;
 	struct weir_run_stage *stage = stage_new(stages, err);
 
@@ -237,7 +239,12 @@ static int add_template(struct api_stages *stages, size_t first, size_t last, en
 			     .is_sink = template->is_sink || template->counts,
 			     .rows_min = template->is_sink ? INT64_MAX : 0},
 	};
-	return template->is_sink ? make_sink(template, err) : WEIR_OK;
+	if (!template->is_sink || make_sink(template, err))
+		return template->is_sink ? err->code : WEIR_OK;
+	shared = &template->shared;
+	stage->template.by_schema = shared->sink_ops && shared->sink_ops->by_schema &&
+				    shared->sink_ops->by_schema(shared->sink);
+	return WEIR_OK;
 }
 
 int api_stages_new(struct weir_session *session, const struct api_steps *steps, size_t first_call,

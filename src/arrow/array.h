@@ -82,8 +82,8 @@ struct weir_array *weir_array_concat(struct weir_account *account, struct weir_a
 struct weir_array *weir_array_take(struct weir_account *account, const struct weir_array *array, const int64_t *rows,
 				   int64_t count, struct weir_error *err); /* row −1 gives null */
 /* The same rows of several arrays: numbers are looked through once. On failure `out` holds nothing. */
-int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count, const int64_t *rows,
-		     int64_t count, struct weir_array **out, struct weir_error *err);
+int weir_arrays_take(struct weir_account *account, struct weir_array *const *arrays, uint32_t array_count,
+		     const int64_t *rows, int64_t count, struct weir_array **out, struct weir_error *err);
 struct weir_array *weir_array_filter(struct weir_account *account, const struct weir_array *array,
 				     const uint64_t *keep_bits, struct weir_error *err);
 /* Same type, length, nulls and values at non-null places; NaN equals NaN when asked. */
@@ -114,9 +114,14 @@ struct weir_batch {
 /* Takes over nothing: references schema and columns. */
 struct weir_batch *weir_batch_new(struct weir_account *account, const struct weir_schema *schema, int64_t row_count,
 				  struct weir_array *const *columns, struct weir_error *err);
+/* Its rows under a schema that weir_schema_unify made of its own and others: columns by name, what it lacks null. `exact`: where an
+ * integer would lose digits as a float, an error. */
+struct weir_batch *weir_batch_promote(struct weir_account *account, const struct weir_batch *batch,
+				      const struct weir_schema *schema, bool exact, struct weir_error *err);
 struct weir_batch *weir_batch_ref(const struct weir_batch *batch);
 void weir_batch_unref(const struct weir_batch *batch);
-int64_t weir_batch_bytes(const struct weir_batch *batch); /* that its rows take, as if they were written by themselves */
+int64_t weir_batch_bytes(
+	const struct weir_batch *batch); /* that its rows take, as if they were written by themselves */
 
 /* builder (builder.c): grows one array; strings, lists and structs through their children. finish empties it. */
 struct weir_builder {
@@ -140,8 +145,9 @@ int weir_builder_null(struct weir_builder *builder, int64_t count, struct weir_e
  * lists: append to children[0], then list_end. */
 int weir_builder_fixed(struct weir_builder *builder, const void *values, int64_t count, struct weir_error *err);
 int weir_builder_bytes(struct weir_builder *builder, const void *bytes, size_t size, struct weir_error *err);
-int weir_builder_list_end(struct weir_builder *builder, struct weir_error *err);   /* list, large list, map, fixed list */
-int weir_builder_struct_end(struct weir_builder *builder, struct weir_error *err); /* one valid row, children appended */
+int weir_builder_list_end(struct weir_builder *builder, struct weir_error *err); /* list, large list, map, fixed list */
+int weir_builder_struct_end(struct weir_builder *builder,
+			    struct weir_error *err); /* one valid row, children appended */
 /* The values that codes mean, before the first of them is appended. */
 int weir_builder_dictionary(struct weir_builder *builder, const struct weir_array *values, struct weir_error *err);
 /* Appends rows of an array of the same type. Dictionaries that differ are united and the codes translated. */

@@ -12,6 +12,7 @@
 
 struct promote {
 	struct weir_account *account;
+	bool exact; /* no integer may lose digits as a float */
 	struct weir_error *err;
 };
 
@@ -186,6 +187,17 @@ static void to_floats(const struct weir_array *from, const struct weir_type *typ
 	}
 }
 
+/* The first integer of 64 bits that a double does not hold; −1: there is none. Beyond 2^53 a double may hold one by chance; that is not asked. */
+static int64_t first_inexact(const struct weir_array *from, const double *values)
+{
+	const double most = 9007199254740992.0;
+
+	for (int64_t i = 0; i < from->length; i++)
+		if ((values[i] > most || values[i] < -most) && !is_null(from, i))
+			return i;
+	return -1;
+}
+
 static struct weir_array *promote_number(const struct promote *p, const struct weir_array *from,
 					 const struct weir_type *type)
 {
@@ -195,8 +207,15 @@ static struct weir_array *promote_number(const struct promote *p, const struct w
 	if (!to)
 		return NULL;
 	if (weir_type_is_float(type)) {
+		int64_t row = -1;
+
 		to_floats(from, type, values);
-		return to;
+		if (p->exact && from->type->byte_width == 8 && !weir_type_is_float(from->type))
+			row = first_inexact(from, (const double *)values);
+		if (row < 0)
+			return to;
+		weir_array_unref(to);
+		return refuse_row(p, from, type, row);
 	}
 	to_integers(from, type, values);
 	if (from->type->id == WEIR_UINT64) {
@@ -582,4 +601,49 @@ struct weir_array *weir_array_promote(struct weir_account *account, const struct
 	struct promote p = {.account = account, .err = err};
 
 	return promote(&p, array, type);
+}
+
+/* A column that the batch lacks is null. */
+static struct weir_array *column_of(const struct promote *p, const struct weir_batch *batch,
+				    const struct weir_field *to)
+{
+	struct weir_builder builder;
+	struct weir_array *array = NULL;
+
+	for (uint32_t i = 0; i < batch->column_count; i++) {
+		if (strcmp(batch->schema->fields[i].name, to->name))
+			continue;
+		if (weir_field_same(&batch->schema->fields[i], to))
+			return weir_array_ref(batch->columns[i]);
+		return promote_field(p, batch->columns[i], &batch->schema->fields[i], to);
+	}
+	if (!weir_builder_init(&builder, to->type, p->account, p->err) &&
+	    !weir_builder_null(&builder, batch->row_count, p->err))
+		array = weir_builder_finish(&builder, p->err);
+	weir_builder_release(&builder);
+	return array;
+}
+
+struct weir_batch *weir_batch_promote(struct weir_account *account, const struct weir_batch *batch,
+				      const struct weir_schema *schema, bool exact, struct weir_error *err)
+{
+	struct promote p = {.account = account, .exact = exact, .err = err};
+	struct weir_batch *promoted = NULL;
+	struct weir_array **columns;
+	uint32_t n = 0;
+
+	columns = weir_alloc_zero(account, schema->field_count * sizeof(*columns), err);
+	if (!columns)
+		return NULL;
+	for (; n < schema->field_count; n++) {
+		columns[n] = column_of(&p, batch, &schema->fields[n]);
+		if (!columns[n])
+			break;
+	}
+	if (n == schema->field_count)
+		promoted = weir_batch_new(account, schema, batch->row_count, columns, err);
+	while (n-- > 0)
+		weir_array_unref(columns[n]);
+	weir_free(account, columns, schema->field_count * sizeof(*columns));
+	return promoted;
 }

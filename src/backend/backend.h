@@ -83,7 +83,7 @@ struct weir_call {
 	uint32_t milli_cpus, milli_gpus; /* of the session's, by one busy worker */
 	int64_t memory; /* what a worker is taken to need until it is measured: 4 × chunk_bytes + start, or 4 × the largest batch that
 				* waits for it, if that is more */
-	int64_t start; /* of that, what it has before its first batch: 16 MiB */
+	int64_t start;         /* of that, what it has before its first batch: 16 MiB */
 	int64_t errored_max;   /* tasks whose function may fail; they are left out. −1: any number */
 	uint32_t user_retries; /* a function that fails is called again so often */
 	uint32_t attempts_max; /* a batch may end its worker so often, the last time with the run; 0: three times */
@@ -98,6 +98,7 @@ struct weir_template {
 	int (*commit)(void *state, struct weir_error *err); /* once, after the last lane is gone */
 	void *state;
 	bool is_sink;       /* it ends in one; else in `chunks` */
+	bool by_schema;     /* that begins another file for another schema */
 	uint32_t lanes_max; /* 0: any */
 	int64_t rows_min;   /* a task holds so many rows if it can: INT64_MAX: as many as memory allows well */
 };

@@ -40,7 +40,6 @@
 #define NO_ITEM UINT32_MAX
 #define GRANT_STEP ((int64_t)1 << 20) /* grants are rounded up to this while there is room, to be asked less often */
 #define DELIVER_AHEAD 2               /* chunks on their way to the consumer, not yet taken */
-#define SPAWNS_MAX WEIR_KILLS_MAX     /* workers that die before they are up, one after another */
 #define ALONE_FROM 2                  /* kills after which a batch is given to a fresh worker, alone */
 
 #define HELD_BYTES_MAX ((int64_t)64 << 20)
@@ -136,17 +135,17 @@ struct stage {
 	uint32_t depth;   /* tasks that a slot may have in its hands now: in_flight_max, or more where they are short */
 	uint64_t task_ns; /* what a task takes, of late; 0: not known */
 	struct heap queue;
-	uint32_t numbered; /* tasks that were ever started */
-	uint32_t flying;   /* items in its slots */
-	uint32_t up;       /* slots that have come up and not died since */
-	uint64_t up_since; /* when the first one did */
-	uint32_t spawns_failed;
-	uint32_t busy;   /* slots with something in them */
-	uint32_t live;   /* items on their way to it, in it, or held in front of it */
-	bool shrunk;     /* workers were let go for their memory */
-	bool cramped;    /* one had too little to begin with, beside others: they start one by one */
-	bool closed;     /* nothing will come any more, its workers were sent home */
-	uint8_t held_by; /* a wait and one: what the oldest of its queue waits for, since held_since */
+	uint32_t numbered;      /* tasks that were ever started */
+	uint32_t flying;        /* items in its slots */
+	uint32_t up;            /* slots that have come up and not died since */
+	uint64_t up_since;      /* when the first one did */
+	uint32_t spawns_failed; /* WEIR_SPAWN_…, of all since the last that came up */
+	uint32_t busy;          /* slots with something in them */
+	uint32_t live;          /* items on their way to it, in it, or held in front of it */
+	bool shrunk;            /* workers were let go for their memory */
+	bool cramped;           /* one had too little to begin with, beside others: they start one by one */
+	bool closed;            /* nothing will come any more, its workers were sent home */
+	uint8_t held_by;        /* a wait and one: what the oldest of its queue waits for, since held_since */
 	uint64_t held_since;
 	int64_t estimate; /* workers: what the next one is taken to need */
 	bool assumes;     /* by the size of its chunks, until one is measured that has done something */
@@ -187,7 +186,7 @@ struct weir_core {
 
 	/* The books. Σ grant + kept = granted; Σ bytes of chunks in memory = resident. */
 	int64_t granted, resident, workers, spilled, excess;
-	int64_t swings; /* what workers had more a moment ago, and will have again */
+	int64_t swings;  /* what workers had more a moment ago, and will have again */
 	int64_t freeing; /* of these, what spills and revoked grants under way will free */
 	uint64_t milli_cpus, milli_gpus, cpus_taken, gpus_taken;
 	int64_t held_bytes_max;
@@ -301,7 +300,7 @@ void weir_exec_spilled(struct weir_core *core, const struct weir_event *event);
 void weir_exec_restored(struct weir_core *core, const struct weir_event *event);
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event);
 void weir_exec_swing(struct weir_core *core, struct slot *slot, int64_t bytes); /* beyond what is booked of it */
-void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows); /* such a chunk came for it */
+void weir_exec_assume(struct stage *stage, int64_t bytes, int64_t rows);        /* such a chunk came for it */
 
 /* lanes.c */
 void weir_exec_wait_begin(struct weir_core *core, struct slot *slot, enum slot_wait wait);
@@ -332,7 +331,8 @@ void weir_exec_pool_idle(struct weir_core *core, uint32_t stage,
 			 uint32_t slot); /* measured, and it had nothing to do */
 void weir_exec_repeat_alone(struct weir_core *core, uint32_t index);
 bool weir_exec_pool_over(struct weir_core *core); /* stops a worker that grew; false: none can be */
-bool weir_exec_pool_yield(struct weir_core *core); /* ends one that waits for memory or for work; false: there is none */
+bool weir_exec_pool_yield(
+	struct weir_core *core); /* ends one that waits for memory or for work; false: there is none */
 void weir_exec_pool_begin(struct weir_core *core, uint32_t stage);
 
 /* flow.c */
@@ -351,7 +351,7 @@ void weir_exec_slot_left(struct weir_core *core, struct stage *stage, struct slo
 bool weir_exec_policies_agree(struct weir_core *core, uint32_t stage, uint32_t index);
 void weir_exec_held_back(struct weir_core *core, uint32_t stage, enum weir_wait by);
 uint64_t weir_exec_waited(const struct weir_core *core, uint32_t stage, uint64_t since); /* for that stage */
-bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage); /* for one more busy slot */
+bool weir_exec_resources_left(const struct weir_core *core, uint32_t stage);             /* for one more busy slot */
 int64_t weir_exec_start_need(const struct weir_core *core, uint32_t stage, uint32_t index);
 
 /* core.c */

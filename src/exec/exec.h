@@ -50,6 +50,11 @@
 
 #define WEIR_ATTEMPTS_MAX 3
 #define WEIR_KILLS_MAX 10
+/* Workers that die before they are up, one after another: what each counts, and how much ends the run. On a busy machine somebody who
+ * kills every few milliseconds meets each worker before it is up. */
+#define WEIR_SPAWN_DIED 10
+#define WEIR_SPAWN_KILLED 1
+#define WEIR_SPAWNS_MAX 100
 #define WEIR_REBUILD_ATTEMPT (1u << 16) /* attempts from here on run a split again for the sake of one lost chunk */
 #define WEIR_WINDOW_SPLITS                                                                                             \
 	2 /* splits for each task that can be in hands at once, in any stage: so many wait for an earlier one */
@@ -84,7 +89,8 @@ struct weir_stage_spec {
 	uint32_t milli_cpus, milli_gpus; /* what one busy slot takes of the run's; thousandths */
 	int64_t errored_max;   /* WORKERS: tasks that may fail with WEIR_E_USER and are left out; −1: any number */
 	uint32_t user_retries; /* WORKERS: a task that fails with WEIR_E_USER is tried again so often first */
-	uint32_t attempts_max; /* WORKERS: a task may end its worker so often, the last time with the run; 0: WEIR_ATTEMPTS_MAX */
+	uint32_t
+		attempts_max; /* WORKERS: a task may end its worker so often, the last time with the run; 0: WEIR_ATTEMPTS_MAX */
 };
 
 static inline uint32_t weir_attempts_max(const struct weir_stage_spec *spec)
@@ -146,7 +152,7 @@ enum weir_event_kind {
 	                          * with its next batch: nobody else is given that */
 	WEIR_EV_CANCEL,   /* code: why, when something outside any task went wrong; 0: WEIR_E_CANCELLED */
 	WEIR_EV_TICK,     /* a timer asked for by SET_TIMER */
-	WEIR_EV_BUDGET,   /* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the
+	WEIR_EV_BUDGET, /* bytes: the budget from now on: other runs share the limit, which stays as it is. apart: of the
 	                          * overdraft, what others have; lent: what the user was handed and will let go of by himself, or what other
 	                          * runs will. parked: another run needs the memory: nothing starts or is delivered, what was begun may end, and
 	                          * what waits for memory gives up what it has */
@@ -212,7 +218,8 @@ struct weir_action {
 	struct weir_run run;
 	uint64_t chunk;
 	int64_t bytes;
-	uint64_t outputs_kept; /* START_TASK of a worker: so many outputs of earlier attempts were accepted, with so many rows */
+	uint64_t
+		outputs_kept; /* START_TASK of a worker: so many outputs of earlier attempts were accepted, with so many rows */
 	int64_t rows_kept;
 	int code;
 	const char *reason; /* END with an error: a sentence with figures; static or owned by the core */
@@ -242,13 +249,13 @@ void weir_core_stats(const struct weir_core *core, struct weir_core_stats *out);
 
 /* For who shares memory among runs. */
 struct weir_core_load {
-	int64_t booked;        /* grants, chunks and workers, as they are in the books; */
+	int64_t booked;          /* grants, chunks and workers, as they are in the books; */
 	int64_t without_workers; /* the first two */
 	int64_t delivered;       /* of these, what waits for the consumer to take it */
-	int64_t wants;         /* the front, or what it depends on, waits for so much more than the run's budget has; INT64_MAX: for all
+	int64_t wants; /* the front, or what it depends on, waits for so much more than the run's budget has; INT64_MAX: for all
 	                          * there is; 0: for nothing, or what it waits for is on its way */
-	bool has_all;          /* a batch that is to have all memory runs */
-	uint32_t active;       /* lanes, workers, chunks under I/O: of which something will be heard without more memory */
+	bool has_all;    /* a batch that is to have all memory runs */
+	uint32_t active; /* lanes, workers, chunks under I/O: of which something will be heard without more memory */
 };
 void weir_core_load(const struct weir_core *core, struct weir_core_load *out);
 

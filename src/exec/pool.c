@@ -148,10 +148,10 @@ static void blame(struct weir_core *core, struct stage *stage, uint32_t index, c
 	if (event->death == WEIR_DEATH_OWN) {
 		if (++item->own_deaths >= weir_attempts_max(&stage->spec) + MUTANT(11))
 			weir_exec_fail(core, index, WEIR_E_WORKER,
-				       "%s: a batch of split %" PRIu64 " ended its worker %" PRIu32 " time%s, last %s%s",
+				       "%s: a batch of split %" PRIu64 " ended its worker %" PRIu32
+				       " time%s, last %s%s",
 				       stage->spec.name, item->path[0], item->own_deaths,
-				       item->own_deaths == 1 ? "" : "s",
-				       how_it_died(event->code, how, sizeof(how)),
+				       item->own_deaths == 1 ? "" : "s", how_it_died(event->code, how, sizeof(how)),
 				       how_much_it_had(core, slot, memory, sizeof(memory)));
 		return;
 	}
@@ -193,11 +193,14 @@ void weir_exec_slot_died(struct weir_core *core, const struct weir_event *event)
 	slot->was_up = false;
 	if (slot->state == SLOT_DYING)
 		core->workers_dying--;
-	else if (slot->state == SLOT_STARTING && ++stage->spawns_failed >= SPAWNS_MAX)
-		weir_exec_fail(core, NO_ITEM, WEIR_E_WORKER,
-			       "%s: %d workers in a row died before they were up, last %s%s", stage->spec.name,
-			       SPAWNS_MAX, how_it_died(event->code, how, sizeof(how)),
-			       how_much_it_had(core, slot, memory, sizeof(memory)));
+	else if (slot->state == SLOT_STARTING)
+		stage->spawns_failed += event->death == WEIR_DEATH_OWN ? WEIR_SPAWN_DIED : WEIR_SPAWN_KILLED;
+	if (slot->state == SLOT_STARTING && stage->spawns_failed >= WEIR_SPAWNS_MAX)
+		weir_exec_fail(
+			core, NO_ITEM, WEIR_E_WORKER, "%s: one worker after another %s before it was up, last %s%s%s",
+			stage->spec.name, event->death == WEIR_DEATH_OWN ? "died" : "was killed from outside",
+			how_it_died(event->code, how, sizeof(how)), how_much_it_had(core, slot, memory, sizeof(memory)),
+			event->death == WEIR_DEATH_OWN ? "" : ": the system had no memory left, or somebody's hand");
 	slot->state = SLOT_DEAD;
 	while (slot->flight_count > 0) {
 		uint32_t index = slot_flight(stage, event->slot)[0];

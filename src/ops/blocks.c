@@ -307,52 +307,17 @@ static void lane_free(void *state)
 	weir_free(account, lane, sizeof(*lane));
 }
 
-/* Column `to` of the node's schema, out of a batch that has another. */
-static struct weir_array *fit_column(struct blocks_lane *lane, const struct weir_batch *batch,
-				     const struct weir_field *to, struct weir_error *err)
-{
-	struct weir_builder builder;
-	struct weir_array *array = NULL;
-
-	for (uint32_t i = 0; i < batch->column_count; i++) {
-		if (strcmp(batch->schema->fields[i].name, to->name))
-			continue;
-		if (weir_field_same(&batch->schema->fields[i], to))
-			return weir_array_ref(batch->columns[i]);
-		return weir_array_promote_field(&lane->account, batch->columns[i], &batch->schema->fields[i], to, err);
-	}
-	if (!weir_builder_init(&builder, to->type, &lane->account, err) &&
-	    !weir_builder_null(&builder, batch->row_count, err))
-		array = weir_builder_finish(&builder, err);
-	weir_builder_release(&builder);
-	return array;
-}
-
 static int fit(struct blocks_lane *lane, struct weir_error *err)
 {
 	const struct weir_schema *schema = lane->source->schema;
-	struct weir_batch *batch = lane->batch, *fitted = NULL;
-	struct weir_array **columns;
-	uint32_t n = 0;
+	struct weir_batch *fitted;
 
-	if (batch->schema == schema || weir_schema_equal(batch->schema, schema, false))
+	if (lane->batch->schema == schema || weir_schema_equal(lane->batch->schema, schema, false))
 		return WEIR_OK;
-	columns = weir_alloc_zero(&lane->account, schema->field_count * sizeof(*columns), err);
-	if (!columns)
-		return err->code;
-	for (; n < schema->field_count; n++) {
-		columns[n] = fit_column(lane, batch, &schema->fields[n], err);
-		if (!columns[n])
-			break;
-	}
-	if (n == schema->field_count)
-		fitted = weir_batch_new(&lane->account, schema, batch->row_count, columns, err);
-	while (n-- > 0)
-		weir_array_unref(columns[n]);
-	weir_free(&lane->account, columns, schema->field_count * sizeof(*columns));
+	fitted = weir_batch_promote(&lane->account, lane->batch, schema, false, err);
 	if (!fitted)
 		return err->code;
-	weir_batch_unref(batch);
+	weir_batch_unref(lane->batch);
 	lane->batch = fitted;
 	return WEIR_OK;
 }

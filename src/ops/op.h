@@ -141,6 +141,8 @@ struct weir_sink_ops {
 	void (*split_abort)(void *lane); /* nothing of this split may ever become visible */
 	void (*lane_free)(void *lane);
 	int (*commit)(void *sink, struct weir_error *err); /* once, after the last lane is gone */
+	/* Rows of another schema begin another file: those that can be alike should come so. NULL: no. */
+	bool (*by_schema)(const void *sink);
 	void (*free)(void *sink);                          /* without commit: abort */
 	/* The sink of an exchange: what the exchange, not only this half of it, has done. Any thread, at any time. False: another
 	 * sink speaks for it. NULL: it is none. */

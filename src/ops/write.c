@@ -27,7 +27,9 @@
 #include <unistd.h>
 
 enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100, MEMBER_BYTES = 1 << 20 };
-enum { COLUMN_BYTES = 32 << 10 }; /* of a column that is read, decoded and encoded again: pages, windows, dictionaries */
+enum {
+	COLUMN_BYTES = 32 << 10
+}; /* of a column that is read, decoded and encoded again: pages, windows, dictionaries */
 
 struct write_config {
 	const char *target; /* "-": standard output */
@@ -52,7 +54,7 @@ struct write_sink {
 	int64_t rows_per_file, bytes_per_file;
 	const char *name, *extension; /* the config's: in the plan's arena, which outlives the run */
 	bool ordered;
-	struct write_sink *root; /* itself where there are no views */
+	struct write_sink *root;    /* itself where there are no views */
 	struct weir_output *output; /* NULL: standard output, or ignored */
 	bool ignored;
 	int pipe_fd; /* our own opening of standard output; −1: there is none */
@@ -86,11 +88,24 @@ struct write_lane {
 
 /* ---- plan ---- */
 
-static const char *const option_names[] = {
-	"mode=",           "format=",         "compression=",     "level=",    "rows-per-file=",
-	"bytes-per-file=", "row-group-rows=", "row-group-bytes=", "encoding=", "fsync",
-	"no-dictionary",   "no-page-index",   "page-v2",          "name=",     "extension=",
-	"objects-pickled", WEIR_WRITE_TEXT_OPTIONS, NULL};
+static const char *const option_names[] = {"mode=",
+					   "format=",
+					   "compression=",
+					   "level=",
+					   "rows-per-file=",
+					   "bytes-per-file=",
+					   "row-group-rows=",
+					   "row-group-bytes=",
+					   "encoding=",
+					   "fsync",
+					   "no-dictionary",
+					   "no-page-index",
+					   "page-v2",
+					   "name=",
+					   "extension=",
+					   "objects-pickled",
+					   WEIR_WRITE_TEXT_OPTIONS,
+					   NULL};
 
 static int parse_mode(const char *text, enum weir_write_mode *out, struct weir_error *err)
 {
@@ -124,14 +139,15 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 		config->encoding = weir_arena_strdup(env->arena, value, err);
 	if ((value = weir_words_option(words, "name"))) {
 		if (!*value || strchr(value, '/') || *value == '.' || *value == '_')
-			return weir_error_set(err, WEIR_E_INVALID,
-					      "--name begins the names of files: no '/', no '.' or '_' in front, not '%s'", value);
+			return weir_error_set(
+				err, WEIR_E_INVALID,
+				"--name begins the names of files: no '/', no '.' or '_' in front, not '%s'", value);
 		config->name = weir_arena_strdup(env->arena, value, err);
 	}
 	if ((value = weir_words_option(words, "extension"))) {
 		if (*value != '.' || strchr(value, '/'))
-			return weir_error_set(err, WEIR_E_INVALID, "--extension is the end of a name, such as .json, not '%s'",
-					      value);
+			return weir_error_set(err, WEIR_E_INVALID,
+					      "--extension is the end of a name, such as .json, not '%s'", value);
 		config->extension = weir_arena_strdup(env->arena, value, err);
 	}
 	if ((value = weir_words_option(words, "mode")))
@@ -163,9 +179,9 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 static int save(const struct weir_node *node, struct weir_save *save, struct weir_error *err)
 {
 	const struct write_config *config = node->config;
-	const int64_t numbers[] = {config->mode,           config->durable,        config->no_dictionary,
-				   config->no_page_index,  config->data_page_v2,   config->codec,
-				   config->codec_level,    config->rows_per_file,  config->bytes_per_file,
+	const int64_t numbers[] = {config->mode,           config->durable,         config->no_dictionary,
+				   config->no_page_index,  config->data_page_v2,    config->codec,
+				   config->codec_level,    config->rows_per_file,   config->bytes_per_file,
 				   config->row_group_rows, config->row_group_bytes, config->codec_given,
 				   config->objects_pickled};
 	int code = weir_save_string(save, config->target, err);
@@ -273,10 +289,11 @@ static int bind_objects(struct weir_op_env *env, struct weir_node *node, struct 
 		if (!weir_op_is_object(&schema->fields[i]))
 			continue;
 		if (!config->objects_pickled)
-			return weir_error_set(err, WEIR_E_UNSUPPORTED,
-					      "the column '%s' holds Python objects, which are not written unless --objects-pickled "
-					      "says so: make text, numbers or bytes of it, or drop it",
-					      schema->fields[i].name);
+			return weir_error_set(
+				err, WEIR_E_UNSUPPORTED,
+				"the column '%s' holds Python objects, which are not written unless --objects-pickled "
+				"says so: make text, numbers or bytes of it, or drop it",
+				schema->fields[i].name);
 		if (!fields) {
 			fields = weir_arena_alloc(env->arena, schema->field_count * sizeof(*fields), err);
 			if (!fields)
@@ -329,8 +346,8 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 	if (is_pipe(config))
 		return weir_text_printf(out, err, "write to standard output as %s, in order", writer->name);
 	return weir_text_printf(out, err, "write %s (%s, %s%s, %s)", config->target, writer->name,
-				weir_codec_name(codec),
-				one_file ? ", one file, in order" : ", a file per split", modes[config->mode]);
+				weir_codec_name(codec), one_file ? ", one file, in order" : ", a file per split",
+				modes[config->mode]);
 }
 
 /* ---- bytes ---- */
@@ -397,14 +414,15 @@ static int ordered_write(struct write_sink *sink, const void *bytes, uint64_t si
 
 /* Compresses a whole member into *out, which the caller releases. */
 static int compress(const struct write_sink *sink, struct weir_codecs *codecs, const void *bytes, size_t size,
-		    struct weir_account *account, uint8_t **out, size_t *capacity, size_t *size_out, struct weir_error *err)
+		    struct weir_account *account, uint8_t **out, size_t *capacity, size_t *size_out,
+		    struct weir_error *err)
 {
 	*capacity = weir_codec_bound(sink->around, size);
 	*out = weir_alloc(account, *capacity, err);
 	if (!*out)
 		return err->code;
-	return weir_codec_compress(codecs, sink->around, sink->options.codec_level, bytes, size, *out, *capacity, size_out,
-				   err);
+	return weir_codec_compress(codecs, sink->around, sink->options.codec_level, bytes, size, *out, *capacity,
+				   size_out, err);
 }
 
 /* What lies around the parts: header, footer, and what stands between two. */
@@ -457,16 +475,18 @@ static int check_schema(const struct weir_schema *first, const struct weir_schem
 
 		if (strcmp(a->name, b->name) == 0 && weir_type_equal(a->type, b->type, false))
 			continue;
-		return weir_error_set(err, WEIR_E_TYPE,
-				      "one file has one schema, but column %u is '%s' (%s) in the first rows and '%s' (%s) in "
-				      "others; write into a folder, or make them alike",
-				      i + 1, a->name, weir_type_name(a->type, names[0], sizeof(names[0])), b->name,
-				      weir_type_name(b->type, names[1], sizeof(names[1])));
+		return weir_error_set(
+			err, WEIR_E_TYPE,
+			"one file has one schema, but column %u is '%s' (%s) in the first rows and '%s' (%s) in "
+			"others; write into a folder, or make them alike",
+			i + 1, a->name, weir_type_name(a->type, names[0], sizeof(names[0])), b->name,
+			weir_type_name(b->type, names[1], sizeof(names[1])));
 	}
-	return weir_error_set(err, WEIR_E_TYPE,
-			      "one file has one schema, but the first rows have %u columns and others %u; write into a folder, "
-			      "or make them alike",
-			      first->field_count, schema->field_count);
+	return weir_error_set(
+		err, WEIR_E_TYPE,
+		"one file has one schema, but the first rows have %u columns and others %u; write into a folder, "
+		"or make them alike",
+		first->field_count, schema->field_count);
 }
 
 static int ordered_header(struct write_sink *sink, struct weir_schema *schema, struct weir_error *err)
@@ -549,8 +569,8 @@ static int member_end(struct write_lane *lane, struct weir_error *err)
 		return WEIR_OK;
 	code = lane->codecs ? WEIR_OK : weir_codecs_new(&lane->account, &lane->codecs, err);
 	if (!code)
-		code = compress(lane->sink, lane->codecs, lane->member.data, lane->member.size, &lane->account, &out, &capacity,
-				&size_out, err);
+		code = compress(lane->sink, lane->codecs, lane->member.data, lane->member.size, &lane->account, &out,
+				&capacity, &size_out, err);
 	weir_text_clear(&lane->member);
 	if (!code)
 		code = lane_put(lane, out, size_out, err);
@@ -814,6 +834,11 @@ static void sink_free(void *state)
 	weir_free(sink->account, sink, sizeof(*sink));
 }
 
+static bool by_schema(const void *state)
+{
+	return !((const struct write_sink *)state)->ordered;
+}
+
 static const struct weir_sink_ops sink_ops = {
 	.name = "write",
 	.lane_new = lane_new,
@@ -823,11 +848,13 @@ static const struct weir_sink_ops sink_ops = {
 	.split_abort = split_abort,
 	.lane_free = lane_free,
 	.commit = commit,
+	.by_schema = by_schema,
 	.free = sink_free,
 };
 
 /* The output as rows of one schema see it. */
-static int view_new(struct write_sink *root, struct weir_schema *schema, struct write_sink **out, struct weir_error *err)
+static int view_new(struct write_sink *root, struct weir_schema *schema, struct write_sink **out,
+		    struct weir_error *err)
 {
 	struct write_sink *view = weir_alloc_zero(root->account, sizeof(*view), err);
 
@@ -884,8 +911,8 @@ static int build_root(struct weir_op_env *env, struct weir_node *node, struct wr
 	if (!code && !config->codec_given)
 		sink->options.codec = sink->writer_ops->codec;
 	if (!code)
-		code = weir_write_text_codec(sink->writer_ops, config->target, config->codec_given, config->codec, &sink->around,
-					     err);
+		code = weir_write_text_codec(sink->writer_ops, config->target, config->codec_given, config->codec,
+					     &sink->around, err);
 	sink->ordered = one_file;
 	if (!code && one_file && (config->rows_per_file || config->bytes_per_file))
 		code = weir_error_set(err, WEIR_E_INVALID, "rows or bytes per file need a folder, '%s' is one file",

@@ -312,7 +312,7 @@ def run_seed(tmp_path, seed):
                 pytest.fail(f"{where}: {failed}")
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("seed", range(60))
 def test_random_chains(tmp_path, seed):
     run_seed(tmp_path, seed)

@@ -200,7 +200,7 @@ class Killer(threading.Thread):
         self.join()
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @not_sanitized  # under ASan a worker takes longer to start than it is left alive
 @pytest.mark.parametrize("name", PIPELINES)
 def test_workers_killed_in_every_phase(name, session, tmp_path_factory, monkeypatch):
@@ -306,7 +306,7 @@ def consume(ds):
     return count
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("share", [3, 40])
 @pytest.mark.parametrize("name", FULL)
 def test_a_disk_that_is_full_half_way(name, share, small_disk):
@@ -332,8 +332,8 @@ def used_of(folder):
 
 # ---- interrupts, loops that are left, functions that fail ----
 
+@pytest.mark.sample(5)
 @not_sanitized
-@pytest.mark.sample(2)
 @pytest.mark.parametrize("name", LARGE)
 def test_a_loop_that_is_left(name, session, tmp_path):
     """What was spilled goes when the iterator does."""
@@ -367,7 +367,7 @@ INTERRUPTED = """
 """
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", LARGE)
 def test_an_interrupt(name, tmp_path):
     rng = random.Random(SEED)
@@ -393,8 +393,8 @@ def test_an_interrupt(name, tmp_path):
     assert min(took) < 30, took  # others may use the machine
 
 
+@pytest.mark.sample(4)
 @not_sanitized
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", PIPELINES)
 def test_a_function_behind_that_fails(name, session, tmp_path):
     from weir.exceptions import RayTaskError

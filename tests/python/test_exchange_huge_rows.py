@@ -38,7 +38,7 @@ JOBS = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("job", JOBS)
 def test_each_exchange(job, size, tables, tmp_path):
@@ -85,6 +85,7 @@ def test_rows_of_an_eighth_of_the_limit(session, tmp_path_factory):
         assert wanted is None or seen == sorted(seen)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("common", [0, 1021, 1024, 50_000])
 def test_long_keys_that_begin_alike(common, session, tmp_path_factory):
     """Fences have the first kilobyte of a key: what is equal there is told apart by reading, or equal altogether. Rows of any size are beside each other."""

@@ -85,7 +85,7 @@ def digest(ds, is_ordered):
     return names, len(columns[0]), text.hexdigest()
 
 
-@pytest.mark.sample(5)
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("way", LIMITS)
 @pytest.mark.parametrize("name", [*ORDERED, *UNORDERED])
 def test_lanes_do_not_show(name, way, tmp_path):

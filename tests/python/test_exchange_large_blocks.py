@@ -52,7 +52,7 @@ WAYS = {
 UNORDERED = ("other order of blocks", "shuffle", "by keys, kept, cut again", "shards")
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(4)
 @pytest.mark.same_without
 @pytest.mark.parametrize("way", WAYS)
 def test_every_row_is_there_once(way):

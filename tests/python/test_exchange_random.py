@@ -341,6 +341,7 @@ def run_spilling(seed, rows, tmp_path):
         same(few.join(other, "left_outer", 4, on=("k",)), f"SELECT l.*, j FROM {pairs}", ["i", "j"])
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(3))
 def test_tables_that_spill(number, tmp_path):
     run_spilling(SEED * 1000 + number, 500_000, tmp_path)

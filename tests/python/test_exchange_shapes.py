@@ -85,8 +85,8 @@ def rows_of(ds):
     return found.combine_chunks(), ds.get_stats_summary().dataset_bytes_spilled
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("cpus", [1, 2, 7])
-@pytest.mark.sample(3)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_that_spill(shape, cpus, tmp_path):
     make, most = SHAPES[shape]

@@ -374,7 +374,7 @@ def others_agree(path, expected):
     assert got.cast(expected.schema).combine_chunks().equals(expected.combine_chunks())
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("encoding", [None, "plain", "delta", "byte_stream_split"])
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("v2", [False, True])

@@ -70,6 +70,7 @@ def run(folder, text, limit, cpus, seconds=100):
     return out.splitlines()[-1], (peak - before) / 2**20
 
 
+@pytest.mark.sample(3)
 @pytest.mark.same_without
 @pytest.mark.parametrize("shape", SHAPES)
 def test_results_that_are_much_larger_than_rows(tmp_path, shape):

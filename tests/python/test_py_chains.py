@@ -131,6 +131,7 @@ def test_hundreds_of_filters(between):
     assert ds.count() == 700 and ds.take(1)[0]["id"] == 300
 
 
+@pytest.mark.sample(4)
 @pytest.mark.same_without
 @pytest.mark.parametrize("step", [
     lambda ds, i: ds.select_columns(["id"]),

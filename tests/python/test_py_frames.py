@@ -27,6 +27,7 @@ def dtypes(frame):
     return {name: str(dtype) for name, dtype in frame.dtypes.items()}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("make", [weir.from_pandas, weir.from_blocks])
 @pytest.mark.parametrize("size", [None, 2, 4])
 def test_batches_have_the_frames_dtypes(make, size):
@@ -84,6 +85,7 @@ def test_objects_stay_objects():
     assert batch["l"].tolist() == [[1, None], [2, 3, 4], None] and batch["d"][0] == {"a": 1} and batch["n"].tolist() == [1, 2, 3]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("dtype", ["str", "string", "object", "category", "Int64", "datetime64[ns]"])
 def test_a_column_that_is_replaced_has_its_own_dtype(dtype: str) -> None:
     pd = pytest.importorskip("pandas")

@@ -29,6 +29,7 @@ class Seen:
         return seen(row)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("behind", [
     lambda ds: ds.map(Seen),
     lambda ds: ds.map(seen, concurrency=1),

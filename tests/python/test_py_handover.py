@@ -41,6 +41,7 @@ def test_it_is_written_once():
     assert "MapBatches(made)" in ds.stats() and "Sort" in ds.stats()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("end", ["count", "loop"])
 def test_blocks_that_are_put_together_before_it(end):
     """Blocks of several chunks, out of blocks of several chunks."""
@@ -79,7 +80,7 @@ def test_sides_of_a_join_are_written_once():
 WITHOUT_LEFT, BOTH, WITHOUT_RIGHT = np.arange(JOINED // 4), np.arange(JOINED // 4, JOINED), np.arange(JOINED, JOINED + JOINED // 4)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("how, left, right", [
     ("inner", [BOTH], [BOTH]), ("left_outer", [WITHOUT_LEFT, BOTH], [BOTH]), ("right_outer", [BOTH], [BOTH, WITHOUT_RIGHT]),
     ("full_outer", [WITHOUT_LEFT, BOTH], [BOTH, WITHOUT_RIGHT]), ("left_semi", [BOTH], None), ("left_anti", [WITHOUT_LEFT], None),
@@ -100,6 +101,7 @@ def test_joins_of_joins_and_of_the_same_rows():
             == np.arange(JOINED)).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("small", ["left", "right"])
 def test_a_side_of_few_rows(small):
     few, many = weir.range(1000), weir.range(JOINED)
@@ -108,6 +110,7 @@ def test_a_side_of_few_rows(small):
     assert (np.sort(keys(ds, "theirs")) == np.arange(1000)).all()
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_side_that_fails_or_changes_late(side):
     def late(batch, error=None):
@@ -129,6 +132,7 @@ def test_a_side_that_fails_or_changes_late(side):
     assert weir.range(10).map_batches(made).sort("k").count() == 10
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("end", ["loop", "count", "materialize", "write"])
 def test_columns_that_differ_late_are_made_again(end, tmp_path):
     def changing(batch):
@@ -164,6 +168,7 @@ def test_types_that_fit_are_cast():
     assert set(batches) == {np.dtype(np.int64)}
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("operator", ["sort", "shuffle", "group", "keys"])
 def test_a_function_that_fails_late(operator):
     def failing(batch):

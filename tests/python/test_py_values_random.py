@@ -260,7 +260,7 @@ LEAKS = {
 }
 
 
-@pytest.mark.sample(3)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("what", LEAKS)
 def test_no_references_are_lost(what):
     """Blocks of memory and references to None, over many calls; caches of others settle, so the best of some rounds counts."""

@@ -873,7 +873,7 @@ FOUR_CPUS = [
 ]
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.same_without
 @pytest.mark.parametrize("make", FOUR_CPUS, ids=["range", "items", "flat_map", "batches", "blocks"])
 @pytest.mark.parametrize("options", [{}, {"concurrency": 4}], ids=["auto", "four"])
@@ -889,6 +889,7 @@ def test_few_slow_rows_are_shared_by_all_workers(tmp_path, n, options, make):
     assert len(rows) == n and all(row["met"] for row in rows)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.same_without
 @pytest.mark.parametrize("first", [0, 2, 7])
 def test_of_several_errors_the_first_row_s_is_told(tmp_path, first):

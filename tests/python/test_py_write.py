@@ -190,6 +190,31 @@ def test_columns_of_python_objects_are_not_written(tmp_path):
     assert not os.path.exists(tmp_path / "out")
 
 
+def test_a_file_is_not_begun_anew_for_rows_that_are_null_or_whole(tmp_path):
+    """Rows come from functions in pieces of any size: one that has only nulls, only whole numbers, or lacks a column, says little of the others."""
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    def row(given):
+        number = given["id"]
+        made = {"id": number, "maybe": None if number % 7 == 0 else 1.5, "number": 1 if number % 3 else 2.5, "many": [number] * (number % 3),
+                "inner": {"a": None if number % 2 else "ä"}}
+        return {**made, "rare": "x"} if number % 5 == 4 else made
+
+    weir.range(1000).map(row).write_parquet(str(tmp_path / "out"))
+    files = glob.glob(str(tmp_path / "out" / "*"))
+    # The ends of few rows are made piece by piece: as many files as lanes that begin early, not one for each piece.
+    assert len(files) <= 4, [pq.read_metadata(file).num_rows for file in files]
+    found = sorted((line for file in files for line in pq.read_table(file).to_pylist()), key=lambda line: line["id"])
+    assert [{key: value for key, value in line.items() if value is not None} for line in found] == [
+        {key: value for key, value in row({"id": number}).items() if value is not None} for number in range(1000)]
+    # A number that a float does not hold stays what it is, in a file of its own.
+    exact = 2**53 + 1
+    weir.range(100).map_batches(lambda batch: {"x": [exact] * 50 if batch["id"][0] == 0 else [0.5] * 50}, batch_size=50).write_parquet(
+        str(tmp_path / "exact"))
+    numbers = [line["x"] for file in glob.glob(str(tmp_path / "exact" / "*")) for line in pq.read_table(file).to_pylist()]
+    assert numbers.count(exact) == 50 and numbers.count(0.5) == 50
+
+
 def test_functions_before_a_write(tmp_path):
     weir.range(1000).map_batches(lambda b: {"id": b["id"] * 2}, batch_size=100).write_parquet(str(tmp_path / "out"))
     assert ids(weir.read_parquet(str(tmp_path / "out"))) == [2 * i for i in range(1000)]

@@ -192,7 +192,7 @@ def test_standard_input(weir, weir_command, tmp_path):
     assert subprocess.run(["bash", "-c", shell], capture_output=True, timeout=60).stdout == b"20000\n"
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(10)
 @pytest.mark.parametrize("format, row", [("csv", "{0},{0}\n"), ("json", '{{"a": {0}}}\n'), ("text", "line {0}\n")])
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_damage_in_the_middle(weir, tmp_path, format, row, pack):

@@ -100,6 +100,7 @@ def weir_read(path, **options):
     return weir_chain.stream(f"read {quote(path)}", **options)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
 @pytest.mark.parametrize("codec", CODECS)
 def test_every_type_codec_and_encoding_of_pyarrow(tmp_path, codec, version):
@@ -111,6 +112,7 @@ def test_every_type_codec_and_encoding_of_pyarrow(tmp_path, codec, version):
     same(weir_read(path), pq.read_table(path), f"seed {seed}", table)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("codec", WEIR_CODECS)
 def test_every_type_and_codec_through_weir_to_pyarrow(tmp_path, codec):
     seed = 100 + WEIR_CODECS.index(codec)
@@ -129,6 +131,7 @@ def duckdb_types():
                     pa.types.is_duration(t) or t == pa.date64() or pa.types.is_fixed_size_list(t) or "map" in str(t))]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("codec", ["uncompressed", "snappy", "gzip", "zstd", "brotli", "lz4_raw", "lz4"])
 def test_files_of_duckdb(tmp_path, codec, version):

@@ -150,6 +150,7 @@ def large(tmp_path_factory):
     return folder
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize(("keys", "threads"), [("few", 2), ("many", 1), ("many", 7), ("t", 2)])
 def test_groups_beyond_memory(weir_command, large, tmp_path, keys, threads):
     subprocess.run([weir_command, "--memory-limit", "64M", "--threads", str(threads), "read", str(large), "then", "groups", keys,
@@ -284,7 +285,7 @@ def integers(scalar):
     return scalar.cast(pa.int64()).as_py() if pa.types.is_temporal(kind) and getattr(kind, "unit", None) == "ns" else scalar.as_py()
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("threads", [1, 2, 7])
 @pytest.mark.parametrize("items", [["quantile(x, 0.3)", "sum(x)", "mean(x)", "std(y)", "min(s)", "count()"],
                                    ["unique(s)", "quantile(x)", "list(y)", "max(s)", "missing_percent(y)", "zero_percent(x)"],
@@ -413,6 +414,7 @@ def test_against_ray():
         assert stream(f"batches then group '' '{item}'", table).column(0)[0].as_py() == theirs
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("items", "threads"), [(["quantile(x)", "count()"], 1), (["count_distinct(t)", "sum(x)"], 2),
                                                 (["quantile(x)", "sum(x)"], 7)], ids=str)
 def test_beyond_memory_against_duckdb(weir_command, large, tmp_path, items, threads):

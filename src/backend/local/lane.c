@@ -237,7 +237,7 @@ static const char *sink_name(const struct lane *lane)
 	struct weir_exchange_counts counts = {0};
 
 	return ops->exchange_counts && ops->exchange_counts(lane->fragment->sink, &counts) && counts.name ? counts.name
-													   : ops->name;
+													  : ops->name;
 }
 
 static int sink_end(struct lane *lane, struct weir_error *err)
@@ -348,7 +348,29 @@ static int use_schema(struct lane *lane, const struct weir_schema *schema, struc
 	return prepare(lane, err);
 }
 
-static int run_chunk(struct lane *lane, const struct local_chunk *chunk, struct weir_error *err)
+/* The batch under the schema that it shares with others, where its values allow that. */
+static int fit_batch(struct lane *lane, const struct weir_schema *schema, struct weir_batch **batch,
+		     struct weir_error *err)
+{
+	struct weir_error failure = {0};
+	struct weir_batch *fitted;
+
+	if (!schema || weir_schema_equal((*batch)->schema, schema, true))
+		return WEIR_OK;
+	fitted = weir_batch_promote(&lane->account, *batch, schema, true, &failure);
+	if (fitted) {
+		weir_batch_unref(*batch);
+		*batch = fitted;
+		return WEIR_OK;
+	}
+	if (failure.code == WEIR_E_TYPE || failure.code == WEIR_E_CAST)
+		return WEIR_OK;
+	*err = failure;
+	return err->code;
+}
+
+static int run_chunk(struct lane *lane, const struct local_chunk *chunk, const struct weir_schema *schema,
+		     struct weir_error *err)
 {
 	struct weir_split_info info = {.rows_est = chunk->rows, .bytes_est = weir_chunk_size(chunk->chunk)};
 	struct weir_batch_split split = {.row_first = -1};
@@ -365,6 +387,8 @@ static int run_chunk(struct lane *lane, const struct local_chunk *chunk, struct 
 	if (code == WEIR_E_DATA)
 		weir_error_at_operator(err, "worker");
 	if (!code)
+		code = fit_batch(lane, schema, &split.batch, err);
+	if (!code)
 		code = use_schema(lane, split.batch->schema, err);
 	if (!code)
 		code = push_split(lane, &info, &split, err);
@@ -376,12 +400,69 @@ static int run_chunk(struct lane *lane, const struct local_chunk *chunk, struct 
 	return code;
 }
 
-static int run_chunks(struct lane *lane, struct weir_error *err)
+static int schema_of(struct lane *lane, const struct local_chunk *chunk, struct weir_schema **out,
+		     struct weir_error *err)
 {
+	struct weir_batch *batch = NULL;
+	const uint8_t *bytes;
+	int code = weir_chunk_pin(chunk->chunk, &bytes, err);
+
+	if (code)
+		return code;
+	code = weir_block_open(&lane->account, &lane->blocks, bytes, weir_chunk_size(chunk->chunk), NULL, false, &batch,
+			       err);
+	*out = code ? NULL : weir_schema_ref(batch->schema);
+	weir_batch_unref(batch);
+	weir_chunk_unpin(chunk->chunk);
+	return code;
+}
+
+/* The schema of the inputs from `first` on, as far as they have one together: up to *end. What a file holds does not depend on how rows were
+ * cut: a column that is null throughout a few of them, or whole numbers, or missing, begins no other file. */
+static int common_schema(struct lane *lane, size_t first, size_t *end, struct weir_schema **out, struct weir_error *err)
+{
+	struct weir_schema *schema = NULL, *next, *both;
 	int code = WEIR_OK;
 
-	for (size_t i = 0; !code && i < lane->inputs.count; i++)
-		code = run_chunk(lane, &lane->inputs.items[i], err);
+	for (*end = first; *end < lane->inputs.count; ++*end) {
+		struct weir_error failure = {0};
+
+		code = schema_of(lane, &lane->inputs.items[*end], &next, err);
+		if (code)
+			break;
+		both = schema ? weir_schema_unify(lane->run->account, schema, next, &failure) : weir_schema_ref(next);
+		weir_schema_unref(next);
+		if (!both && failure.code == WEIR_E_TYPE)
+			break;
+		if (!both) {
+			*err = failure;
+			code = err->code;
+			break;
+		}
+		weir_schema_unref(schema);
+		schema = both;
+	}
+	if (code)
+		weir_schema_unref(schema);
+	*out = code ? NULL : schema;
+	return code;
+}
+
+static int run_chunks(struct lane *lane, struct weir_error *err)
+{
+	struct weir_schema *schema = NULL;
+	size_t end = 0;
+	int code = WEIR_OK;
+
+	for (size_t i = 0; !code && i < lane->inputs.count; i++) {
+		if (i == end && lane->inputs.count > 1 && lane->stage->template->by_schema) {
+			weir_schema_unref(schema);
+			code = common_schema(lane, i, &end, &schema, err);
+		}
+		if (!code)
+			code = run_chunk(lane, &lane->inputs.items[i], schema, err);
+	}
+	weir_schema_unref(schema);
 	return code ? code : sink_end(lane, err);
 }
 

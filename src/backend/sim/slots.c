@@ -297,9 +297,11 @@ void sim_worker_dies(struct world *world, uint32_t stage, uint32_t slot, enum we
 				   .death = death};
 	int64_t assumed = world->config.stages[stage].slot_memory;
 
-	if (worker->state == WORKER_STARTING && !worker->killed && ++world->deaths_before_up[stage] >= WEIR_KILLS_MAX &&
-	    !world->cause)
-		world->cause = WEIR_E_WORKER;
+	if (worker->state == WORKER_STARTING && !worker->killed) {
+		world->deaths_before_up[stage] += death == WEIR_DEATH_OWN ? 10 : 1;
+		if (world->deaths_before_up[stage] >= 100 && !world->cause)
+			world->cause = WEIR_E_WORKER;
+	}
 	for (uint32_t i = 0; i < worker->count; i++) {
 		struct batch *batch = &worker->batches[i];
 		struct chunk *chunk = sim_chunk(world, batch->chunk);
@@ -349,7 +351,8 @@ static bool has_others(const struct world *world, uint32_t stage, uint32_t slot)
 	for (uint32_t w = 0; w < world->config.stages[stage].slots; w++) {
 		const struct worker *other = &world->workers[stage][w];
 
-		if (w != slot && !other->killed && !other->stopped && (other->state == WORKER_UP || other->state == WORKER_STARTING))
+		if (w != slot && !other->killed && !other->stopped &&
+		    (other->state == WORKER_UP || other->state == WORKER_STARTING))
 			return true;
 	}
 	return false;
