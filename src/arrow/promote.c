@@ -187,13 +187,14 @@ static void to_floats(const struct weir_array *from, const struct weir_type *typ
 	}
 }
 
-/* The first integer of 64 bits that a double does not hold; −1: there is none. Beyond 2^53 a double may hold one by chance; that is not asked. */
+/* The first integer of 64 bits that a double does not hold; −1: there is none. From 2^53 on a double may hold one by
+ * chance; that is not asked. */
 static int64_t first_inexact(const struct weir_array *from, const double *values)
 {
 	const double most = 9007199254740992.0;
 
 	for (int64_t i = 0; i < from->length; i++)
-		if ((values[i] > most || values[i] < -most) && !is_null(from, i))
+		if ((values[i] >= most || values[i] <= -most) && !is_null(from, i))
 			return i;
 	return -1;
 }

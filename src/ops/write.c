@@ -15,21 +15,15 @@
 #include "base/checked.h"
 #include "io/stream.h"
 #include "ops/ops_impl.h"
+#include "ops/write_stdout.h"
 #include "ops/write_text.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, PIPE_LOOK_MS = 100, MEMBER_BYTES = 1 << 20 };
-enum {
-	COLUMN_BYTES = 32 << 10
-}; /* of a column that is read, decoded and encoded again: pages, windows, dictionaries */
+enum { HELD_BYTES_MAX = 16 << 20, WRITE_BUFFER = 256 << 10, MEMBER_BYTES = 1 << 20 };
+/* Of a column that is read, decoded and encoded again: pages, windows, dictionaries. */
+enum { COLUMN_BYTES = 32 << 10 };
 
 struct write_config {
 	const char *target; /* "-": standard output */
@@ -57,8 +51,7 @@ struct write_sink {
 	struct write_sink *root;    /* itself where there are no views */
 	struct weir_output *output; /* NULL: standard output, or ignored */
 	bool ignored;
-	int pipe_fd; /* our own opening of standard output; −1: there is none */
-	size_t pipe_bytes_max;
+	struct weir_stdout out;
 	/* Ordered only; changed by the lane whose turn it is, and at commit. */
 	const _Atomic bool *cancelled; /* of that lane */
 	struct weir_output_file *file;
@@ -352,60 +345,10 @@ static int describe(const struct weir_node *node, struct weir_text *out, struct 
 
 /* ---- bytes ---- */
 
-/* Whoever reads our output may be slow, or stopped: a write must not block past a cancellation. A pipe or a terminal is opened
- * once more for ourselves, not blocking (the opening we got is shared with others); anything else takes PIPE_BUF bytes at a
- * time after poll. */
-static void pipe_open(struct write_sink *sink)
-{
-	struct stat status = {0};
-
-	sink->pipe_fd = -1;
-	sink->pipe_bytes_max = PIPE_BUF;
-	if (fstat(STDOUT_FILENO, &status) == 0 && (S_ISFIFO(status.st_mode) || isatty(STDOUT_FILENO)))
-		sink->pipe_fd = open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	else if (S_ISREG(status.st_mode))
-		sink->pipe_bytes_max = SSIZE_MAX;
-	if (sink->pipe_fd >= 0)
-		sink->pipe_bytes_max = SSIZE_MAX;
-}
-
-static int pipe_wait(const struct write_sink *sink, int fd, struct weir_error *err)
-{
-	struct pollfd ready = {.fd = fd, .events = POLLOUT};
-
-	while (poll(&ready, 1, PIPE_LOOK_MS) <= 0) {
-		/* relaxed: it only has to be seen some time soon */
-		if (sink->cancelled && atomic_load_explicit(sink->cancelled, memory_order_relaxed))
-			return weir_error_set(err, WEIR_E_CANCELLED, "cancelled while writing to standard output");
-	}
-	return WEIR_OK;
-}
-
-static int pipe_write(const struct write_sink *sink, const void *bytes, uint64_t size, struct weir_error *err)
-{
-	int fd = sink->pipe_fd >= 0 ? sink->pipe_fd : STDOUT_FILENO;
-	const char *p = bytes;
-
-	while (size > 0) {
-		int code = pipe_wait(sink, fd, err);
-		ssize_t n = code ? -1 : write(fd, p, size < sink->pipe_bytes_max ? size : sink->pipe_bytes_max);
-
-		if (code)
-			return code;
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return weir_error_set_errno(err, errno, "cannot write to standard output");
-		p += n;
-		size -= (uint64_t)n;
-	}
-	return WEIR_OK;
-}
-
 static int ordered_write(struct write_sink *sink, const void *bytes, uint64_t size, struct weir_error *err)
 {
 	int code = sink->output ? weir_output_file_write(sink->file, bytes, size, err)
-				: pipe_write(sink, bytes, size, err);
+				: weir_stdout_write(&sink->out, bytes, size, sink->cancelled, err);
 
 	if (!code)
 		sink->size += size;
@@ -828,8 +771,7 @@ static void sink_free(void *state)
 		weir_output_file_close(sink->file, false, &ignored);
 	if (sink->output)
 		weir_output_free(sink->output);
-	if (sink->pipe_fd >= 0)
-		close(sink->pipe_fd);
+	weir_stdout_close(&sink->out);
 	weir_schema_unref(sink->schema);
 	weir_free(sink->account, sink, sizeof(*sink));
 }
@@ -872,7 +814,6 @@ static int view_new(struct write_sink *root, struct weir_schema *schema, struct 
 		.extension = root->extension,
 		.ordered = root->ordered,
 		.root = root,
-		.pipe_fd = -1,
 	};
 	*out = view;
 	return WEIR_OK;
@@ -889,7 +830,6 @@ static int build_root(struct weir_op_env *env, struct weir_node *node, struct wr
 		return err->code;
 	sink->account = env->account;
 	sink->root = sink;
-	sink->pipe_fd = -1;
 	sink->schema = weir_schema_ref(node->schema);
 	sink->rows_per_file = config->rows_per_file;
 	sink->bytes_per_file = config->bytes_per_file;
@@ -928,7 +868,7 @@ static int build_root(struct weir_op_env *env, struct weir_node *node, struct wr
 		code = target ? weir_output_begin(env->account, target, &options, &sink->output, &sink->ignored, err)
 			      : err->code;
 	} else if (!code) {
-		pipe_open(sink);
+		weir_stdout_open(&sink->out);
 	}
 	if (code) {
 		sink_free(sink);

@@ -29,7 +29,8 @@ static int parse_quoting(const char *value, enum weir_quoting *out, struct weir_
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_INVALID, "--quoting is minimal, all, nonnumeric, strings or none, not '%.40s'", value);
+	return weir_error_set(err, WEIR_E_INVALID,
+			      "--quoting is minimal, all, nonnumeric, strings or none, not '%.40s'", value);
 }
 
 int weir_write_text_parse(struct weir_arena *arena, const struct weir_words *words, struct weir_write_text *out,
@@ -169,7 +170,7 @@ int weir_write_text_codec(const struct weir_writer_ops *writer, const char *targ
 			*out = codecs[i];
 	}
 	if (*extension && *out == WEIR_CODEC_NONE)
-		return weir_error_set(err, WEIR_E_INVALID,
-				      "'%s': weir writes .gz, .zst and .lz4, and only reads %s", target, extension);
+		return weir_error_set(err, WEIR_E_INVALID, "'%s': weir writes .gz, .zst and .lz4, and only reads %s",
+				      target, extension);
 	return WEIR_OK;
 }
