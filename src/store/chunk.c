@@ -432,30 +432,65 @@ out:
 struct chunk_owner {
 	struct weir_owner owner;
 	struct weir_chunk *chunk;
-	uint8_t *view; /* the chunk's bytes in the private map */
+	uint8_t *view; /* the chunk's bytes in a private map */
+	bool is_alone; /* in a map that nobody else has, and not in the region's */
 };
 
-static void owner_release(struct weir_owner *owner)
+/* The last who has the chunk in the region's view stays so until his copies are gone: whoever comes meanwhile has his own map. */
+static void view_release(struct weir_chunk *chunk, uint8_t *view)
 {
-	struct chunk_owner *own = (struct chunk_owner *)owner;
-	struct weir_chunk *chunk = own->chunk;
 	struct weir_store *store = chunk->store;
 	int64_t faults;
 	bool last;
 
 	pthread_mutex_lock(&store->lock);
 	faults = chunk->faults;
-	last = --chunk->owners == 0;
-	if (last)
+	last = chunk->viewers == 1;
+	chunk->viewers -= !last;
+	pthread_mutex_unlock(&store->lock);
+	if (!last)
+		return;
+	/* Pages that somebody wrote to are his copies; the next chunk in this place must not be hidden by them. */
+	if ((faults < 0 || faults != weir_page_fault_count()) &&
+	    weir_pagemap_has_copies(store->pagemap, view, footprint(chunk)))
+		madvise(view, (size_t)footprint(chunk), MADV_DONTNEED);
+	pthread_mutex_lock(&store->lock);
+	chunk->viewers--;
+	pthread_mutex_unlock(&store->lock);
+}
+
+static void owner_release(struct weir_owner *owner)
+{
+	struct chunk_owner *own = (struct chunk_owner *)owner;
+	struct weir_chunk *chunk = own->chunk;
+	struct weir_store *store = chunk->store;
+
+	if (own->is_alone)
+		munmap(own->view, (size_t)footprint(chunk));
+	else
+		view_release(chunk, own->view);
+	pthread_mutex_lock(&store->lock);
+	if (--chunk->owners == 0)
 		store->held_by_user -= footprint(chunk);
 	pthread_mutex_unlock(&store->lock);
-	/* Pages that somebody wrote to are his copies; the next chunk in this place must not be hidden by them. */
-	if (last && (faults < 0 || faults != weir_page_fault_count()) &&
-	    weir_pagemap_has_copies(store->pagemap, own->view, footprint(chunk)))
-		madvise(own->view, (size_t)footprint(chunk), MADV_DONTNEED);
 	weir_free(&store->heap, own, sizeof(*own));
 	weir_chunk_unpin(chunk);
 	weir_chunk_unref(chunk);
+}
+
+/* Into the region's view; false: somebody is there already, and `even_so` is not set. */
+static bool view_take(struct weir_chunk *chunk, int64_t faults, bool even_so)
+{
+	struct weir_store *store = chunk->store;
+	bool taken;
+
+	pthread_mutex_lock(&store->lock);
+	taken = chunk->viewers == 0 || even_so;
+	if (chunk->viewers == 0)
+		chunk->faults = faults;
+	chunk->viewers += taken;
+	pthread_mutex_unlock(&store->lock);
+	return taken;
 }
 
 int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const uint8_t **bytes, struct weir_error *err)
@@ -478,11 +513,19 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 	own->owner.release = owner_release;
 	own->chunk = weir_chunk_ref(chunk);
 	own->view = view + chunk->range->offset;
-	pthread_mutex_lock(&store->lock);
-	if (chunk->owners++ == 0) {
-		store->held_by_user += footprint(chunk);
-		chunk->faults = faults;
+	own->is_alone = false;
+	if (!view_take(chunk, faults, false)) {
+		/* What the other writes there is not for this one. Where the process has no place for a map, they share. */
+		view = weir_region_map(region_of(chunk), chunk->range->offset, footprint(chunk));
+		own->is_alone = view != NULL;
+		if (view)
+			own->view = view;
+		else
+			view_take(chunk, faults, true);
 	}
+	pthread_mutex_lock(&store->lock);
+	if (chunk->owners++ == 0)
+		store->held_by_user += footprint(chunk);
 	pthread_mutex_unlock(&store->lock);
 	*out = &own->owner;
 	*bytes = own->view;

@@ -240,6 +240,15 @@ uint8_t *weir_region_view(struct weir_region *region, struct weir_error *err)
 	return view;
 }
 
+uint8_t *weir_region_map(struct weir_region *region, uint64_t offset, uint64_t size)
+{
+	void *bytes = weir_fault(WEIR_FAULT_MAP) ? MAP_FAILED
+						 : mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE,
+							region->memfd, (off_t)offset);
+
+	return bytes == MAP_FAILED ? NULL : bytes;
+}
+
 /* --- backing and punching; the range is the caller's alone --- */
 
 static int back(struct weir_region *region, const struct weir_range *range, struct weir_error *err)

@@ -28,7 +28,7 @@ struct weir_chunk;
 
 struct weir_store_options {
 	int64_t resident_max; /* of resident + warm; a backstop: the executor decides what is spilled. 0: none */
-	int64_t warm_max;     /* free pages beyond go back to the kernel as they become free, or before others are made. 0: none does */
+	int64_t warm_max; /* free pages beyond go back to the kernel as they become free, or before others are made. 0: none does */
 	const char *const *spill_dirs; /* NULL-terminated; NULL: $TMPDIR or /tmp */
 	int64_t spill_max;             /* 0: none */
 	int64_t spill_memory_max;      /* of what is spilled to a tmpfs, which is memory; 0: none */
@@ -78,7 +78,7 @@ void weir_chunk_unpin(struct weir_chunk *chunk);
 /* Where it lies, for a message to a worker: region number, memfd and offset. Only while pinned. */
 void weir_chunk_place(const struct weir_chunk *chunk, uint32_t *region, int *memfd, uint64_t *offset);
 /* An owner for arrays over the chunk: pins it until released, and counts it as held_by_user. Writes to *bytes by code
- * that ignores `const` stay private and vanish with the last owner. */
+ * that ignores `const` are seen by whoever has this owner, and go with it; another owner of the chunk has other pages. */
 int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const uint8_t **bytes, struct weir_error *err);
 /* Not pinned when called; a no-op when spilled. WEIR_E_CANCELLED: it was pinned while it was written, and stays. */
 int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);

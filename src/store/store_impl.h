@@ -87,6 +87,8 @@ int weir_region_take(struct weir_store *store, struct weir_region *region, uint6
 /* Back to the free list, warm, or to the kernel where nobody will reuse it. Not under the lock. */
 void weir_region_give(struct weir_store *store, struct weir_range *range);
 uint8_t *weir_region_view(struct weir_region *region, struct weir_error *err);
+/* A private map of these bytes alone, for munmap; NULL where the process can have no more. */
+uint8_t *weir_region_map(struct weir_region *region, uint64_t offset, uint64_t size);
 void weir_regions_release(struct weir_store *store); /* all of them: none is in use */
 
 /* --- spill_file.c --- */
@@ -101,7 +103,7 @@ struct weir_spill_file {
 	uint64_t size, taken;
 	uint64_t reserved; /* up to here space was asked for */
 	struct weir_range *last;
-	uint64_t dropped; /* bytes that are free, but whose space has not gone back yet */
+	uint64_t dropped;         /* bytes that are free, but whose space has not gone back yet */
 	struct weir_range *holes; /* being punched, by whoever has set is_sweeping; linked by `next` */
 	bool is_sweeping, is_ending;
 	bool has_sweeper; /* a thread, to be joined */
@@ -124,8 +126,8 @@ int weir_spill_file_read(struct weir_extent extent, uint8_t *bytes, uint64_t siz
 /* The same in steps: an extent of so many bytes that nobody has written; pieces one behind the other into it, `offset` bytes from its
  * beginning, all of which have `size`; some of it, whose checksum is `crc`. */
 int weir_spill_file_take(struct weir_spill_file *file, uint64_t size, struct weir_range **out, struct weir_error *err);
-int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces, uint32_t count,
-			 uint64_t size, struct weir_error *err);
+int weir_spill_file_fill(const struct weir_range *range, uint64_t offset, const struct weir_spool_piece *pieces,
+			 uint32_t count, uint64_t size, struct weir_error *err);
 int weir_spill_file_get(const struct weir_range *range, uint64_t offset, uint32_t crc, uint8_t *bytes, uint64_t size,
 			struct weir_error *err);
 /* The system may begin to read it, into memory of its own. */
@@ -170,11 +172,11 @@ struct weir_chunk {
 	uint64_t size; /* fixed once sealed; before that, what was reserved and is left */
 	/* Under the store's lock. */
 	enum chunk_state state;
-	uint32_t pins, owners;
-	int64_t faults; /* the process's page faults when it got its first owner */
-	struct weir_range *range;  /* but when SPILLED or RESTORING */
-	struct weir_extent extent; /* when SPILLED or RESTORING */
-	struct weir_range *spare;  /* when RESERVED: its writer's, for what sealing leaves over */
+	uint32_t pins, owners, viewers; /* viewers: owners in the region's view; the others have maps of their own */
+	int64_t faults;                 /* the process's page faults when it got its first viewer */
+	struct weir_range *range;       /* but when SPILLED or RESTORING */
+	struct weir_extent extent;      /* when SPILLED or RESTORING */
+	struct weir_range *spare;       /* when RESERVED: its writer's, for what sealing leaves over */
 };
 
 #endif

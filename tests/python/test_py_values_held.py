@@ -93,6 +93,23 @@ def test_a_library_that_ignores_the_flag_meets_the_array_itself():
     assert array.tolist() == [0, 0, 2, 3, 4]
 
 
+def test_what_one_loop_scribbles_another_does_not_see():
+    """A batch that is still held, and was written to past its flag, is one program's pages: rows that are kept stay what they were."""
+    import weir
+    kept = weir.range(4000).map_batches(lambda b: b, batch_size=1000).materialize()
+    held = []
+    for _ in range(2):
+        for batch in kept.iter_batches(batch_size=1000):
+            held.append(batch["id"])
+            ctypes.memset(batch["id"].ctypes.data, 0, batch["id"].nbytes)
+    assert [array.any() for array in held] == [False] * 8
+    again = [batch["id"] for batch in kept.iter_batches(batch_size=1000)]
+    np.testing.assert_array_equal(np.concatenate(again), np.arange(4000))
+    del held
+    np.testing.assert_array_equal(np.concatenate(again), np.arange(4000))
+    assert kept.sum("id") == 3999 * 2000 and [row["id"] for row in kept.take_all()] == list(range(4000))
+
+
 def test_buffers_are_read_only():
     view = _weir.batch_from_columns({"x": np.arange(5.0)}).numpy()["x"]
     assert isinstance(view.base, _weir.Buffer) and len(view.base) == 40
