@@ -204,7 +204,8 @@ static enum infer_answer visit_bytes(struct infer *node, PyObject *value, uint32
 	return answer;
 }
 
-static enum infer_answer visit_time(struct pyext_values *v, struct infer *node, PyObject *value, uint32_t kind)
+static enum infer_answer visit_time(struct pyext_values *v, struct infer *node, PyObject *value, uint32_t kind,
+				    int depth)
 {
 	struct time_value time;
 	char zone[sizeof(node->zone)];
@@ -223,6 +224,9 @@ static enum infer_answer visit_time(struct pyext_values *v, struct infer *node, 
 		memcpy(node->zone, zone, sizeof(zone));
 	node->aware |= aware != 0;
 	node->naive |= aware == 0;
+	/* In lists and dicts datetimes have the unit of Python's own, as pyarrow gives them. */
+	if (depth > 0 && time.unit < WEIR_MICRO)
+		time.unit = WEIR_MICRO;
 	if (time.unit > node->unit)
 		node->unit = time.unit;
 	return INFER_FITS;
@@ -437,7 +441,7 @@ enum infer_answer infer_visit(struct pyext_values *v, struct infer *node, PyObje
 	case KIND_DATE:
 	case KIND_TIME:
 	case KIND_DELTA:
-		return visit_time(v, node, value, kind);
+		return visit_time(v, node, value, kind, depth);
 	case KIND_DECIMAL:
 		return visit_decimal(v, node, value);
 	case KIND_LIST:

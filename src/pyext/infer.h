@@ -4,7 +4,8 @@
  * (infer_visit), then the type is asked for (infer_type). Values that have no type in common, or none at all, make the
  * whole column one of pickled objects:
  *
- *     bool                      bool                datetime        timestamp of the coarsest unit that is exact
+ *     bool                      bool                datetime        timestamp of the coarsest unit that is exact;
+ *                                                                   in lists and dicts [us], [ns] where needed
  *     int in 64 bits            int64               date, time      date32, time64[us]
  *     int + float               double, while the   timedelta       duration[us], [ns] where needed
  *                               ints fit 53 bits    Decimal + int   decimal that holds all

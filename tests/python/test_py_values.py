@@ -98,6 +98,8 @@ INFERRED = [
     ([dt.datetime(2020, 6, 1, tzinfo=dt.timezone(dt.timedelta(hours=-5, minutes=-30)))],
      "timestamp[s, tz=-05:30]"),
     ([dt.datetime(2020, 1, 1, tzinfo=UTC), dt.datetime(2020, 1, 1)], OBJECT),
+    ([[dt.datetime(2020, 1, 1)], []], "list<item: timestamp[us]>"),
+    ([{"t": [dt.datetime(2020, 1, 1, tzinfo=UTC)]}, {"t": None}], "struct<t: list<item: timestamp[us, tz=UTC]>>"),
     ([dt.date(2020, 1, 1), dt.date(1, 1, 1), dt.date(9999, 12, 31)], "date32[day]"),
     ([dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)], OBJECT),
     ([dt.time(1, 2, 3, 4), dt.time(23, 59, 59)], "time64[us]"),
