@@ -385,13 +385,15 @@ def _add_stage(
     for stage in mine:
         for policy, waited in stage["wait_ns"].items():
             into["waits"][policy] = into["waits"].get(policy, 0) + waited
+    if mine and mine[-1]["outputs"]:
+        for key in ("output_rows", "output_bytes"):
+            _widen(into.setdefault("outputs", {}), key, mine[-1][key])
     timed = into.setdefault("times", {})
     for stage in calls:
         if stage["tasks_timed"]:
             timed["tasks"] = timed.get("tasks", 0) + stage["tasks_timed"]
             for key in ("wall_ns", "cpu_ns", "call_ns"):
-                low, high, total = timed.get(key, (stage[key]["min"], 0, 0))
-                timed[key] = (min(low, stage[key]["min"]), max(high, stage[key]["max"]), total + stage[key]["total"])
+                _widen(timed, key, stage[key])
         into["memory_peak"] = max(into.get("memory_peak", 0), stage["memory_peak"])
         into["memory_planned"] = max(into.get("memory_planned", 0), stage["memory_assumed"])
         into["workers_peak"] = max(into.get("workers_peak", 0), stage["slots_peak"])
@@ -399,20 +401,29 @@ def _add_stage(
             add(key, stage[key])
 
 
+def _widen(spreads: dict[str, Any], key: str, by: dict[str, int]) -> None:
+    low, high, total = spreads.get(key, (by["min"], 0, 0))
+    spreads[key] = (min(low, by["min"]), max(high, by["max"]), total + by["total"])
+
+
+def _of_blocks(stage: dict[str, Any], key: str, total: int) -> str:
+    """The smallest, largest and mean block. What is native alone hands blocks over that nobody counts: the mean of all stands for them."""
+    mean = total // max(1, stage.get("blocks", 0))
+    low, high, counted = stage.get("outputs", {}).get(key, (mean, mean, total))
+    return _spread(low, high, mean, total) if counted == total else _spread(mean, mean, mean, total)
+
+
 def _operator(number: int, name: str, stage: dict[str, Any], seconds: float) -> list[str]:
     tasks, blocks, rows = stage.get("tasks", 0), stage.get("blocks", 0), stage.get("rows", 0)
     spent = stage.get("ns", 0) / 1e9
     per = max(1, tasks)
-    block_mean = rows // max(1, blocks)
     lines = [f"Operator {number} {name}: {tasks} tasks executed, {blocks} blocks produced in {round(seconds, 2)}s"]
     mean, whole = _seconds(spent / per), _seconds(spent)
     for title, key in _TIMES.items():
         spread = _times(stage.get("times", {}), key) or _spread(mean, mean, mean, whole)
         lines.append(f"* {title}: {spread}")
-    lines.append(f"* Output num rows per block: {_spread(block_mean, block_mean, block_mean, rows)}")
-    size = stage.get("bytes", 0)
-    size_mean = size // max(1, blocks)
-    lines.append(f"* Output size bytes per block: {_spread(size_mean, size_mean, size_mean, size)}")
+    lines.append(f"* Output num rows per block: {_of_blocks(stage, 'output_rows', rows)}")
+    lines.append(f"* Output size bytes per block: {_of_blocks(stage, 'output_bytes', stage.get('bytes', 0))}")
     task_mean = rows // per
     lines.append(f"* Output rows per task: {task_mean} min, {task_mean} max, {task_mean} mean, {tasks} tasks used")
     lines.append(f"* Tasks per node: {tasks} min, {tasks} max, {tasks} mean; 1 nodes used")

@@ -284,6 +284,7 @@ struct weir_stage_stats {
 	uint64_t wait_ns[WEIR_WAIT_COUNT];
 	uint64_t tasks_timed; /* of tasks done: those whose times are known */
 	struct weir_spread wall_ns, cpu_ns, call_ns;
+	struct weir_spread output_rows, output_bytes; /* of the chunks accepted */
 };
 const char *weir_wait_name(enum weir_wait wait); /* "memory budget": the policy's */
 void weir_core_stage_stats(const struct weir_core *core, uint32_t stage, struct weir_stage_stats *out);

@@ -265,13 +265,23 @@ static void rebuilt(struct weir_core *core, uint32_t maker, const struct weir_ev
 	}
 }
 
+static void spread(struct weir_spread *of, uint64_t value, bool first)
+{
+	of->min = first || value < of->min ? value : of->min;
+	of->max = first || value > of->max ? value : of->max;
+	of->total += value;
+}
+
 static void hand_over(struct weir_core *core, uint32_t maker, uint32_t index)
 {
-	struct stage *stage = &core->stages[item_at(core, maker)->stage];
+	struct weir_stage_stats *stats = &core->stages[item_at(core, maker)->stage].stats;
+	uint64_t rows = (uint64_t)item_at(core, index)->rows, bytes = (uint64_t)item_at(core, index)->bytes;
 
-	stage->stats.rows_out += (uint64_t)item_at(core, index)->rows;
-	stage->stats.bytes_out += (uint64_t)item_at(core, index)->bytes;
-	stage->stats.outputs++;
+	stats->rows_out += rows;
+	stats->bytes_out += bytes;
+	spread(&stats->output_rows, rows, stats->outputs == 0);
+	spread(&stats->output_bytes, bytes, stats->outputs == 0);
+	stats->outputs++;
 	weir_exec_list(core, index, maker);
 	weir_exec_accept(core, index);
 }
@@ -412,13 +422,6 @@ void weir_exec_task_lost(struct weir_core *core, uint32_t index)
 		weir_exec_chunk_free(core, index);
 	else
 		weir_exec_accept(core, index);
-}
-
-static void spread(struct weir_spread *of, uint64_t ns, bool first)
-{
-	of->min = first || ns < of->min ? ns : of->min;
-	of->max = first || ns > of->max ? ns : of->max;
-	of->total += ns;
 }
 
 /* What a worker measured. Short tasks are given further ahead, so that nobody sleeps between two of them. */

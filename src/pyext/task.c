@@ -574,7 +574,7 @@ static PyObject *stage_of(const char *name, const struct weir_stage_stats *stats
 	    Py_BuildValue("{s:K,s:K,s:K}", "min", (unsigned long long)stats->field.min, "max",                         \
 			  (unsigned long long)stats->field.max, "total", (unsigned long long)stats->field.total))
 	failed = failed || put(stage, "tasks_timed", PyLong_FromUnsignedLongLong(stats->tasks_timed)) ||
-		 SPREAD(wall_ns) || SPREAD(cpu_ns) || SPREAD(call_ns);
+		 SPREAD(wall_ns) || SPREAD(cpu_ns) || SPREAD(call_ns) || SPREAD(output_rows) || SPREAD(output_bytes);
 #undef SPREAD
 	for (int i = 0; !failed && i < WEIR_WAIT_COUNT; i++)
 		failed = put(wait, waits[i], PyLong_FromUnsignedLongLong(stats->wait_ns[i]));

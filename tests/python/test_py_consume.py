@@ -472,6 +472,13 @@ def test_stats_of_kept_rows_after_they_were_used():
     assert kept.get_stats_summary().get_total_time_all_blocks() == operator.wall_time.sum == operator.block_transform_time.sum
 
 
+def test_stats_tell_the_smallest_and_the_largest_block():
+    kept = weir.range(100, override_num_blocks=4).map_batches(lambda batch: batch).filter(lambda row: row["id"] % 2 == 0 or row["id"] < 3).materialize()
+    sizes = [len(batch["id"]) for batch in kept.iter_batches(batch_size=None)]
+    assert sizes == [14, 12, 13, 12]
+    assert "* Output num rows per block: 12 min, 14 max, 12 mean, 51 total\n" in kept.stats()
+
+
 def test_stats_and_explain(capsys):
     ds = weir.range(100).filter(expr="id > 10")
     assert ds.stats() == ""
