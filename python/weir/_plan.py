@@ -322,6 +322,10 @@ class ReadTasks(Source):
         counts = [getattr(task.metadata, "num_rows", None) for task in self.tasks(context, 1)]
         return None if any(count is None for count in counts) else sum(int(count) for count in counts if count is not None)
 
+    def known_schema(self, context: Any) -> Any:
+        """The columns that its tasks say they have: pyarrow's, of the first that says it."""
+        return next((schema for task in self.tasks(context, 1) if (schema := getattr(task, "schema", None)) is not None), None)
+
     def input_files(self, context: Any) -> list[str]:
         """The files that its tasks say they read."""
         return [path for task in self.tasks(context, 1) for path in task.metadata.input_files or ()]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weir import _blocks, _plan
-from weir._plan import Blocks, Call, Op, Read, Transform
+from weir._plan import Blocks, Call, Op, Read, ReadTasks, Transform
 from weir.schema import Schema, tensor_text
 
 if TYPE_CHECKING:
+    from weir.context import DataContext
     from weir.dataset import Dataset
 
 ROWS_SHOWN = 10
@@ -34,7 +36,7 @@ def shown(ds: Dataset) -> str:
         schema = _inferred(ds, op)
     if schema is not None and schema.names:
         if rows is None and not op.kind.startswith(("Union", "Zip")):
-            rows = _row_count(op)
+            rows = _row_count(ds, op)
         return head + "\n".join([_shape(rows, schema), *_table(schema, None), "(Dataset isn't materialized)"])
     return source_text(ds, op) if _is_source(op) else _tree(ds, op)
 
@@ -49,7 +51,7 @@ def _unread(ds: Dataset, op: Read) -> str:
     fields = _fixed_fields(op) or "Unknown schema"
     if schema is not None:
         fields = "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)) + "}"
-    rows = _row_count(op)
+    rows = _row_count(ds, op)
     return f"Dataset({_name_text(ds)}num_blocks={blocks}, num_rows={'?' if rows is None else rows}, schema={fields})"
 
 
@@ -81,6 +83,9 @@ def _inferred(ds: Dataset, op: Op) -> Schema | None:
         op = op.input
     if (shape := _tensor_shape(op)) is not None:
         return Schema.of_texts(["data"], [tensor_text(tuple(shape), "int64")])
+    if isinstance(op, ReadTasks):
+        told = _told(op.known_schema, ds)
+        return Schema(told) if told is not None else None
     if op.kind == "Zip":
         return _side_by_side([_inferred(ds, side) for side in op.inputs])
     if not op.is_native or any(_hides_columns(o) for o in _plan.walk(op)):
@@ -133,17 +138,27 @@ def _tensor_shape(op: Op) -> tuple[int, ...] | None:
     return getattr(spec.fn, "shape", None) if spec is not None and spec.name == "ReadRangeTensor" else None
 
 
-def _row_count(op: Op) -> int | None:
+def _row_count(ds: Dataset, op: Op) -> int | None:
     """How many rows there are, where it is known without a run: a file is a row where files are read as a whole."""
+    if isinstance(op, ReadTasks):
+        return _told(op.known_rows, ds)
     if isinstance(op, Call) and (op.spec.kind == "map" or _tensor_shape(op) is not None):
         assert op.input is not None
-        return _row_count(op.input)
+        return _row_count(ds, op.input)
     if isinstance(op, Read) and op.format == "binary":
         try:
             return len(op.files())
         except (OSError, ValueError):  # gone since; whoever runs it will be told
             return None
     return op.rows()
+
+
+def _told(ask: Callable[[DataContext], Any], ds: Dataset) -> Any:
+    """What the tasks of a user's source say."""
+    try:
+        return ask(ds.context)
+    except Exception:  # what is wrong with the source is for whoever runs it
+        return None
 
 
 def _shape(rows: int | None, schema: Schema) -> str:
@@ -198,7 +213,7 @@ def _line(cells: list[str], widths: list[int]) -> str:
 
 def source_text(ds: Dataset, op: Op, depth: int = 0) -> str:
     """A source on one line, or, where that would be too long, in as many as it takes, for a place in a tree."""
-    rows = _row_count(op)
+    rows = _row_count(ds, op)
     schema = _inferred(ds, op)
     fields = [] if schema is None else [f"{name}: {kind}" for name, kind in zip(schema.names, schema.type_texts)]
     columns = f"{{{', '.join(fields)}}}" if schema is not None else "Unknown schema"

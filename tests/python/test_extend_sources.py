@@ -227,6 +227,28 @@ def test_local_mode():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_print_shows_what_tasks_say():
+    """Answers are Ray's, which asks for the tasks when the Dataset is made."""
+    table = "shape: (6, 1)\n╭───────╮\n│ x     │\n│ ---   │\n│ int64 │\n╰───────╯\n(Dataset isn't materialized)"
+
+    class Told(Datasource):
+        def __init__(self, rows, schema):
+            self.rows, self.schema = rows, schema
+
+        def estimate_inmemory_data_size(self):
+            return None
+
+        def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+            meta = BlockMetadata(num_rows=self.rows, size_bytes=None, input_files=None, exec_stats=None)
+            return [ReadTask(lambda: [pa.table({"x": [1, 2, 3]})], meta, schema=self.schema)] * 2
+
+    columns = pa.schema([("x", pa.int64())])
+    shown = lambda *told: repr(weir.read_datasource(Told(*told)))
+    assert shown(3, columns) == table and shown(None, columns) == table.replace("6", "?", 1)
+    assert shown(3, None) == "Dataset(num_rows=6, schema=Unknown schema)" and shown(None, None) == "Dataset(num_rows=?, schema=Unknown schema)"
+    assert repr(weir.read_datasource(Told(3, columns)).map(lambda row: row)) == "Map(<lambda>)\n+- Dataset(num_rows=6, schema={x: int64})"
+
+
 # ---- files ----
 
 
