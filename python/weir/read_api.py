@@ -714,7 +714,8 @@ def read_json(
 ) -> Dataset:
     """Reads JSON files: objects a line each, or one array of objects. `lines=True` insists on lines, which may be arrays, too: the columns are
     "0", "1" and so on then. With it, values of one name that have no type in common (a text here, a list there) stay what they are, where
-    the first MiB of the first file has such; elsewhere they are an error.
+    the first MiB of the first file has such; elsewhere they are an error. And texts that read like dates are dates only in columns whose names
+    say so (`date`, `datetime`, `modified`, `timestamp…`, `…_at`, `…_time`); without `lines=True`, in all.
 
     >>> import os, tempfile, weir
     >>> path = os.path.join(tempfile.mkdtemp(), "a.json")
@@ -730,6 +731,8 @@ def read_json(
         if not arrow_json_args and _are_odd_lines(arguments):
             return _read_in_workers(arguments)
         options = [o for o in options if o[0] != "layout"] + [("layout", "lines")]
+        if not arrow_json_args:
+            options.append(("dates", "named"))
     return _read(
         "read_json", "ReadJSON", "json", arguments, options, default_extensions=_JSON_EXTENSIONS, columns=columns
     )

@@ -325,6 +325,15 @@ def test_surrogates(read):
     assert read('{"a":"x\\ud83dy\\udc00"}', surrogates="replace").to_pylist() == [{"a": "x\ufffdy\ufffd"}]
 
 
+def test_dates(read):
+    text = '{"day":"2024-01-01","Created_At":"2024-01-01","timestamp_ms":"2024-01-01 10:00","n":{"date":"2024-01-01"},"l":["2024-01-01"]}'
+    kinds = lambda **options: [str(kind) for kind in read(text, **options).schema.types]
+    stamp = "timestamp[s]"
+    assert kinds() == [stamp, stamp, stamp, f"struct<date: {stamp}>", f"list<item: {stamp}>"]
+    assert kinds(dates="named") == ["string", stamp, stamp, "struct<date: string>", "list<item: string>"]
+    assert kinds(dates="text") == ["string", "string", "string", "struct<date: string>", "list<item: string>"]
+
+
 def test_nonfinite(read):
     assert math.isnan(read('{"a":NaN}').to_pylist()[0]["a"])
     assert fails(read, '{"a":NaN}', non_finite="error").code == DATA
@@ -358,7 +367,7 @@ def test_encodings(read):
 
 
 @pytest.mark.parametrize("name, value", [("layout", "x"), ("mixed", "x"), ("depth", "0"), ("infer", "some"), ("types", "a"), ("types", "a=in64"),
-                                         ("surrogates", ""), ("non-finite", "yes"), ("unexpected", "?"), ("encoding", "ebcdic")])
+                                         ("surrogates", ""), ("non-finite", "yes"), ("unexpected", "?"), ("dates", "no"), ("encoding", "ebcdic")])
 def test_options_that_are_wrong(read, name, value):
     assert f"--{name}" in fails(read, "{}", **{name: value}).message or name == "encoding"
 

@@ -1,4 +1,5 @@
 """Reading files: which files, what their folders say, pyarrow's options. Oracles: plain Python, pyarrow."""
+import datetime
 import gzip
 import importlib.util
 import json
@@ -246,6 +247,14 @@ def test_compression_of_open_streams(tmp_path):
     assert numbers(weir.read_csv(str(path), arrow_open_stream_args={"compression": "gzip", "buffer_size": 10})) == [1, 2]
     with pytest.raises(ValueError, match="arrow_open_stream_args"):
         weir.read_csv(str(path), arrow_open_stream_args={"metadata": {}})
+
+
+def test_texts_of_lines_are_dates_where_their_name_says_so(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"day": "2024-01-01", "created_at": "2024-01-01", "n": {"date": "2024-01-01"}}\n')
+    day = datetime.datetime(2024, 1, 1)
+    assert weir.read_json(str(path), lines=True).take_all() == [{"day": "2024-01-01", "created_at": day, "n": {"date": "2024-01-01"}}]
+    assert weir.read_json(str(path)).take_all() == [{"day": day, "created_at": day, "n": {"date": day}}]
 
 
 def test_json(tmp_path):

@@ -17,6 +17,7 @@
 #include "format/json/json_impl.h"
 
 #include <string.h>
+#include <strings.h>
 
 enum {
 	HAS_BOOL = 1,
@@ -33,11 +34,11 @@ struct json_guess {
 	uint32_t kinds;
 	const char *name; /* in the arena */
 	uint32_t name_size;
-	const char *given; /* its type as the user wrote it */
-	uint64_t serial;   /* of the last object that had it */
-	struct json_guess *next;  /* of the same object */
+	const char *given;               /* its type as the user wrote it */
+	uint64_t serial;                 /* of the last object that had it */
+	struct json_guess *next;         /* of the same object */
 	struct json_guess *first, *last; /* of an object's fields; first: a list's item */
-	struct json_guess *hint;  /* the field that came last */
+	struct json_guess *hint;         /* the field that came last */
 	struct json_guess *item;
 };
 
@@ -108,6 +109,33 @@ struct check {
 	uint64_t serial;
 };
 
+static bool ends_with(const char *text, size_t size, const char *end)
+{
+	size_t length = strlen(end);
+
+	return size >= length && strncasecmp(text + size - length, end, length) == 0;
+}
+
+/* pandas' rule, which Ray Data's readers of lines follow. */
+static bool is_name_of_dates(const char *name, size_t size)
+{
+	return ends_with(name, size, "_at") || ends_with(name, size, "_time") ||
+	       strncasecmp(name, "timestamp", 9) == 0 || strcasecmp(name, "date") == 0 ||
+	       strcasecmp(name, "datetime") == 0 || strcasecmp(name, "modified") == 0;
+}
+
+static bool may_be_dates(const struct check *check, const struct json_guess *guess)
+{
+	switch (check->options->dates) {
+	case JSON_DATES_NAMED:
+		return check->depth == 1 && guess->name && is_name_of_dates(guess->name, guess->name_size);
+	case JSON_DATES_TEXT:
+		return false;
+	default:
+		return true;
+	}
+}
+
 static int check_string(struct check *check, uint32_t entry, struct json_guess *guess)
 {
 	const struct json_window *window = check->window;
@@ -118,12 +146,12 @@ static int check_string(struct check *check, uint32_t entry, struct json_guess *
 
 	if (window->text[window->entries[entry + 1]] != '"')
 		return json_unexpected_at(window, entry + 1, "the end of the string", check->err);
-	if (json_string_read(window, check->options, window->entries[entry] + 1, window->entries[entry + 1], check->scratch,
-			     &bytes, &size, check->err))
+	if (json_string_read(window, check->options, window->entries[entry] + 1, window->entries[entry + 1],
+			     check->scratch, &bytes, &size, check->err))
 		return check->err->code;
 	if (guess && !(guess->kinds & HAS_STRING))
-		guess->kinds |= weir_scan_timestamp((const char *)bytes, size, &time) && time.fraction_digits == 0 &&
-						weir_timestamp_units(&time, 0, &seconds)
+		guess->kinds |= may_be_dates(check, guess) && weir_scan_timestamp((const char *)bytes, size, &time) &&
+						time.fraction_digits == 0 && weir_timestamp_units(&time, 0, &seconds)
 					? HAS_TIMESTAMP
 					: HAS_STRING;
 	return WEIR_OK;
@@ -330,7 +358,8 @@ static int guess_fields(struct weir_account *account, const struct json_guess *g
 	return WEIR_OK;
 }
 
-static const struct weir_type *list_type(struct weir_account *account, const struct weir_type *item, struct weir_error *err)
+static const struct weir_type *list_type(struct weir_account *account, const struct weir_type *item,
+					 struct weir_error *err)
 {
 	struct weir_field field = {.name = "item", .type = item, .nullable = true};
 
@@ -347,9 +376,10 @@ static const struct weir_type *guess_type(struct weir_account *account, const st
 	if (guess->given)
 		return weir_type_parse(account, guess->given, err);
 	if (guess->kinds & HAS_DEPTHS) {
-		weir_error_set(err, WEIR_E_UNSUPPORTED,
-			       "values are nested more than %d deep, which no type is; --types 'COLUMN=string' keeps them as text",
-			       WEIR_DEPTH_MAX);
+		weir_error_set(
+			err, WEIR_E_UNSUPPORTED,
+			"values are nested more than %d deep, which no type is; --types 'COLUMN=string' keeps them as text",
+			WEIR_DEPTH_MAX);
 		return NULL;
 	}
 	switch (guess->kinds) {
@@ -365,7 +395,8 @@ static const struct weir_type *guess_type(struct weir_account *account, const st
 	case HAS_TIMESTAMP:
 		return weir_type_temporal(account, WEIR_TIMESTAMP, WEIR_SECOND, NULL, err);
 	case HAS_LIST:
-		item = guess->item ? guess_type(account, guess->item, arena, err) : weir_type_ref(weir_type_of(WEIR_NULL));
+		item = guess->item ? guess_type(account, guess->item, arena, err)
+				   : weir_type_ref(weir_type_of(WEIR_NULL));
 		if (!item)
 			return NULL;
 		type = list_type(account, item, err);
@@ -439,7 +470,6 @@ static int guess_of_type(struct json_guess *guess, const struct weir_type *type,
 	}
 }
 
-
 const struct weir_type *json_infer_unify(struct weir_account *account, const struct weir_type *a,
 					 const struct weir_type *b, struct weir_error *err)
 {
@@ -489,11 +519,8 @@ int json_misfits_note(struct json_reader *self, struct weir_error *err)
 	struct weir_arena arena;
 	struct json_guess root = {0};
 	struct weir_error broken = {0};
-	struct check check = {.window = window,
-			      .options = self->file->options,
-			      .arena = &arena,
-			      .scratch = &arena,
-			      .err = &broken};
+	struct check check = {
+		.window = window, .options = self->file->options, .arena = &arena, .scratch = &arena, .err = &broken};
 	uint32_t entry = 0;
 	int code = WEIR_OK;
 
@@ -524,7 +551,8 @@ static int sample_read(struct check *check, struct json_cursor *cursor, struct j
 		enum json_step step = json_cursor_find(cursor, err);
 
 		if (step == JSON_ROW) {
-			uint32_t behind = json_skip_value(&cursor->window, cursor->entry, check->options->depth_max, err);
+			uint32_t behind = json_skip_value(&cursor->window, cursor->entry, check->options->depth_max,
+							  err);
 
 			if (!behind && !err->code)
 				step = cursor->window.input.at_end ? JSON_FAILED : JSON_MORE;
@@ -555,8 +583,8 @@ static int sample_fail(const struct json_file *file, uint64_t start, struct weir
 	return err->code;
 }
 
-static int file_sample(struct check *check, struct json_cursor *cursor, struct weir_io *io, const struct json_file *file,
-		       uint32_t file_count, struct json_guess *guess)
+static int file_sample(struct check *check, struct json_cursor *cursor, struct weir_io *io,
+		       const struct json_file *file, uint32_t file_count, struct json_guess *guess)
 {
 	struct weir_text_sample samples[WEIR_SAMPLES_MAX];
 	struct weir_error *err = check->err;

@@ -33,6 +33,7 @@ enum json_layout {
 	JSON_LAYOUT_ARRAY,   /* one array of objects */
 	JSON_LAYOUT_OBJECTS, /* objects one after another, line ends anywhere */
 };
+enum json_dates { JSON_DATES_INFER, JSON_DATES_NAMED, JSON_DATES_TEXT }; /* named: of columns whose names say so */
 enum json_nonfinite { JSON_NONFINITE_ALLOW, JSON_NONFINITE_ERROR };
 enum json_surrogates { JSON_SURROGATES_ERROR, JSON_SURROGATES_REPLACE };
 enum json_unexpected { JSON_UNEXPECTED_INFER, JSON_UNEXPECTED_IGNORE, JSON_UNEXPECTED_ERROR };
@@ -47,7 +48,8 @@ struct json_options {
 	enum json_surrogates surrogates;
 	enum json_unexpected unexpected;
 	bool infer_all;
-	bool mixed_refused; /* what is no string, in a column of strings that nobody gave */
+	enum json_dates dates;         /* which strings may be timestamps */
+	bool mixed_refused;            /* what is no string, in a column of strings that nobody gave */
 	enum json_nonfinite nonfinite; /* NaN, Infinity and -Infinity */
 	uint32_t depth_max;
 	struct weir_stream_options stream;
@@ -98,8 +100,8 @@ struct json_window {
 	size_t entry_capacity, entry_count;
 	bool has_escapes, is_ascii;
 	uint64_t newlines; /* in the text */
-	uint64_t line;   /* line ends between the place where it was opened and text[0] */
-	uint64_t column; /* bytes between the line's beginning and text[0] */
+	uint64_t line;     /* line ends between the place where it was opened and text[0] */
+	uint64_t column;   /* bytes between the line's beginning and text[0] */
 };
 
 void json_window_init(struct json_window *window, struct weir_account *account);
@@ -112,8 +114,8 @@ int json_window_fill(struct json_window *window, size_t begin, size_t size, stru
 /* Line (from 1, in the range) and column (in bytes, from 1) of text[at]. */
 void json_window_place(const struct json_window *window, size_t at, uint64_t *line, uint64_t *column);
 /* Fills err with what is wrong at text[at], its place and a piece of the text. Returns the code. */
-int json_window_fail(const struct json_window *window, size_t at, struct weir_error *err, int code, const char *format, ...)
-	__attribute__((format(printf, 5, 6)));
+int json_window_fail(const struct json_window *window, size_t at, struct weir_error *err, int code, const char *format,
+		     ...) __attribute__((format(printf, 5, 6)));
 
 /* ── keys.c ── */
 
@@ -137,8 +139,8 @@ struct json_keys {
 	uint32_t table_mask;
 };
 
-int json_keys_init(struct json_keys *keys, struct weir_account *account, const struct weir_field *fields, uint32_t count,
-		   struct weir_error *err);
+int json_keys_init(struct json_keys *keys, struct weir_account *account, const struct weir_field *fields,
+		   uint32_t count, struct weir_error *err);
 void json_keys_release(struct json_keys *keys);
 uint32_t json_keys_find(const struct json_keys *keys, const void *name, size_t size);
 
@@ -213,7 +215,7 @@ struct json_shape {
 	const struct weir_type *type; /* borrowed; dictionaries unwrapped */
 	uint32_t child_count;         /* LIST, MAP: 1; STRUCT: fields */
 	struct json_shape *children;
-	struct json_keys keys; /* STRUCT */
+	struct json_keys keys;          /* STRUCT */
 	size_t length_last, bytes_last; /* what values of the last vector took, and a little more */
 };
 
@@ -226,10 +228,10 @@ void json_shape_release(struct json_shape *shape, struct weir_account *account);
 /* What may stand at the next entry. */
 enum json_place {
 	JSON_AT_RECORD,
-	JSON_BEFORE_ARRAY, /* [ */
-	JSON_IN_ARRAY,     /* the first record, or ] */
+	JSON_BEFORE_ARRAY,  /* [ */
+	JSON_IN_ARRAY,      /* the first record, or ] */
 	JSON_BEHIND_RECORD, /* in an array: , or ] */
-	JSON_BEHIND_ARRAY, /* nothing */
+	JSON_BEHIND_ARRAY,  /* nothing */
 };
 
 /* From record to record of a range. */
@@ -239,8 +241,8 @@ struct json_cursor {
 	enum json_place place;
 	uint64_t line_begin; /* LINES: of the line that `entry` is on, in the stream */
 	uint64_t range_end;
-	uint64_t start;      /* of the range's first record, in the stream */
-	size_t window_size;  /* text to have at once, if one record is not larger */
+	uint64_t start;       /* of the range's first record, in the stream */
+	size_t window_size;   /* text to have at once, if one record is not larger */
 	uint64_t stream_size; /* 0: not known */
 };
 
@@ -296,9 +298,9 @@ struct json_reader {
 	struct json_column *columns;
 	struct weir_column *vector_columns;
 	uint32_t rows_cap;
-	uint32_t *values; /* of all columns */
+	uint32_t *values;        /* of all columns */
 	struct weir_arena arena; /* unescaped strings of the vector that is out */
-	bool wants_all; /* every field of the schema: then a new one would be missed */
+	bool wants_all;          /* every field of the schema: then a new one would be missed */
 
 	bool is_done;
 	uint32_t rows_max;
@@ -339,8 +341,8 @@ int json_unexpected_at(const struct json_window *window, uint32_t entry, const c
 int json_column_decode(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		       struct weir_error *err);
 /* One number, word or string as a value of a FIXED or BITS type (bool: a byte). False: it is none. */
-bool json_scalar_read(const struct json_window *window, const struct json_options *options, const struct json_shape *shape,
-		      uint32_t entry, struct weir_arena *arena, void *out);
+bool json_scalar_read(const struct json_window *window, const struct json_options *options,
+		      const struct json_shape *shape, uint32_t entry, struct weir_arena *arena, void *out);
 /* A value does not fit its column's type. `top` is the column's value as a whole, `entry` the one inside it that is wrong. */
 int json_value_misfit(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t entry,
 		      struct weir_error *err);
@@ -349,8 +351,8 @@ int json_value_misfit(struct json_reader *self, const struct json_column *column
 int json_text_check(struct json_reader *self, const struct json_column *column, uint32_t entry, struct weir_error *err);
 
 /* A field that the schema does not have: of the record (column NULL) or of an object inside a column's value. */
-int json_field_new(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t name, uint32_t value,
-		   struct weir_error *err);
+int json_field_new(struct json_reader *self, const struct json_column *column, uint32_t top, uint32_t name,
+		   uint32_t value, struct weir_error *err);
 
 /* ── nested.c ── */
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 const char *const json_option_names[] = {
-	"types=", "infer=", "layout=", "unexpected=", "surrogates=", "non-finite=", "mixed=", "depth=", "encoding=", "compression=", NULL,
+	"types=", "infer=", "layout=", "unexpected=", "surrogates=",  "non-finite=",
+	"mixed=", "dates=", "depth=",  "encoding=",   "compression=", NULL,
 };
 
 const struct json_options json_options_default = {.depth_max = JSON_DEPTH_DEFAULT};
@@ -41,6 +42,12 @@ static const struct choice nonfinite_choices[] = {
 	{NULL, 0},
 };
 
+static const struct choice dates_choices[] = {
+	{"infer", JSON_DATES_INFER},
+	{"named", JSON_DATES_NAMED},
+	{"text", JSON_DATES_TEXT},
+	{NULL, 0},
+};
 static const struct choice mixed_choices[] = {{"text", 0}, {"error", 1}, {NULL, 0}};
 
 static int choose(const struct weir_setting *setting, const struct choice *choices, int *out, struct weir_error *err)
@@ -88,7 +95,8 @@ static int parse_types(struct weir_arena *arena, const char *text, struct json_o
 			continue;
 		equals = memchr(begin, '=', (size_t)(at - begin));
 		if (!equals || equals == begin || equals + 1 == at)
-			return weir_error_set(err, WEIR_E_SYNTAX, "--types is a list like 'a=int64,b.c=string'; this is not one: '%.*s'",
+			return weir_error_set(err, WEIR_E_SYNTAX,
+					      "--types is a list like 'a=int64,b.c=string'; this is not one: '%.*s'",
 					      (int)(at - begin), begin);
 		given[options->given_count] = (struct json_given){
 			.path = weir_arena_strndup(arena, begin, (size_t)(equals - begin), err),
@@ -98,8 +106,8 @@ static int parse_types(struct weir_arena *arena, const char *text, struct json_o
 			return err->code;
 		type = weir_type_parse(arena->account, given[options->given_count].type_text, &wrong);
 		if (!type)
-			return weir_error_set(err, WEIR_E_SYNTAX, "--types, of '%s': %s", given[options->given_count].path,
-					      wrong.message);
+			return weir_error_set(err, WEIR_E_SYNTAX, "--types, of '%s': %s",
+					      given[options->given_count].path, wrong.message);
 		weir_type_unref(type);
 		options->given_count++;
 		begin = at + 1;
@@ -140,6 +148,9 @@ static int parse_setting(struct weir_arena *arena, const struct weir_setting *se
 	} else if (strcmp(setting->name, "non-finite") == 0) {
 		code = choose(setting, nonfinite_choices, &value, err);
 		options->nonfinite = (enum json_nonfinite)value;
+	} else if (strcmp(setting->name, "dates") == 0) {
+		code = choose(setting, dates_choices, &value, err);
+		options->dates = (enum json_dates)value;
 	} else if (strcmp(setting->name, "mixed") == 0) {
 		code = choose(setting, mixed_choices, &value, err);
 		options->mixed_refused = value;
