@@ -23,7 +23,7 @@ class PlacementGroup:
     >>> import weir
     >>> group = weir.core.placement_group([{"CPU": 1}])
     >>> weir.get(group.ready()) == group, group.bundle_specs, group.wait(5)
-    (True, [{'CPU': 1}], True)
+    (True, [{'CPU': 1.0}], True)
     >>> weir.core.remove_placement_group(group)
     """
 
@@ -54,9 +54,9 @@ class PlacementGroup:
         """What was asked for.
 
         >>> PlacementGroup(PlacementGroupID(bytes(18)), [{"CPU": 1}]).bundle_specs
-        [{'CPU': 1}]
+        [{'CPU': 1.0}]
         """
-        return list(self.bundle_cache)
+        return [{name: float(amount) for name, amount in bundle.items()} for bundle in self.bundle_cache]
 
     @property
     def bundle_count(self) -> int:
