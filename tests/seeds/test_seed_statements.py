@@ -463,3 +463,95 @@ def test_groups_are_no_square_of_the_blocks():
     assert kept.num_blocks() == 400
     assert kept.groupby("g").count().materialize().num_blocks() <= 3
     assert kept.sort("x").materialize().num_blocks() <= 400
+
+
+# ---- what one task makes, and who makes it ----
+
+
+def test_of_several_outputs_of_a_task_one_has_to_fit(run):
+    """"when a task has multiple output blocks, only one needs to fit in memory at any given time": 480 MB of one row, within 250 MB."""
+    run("""
+    import numpy as np
+    import ray
+    ray.init(object_store_memory=250 << 20, num_cpus=1)
+
+    def many(batch):
+        for i in range(60):
+            yield {"x": np.full((1, 1 << 20), i, dtype=np.int64)}
+
+    found = [int(row["x"][0]) for row in ray.data.range(1).map_batches(many).iter_rows()]
+    assert found == list(range(60))
+    """)
+
+
+@pytest.mark.parametrize("kind", ["csv", "text", "json"])
+def test_files_of_text_are_split_too(context, tmp_path, kind):
+    """"automatic block splitting avoids out-of-memory errors when reading very large single files"; weir splits JSON, too."""
+    line = {"csv": "{0},{0}\n", "text": "line {0}\n", "json": '{{"a": {0}, "b": {0}}}\n'}[kind]
+    (tmp_path / f"a.{kind}").write_text(("a,b\n" if kind == "csv" else "") + "".join(line.format(i) for i in range(40_000)))
+    context.target_max_block_size = 100_000
+    read = {"csv": weir.read_csv, "text": weir.read_text, "json": weir.read_json}[kind]
+    kept = read(str(tmp_path)).materialize()
+    sizes = [batch.nbytes for batch in kept.iter_batches(batch_size=None, batch_format="pyarrow")]
+    assert kept.count() == 40_000 and len(sizes) >= 4 and max(sizes) <= 160_000
+
+
+def test_files_are_put_together_for_few_tasks(tmp_path):
+    """"Many small files: batch files per read task with override_num_blocks"."""
+    for i in range(40):
+        (tmp_path / f"{i:02}.csv").write_text(f"id\n{i}\n")
+    kept = weir.read_csv(str(tmp_path), override_num_blocks=4).materialize()
+    assert kept.num_blocks() == 4 and [row["id"] for row in kept.take_all()] == list(range(40))
+
+
+def test_shuffles_fuse_with_what_is_before_them_only():
+    same = lambda batch: batch
+    made = plan(weir.range(10).map_batches(same).random_shuffle().map_batches(same))
+    (shuffle,) = [line for line in made.splitlines() if "RandomShuffle" in line]
+    assert "MapBatches(<lambda>)->RandomShuffle" in shuffle and "RandomShuffle->" not in shuffle
+
+
+class Pid:
+    def __call__(self, batch):
+        import os
+
+        time.sleep(0.02)
+        return {"pid": [os.getpid()]}
+
+
+@pytest.mark.parametrize("strategy, least, most", [({"size": 1}, 1, 1), ({"size": 2}, 2, 2), ({"min_size": 1, "max_size": 2}, 1, 2)])
+def test_pools_have_as_many_workers_as_was_said(strategy, least, most):
+    """"Use ActorPoolStrategy(size=N) to limit concurrent workers"."""
+    ds = weir.range(40, override_num_blocks=40).map_batches(Pid, batch_size=1, compute=weir.ActorPoolStrategy(**strategy), num_cpus=0.1)
+    assert least <= len({row["pid"] for row in ds.take_all()}) <= most
+
+
+def test_what_a_worker_that_died_had_is_made_again(tmp_path):
+    """"Enable object reconstruction (default in streaming execution)"."""
+
+    def once(batch):
+        import os
+
+        if batch["id"][0] == 5 and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os._exit(1)
+        return batch
+
+    found = weir.range(10, override_num_blocks=10).map_batches(once, batch_size=1).take_all()
+    assert [row["id"] for row in found] == list(range(10)) and (tmp_path / "died").exists()
+
+
+def test_a_local_shuffle_is_one_of_what_is_in_its_buffer():
+    """"use local_shuffle_buffer_size instead of random_shuffle() when possible"."""
+    batches = weir.range(1000, override_num_blocks=100).iter_batches(batch_size=10, local_shuffle_buffer_size=50, local_shuffle_seed=1)
+    found = [int(i) for batch in batches for i in batch["id"]]
+    assert sorted(found) == list(range(1000)) and found != sorted(found)
+    assert all(i < 10 * (at // 10 + 1) + 200 for at, i in enumerate(found))  # nothing comes long before its time
+
+
+def test_both_modes_of_repartition():
+    ds = weir.range(100, override_num_blocks=10)
+    first = [batch["id"].tolist() for batch in ds.repartition(2).iter_batches(batch_size=None)]
+    assert first == [list(range(50)), list(range(50, 100))]  # the least that has to be moved
+    second = [batch["id"].tolist() for batch in ds.repartition(2, shuffle=True).iter_batches(batch_size=None)]
+    assert sorted(second[0] + second[1]) == list(range(100)) and len(second) == 2 and abs(len(second[0]) - len(second[1])) <= 20
