@@ -7,8 +7,8 @@
 
 enum {
 	SAMPLE_HEAD = 1 << 20,
-	SAMPLE_HEAD_OF_MANY = 128 << 10,
-	SAMPLE_INSIDE = 128 << 10,
+	SAMPLE_OF_SOME = 128 << 10,
+	SAMPLE_OF_MANY = 32 << 10,
 	SAMPLE_LARGE = 8 << 20, /* files from here on are looked at in the middle and at the end too */
 };
 
@@ -155,12 +155,12 @@ uint32_t weir_sample_file(uint32_t i, uint32_t file_count)
 uint32_t weir_text_samples(uint64_t size, bool is_plain, uint32_t file_count,
 			   struct weir_text_sample out[WEIR_SAMPLES_MAX])
 {
-	uint64_t head = file_count > 1 ? SAMPLE_HEAD_OF_MANY : SAMPLE_HEAD;
+	uint64_t part = file_count < WEIR_SAMPLE_FILES ? SAMPLE_OF_SOME : SAMPLE_OF_MANY;
 
-	out[0] = (struct weir_text_sample){0, head};
+	out[0] = (struct weir_text_sample){0, file_count > 1 ? part : SAMPLE_HEAD};
 	if (!is_plain || size < SAMPLE_LARGE)
 		return 1;
-	out[1] = (struct weir_text_sample){size / 2, SAMPLE_INSIDE};
-	out[2] = (struct weir_text_sample){size - SAMPLE_INSIDE, SAMPLE_INSIDE};
+	out[1] = (struct weir_text_sample){size / 2, part};
+	out[2] = (struct weir_text_sample){size - part, part};
 	return 3;
 }

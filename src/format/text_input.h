@@ -58,7 +58,7 @@ uint64_t weir_text_line_ends(const void *text, size_t size);
 
 /* Which parts of files types are inferred from: the head of WEIR_SAMPLE_FILES files spread over all of them, and of large
  * plain files the middle and the tail too. */
-enum { WEIR_SAMPLE_FILES = 8, WEIR_SAMPLES_MAX = 3 };
+enum { WEIR_SAMPLE_FILES = 16, WEIR_SAMPLES_MAX = 3 };
 
 struct weir_text_sample {
 	uint64_t begin, size; /* begin > 0 lies anywhere, also inside a record */

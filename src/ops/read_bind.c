@@ -15,11 +15,11 @@
 #include <string.h>
 
 enum {
-	/* Files that are looked at: half to all of these, where there are as many. Types are inferred from the first 64 KiB or so
+	/* Files that are looked at: half to all of these, where there are as many. Types are inferred from the first 32 KiB or so
 	 * of each; of files that say their schema only the footer is read. */
-	INFER_SAMPLES = 16,
+	INFER_SAMPLES = 256,
 	FOOTER_SAMPLES = 512, /* 8 µs each, from the page cache */
-	INFER_FILES = 64, /* open at a time, where all are wanted */
+	INFER_FILES = 16,     /* open at a time: as many as a format looks at */
 };
 
 struct samples {
@@ -59,9 +59,10 @@ static int parse_options(struct weir_op_env *env, struct read_config *config, st
 		const char *name = config->settings[i].name;
 
 		if (!knows(format, name))
-			return weir_error_set(err, WEIR_E_INVALID,
-					      "--%s is an option of %s, and what is read here is %s (--format says otherwise)", name,
-					      weir_format_names(name, names, sizeof(names)), format->name);
+			return weir_error_set(
+				err, WEIR_E_INVALID,
+				"--%s is an option of %s, and what is read here is %s (--format says otherwise)", name,
+				weir_format_names(name, names, sizeof(names)), format->name);
 	}
 	config->setup.options = NULL;
 	if (!format->options_parse)
@@ -110,9 +111,8 @@ static int note_first(struct weir_op_env *env, struct read_config *config, const
 	for (uint32_t i = 0; i < listed->partition_count; i++) {
 		config->partitions[i].name = weir_arena_strdup(env->arena, listed->partitions[i].key, err);
 		config->partitions[i].reads_integer = true;
-		config->partitions[i].is_integer =
-			config->paths_style == READ_PATHS_LISTED ||
-			weir_read_paths_is_integer(config, listed->partitions[i].key);
+		config->partitions[i].is_integer = config->paths_style == READ_PATHS_LISTED ||
+						   weir_read_paths_is_integer(config, listed->partitions[i].key);
 		if (!config->partitions[i].name)
 			return err->code;
 	}
@@ -273,8 +273,8 @@ struct looked_at {
 	uint32_t count;
 };
 
-static int look_open(struct weir_op_env *env, const struct read_config *config, const char *path, struct looked_at *looked,
-		     struct weir_error *err)
+static int look_open(struct weir_op_env *env, const struct read_config *config, const char *path,
+		     struct looked_at *looked, struct weir_error *err)
 {
 	int code = weir_read_open_file(env->account, config, path, &looked->files[looked->count], err);
 
@@ -309,6 +309,44 @@ static int look(struct weir_op_env *env, const struct read_config *config, struc
 	return code;
 }
 
+static int look_from_to(struct weir_op_env *env, const struct read_config *config, const struct samples *samples,
+			uint32_t begin, uint32_t end, struct weir_schema **schema, struct weir_error *err)
+{
+	struct looked_at looked = {.count = 0};
+	int code = WEIR_OK;
+
+	for (uint32_t i = begin; !code && i < end; i++)
+		code = look_open(env, config, samples->paths[i], &looked, err);
+	if (!code)
+		return look(env, config, &looked, schema, err);
+	for (uint32_t i = 0; i < looked.count; i++)
+		weir_file_unref(looked.files[i]);
+	return code;
+}
+
+static int look_at_samples(struct weir_op_env *env, const struct read_config *config, const struct samples *samples,
+			   struct weir_schema **schema, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (uint32_t begin = 0, end; !code && begin < samples->count; begin = end) {
+		end = samples->count - begin > INFER_FILES ? begin + INFER_FILES : samples->count;
+		code = look_from_to(env, config, samples, begin, end, schema, err);
+		if (code != WEIR_E_DATA || samples->count == 1)
+			continue;
+		code = WEIR_OK;
+		for (uint32_t i = begin; !code && i < end; i++) {
+			*err = (struct weir_error){0};
+			code = look_from_to(env, config, samples, i, i + 1, schema, err);
+			if (code == WEIR_E_DATA && i > 0) /* it is for whoever comes to the file */
+				code = WEIR_OK;
+		}
+		if (!code)
+			*err = (struct weir_error){0};
+	}
+	return code;
+}
+
 /* Of formats whose files do not say their types. */
 static int infer(struct weir_op_env *env, struct read_config *config, const struct samples *samples,
 		 struct weir_schema **schema, struct weir_error *err)
@@ -320,11 +358,10 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	struct weir_listed listed;
 	int code = WEIR_OK;
 
-	for (uint32_t i = 0; !code && !all && i < samples->count; i++)
-		code = look_open(env, config, samples->paths[i], &looked, err);
-	if (all)
-		code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
-	while (!code && all && !done) {
+	if (!all)
+		return look_at_samples(env, config, samples, schema, err);
+	code = weir_read_files_init(&files, env->account, config, NULL, weir_read_missing_untold, NULL, err);
+	while (!code && !done) {
 		code = weir_read_files_next(&files, &listed, &done, err);
 		if (!code && !done)
 			code = look_open(env, config, listed.path, &looked, err);
@@ -333,13 +370,6 @@ static int infer(struct weir_op_env *env, struct read_config *config, const stru
 	}
 	if (!code) {
 		code = look(env, config, &looked, schema, err);
-		if (code == WEIR_E_DATA && !all && samples->count > 1) {
-			/* A later file is broken: that is for whoever comes to it. */
-			*err = (struct weir_error){0};
-			code = look_open(env, config, samples->paths[0], &looked, err);
-			if (!code)
-				code = look(env, config, &looked, schema, err);
-		}
 	} else {
 		for (uint32_t i = 0; i < looked.count; i++)
 			weir_file_unref(looked.files[i]);
@@ -369,9 +399,10 @@ static int add_partitions(struct weir_op_env *env, struct read_config *config, c
 			if (weir_type_is_integer(file->fields[i].type) && config->partitions[p].reads_integer)
 				config->partitions[p].is_integer = true;
 			if (config->partitions[p].is_path)
-				return weir_error_set(err, WEIR_E_INVALID,
-						      "the files have a column '%s' themselves: give --path-column another name",
-						      config->path_column);
+				return weir_error_set(
+					err, WEIR_E_INVALID,
+					"the files have a column '%s' themselves: give --path-column another name",
+					config->path_column);
 		}
 		if (is_partition)
 			continue;
@@ -394,8 +425,8 @@ static int add_partitions(struct weir_op_env *env, struct read_config *config, c
 int weir_read_set_schema(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
 {
 	const struct read_config *config = node->config;
-	struct weir_field *fields =
-		weir_arena_alloc_zero(env->arena, (config->column_count + 1) * sizeof(*fields), err);
+	struct weir_field *fields = weir_arena_alloc_zero(env->arena, (config->column_count + 1) * sizeof(*fields),
+							  err);
 
 	if (!fields)
 		return err->code;
@@ -437,9 +468,9 @@ static void estimate(struct weir_node *node, struct read_config *config, const s
 	if (config->more_files || weir_file_is_pipe(first->file))
 		return;
 	if (first->row_count >= 0 && size)
-		node->rows_est = config->files_seen == 1
-					 ? first->row_count
-					 : (int64_t)((double)first->row_count * (double)config->bytes_seen / (double)size);
+		node->rows_est = config->files_seen == 1 ? first->row_count
+							 : (int64_t)((double)first->row_count *
+								     (double)config->bytes_seen / (double)size);
 	node->bytes_est = (int64_t)((double)config->bytes_seen * config->decoded_per_byte);
 }
 

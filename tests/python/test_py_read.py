@@ -249,6 +249,19 @@ def test_compression_of_open_streams(tmp_path):
         weir.read_csv(str(path), arrow_open_stream_args={"metadata": {}})
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_types_are_those_of_many_files(tmp_path, kind):
+    """Ray Data infers each file's by itself: one that has other numbers than all the rest is no error."""
+    for i in range(60):
+        x = 1.5 if i == 51 else i
+        (tmp_path / f"{i:02}.{kind}").write_text(f"x\n{x}\n" if kind == "csv" else json.dumps({"x": x}) + "\n")
+    (tmp_path / f"52.{kind}").write_text('x\n"never closed\n' if kind == "csv" else "{")  # is for whoever comes to it
+    ds = getattr(weir, {"csv": "read_csv", "jsonl": "read_json"}[kind])(str(tmp_path))
+    assert ds.schema().type_texts == ["double"] and ds.take(52)[-1] == {"x": 1.5}
+    with pytest.raises(ValueError, match=f"52.{kind}"):
+        ds.count()
+
+
 def test_texts_of_lines_are_dates_where_their_name_says_so(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"day": "2024-01-01", "created_at": "2024-01-01", "n": {"date": "2024-01-01"}}\n')

@@ -361,15 +361,15 @@ def test_a_native_plan_into_files_begins_again(weir, misfit, tmp_path):
 def test_a_small_file_that_no_sample_saw(weir, tmp_path):
     folder = tmp_path / "in"
     folder.mkdir()
-    for i in range(40):
+    for i in range(300):
         (folder / f"{i:03}.csv").write_text(f"a,b\n{i},{i}\n")
     (folder / "017.csv").write_text("a,b\n1,x\n2,2.5\n")
     done = weir("read", folder, "then", "write", tmp_path / "out.parquet")
     assert done.stderr.decode().count("\n") == 1 and "017.csv line 2" in done.stderr.decode()
     assert "reading again with b as string, not int64" in done.stderr.decode()
     table = pq.read_table(tmp_path / "out.parquet")
-    assert table.schema.field("b").type == pa.string() and table.num_rows == 41
-    assert table.column("a").to_pylist() == [*range(17), 1, 2, *range(18, 40)]
+    assert table.schema.field("b").type == pa.string() and table.num_rows == 301
+    assert table.column("a").to_pylist() == [*range(17), 1, 2, *range(18, 300)]
 
 
 def test_counts_and_profiles_begin_again(weir, misfit):
