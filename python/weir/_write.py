@@ -234,7 +234,7 @@ def _parquet(arguments: Mapping[str, Any]) -> list[Option]:
 
 
 def _csv(arguments: Mapping[str, Any]) -> list[Option]:
-    options: list[Option] = [("quoting", "strings")]
+    options: list[Option] = [("quoting", "strings"), ("floats", "bare")]
     for name, value in arguments.items():
         if name != "write_options":
             _unknown("write_csv", name, value)

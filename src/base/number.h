@@ -77,6 +77,9 @@ static inline bool weir_parse_i32(const char *text, size_t size, int32_t *out)
 /* Bytes written. */
 size_t weir_format_double(double value, char *out);
 size_t weir_format_float(float value, char *out);
+/* Whole numbers without ".0", exponents without zeros in front, a point from 1e-6 to below 1e10: as pyarrow writes them. */
+size_t weir_format_double_bare(double value, char *out);
+size_t weir_format_float_bare(float value, char *out);
 size_t weir_format_i64(int64_t value, char *out);
 size_t weir_format_u64(uint64_t value, char *out);
 

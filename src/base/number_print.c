@@ -259,6 +259,39 @@ static size_t layout(struct shortest s, char *out)
 	return (size_t)(p + 2 - out);
 }
 
+/* As above without what can be left out: a point from 1e-6 to below 1e10, but none behind whole numbers. */
+static size_t layout_bare(struct shortest s, char *out)
+{
+	int32_t count = (int32_t)digit_count(s.digits), point = count + s.exponent;
+	char *p = out;
+
+	if (point > 0 && point <= 10) {
+		weir_format_padded(s.digits, (uint32_t)count, p + 1);
+		memmove(p, p + 1, (size_t)(s.exponent >= 0 ? count : point));
+		if (s.exponent >= 0) {
+			memset(p + count, '0', 16);
+			return (size_t)point;
+		}
+		p[point] = '.';
+		return (size_t)count + 1;
+	}
+	if (point <= 0 && point > -6) {
+		memcpy(p, "0.000000", 8);
+		weir_format_padded(s.digits, (uint32_t)count, p + 2 - point);
+		return (size_t)(2 - point + count);
+	}
+	weir_format_padded(s.digits, (uint32_t)count, p + 1);
+	p[0] = p[1];
+	p++;
+	if (count > 1) {
+		*p = '.';
+		p += count;
+	}
+	*p++ = 'e';
+	*p++ = point - 1 < 0 ? '-' : '+';
+	return (size_t)(p - out) + weir_format_u64((uint64_t)(point - 1 < 0 ? 1 - point : point - 1), p);
+}
+
 static size_t format_name(bool is_nan, bool negative, char *out)
 {
 	memcpy(out, is_nan ? "nan" : negative ? "-inf" : "inf", 4);
@@ -329,4 +362,44 @@ size_t weir_format_float(float value, char *out)
 		return negative + (size_t)3;
 	}
 	return negative + layout(without_zeros(shortest_float(bits)), out);
+}
+
+size_t weir_format_double_bare(double value, char *out)
+{
+	uint64_t bits;
+	bool negative;
+	size_t size;
+
+	memcpy(&bits, &value, 8);
+	negative = bits >> 63;
+	if (!isfinite(value))
+		return format_name(isnan(value), negative, out);
+	*out = '-';
+	out += negative;
+	if (value == 0) {
+		*out = '0';
+		return negative + (size_t)1;
+	}
+	size = format_short(fabs(value), out);
+	if (size)
+		return negative + (memcmp(out + size - 2, ".0", 2) == 0 ? size - 2 : size);
+	return negative + layout_bare(without_zeros(shortest_double(bits)), out);
+}
+
+size_t weir_format_float_bare(float value, char *out)
+{
+	uint32_t bits;
+	bool negative;
+
+	memcpy(&bits, &value, 4);
+	negative = bits >> 31;
+	if (!isfinite(value))
+		return format_name(isnan(value), negative, out);
+	*out = '-';
+	out += negative;
+	if (value == 0) {
+		*out = '0';
+		return negative + (size_t)1;
+	}
+	return negative + layout_bare(without_zeros(shortest_float(bits)), out);
 }

@@ -90,8 +90,8 @@ struct weir_format_ops {
 		     uint32_t count, struct weir_schema **out, struct weir_error *err);
 	/* The type of a column that was inferred as both: a new reference. NULL: numbers become wider, what has nothing in common
 	 * is text. */
-	const struct weir_type *(*widen)(struct weir_account *account, const struct weir_type *a, const struct weir_type *b,
-					 struct weir_error *err);
+	const struct weir_type *(*widen)(struct weir_account *account, const struct weir_type *a,
+					 const struct weir_type *b, struct weir_error *err);
 	/* `file` is referenced, `setup` borrowed. Errors name the file and offset. */
 	int (*open)(struct weir_account *account, const struct weir_read_setup *setup, struct weir_file *file,
 		    struct weir_format_file **out, struct weir_error *err);
@@ -156,6 +156,7 @@ struct weir_text_options {
 	bool no_header, crlf;
 	const char *null_text; /* CSV: NULL: nothing. JSON has null. Borrowed, as long as the writer lives */
 	bool names_non_finite; /* JSON: NaN and Infinity, not null */
+	bool bare_floats;      /* CSV: 1, not 1.0 */
 };
 
 struct weir_writer_options {
@@ -186,7 +187,7 @@ struct weir_writer_ops {
 	const struct weir_writer_ops *in_pipes; /* what is written into a pipe instead; NULL: the same */
 	enum weir_codec codec;                  /* unless somebody asks for another */
 	const char *separator;                  /* bytes between two parts that have rows; NULL: none */
-	bool is_text; /* compression is around the whole */
+	bool is_text;                           /* compression is around the whole */
 	/* One a lane. */
 	int (*writer_new)(struct weir_account *account, const struct weir_schema *schema,
 			  const struct weir_writer_options *options, struct weir_format_writer **out,

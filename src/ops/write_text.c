@@ -51,6 +51,12 @@ int weir_write_text_parse(struct weir_arena *arena, const struct weir_words *wor
 		out->csv_given = "quoting";
 		code = parse_quoting(value, &out->options.quoting, err);
 	}
+	if (!code && (value = weir_words_option(words, "floats"))) {
+		out->csv_given = "floats";
+		out->options.bare_floats = strcmp(value, "bare") == 0;
+		if (!out->options.bare_floats && strcmp(value, "point"))
+			code = weir_error_set(err, WEIR_E_INVALID, "--floats is point or bare, not '%.40s'", value);
+	}
 	if (!code && (value = weir_words_option(words, "null"))) {
 		out->csv_given = "null";
 		out->options.null_text = weir_arena_strdup(arena, value, err);
@@ -80,8 +86,8 @@ int weir_write_text_parse(struct weir_arena *arena, const struct weir_words *wor
 int weir_write_text_save(const struct weir_write_text *text, struct weir_save *save, struct weir_error *err)
 {
 	const struct weir_text_options *options = &text->options;
-	const int64_t numbers[] = {options->delimiter, options->quote, options->escape,          options->quoting,
-				   options->no_header, options->crlf,  options->names_non_finite};
+	const int64_t numbers[] = {options->delimiter, options->quote, options->escape,           options->quoting,
+				   options->no_header, options->crlf,  options->names_non_finite, options->bare_floats};
 	int code = weir_save_string(save, options->null_text, err);
 
 	if (!code)
@@ -96,7 +102,7 @@ int weir_write_text_save(const struct weir_write_text *text, struct weir_save *s
 int weir_write_text_load(struct weir_load *load, struct weir_write_text *out, struct weir_error *err)
 {
 	struct weir_text_options *options = &out->options;
-	int64_t numbers[7];
+	int64_t numbers[8];
 	int code = weir_load_string(load, &options->null_text, err);
 
 	if (!code)
@@ -107,7 +113,7 @@ int weir_write_text_load(struct weir_load *load, struct weir_write_text *out, st
 		code = weir_load_i64(load, &numbers[i], err);
 	if (code)
 		return code;
-	if (numbers[3] < 0 || numbers[3] > WEIR_QUOTING_NONE)
+	if (numbers[3] < 0 || numbers[3] > WEIR_QUOTING_STRINGS)
 		return weir_error_set(err, WEIR_E_DATA, "the saved plan has a write that makes no sense");
 	options->delimiter = (char)numbers[0];
 	options->quote = (char)numbers[1];
@@ -116,6 +122,7 @@ int weir_write_text_load(struct weir_load *load, struct weir_write_text *out, st
 	options->no_header = numbers[4];
 	options->crlf = numbers[5];
 	options->names_non_finite = numbers[6];
+	options->bare_floats = numbers[7];
 	return WEIR_OK;
 }
 

@@ -12,7 +12,8 @@ struct weir_write_text {
 };
 
 #define WEIR_WRITE_TEXT_OPTIONS                                                                                        \
-	"delimiter=", "quote=", "escape=", "quoting=", "null=", "line-terminator=", "no-header", "non-finite="
+	"delimiter=", "quote=", "escape=", "quoting=", "floats=", "null=", "line-terminator=", "no-header",            \
+		"non-finite="
 
 int weir_write_text_parse(struct weir_arena *arena, const struct weir_words *words, struct weir_write_text *out,
 			  struct weir_error *err);

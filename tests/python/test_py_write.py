@@ -251,3 +251,21 @@ def test_python_objects_are_written_as_pickles_when_asked(tmp_path, options):
 def test_how_python_objects_are_written_has_one_word(tmp_path):
     with pytest.raises(ValueError, match='python_objects is "pickle"'):
         weir.range(4).write_parquet(str(tmp_path / "out"), python_objects=True)
+
+
+def test_floats_in_csv_are_pyarrows(tmp_path):
+    np, pa, pacsv = pytest.importorskip("numpy"), pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.csv")
+    import random
+    import struct
+
+    rng = random.Random(7)
+    values = [sign * digits * 10.0**power for power in range(-25, 26) for digits in (1, 1.5, 9.999, 123456789) for sign in (1, -1)]
+    values += [struct.unpack("d", rng.randbytes(8))[0] for _ in range(2000)] + [round(rng.random() * 10**rng.randrange(9), rng.randrange(7)) for _ in range(2000)]
+    values += [0.0, -0.0, 5e-324, 1.7976931348623157e308, 2.0**53, 1e15 - 1, 1e15 + 2, float("inf"), float("-inf"), float("nan"), None]
+    with np.errstate(over="ignore", invalid="ignore"):
+        narrow = np.array([0.0 if v is None else v for v in values]).astype(np.float32)
+    table = pa.table({"d": pa.array(values, pa.float64()), "f": narrow})
+    weir.from_arrow(table).write_csv(str(tmp_path / "out"))
+    (path,) = (tmp_path / "out").iterdir()
+    pacsv.write_csv(table, tmp_path / "theirs.csv")
+    assert path.read_text().splitlines() == (tmp_path / "theirs.csv").read_text().splitlines()

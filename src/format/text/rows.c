@@ -120,6 +120,16 @@ static int put_scratch(struct text_writer *writer, const struct text_column *col
 			  needs_quotes, err);
 }
 
+static size_t format_double(const struct text_style *style, double value, const bool json, char *p)
+{
+	return !json && style->bare_floats ? weir_format_double_bare(value, p) : weir_format_double(value, p);
+}
+
+static size_t format_float(const struct text_style *style, float value, const bool json, char *p)
+{
+	return !json && style->bare_floats ? weir_format_float_bare(value, p) : weir_format_float(value, p);
+}
+
 /* A double that is not finite. */
 static char *put_non_finite(const struct text_style *style, double value, const bool json, char *p)
 {
@@ -172,7 +182,7 @@ static int put_other(struct text_writer *writer, const struct text_column *colum
 		break;
 	case TEXT_HALF:
 		real = weir_half_to_float(((const uint16_t *)column->values)[at]);
-		out->p = isfinite(real) ? out->p + weir_format_float(real, out->p)
+		out->p = isfinite(real) ? out->p + format_float(&writer->style, real, writer->style.json, out->p)
 					: put_non_finite(&writer->style, real, writer->style.json, out->p);
 		break;
 	case TEXT_INTERVAL:
@@ -299,14 +309,14 @@ static inline __attribute__((always_inline)) int write_rows(struct text_writer *
 			case TEXT_FLOAT: {
 				float value = ((const float *)column->values)[at];
 
-				p = __builtin_expect(isfinite(value), 1) ? p + weir_format_float(value, p)
+				p = __builtin_expect(isfinite(value), 1) ? p + format_float(style, value, json, p)
 									 : put_non_finite(style, value, json, p);
 				break;
 			}
 			case TEXT_DOUBLE: {
 				double value = ((const double *)column->values)[at];
 
-				p = __builtin_expect(isfinite(value), 1) ? p + weir_format_double(value, p)
+				p = __builtin_expect(isfinite(value), 1) ? p + format_double(style, value, json, p)
 									 : put_non_finite(style, value, json, p);
 				break;
 			}

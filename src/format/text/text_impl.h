@@ -57,6 +57,7 @@ struct text_style {
 	char escape; /* the quote itself: doubled */
 	enum weir_quoting quoting;
 	bool names_non_finite; /* JSON: NaN, not null */
+	bool bare_floats;      /* CSV: 1, not 1.0 */
 	char null_text[TEXT_NULL_MAX + TEXT_PADDING];
 	uint32_t null_size;
 	bool quotes_empty; /* an empty string would be taken for a null, or its line for none */

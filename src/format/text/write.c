@@ -33,6 +33,7 @@ static int make_style(const struct weir_text_options *options, bool json, uint32
 		.quote = options->quote && !json ? options->quote : '"',
 		.quoting = options->quoting,
 		.names_non_finite = options->names_non_finite,
+		.bare_floats = options->bare_floats,
 		.terminator = {options->crlf && !json ? '\r' : '\n', '\n'},
 		.terminator_size = options->crlf && !json ? 2 : 1,
 		.null_size = (uint32_t)strlen(null_text),
