@@ -192,3 +192,87 @@ def path_filters(data, at):
     parser = d.PathPartitionParser(parts)
     keep = d.PathPartitionFilter.of(lambda values: values.get("n") == 1)
     return [parser("/x/n=1/y=b/f.csv"), keep(["/x/n=1/f.csv", "/x/n=2/f.csv"]), parts.style == "hive", parser.scheme is parts]
+
+
+@case(shows=["ray.data.checkpoint.CheckpointBackend"])
+def where_checkpoints_lie(data, at):
+    return [(backend.name, backend.value) for backend in sub(data, "checkpoint").CheckpointBackend]
+
+
+@case(shows=["ray.data.checkpoint.CheckpointFilter", "ray.data.checkpoint.NumpyArrayBasedCheckpointFilter"])
+def rows_that_a_checkpoint_has(data, at):
+    import numpy as np
+    import pyarrow as pa
+
+    checkpoint = sub(data, "checkpoint")
+    config = checkpoint.CheckpointConfig(id_column="id", checkpoint_path=str(at / "ck"))
+    done = checkpoint.NumpyArrayBasedCheckpointFilter(config, root(data).put(np.array([1, 3, 4])))
+    left = done.filter_rows_for_block(pa.table({"id": [0, 1, 2, 3], "x": ["a", "b", "c", "d"]}))
+    return [isinstance(done, checkpoint.CheckpointFilter), left.to_pydict()]
+
+
+@case(shows=["ray.data.datasource.Reader"])
+def a_reader_of_the_old_kind(data, at):
+    import pyarrow as pa
+
+    source, block = sub(data, "datasource"), sub(data, "block")
+
+    class Counts(source.Reader):
+        def __init__(self, most):
+            self.most = most
+
+        def estimate_inmemory_data_size(self):
+            return 8 * self.most
+
+        def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+            meta = block.BlockMetadata(num_rows=self.most, size_bytes=None, input_files=None, exec_stats=None)
+            return [source.ReadTask(lambda most=self.most: [pa.table({"n": list(range(most))})], meta)]
+
+    class Source(source.Datasource):
+        def create_reader(self, most):
+            return Counts(most)
+
+    return data.read_datasource(Source(), most=3, override_num_blocks=1).take_all()
+
+
+@case()
+def lines_of_json_with_dates(data, at):
+    path = at / "dates.jsonl"
+    path.write_text('{"day": "2024-01-01", "created_at": "2024-01-01 10:00:00", "x": {"date": "2024-01-01"}}\n')
+    (row,) = data.read_json(str(path), lines=True).take_all()
+    return [row["day"], row["created_at"].isoformat(), row["x"]]
+
+
+@case()
+def floats_in_csv(data, at):
+    import pyarrow as pa
+
+    data.from_arrow(pa.table({"f": [1.0, 0.1, 1e20, 1e-7, 123456789.0, 1e10, None], "s": list("abcdefg")})).write_csv(str(at / "floats"))
+    (path,) = (at / "floats").iterdir()
+    return path.read_text()
+
+
+@case()
+def a_file_with_other_numbers(data, at):
+    (at / "many").mkdir()
+    for i in range(30):
+        (at / "many" / f"{i:02}.csv").write_text(f"x\n{1.5 if i == 21 else i}\n")
+    return sorted(float(row["x"]) for row in data.read_csv(str(at / "many")).take_all())
+
+
+@case()
+def a_source_that_tells_its_rows(data, at):
+    import pyarrow as pa
+
+    source, block = sub(data, "datasource"), sub(data, "block")
+
+    class Told(source.Datasource):
+        def estimate_inmemory_data_size(self):
+            return None
+
+        def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+            meta = block.BlockMetadata(num_rows=3, size_bytes=None, input_files=None, exec_stats=None)
+            return [source.ReadTask(lambda: [pa.table({"x": [1, 2, 3]})], meta, schema=pa.schema([("x", pa.int64())]))] * 2
+
+    ds = data.read_datasource(Told(), override_num_blocks=2)
+    return [repr(ds), repr(ds.map(lambda row: row)), ds.count()]
