@@ -174,13 +174,60 @@ void weir_exact_squares_merge(struct weir_exact_squares *to, const struct weir_e
 	weir_exact_squares_settle(to);
 }
 
-weir_wide_float weir_exact_squares_wide(const struct weir_exact_squares *sum)
-{
-	struct weir_exact_squares settled = *sum;
-	weir_wide_float value = 0;
+/* Digits of count × squares, and as many of sum². */
+enum { SPREAD_DIGITS = WEIR_EXACT_SQUARE_DIGITS + 2 };
 
+static void times(const struct weir_exact_squares *squares, uint64_t count, uint64_t *out)
+{
+	unsigned __int128 carry = 0;
+
+	for (uint32_t i = 0; i < SPREAD_DIGITS; i++) {
+		if (i < WEIR_EXACT_SQUARE_DIGITS)
+			carry += (unsigned __int128)squares->digits[i] * count;
+		out[i] = (uint32_t)carry;
+		carry >>= 32;
+	}
+}
+
+static void square(const struct weir_exact *sum, uint64_t *out)
+{
+	memset(out, 0, SPREAD_DIGITS * sizeof(*out));
+	for (uint32_t i = 0; i < WEIR_EXACT_DIGITS; i++) {
+		uint64_t carry = 0;
+
+		if (!sum->digits[i])
+			continue;
+		for (uint32_t j = 0; j < WEIR_EXACT_DIGITS || carry; j++) {
+			carry += out[i + j] +
+				 (j < WEIR_EXACT_DIGITS ? (uint64_t)sum->digits[i] * (uint64_t)sum->digits[j] : 0);
+			out[i + j] = (uint32_t)carry;
+			carry >>= 32;
+		}
+	}
+}
+
+weir_wide_float weir_exact_spread(const struct weir_exact *sum, const struct weir_exact_squares *squares,
+				  uint64_t count)
+{
+	uint64_t product[SPREAD_DIGITS], sum_squared[SPREAD_DIGITS];
+	struct weir_exact_squares settled = *squares;
+	struct weir_exact positive;
+	weir_wide_float value = 0;
+	double special;
+	int64_t borrow = 0;
+
+	if (is_special(sum, &special))
+		return (weir_wide_float)NAN;
+	magnitude(sum, &positive);
 	weir_exact_squares_settle(&settled);
-	for (uint32_t i = WEIR_EXACT_SQUARE_DIGITS; i-- > 0;)
-		value = value * 0x1p32 + (weir_wide_float)settled.digits[i];
+	times(&settled, count, product);
+	square(&positive, sum_squared);
+	for (uint32_t i = 0; i < SPREAD_DIGITS; i++) {
+		borrow += (int64_t)product[i] - (int64_t)sum_squared[i];
+		product[i] = (uint32_t)borrow;
+		borrow >>= 32;
+	}
+	for (uint32_t i = SPREAD_DIGITS; i-- > 0;)
+		value = value * 0x1p32 + (weir_wide_float)product[i];
 	return value * 0x1p-1074 * 0x1p-1074;
 }

@@ -105,12 +105,14 @@ static inline void weir_exact_squares_add(struct weir_exact_squares *sum, double
 }
 
 void weir_exact_squares_merge(struct weir_exact_squares *to, const struct weir_exact_squares *from);
-weir_wide_float weir_exact_squares_wide(const struct weir_exact_squares *sum);
 
 void weir_exact_merge(struct weir_exact *to, const struct weir_exact *from);
 /* The double nearest to the sum; NaN and infinities as IEEE adds them. */
 double weir_exact_value(const struct weir_exact *sum);
-/* The same with more bits, for differences of sums. */
+/* The same with more bits. */
 weir_wide_float weir_exact_wide(const struct weir_exact *sum);
+/* count × squares − sum², rounded once: what `count` values differ by, however far from zero they are. NaN where one is not finite. */
+weir_wide_float weir_exact_spread(const struct weir_exact *sum, const struct weir_exact_squares *squares,
+				  uint64_t count);
 
 #endif

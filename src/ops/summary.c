@@ -24,7 +24,7 @@ double weir_summary_real(const struct weir_type *type, const struct weir_scalar 
 		decimal = weir_int256_load(value->decimal, 32);
 		return weir_decimal_to_double(&decimal, type->scale);
 	default:
-		return type->id == WEIR_BOOL ? value->boolean
+		return type->id == WEIR_BOOL     ? value->boolean
 		       : type->id == WEIR_UINT64 ? (double)value->unsigned_
 						 : (double)value->integer;
 	}
@@ -128,7 +128,8 @@ static int add_decimals(struct weir_summary *summary, const uint8_t *values, con
 		struct weir_int256 value = weir_int256_load(values + (size_t)rows[i] * width, width);
 
 		/* Extremes of values too great to be added are no error. */
-		if (summary->wants & WEIR_WANTS_SUM && weir_int256_add(&summary->decimal_sum, &value, &summary->decimal_sum))
+		if (summary->wants & WEIR_WANTS_SUM &&
+		    weir_int256_add(&summary->decimal_sum, &value, &summary->decimal_sum))
 			return weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits");
 		if (summary->wants & WEIR_WANTS_SQUARES) {
 			double real = weir_decimal_to_double(&value, summary->type->scale);
@@ -289,20 +290,21 @@ double weir_summary_std(const struct weir_summary *summary, int64_t ddof)
 {
 	struct weir_int256 spread;
 	int64_t count = (int64_t)weir_summary_count(summary);
-	weir_wide_float sum = wide_sum(summary), squares, variance;
+	weir_wide_float sum, squares, variance;
 
 	if (count <= ddof)
 		return (double)NAN;
-	if (weir_summary_kind(summary->type) == WEIR_SUMMARY_INTEGER && exact_spread(summary, count, &spread))
+	if (weir_summary_kind(summary->type) != WEIR_SUMMARY_INTEGER) {
+		variance = weir_exact_spread(&summary->real_sum, &summary->real_squares, (uint64_t)count) / count /
+			   (count - ddof);
+	} else if (exact_spread(summary, count, &spread)) {
 		return sqrt(weir_decimal_to_double(&spread, 0) / (double)count / (double)(count - ddof));
-	if (weir_summary_kind(summary->type) == WEIR_SUMMARY_INTEGER)
+	} else {
+		sum = wide_sum(summary);
 		squares = (weir_wide_float)summary->squares_high * 0x1p64 * 0x1p64 + (weir_wide_float)summary->squares;
-	else
-		squares = weir_exact_squares_wide(&summary->real_squares);
-	/* The sums have no error, and twice the bits of a double are enough for their difference. */
-	variance = (squares - sum * sum / count) / (count - ddof);
-	if (variance < 0)
-		return 0.0;
+		variance = (squares - sum * sum / count) / (count - ddof);
+		variance = variance < 0 ? 0 : variance;
+	}
 	/* A variance may be too large or too small for a double whose root is neither. */
 	if (variance > 0x1p900)
 		return sqrt((double)(variance * 0x1p-1000 * 0x1p-200)) * 0x1p600;

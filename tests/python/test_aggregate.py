@@ -151,6 +151,9 @@ def test_nulls_and_nan():
     assert values(pa.table({"a": [math.inf, 1.0]}), ["sum(a)", "mean(a)", "max(a)"]) == [math.inf] * 3
     got = values(pa.table({"a": [math.inf, -math.inf]}), ["sum(a)", "std(a)", "min(a)"])
     assert math.isnan(got[0]) and math.isnan(got[1]) and got[2] == -math.inf
+    assert math.isnan(values(pa.table({"a": [math.inf, 1.0]}), ["std(a)"])[0])
+    far = [2.0**52, 2.0**52 + 1, 2.0**52 + 5] * 300
+    assert values(pa.table({"a": far}), ["std(a)"], batch_rows=100) == [statistics.stdev(map(Fraction, far))]
     assert math.isnan(values(pa.table({"a": [5]}), ["std(a)"])[0])
 
 

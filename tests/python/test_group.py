@@ -4,9 +4,11 @@ import math
 import os
 import random
 import signal
+import statistics
 import struct
 import subprocess
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -233,6 +235,25 @@ def test_std_is_as_numpy_has_it():
                 # Of "near" the squares have 31 digits, of which 19 cancel; how they round depends on what each lane gets.
                 tolerance = 1e-11 if name == "near" else 1e-12
                 assert math.isclose(row[name], wanted, rel_tol=tolerance, abs_tol=1e-9 if name == "same" else 0), (name, row)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 7])
+@pytest.mark.parametrize("held", ["", "list(f)"], ids=["hashed", "held"])
+def test_std_far_from_zero(threads, held):
+    """Of values that are hardly apart as seen from zero: seconds of this century with microseconds, counters, an outlier."""
+    rng = np.random.default_rng(threads)
+    keys = rng.integers(0, 40, 6000)
+    far = np.choose(keys % 4, [1.7e9, -1e15, 2.0**52, 1e-3]) + np.where(keys % 4 == 0, rng.random(6000) * 1e-3, rng.integers(0, 3, 6000))
+    far[5] = 1e17
+    whole = [10**20 + int(value) for value in rng.integers(0, 3, 6000)]
+    table = pa.table({"k": keys, "f": far, "d": pa.array(map(decimal.Decimal, whole), pa.decimal128(30, 0))})
+    got = stream(f"batches then group k 'f = std(f, 0) d = std(d) {held}'", table, batch_rows=250, threads=threads).to_pylist()
+    assert len(got) == 40
+    for row in got:
+        mine = np.flatnonzero(keys == row["k"])
+        assert math.isclose(row["f"], statistics.pstdev(map(Fraction, far[mine].tolist())), rel_tol=1e-15), row["k"]
+        if not held:
+            assert math.isclose(row["d"], statistics.stdev(whole[i] for i in mine), rel_tol=1e-14), row["k"]
 
 
 def test_decimals_have_std_and_durations_a_mean():

@@ -515,8 +515,9 @@ def test_what_does_not_fit_is_an_error_that_names_the_group():
             with pytest.raises(ChainError, match=rf"operator group, column {column}: .* does not fit its type.* \(where k = b, s = y\)"):
                 stream(f"batches then group k,s '{item}' '{other}'", table, batch_rows=2)
     for item in ("sum(d)", "mean(d)", "std(d)"):
-        with pytest.raises(ChainError, match=r"operator group.*a sum of decimals does not fit 256 bits.*where k = '?b'?"):
-            stream(f"batches then group k '{item}'", table)
+        if item != "std(d)":  # which adds distances, unless values are held
+            with pytest.raises(ChainError, match=r"operator group.*a sum of decimals does not fit 256 bits.*where k = '?b'?"):
+                stream(f"batches then group k '{item}'", table)
         with pytest.raises(ChainError, match=r"operator group.*a sum of decimals does not fit 256 bits.*\(where k = b\)"):
             stream(f"batches then group k '{item}' 'list(d)'", table)
     # The extremes of decimals are not added up.

@@ -21,8 +21,8 @@ static uint32_t sum_bytes(enum weir_summary_kind kind)
 
 static uint32_t squares_bytes(enum weir_summary_kind kind)
 {
-	/* INTEGER: 192 bits; REAL: two doubles; DECIMAL: two doubles of the sum, and two of the squares. */
-	return kind == WEIR_SUMMARY_INTEGER ? 24 : kind == WEIR_SUMMARY_REAL ? 16 : 32;
+	/* INTEGER: 192 bits; else the first value and the distances from it. */
+	return kind == WEIR_SUMMARY_INTEGER ? 24 : weir_first_bytes(kind) + (uint32_t)sizeof(struct spread);
 }
 
 /* Places in the payload, from its beginning on, of what the item needs of its column. */
@@ -47,7 +47,8 @@ static void need(struct weir_accumulators *all, const struct weir_aggregate_item
 	if (function == WEIR_ZERO_PERCENT && of->zeros == WEIR_NOWHERE)
 		of->zeros = place(at, 8);
 	if (has_sum && of->sum == WEIR_NOWHERE &&
-	    (function == WEIR_SUM || function == WEIR_MEAN || function == WEIR_STD))
+	    (function == WEIR_SUM || function == WEIR_MEAN ||
+	     (function == WEIR_STD && of->kind == WEIR_SUMMARY_INTEGER)))
 		of->sum = place(at, sum_bytes(of->kind));
 	if (has_sum && of->squares == WEIR_NOWHERE && function == WEIR_STD)
 		of->squares = place(at, squares_bytes(of->kind));
@@ -186,13 +187,13 @@ static void push_notes(const struct weir_batch_rows *batch)
 }
 
 #define PUSH_WHOLE(name, type)                                                                                         \
-	static void push_##name(const struct weir_batch_rows *batch)                                                             \
+	static void push_##name(const struct weir_batch_rows *batch)                                                   \
 	{                                                                                                              \
 		const struct weir_accumulator *of = batch->of;                                                         \
 		const type *values = batch->values;                                                                    \
                                                                                                                        \
 		for (uint32_t i = 0; i < batch->count; i++) {                                                          \
-			type value = values[weir_batch_at(batch, i)];                                                       \
+			type value = values[weir_batch_at(batch, i)];                                                  \
 			uint8_t *row = batch->to[i];                                                                   \
                                                                                                                        \
 			note_value(of, row);                                                                           \
@@ -232,13 +233,23 @@ static void push_u64(const struct weir_batch_rows *batch)
 	}
 }
 
+static inline void spread_real(const struct weir_accumulator *of, uint8_t *row, double value)
+{
+	double first;
+
+	if (load_count(row + of->values) == 1)
+		memcpy(row + of->squares, &value, sizeof(value));
+	memcpy(&first, row + of->squares, sizeof(first));
+	spread_add(row + of->squares + sizeof(first), pair_add((struct pair){value, 0}, -first));
+}
+
 static inline void push_real(const struct weir_accumulator *of, uint8_t *row, double value)
 {
 	note_value(of, row);
 	if (of->sum != WEIR_NOWHERE)
 		store_pair(row + of->sum, pair_add(load_pair(row + of->sum), value));
 	if (of->squares != WEIR_NOWHERE)
-		store_pair(row + of->squares, pair_add_pair(load_pair(row + of->squares), pair_square(value)));
+		spread_real(of, row, value);
 	if (of->zeros != WEIR_NOWHERE)
 		add_count(row + of->zeros, value == 0);
 	if (of->nans != WEIR_NOWHERE)
@@ -246,12 +257,12 @@ static inline void push_real(const struct weir_accumulator *of, uint8_t *row, do
 }
 
 #define PUSH_REAL(name, type)                                                                                          \
-	static void push_##name(const struct weir_batch_rows *batch)                                                             \
+	static void push_##name(const struct weir_batch_rows *batch)                                                   \
 	{                                                                                                              \
 		const type *values = batch->values;                                                                    \
                                                                                                                        \
 		for (uint32_t i = 0; i < batch->count; i++)                                                            \
-			push_real(batch->of, batch->to[i], (double)values[weir_batch_at(batch, i)]);                        \
+			push_real(batch->of, batch->to[i], (double)values[weir_batch_at(batch, i)]);                   \
 	}
 PUSH_REAL(f32, float)
 PUSH_REAL(f64, double)
@@ -263,7 +274,20 @@ static void push_halves(const struct weir_batch_rows *batch)
 			  (double)weir_half_to_float(((const uint16_t *)batch->values)[weir_batch_at(batch, i)]));
 }
 
-static int push_decimals(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_error *err)
+static void spread_decimal(const struct weir_accumulator *of, uint8_t *row, const struct weir_int256 *value)
+{
+	struct weir_int256 apart;
+
+	if (load_count(row + of->values) == 1)
+		memcpy(row + of->squares, value, sizeof(*value));
+	memcpy(&apart, row + of->squares, sizeof(apart));
+	weir_int256_sub(value, &apart, &apart);
+	spread_add(row + of->squares + sizeof(apart),
+		   (struct pair){weir_decimal_to_double(&apart, of->type->scale), 0});
+}
+
+static int push_decimals(const struct weir_accumulators *all, const struct weir_batch_rows *batch,
+			 struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
 	uint32_t width = of->type->byte_width;
@@ -285,13 +309,8 @@ static int push_decimals(const struct weir_accumulators *all, const struct weir_
 				return weir_accumulators_overflow(all, of, row, err);
 			memcpy(row + of->sum, &sum, sizeof(sum));
 		}
-		if (of->squares != WEIR_NOWHERE) {
-			double real = weir_decimal_to_double(&value, of->type->scale);
-
-			store_pair(row + of->squares, pair_add(load_pair(row + of->squares), real));
-			store_pair(row + of->squares + 16,
-				   pair_add_pair(load_pair(row + of->squares + 16), pair_square(real)));
-		}
+		if (of->squares != WEIR_NOWHERE)
+			spread_decimal(of, row, &value);
 	}
 	return WEIR_OK;
 }
@@ -305,10 +324,11 @@ struct paged_list {
 };
 
 #define LIST(name, type)                                                                                               \
-	static int list_##name(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err)          \
+	static int list_##name(const struct weir_batch_rows *batch, struct weir_row_heap *heap,                        \
+			       struct weir_error *err)                                                                 \
 	{                                                                                                              \
 		for (uint32_t i = 0; i < batch->count; i++) {                                                          \
-			double value = (double)((const type *)batch->values)[weir_batch_at(batch, i)];                      \
+			double value = (double)((const type *)batch->values)[weir_batch_at(batch, i)];                 \
 			uint8_t *field = batch->to[i] + batch->of->list;                                               \
 			uint64_t number = load_count(field);                                                           \
 			struct weir_row_list *list = number ? &heap->lists.items[number - 1] : NULL;                   \
@@ -351,14 +371,16 @@ static int list_append(uint8_t *field, const uint8_t *from, struct weir_row_heap
 	return WEIR_OK;
 }
 
-static const struct weir_row_list *list_of(const struct weir_accumulator *of, const uint8_t *row, const struct weir_row_heap *heap)
+static const struct weir_row_list *list_of(const struct weir_accumulator *of, const uint8_t *row,
+					   const struct weir_row_heap *heap)
 {
 	uint64_t number = of->list == WEIR_NOWHERE ? 0 : load_count(row + of->list);
 
 	return number ? &heap->lists.items[number - 1] : NULL;
 }
 
-uint64_t weir_accumulators_tail_bytes(const struct weir_accumulators *all, const uint8_t *row, const struct weir_row_heap *heap)
+uint64_t weir_accumulators_tail_bytes(const struct weir_accumulators *all, const uint8_t *row,
+				      const struct weir_row_heap *heap)
 {
 	uint64_t bytes = weir_row_tail_bytes(&all->layout, row);
 
@@ -370,8 +392,8 @@ uint64_t weir_accumulators_tail_bytes(const struct weir_accumulators *all, const
 	return bytes;
 }
 
-void weir_accumulators_copy(const struct weir_accumulators *all, const uint8_t *row, const struct weir_row_heap *heap, uint8_t *to,
-			    uint8_t *tail)
+void weir_accumulators_copy(const struct weir_accumulators *all, const uint8_t *row, const struct weir_row_heap *heap,
+			    uint8_t *to, uint8_t *tail)
 {
 	weir_row_copy(&all->layout, row, to, tail);
 	tail += weir_row_tail_bytes(&all->layout, row);
@@ -389,8 +411,8 @@ void weir_accumulators_copy(const struct weir_accumulators *all, const uint8_t *
 	}
 }
 
-int weir_accumulators_adopt(const struct weir_accumulators *all, uint8_t *row, const uint8_t *from, struct weir_row_heap *heap,
-			    struct weir_error *err)
+int weir_accumulators_adopt(const struct weir_accumulators *all, uint8_t *row, const uint8_t *from,
+			    struct weir_row_heap *heap, struct weir_error *err)
 {
 	int code = WEIR_OK;
 
@@ -426,10 +448,11 @@ int weir_accumulators_adopt(const struct weir_accumulators *all, uint8_t *row, c
 		}                                                                                                      \
 		row[of->flags] |= HAS_EXTREME;                                                                         \
 	}                                                                                                              \
-	static void extremes_##name(const struct weir_batch_rows *batch)                                                         \
+	static void extremes_##name(const struct weir_batch_rows *batch)                                               \
 	{                                                                                                              \
 		for (uint32_t i = 0; i < batch->count; i++)                                                            \
-			extreme_##name(batch->of, batch->to[i], ((const type *)batch->values)[weir_batch_at(batch, i)]);    \
+			extreme_##name(batch->of, batch->to[i],                                                        \
+				       ((const type *)batch->values)[weir_batch_at(batch, i)]);                        \
 	}                                                                                                              \
 	static void extremes_merge_##name(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from)         \
 	{                                                                                                              \
@@ -503,9 +526,9 @@ bool weir_accumulators_list_type(const struct weir_aggregate_item *item, const s
 /* Nothing but its list is wanted. */
 static bool is_list_only(const struct weir_accumulator *of)
 {
-	return of->list != WEIR_NOWHERE && of->values == WEIR_NOWHERE && of->nans == WEIR_NOWHERE && of->zeros == WEIR_NOWHERE &&
-	       of->sum == WEIR_NOWHERE && of->squares == WEIR_NOWHERE && of->least == WEIR_NOWHERE &&
-	       of->greatest == WEIR_NOWHERE;
+	return of->list != WEIR_NOWHERE && of->values == WEIR_NOWHERE && of->nans == WEIR_NOWHERE &&
+	       of->zeros == WEIR_NOWHERE && of->sum == WEIR_NOWHERE && of->squares == WEIR_NOWHERE &&
+	       of->least == WEIR_NOWHERE && of->greatest == WEIR_NOWHERE;
 }
 
 /* Of types that are rarer or wider. */
@@ -567,7 +590,8 @@ struct work {
 
 /* Which rows have a value; the others are noted. */
 static void sort_out(const struct weir_accumulator *of, const struct weir_vector *vector,
-		     const struct weir_column *column, uint8_t *const *rows, struct work *work, struct weir_batch_rows *batch)
+		     const struct weir_column *column, uint8_t *const *rows, struct work *work,
+		     struct weir_batch_rows *batch)
 {
 	const struct weir_selection *selection = &vector->selection;
 
@@ -595,8 +619,8 @@ static void sort_out(const struct weir_accumulator *of, const struct weir_vector
 	batch->to = work->to;
 }
 
-static int push_texts(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_row_heap *heap,
-		      struct weir_error *err)
+static int push_texts(const struct weir_accumulators *all, const struct weir_batch_rows *batch,
+		      struct weir_row_heap *heap, struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
 	const struct weir_view *views = batch->values;
@@ -658,7 +682,8 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 	else if (!code && has_extremes)
 		for (uint32_t i = 0; i < batch.count; i++)
 			extreme_any(of, batch.to[i],
-				    (const uint8_t *)batch.values + (size_t)weir_batch_at(&batch, i) * of->type->byte_width);
+				    (const uint8_t *)batch.values +
+					    (size_t)weir_batch_at(&batch, i) * of->type->byte_width);
 	if (!code && heap && (of->least_cell != WEIR_NOWHERE || of->greatest_cell != WEIR_NOWHERE))
 		code = push_texts(all, &batch, heap, err);
 	if (!code && heap && all->has_sketches)
@@ -688,8 +713,38 @@ int weir_accumulators_push(const struct weir_accumulators *all, struct weir_vect
 
 /* ---- two rows ---- */
 
-static int merge_sums(const struct weir_accumulators *all, const struct weir_accumulator *of, uint8_t *to, const uint8_t *from,
-		      struct weir_error *err)
+/* Before the numbers of values have been added. */
+static void merge_spreads(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from)
+{
+	uint64_t count = load_count(from + of->values);
+	uint32_t first_bytes = weir_first_bytes(of->kind);
+	struct pair apart;
+
+	if (!count)
+		return;
+	if (!load_count(to + of->values)) {
+		memcpy(to + of->squares, from + of->squares, squares_bytes(of->kind));
+		return;
+	}
+	if (of->kind == WEIR_SUMMARY_REAL) {
+		double a, b;
+
+		memcpy(&a, to + of->squares, sizeof(a));
+		memcpy(&b, from + of->squares, sizeof(b));
+		apart = pair_add((struct pair){b, 0}, -a);
+	} else {
+		struct weir_int256 a, b;
+
+		memcpy(&a, to + of->squares, sizeof(a));
+		memcpy(&b, from + of->squares, sizeof(b));
+		weir_int256_sub(&b, &a, &a);
+		apart = (struct pair){weir_decimal_to_double(&a, of->type->scale), 0};
+	}
+	spread_merge(to + of->squares + first_bytes, from + of->squares + first_bytes, count, apart);
+}
+
+static int merge_sums(const struct weir_accumulators *all, const struct weir_accumulator *of, uint8_t *to,
+		      const uint8_t *from, struct weir_error *err)
 {
 	struct weir_int256 a, b;
 
@@ -707,9 +762,6 @@ static int merge_sums(const struct weir_accumulators *all, const struct weir_acc
 	case WEIR_SUMMARY_REAL:
 		if (of->sum != WEIR_NOWHERE)
 			store_pair(to + of->sum, pair_add_pair(load_pair(to + of->sum), load_pair(from + of->sum)));
-		if (of->squares != WEIR_NOWHERE)
-			store_pair(to + of->squares,
-				   pair_add_pair(load_pair(to + of->squares), load_pair(from + of->squares)));
 		break;
 	case WEIR_SUMMARY_DECIMAL:
 		if (of->sum != WEIR_NOWHERE) {
@@ -719,8 +771,6 @@ static int merge_sums(const struct weir_accumulators *all, const struct weir_acc
 				return weir_accumulators_overflow(all, of, to, err);
 			memcpy(to + of->sum, &a, sizeof(a));
 		}
-		for (uint32_t p = of->squares; of->squares != WEIR_NOWHERE && p < of->squares + 32; p += 16)
-			store_pair(to + p, pair_add_pair(load_pair(to + p), load_pair(from + p)));
 		break;
 	case WEIR_SUMMARY_NONE:
 		break;
@@ -739,6 +789,8 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 		const struct weir_accumulator *of = &all->items[i];
 		enum weir_number number;
 
+		if (of->squares != WEIR_NOWHERE && of->kind != WEIR_SUMMARY_INTEGER)
+			merge_spreads(of, to, from);
 		if (of->values != WEIR_NOWHERE)
 			add_count(to + of->values, load_count(from + of->values));
 		if (of->nans != WEIR_NOWHERE)

@@ -8,7 +8,7 @@
  * (weir_row_heap_list), in pages how many there are and the distance to them.
  *
  * Sums: integers 128 bits; decimals 256; floats two doubles, the second being what the first has lost by rounding. Squares (for
- * std): integers 192 bits; floats two doubles of the squares as they are without rounding. Each can be merged with one of other
+ * std): integers 192 bits; else the first value, and distances from it (accumulate_impl.h). Each can be merged with one of other
  * rows of the group. A column is looked at once, whichever functions want something of it.
  */
 #ifndef WEIR_OPS_EXCHANGE_ACCUMULATE_H
@@ -62,14 +62,15 @@ bool weir_accumulators_take_type(const struct weir_aggregate_item *item, const s
 bool weir_accumulators_list_type(const struct weir_aggregate_item *item, const struct weir_type *type);
 /* keys: columns by number. All items can be accumulated. */
 int weir_accumulators_init(struct weir_accumulators *accumulators, struct weir_account *account,
-			   const struct weir_aggregates *aggregates, const struct weir_schema *schema, const uint32_t *keys,
-			   uint32_t key_count, struct weir_error *err);
+			   const struct weir_aggregates *aggregates, const struct weir_schema *schema,
+			   const uint32_t *keys, uint32_t key_count, struct weir_error *err);
 void weir_accumulators_release(struct weir_accumulators *accumulators);
 
 /* The selected rows of the vector go into rows[i]. heap: where strings and sketches are kept; NULL: each row is new and has been
  * filled with its own values, so they are there, and there are no sketches. Decodes columns. The arena is for one call. */
-int weir_accumulators_push(const struct weir_accumulators *accumulators, struct weir_vector *vector, uint8_t *const *rows,
-			   struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
+int weir_accumulators_push(const struct weir_accumulators *accumulators, struct weir_vector *vector,
+			   uint8_t *const *rows, struct weir_row_heap *heap, struct weir_arena *arena,
+			   struct weir_error *err);
 /* `from` goes into `to`, a row of the heap. */
 int weir_accumulators_merge(const struct weir_accumulators *accumulators, uint8_t *to, const uint8_t *from,
 			    struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
@@ -79,14 +80,15 @@ void weir_accumulators_pack(const struct weir_accumulators *accumulators, uint8_
  * was copied into the heap from a page. */
 uint64_t weir_accumulators_tail_bytes(const struct weir_accumulators *accumulators, const uint8_t *row,
 				      const struct weir_row_heap *heap);
-void weir_accumulators_copy(const struct weir_accumulators *accumulators, const uint8_t *row, const struct weir_row_heap *heap,
-			    uint8_t *to, uint8_t *tail);
+void weir_accumulators_copy(const struct weir_accumulators *accumulators, const uint8_t *row,
+			    const struct weir_row_heap *heap, uint8_t *to, uint8_t *tail);
 int weir_accumulators_adopt(const struct weir_accumulators *accumulators, uint8_t *row, const uint8_t *from,
 			    struct weir_row_heap *heap, struct weir_error *err);
 /* The result of an item for each row, of the type it has in the output's schema; not of exact quantiles (selected.h). *nested: as in
  * weir_rows_take. */
 int weir_accumulators_take(const struct weir_accumulators *accumulators, const struct weir_aggregate_item *item,
-			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count, struct weir_arena *arena,
-			   struct weir_column *out, struct weir_array **nested, struct weir_error *err);
+			   const struct weir_type *type, const uint8_t *const *rows, uint32_t count,
+			   struct weir_arena *arena, struct weir_column *out, struct weir_array **nested,
+			   struct weir_error *err);
 
 #endif

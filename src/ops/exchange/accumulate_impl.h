@@ -23,17 +23,18 @@ static inline uint32_t weir_batch_at(const struct weir_batch_rows *batch, uint32
 
 /* accumulate_sketch.c */
 int weir_sketches_init(struct weir_accumulators *all, struct weir_error *err);
-int weir_sketches_push(const struct weir_accumulators *all, const struct weir_batch_rows *batch, struct weir_row_heap *heap,
-		       struct weir_arena *arena, struct weir_error *err);
-int weir_sketches_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
-			struct weir_arena *arena, struct weir_error *err);
-int weir_sketches_take(const struct weir_accumulators *all, const struct weir_aggregate_item *item, const struct weir_type *type,
-		       const uint8_t *const *rows, uint32_t count, struct weir_arena *arena, struct weir_column *out,
-		       struct weir_array **nested, struct weir_error *err);
+int weir_sketches_push(const struct weir_accumulators *all, const struct weir_batch_rows *batch,
+		       struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
+int weir_sketches_merge(const struct weir_accumulators *all, uint8_t *to, const uint8_t *from,
+			struct weir_row_heap *heap, struct weir_arena *arena, struct weir_error *err);
+int weir_sketches_take(const struct weir_accumulators *all, const struct weir_aggregate_item *item,
+		       const struct weir_type *type, const uint8_t *const *rows, uint32_t count,
+		       struct weir_arena *arena, struct weir_column *out, struct weir_array **nested,
+		       struct weir_error *err);
 
 /* accumulate_take.c: the error of a row whose sum of decimals is too great. */
-int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of, const uint8_t *row,
-			       struct weir_error *err);
+int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of,
+			       const uint8_t *row, struct weir_error *err);
 
 enum { HAS_VALUE = 1, HAS_NULL = 2, HAS_EXTREME = 4 };
 
@@ -135,6 +136,61 @@ static inline struct pair pair_times(struct pair a, double by)
 	double high = a.high * by;
 
 	return (struct pair){high, fma(a.high, by, -high) + a.low * by};
+}
+
+static inline struct pair pair_times_pair(struct pair a, struct pair b)
+{
+	struct pair product = pair_times(a, b.high);
+
+	product.low += a.high * b.low;
+	return product;
+}
+
+/* How far values are from each other, for std. Sums of squares of values that are all far from zero have lost what tells them
+ * apart, so distances from one of the values, the first, are summed instead: as it is one of them, the squares are at most as
+ * many times the result as there are values.
+ *
+ *     f64 or i256 first │ distances: f64 sum, what it has lost │ their squares: f64 sum, what it has lost */
+static inline uint32_t weir_first_bytes(enum weir_summary_kind kind)
+{
+	return kind == WEIR_SUMMARY_DECIMAL ? 32 : 8;
+}
+
+struct spread {
+	struct pair distances, squares;
+};
+
+static inline struct spread load_spread(const uint8_t *from)
+{
+	return (struct spread){load_pair(from), load_pair(from + sizeof(struct pair))};
+}
+
+static inline void store_spread(uint8_t *to, const struct spread *spread)
+{
+	store_pair(to, spread->distances);
+	store_pair(to + sizeof(struct pair), spread->squares);
+}
+
+/* One more value. */
+static inline void spread_add(uint8_t *to, struct pair distance)
+{
+	struct spread spread = load_spread(to);
+
+	spread.distances = pair_add_pair(spread.distances, distance);
+	spread.squares = pair_add_pair(spread.squares, pair_times_pair(distance, distance));
+	store_spread(to, &spread);
+}
+
+/* Those of `count` values whose first is `apart` beyond the other's first. */
+static inline void spread_merge(uint8_t *to, const uint8_t *from, uint64_t count, struct pair apart)
+{
+	struct spread spread = load_spread(to), more = load_spread(from);
+	struct pair moved = pair_times(apart, (double)count), twice = pair_times(more.distances, 2);
+
+	spread.squares = pair_add_pair(spread.squares, more.squares);
+	spread.squares = pair_add_pair(spread.squares, pair_times_pair(apart, pair_add_pair(twice, moved)));
+	spread.distances = pair_add_pair(spread.distances, pair_add_pair(more.distances, moved));
+	store_spread(to, &spread);
 }
 
 /* What is not finite has no loss worth knowing. */

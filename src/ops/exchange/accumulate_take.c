@@ -33,13 +33,13 @@ static const char *key_text(const struct weir_accumulators *all, const uint8_t *
 	return buffer;
 }
 
-int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of, const uint8_t *row,
-			       struct weir_error *err)
+int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of,
+			       const uint8_t *row, struct weir_error *err)
 {
 	char key[400];
 
-	weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits%s%s", all->layout.key_count ? " where " : "",
-		       key_text(all, row, key, sizeof(key)));
+	weir_error_set(err, WEIR_E_OVERFLOW, "a sum of decimals does not fit 256 bits%s%s",
+		       all->layout.key_count ? " where " : "", key_text(all, row, key, sizeof(key)));
 	weir_error_at_column(err, all->schema->fields[of->column].name);
 	return err->code;
 }
@@ -62,16 +62,17 @@ static double spread_root(double spread, uint64_t count, int64_t ddof)
 	return variance > 0 ? sqrt(variance) : variance == variance ? 0.0 : variance;
 }
 
-/* The sum of squares of the distances from the mean: Σx² − 2mΣx + nm², with m anywhere near the mean, in twice a double's
- * digits. */
-static double real_std(struct pair sum, struct pair squares, uint64_t count, int64_t ddof)
+/* The sum of squares of the distances d from the mean m, of those from the first value: Σd² − 2mΣd + nm², with m anywhere near
+ * the mean, in twice a double's digits. */
+static double spread_std(const uint8_t *from, uint64_t count, int64_t ddof)
 {
-	double mean = pair_value(sum) / (double)count;
+	struct spread spread = load_spread(from);
+	double mean = pair_value(spread.distances) / (double)count;
 	struct pair all;
 
-	if (!isfinite(sum.high) || !isfinite(squares.high))
-		return isfinite(sum.high) ? (double)INFINITY : (double)NAN;
-	all = pair_add_pair(squares, pair_times(sum, -2 * mean));
+	if (!isfinite(spread.distances.high) || !isfinite(spread.squares.high))
+		return isfinite(spread.distances.high) ? (double)INFINITY : (double)NAN;
+	all = pair_add_pair(spread.squares, pair_times(spread.distances, -2 * mean));
 	all = pair_add_pair(all, pair_times(pair_square(mean), (double)count));
 	return spread_root(pair_value(all), count, ddof);
 }
@@ -103,9 +104,7 @@ static double std_of(const uint8_t *row, const struct weir_accumulator *of, int6
 		return (double)NAN;
 	if (of->kind == WEIR_SUMMARY_INTEGER)
 		return whole_std(row, of, count, ddof);
-	if (of->kind == WEIR_SUMMARY_REAL)
-		return real_std(load_pair(row + of->sum), load_pair(row + of->squares), count, ddof);
-	return real_std(load_pair(row + of->squares), load_pair(row + of->squares + 16), count, ddof);
+	return spread_std(row + of->squares + weir_first_bytes(of->kind), count, ddof);
 }
 
 static double mean_of(const uint8_t *row, const struct weir_accumulator *of)

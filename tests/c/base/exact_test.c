@@ -118,7 +118,7 @@ static void many(void **state)
 static void squares(void **state)
 {
 	struct weir_exact_squares sum = {0};
-	struct weir_exact as_values = {0};
+	struct weir_exact as_values = {0}, zero = {0};
 	struct random random = random_seeded(21);
 
 	(void)state;
@@ -128,25 +128,53 @@ static void squares(void **state)
 		weir_exact_squares_add(&sum, value);
 		weir_exact_add(&as_values, value * value);
 	}
-	assert_true((double)weir_exact_squares_wide(&sum) == weir_exact_value(&as_values));
+	assert_true((double)weir_exact_spread(&zero, &sum, 1) == weir_exact_value(&as_values));
 	sum = (struct weir_exact_squares){0};
 	weir_exact_squares_add(&sum, DBL_MAX);
-	assert_true(weir_exact_squares_wide(&sum) == (weir_wide_float)DBL_MAX * (weir_wide_float)DBL_MAX);
+	assert_true(weir_exact_spread(&zero, &sum, 1) == (weir_wide_float)DBL_MAX * (weir_wide_float)DBL_MAX);
 	sum = (struct weir_exact_squares){0};
 	weir_exact_squares_add(&sum, 0x1p-1074);
-	assert_true(weir_exact_squares_wide(&sum) == (weir_wide_float)0x1p-1074 * (weir_wide_float)0x1p-1074);
+	assert_true(weir_exact_spread(&zero, &sum, 1) == (weir_wide_float)0x1p-1074 * (weir_wide_float)0x1p-1074);
 	weir_exact_squares_add(&sum, (double)NAN);
 	weir_exact_squares_add(&sum, (double)INFINITY);
-	assert_true(weir_exact_squares_wide(&sum) == (weir_wide_float)0x1p-1074 * (weir_wide_float)0x1p-1074);
+	assert_true(weir_exact_spread(&zero, &sum, 1) == (weir_wide_float)0x1p-1074 * (weir_wide_float)0x1p-1074);
+}
+
+/* Far from zero, where the squares alone do not tell the values apart. */
+static void spread(void **state)
+{
+	struct weir_exact sum = {0};
+	struct weir_exact_squares squares = {0};
+	struct random random = random_seeded(22);
+	int64_t total = 0, total_squares = 0, count = 5000;
+
+	(void)state;
+	for (int64_t i = 0; i < count; i++) {
+		int64_t apart = (int64_t)(random_next(&random) % 7) - 3;
+
+		total += apart;
+		total_squares += apart * apart;
+		weir_exact_add(&sum, -0x1p52 + (double)apart);
+		weir_exact_squares_add(&squares, -0x1p52 + (double)apart);
+	}
+	assert_true(weir_exact_spread(&sum, &squares, (uint64_t)count) ==
+		    (weir_wide_float)(count * total_squares - total * total));
+	weir_exact_add(&sum, -(double)INFINITY);
+	assert_true(isnan((double)weir_exact_spread(&sum, &squares, (uint64_t)count)));
+	sum = (struct weir_exact){0};
+	squares = (struct weir_exact_squares){0};
+	for (uint32_t i = 0; i < 3; i++) {
+		weir_exact_add(&sum, i == 1 ? -DBL_MAX : DBL_MAX);
+		weir_exact_squares_add(&squares, DBL_MAX);
+	}
+	assert_true(weir_exact_spread(&sum, &squares, 3) == 8 * ((weir_wide_float)DBL_MAX * (weir_wide_float)DBL_MAX));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_sums),
-		cmocka_unit_test(parts),
-		cmocka_unit_test(many),
-		cmocka_unit_test(squares),
+		cmocka_unit_test(known_sums), cmocka_unit_test(parts),  cmocka_unit_test(many),
+		cmocka_unit_test(squares),    cmocka_unit_test(spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
