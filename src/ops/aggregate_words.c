@@ -2,8 +2,10 @@
 #include "ops/aggregate.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* What a function takes behind the column: so many numbers, the last of them again and again where `repeats`. */
 static const struct {
@@ -42,16 +44,60 @@ static const char *skip_blanks(const char *p)
 
 static int refuse(const char *text, const char *what, struct weir_error *err)
 {
-	return weir_error_set(err, WEIR_E_SYNTAX,
-			      "'%s': %s (examples: sum(price), total = sum(price), std(price, 0), count(); functions: count, "
-			      "sum, min, max, absmax, mean, std, missing_percent, zero_percent, quantile, unique, "
-			      "count_distinct, list, value_counts, approx_quantile, approx_top_k)",
-			      text, what);
+	return weir_error_set(
+		err, WEIR_E_SYNTAX,
+		"'%s': %s (examples: sum(price), total = sum(price), std(price, 0), count(); functions: count, "
+		"sum, min, max, absmax, mean, std, missing_percent, zero_percent, quantile, unique, "
+		"count_distinct, list, value_counts, approx_quantile, approx_top_k)",
+		text, what);
+}
+
+/* What others call functions that are there. */
+static const struct {
+	const char *theirs, *ours;
+} other_words[] = {
+	{"avg", "mean(…)"},
+	{"average", "mean(…)"},
+	{"median", "quantile(…, 0.5)"},
+	{"stddev", "std(…)"},
+	{"stdev", "std(…)"},
+	{"nunique", "count_distinct(…)"},
+	{"n_unique", "count_distinct(…)"},
+	{"distinct", "unique(…)"},
+	{"cnt", "count()"},
+	{"len", "count()"},
+	{"size", "count()"},
+	{"total", "sum(…)"},
+	{"maximum", "max(…)"},
+	{"minimum", "min(…)"},
+	{"collect", "list(…)"},
+	{"array_agg", "list(…)"},
+	{"percentile", "quantile(…, 0.9)"},
+};
+
+static int refuse_function(const char *text, const char *begin, const char *end, struct weir_error *err)
+{
+	size_t size = (size_t)(end - begin);
+	char what[96] = "there is no such function";
+
+	while (size > 0 && isspace((unsigned char)begin[size - 1]))
+		size--;
+	for (uint32_t i = 0; i < function_count; i++) {
+		if (strlen(functions[i].name) == size && !strncasecmp(begin, functions[i].name, size))
+			snprintf(what, sizeof(what), "there is no such function; did you mean %s(…)?",
+				 functions[i].name);
+	}
+	for (size_t i = 0; i < sizeof(other_words) / sizeof(other_words[0]); i++) {
+		if (strlen(other_words[i].theirs) == size && !strncasecmp(begin, other_words[i].theirs, size))
+			snprintf(what, sizeof(what), "there is no such function; did you mean %s?",
+				 other_words[i].ours);
+	}
+	return refuse(text, what, err);
 }
 
 /* The numbers behind the column, checked; the absent ones are the defaults. */
-static int numbers_parse(struct weir_op_env *env, const char *const *parts, uint32_t count, struct weir_aggregate_item *item,
-			 struct weir_error *err)
+static int numbers_parse(struct weir_op_env *env, const char *const *parts, uint32_t count,
+			 struct weir_aggregate_item *item, struct weir_error *err)
 {
 	uint32_t max = functions[item->function].numbers_max, all = count > max ? count : max;
 	double *numbers = weir_arena_alloc_zero(env->arena, (all + 1) * sizeof(*numbers), err);
@@ -74,8 +120,9 @@ static int numbers_parse(struct weir_op_env *env, const char *const *parts, uint
 		if (!is_share && !(numbers[i] >= (item->function == WEIR_STD ? 0 : 1) && numbers[i] <= 1e9 &&
 				   numbers[i] == (double)(int64_t)numbers[i]))
 			return refuse(item->text,
-				      item->function == WEIR_STD ? "the second argument is a whole number of at least 0"
-								 : "the second argument is a whole number of at least 1",
+				      item->function == WEIR_STD
+					      ? "the second argument is a whole number of at least 0"
+					      : "the second argument is a whole number of at least 1",
 				      err);
 	}
 	item->numbers = numbers;
@@ -127,7 +174,7 @@ static int item_parse(struct weir_op_env *env, const char *text, struct weir_agg
 			break;
 	}
 	if (which == function_count)
-		return refuse(item->text, "there is no such function", err);
+		return refuse_function(item->text, begin, open, err);
 	item->function = (enum weir_aggregate_function)which;
 	inside = weir_arena_strndup(env->arena, open + 1, (size_t)(end - 1 - (open + 1)), err);
 	if (!inside)
@@ -216,7 +263,8 @@ static char *cut_item(char *text)
 }
 
 /* The items of one word, behind those there are. */
-static int split_word(struct weir_op_env *env, const char *word, const char **texts, uint32_t *count, struct weir_error *err)
+static int split_word(struct weir_op_env *env, const char *word, const char **texts, uint32_t *count,
+		      struct weir_error *err)
 {
 	const char *const *parts;
 	uint32_t found;
@@ -367,14 +415,16 @@ int weir_aggregates_check_summaries(const struct weir_aggregates *aggregates, st
 
 /* ---- types of results ---- */
 
-static const struct weir_type *list_of(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+static const struct weir_type *list_of(struct weir_account *account, const struct weir_type *type,
+				       struct weir_error *err)
 {
 	return weir_type_list(account, WEIR_LIST_TYPE,
 			      &(struct weir_field){.name = "item", .type = type, .nullable = true}, 0, false, err);
 }
 
 /* struct<values: list<T>, counts: list<int64>> */
-static const struct weir_type *counts_of(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+static const struct weir_type *counts_of(struct weir_account *account, const struct weir_type *type,
+					 struct weir_error *err)
 {
 	struct weir_field fields[2] = {{.name = "values", .nullable = true}, {.name = "counts", .nullable = true}};
 	const struct weir_type *result = NULL;
@@ -401,7 +451,8 @@ static const struct weir_type *top_of(struct weir_account *account, const struct
 	return result;
 }
 
-static const struct weir_type *type_of_sum(struct weir_account *account, const struct weir_type *type, struct weir_error *err)
+static const struct weir_type *type_of_sum(struct weir_account *account, const struct weir_type *type,
+					   struct weir_error *err)
 {
 	if (weir_type_is_decimal(type))
 		return weir_type_decimal(account, type->id,

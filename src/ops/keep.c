@@ -34,7 +34,6 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 {
 	struct keep_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, option_names, err) : err->code;
-	const char *seed = code ? NULL : weir_words_option(words, "seed");
 	const char *run = code ? NULL : weir_words_option(words, "run");
 	char *end;
 
@@ -45,11 +44,9 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	if (*end || !*words->words[0] || !(config->fraction >= 0 && config->fraction <= 1))
 		return weir_error_set(err, WEIR_E_INVALID, "keep wants a fraction between 0 and 1, not '%s'",
 				      words->words[0]);
-	if (seed) {
-		config->seed = strtoull(seed, &end, 10);
-		if (*end || !*seed)
-			return weir_error_set(err, WEIR_E_INVALID, "--seed wants a whole number, not '%s'", seed);
-	}
+	code = weir_words_seed(words, &config->seed, err);
+	if (code)
+		return code;
 	config->run = -1;
 	if (run) {
 		config->run = strtoll(run, &end, 10);

@@ -9,8 +9,8 @@
 extern const struct weir_op weir_op_read, weir_op_range, weir_op_filter, weir_op_select, weir_op_with, weir_op_rename,
 	weir_op_drop, weir_op_limit, weir_op_union, weir_op_count, weir_op_write, weir_op_collect, weir_op_batches,
 	weir_op_sample, weir_op_profile, weir_op_check, weir_op_transform, weir_op_source, weir_op_blocks,
-	weir_op_chunks, weir_op_keep, weir_op_aggregate, weir_op_summarise, weir_op_sort, weir_op_group, weir_op_unique, weir_op_shuffle,
-	weir_op_groups, weir_op_join, weir_op_repartition, weir_op_top;
+	weir_op_chunks, weir_op_keep, weir_op_aggregate, weir_op_summarise, weir_op_sort, weir_op_group, weir_op_unique,
+	weir_op_shuffle, weir_op_groups, weir_op_join, weir_op_repartition, weir_op_top;
 
 /* words.c */
 /* Checks the number of arguments and that every option is in the NULL-terminated list `options` ("mode=" takes a value,
@@ -19,6 +19,8 @@ int weir_words_expect(const struct weir_words *words, const char *usage, uint32_
 		      const char *const *options, struct weir_error *err);
 /* The value of an option, or NULL when it is absent ("" for a bare one). */
 const char *weir_words_option(const struct weir_words *words, const char *name);
+/* The option --seed, a whole number of 64 bits; absent, `out` stays. */
+int weir_words_seed(const struct weir_words *words, uint64_t *out, struct weir_error *err);
 /* "1000", "1_000_000", "10k", "5M" (decimal): a count of rows. */
 int weir_parse_count(const char *text, int64_t *out, struct weir_error *err);
 /* Splits "a, b,c" at commas outside quotes and brackets; each part trimmed and in the arena. */
@@ -31,7 +33,8 @@ char *weir_words_name(struct weir_op_env *env, const char *begin, const char *en
 
 /* For operators that have nothing to save. */
 int weir_op_save_nothing(const struct weir_node *node, struct weir_save *save, struct weir_error *err);
-int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load, struct weir_error *err);
+int weir_op_load_nothing(struct weir_op_env *env, struct weir_node *node, struct weir_load *load,
+			 struct weir_error *err);
 
 /* words.c: whether a column holds pickled Python objects. Files give none, and get their bytes where that is asked for. */
 bool weir_op_is_object(const struct weir_field *field);
@@ -69,8 +72,8 @@ int weir_op_needs_same(struct weir_op_env *env, const struct weir_node *node, ui
 int weir_op_narrow_same(struct weir_op_env *env, struct weir_node *node, const struct weir_narrowing *narrowing,
 			struct weir_columns *kept, struct weir_error *err);
 /* The columns with these names are needed. */
-int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count, struct weir_columns *needed,
-			struct weir_error *err);
+int weir_op_needs_names(const struct weir_schema *schema, const char *const *names, uint32_t count,
+			struct weir_columns *needed, struct weir_error *err);
 /* They are there, and of types that fit; the error ends in `why_not`. */
 int weir_op_check_types(const struct weir_schema *schema, const char *const *names, uint32_t count,
 			bool (*fits)(const struct weir_type *type), const char *why_not, struct weir_error *err);

@@ -60,20 +60,16 @@ void weir_sample_set(struct weir_node *node, const struct weir_consumer *consume
 	((struct sample_config *)node->config)->consumer = *consumer;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct sample_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, option_names, err) : err->code;
-	const char *seed = code ? NULL : weir_words_option(words, "seed");
-	char *end;
 
 	if (!code)
 		code = weir_parse_count(words->words[0], &config->rows, err);
-	if (!code && seed) {
-		config->seed = strtoull(seed, &end, 10);
-		if (*end || !*seed)
-			code = weir_error_set(err, WEIR_E_INVALID, "--seed wants a whole number, not '%s'", seed);
-	}
+	if (!code)
+		code = weir_words_seed(words, &config->seed, err);
 	node->config = config;
 	return code;
 }
@@ -345,8 +341,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 
 		if (key <= lane->bound) {
 			lane->rows[count++] = selection->rows ? selection->rows[i] : (uint16_t)i;
-			lane->gathered.items[lane->gathered.count] =
-				(struct drawn){key, lane->split, lane->position, (int64_t)lane->gathered.count};
+			lane->gathered.items[lane->gathered.count] = (struct drawn){key, lane->split, lane->position,
+										    (int64_t)lane->gathered.count};
 			lane->gathered.count++;
 		}
 		lane->position++;
@@ -420,7 +416,8 @@ static const struct weir_sink_ops sink_ops = {
 	.free = sink_free,
 };
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct sample_config *config = node->config;
 	struct sample_sink *sink;

@@ -26,10 +26,11 @@ int weir_words_expect(const struct weir_words *words, const char *usage, uint32_
 		bool takes_value = false;
 
 		if (!option_known(options, option, &takes_value))
-			return weir_error_set(err, WEIR_E_INVALID, "unknown option --%s (usage: %s)", option->name, usage);
-		if (takes_value && !option->value)
-			return weir_error_set(err, WEIR_E_INVALID, "option --%s wants a value (usage: %s)", option->name,
+			return weir_error_set(err, WEIR_E_INVALID, "unknown option --%s (usage: %s)", option->name,
 					      usage);
+		if (takes_value && !option->value)
+			return weir_error_set(err, WEIR_E_INVALID, "option --%s wants a value (usage: %s)",
+					      option->name, usage);
 		if (!takes_value && option->value)
 			return weir_error_set(err, WEIR_E_INVALID, "option --%s takes no value (usage: %s)",
 					      option->name, usage);
@@ -51,6 +52,25 @@ const char *weir_words_option(const struct weir_words *words, const char *name)
 	return NULL;
 }
 
+int weir_words_seed(const struct weir_words *words, uint64_t *out, struct weir_error *err)
+{
+	const char *text = weir_words_option(words, "seed"), *p = text;
+	bool is_negative = text && *text == '-';
+	uint64_t value = 0;
+
+	if (!text)
+		return WEIR_OK;
+	for (p += is_negative; isdigit((unsigned char)*p); p++) {
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+			return weir_error_set(err, WEIR_E_INVALID, "--seed wants a number of 64 bits, not '%s'", text);
+	}
+	if (*p || p == text + is_negative)
+		return weir_error_set(err, WEIR_E_INVALID, "--seed wants a whole number, not '%s'", text);
+	*out = is_negative ? -value : value;
+	return WEIR_OK;
+}
+
 int weir_parse_count(const char *text, int64_t *out, struct weir_error *err)
 {
 	int64_t value = 0, factor = 1;
@@ -67,7 +87,8 @@ int weir_parse_count(const char *text, int64_t *out, struct weir_error *err)
 	else if (p > text && *p == 'M')
 		factor = 1000000, p++;
 	if (p == text || *p)
-		return weir_error_set(err, WEIR_E_INVALID, "'%s' is not a count (examples: 1000, 1_000_000, 10k, 5M)", text);
+		return weir_error_set(err, WEIR_E_INVALID, "'%s' is not a count (examples: 1000, 1_000_000, 10k, 5M)",
+				      text);
 	if (__builtin_mul_overflow(value, factor, out))
 		return weir_error_set(err, WEIR_E_VALUE, "'%s' is too large a count", text);
 	return WEIR_OK;

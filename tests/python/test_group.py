@@ -393,3 +393,10 @@ def test_it_can_be_interrupted_in_both_phases(weir_command, large, tmp_path):
         child.communicate(timeout=60)
         target = tmp_path / f"out{attempt}"
         assert child.returncode != 0 and not target.exists() or pq.read_table(target).num_rows > 400_000
+
+
+def test_other_words_for_functions():
+    table = pa.table({"k": [1], "v": [2]})
+    for word, wanted in (("avg(v)", r"mean\("), ("MEDIAN(v)", r"quantile\(…, 0.5"), ("n = nunique (v)", r"count_distinct\("), ("Sum(v)", r"sum\(")):
+        with pytest.raises(ChainError, match=f"no such function; did you mean {wanted}"):
+            stream(f"batches then group k '{word}'", table)

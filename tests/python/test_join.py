@@ -619,3 +619,12 @@ def test_a_side_without_rows_has_its_columns(side):
         assert rows.join(sides[side](), "left_anti", 2, on=("k",)).count() == 2
     finally:
         weir.shutdown()
+
+
+def test_a_column_that_is_not_there_is_of_a_side(tmp_path):
+    left, right = pa.table({"key": [1], "name": ["a"]}), pa.table({"key": [1], "other": [2]})
+    for on, right_on, wanted in ((["kee"], None, "the left side has no column 'kee'; did you mean 'key'"),
+                                 (["name"], None, "the right side has no column 'name'"),
+                                 (["key"], ["othre"], "the right side has no column 'othre'; did you mean 'other'")):
+        with pytest.raises(ChainError, match=wanted):
+            joined(tmp_path, left, right, "inner", on, right_on)

@@ -284,3 +284,20 @@ def test_rows_end_up_anywhere():
     assert sorted(places) == list(range(rows))
     assert abs(np.corrcoef(places, np.arange(rows))[0, 1]) < 4 / rows ** 0.5
     assert abs(np.corrcoef(places[1:], places[:-1])[0, 1]) < 4 / rows ** 0.5
+
+
+def test_words_of_either_case_say_which_way():
+    table = pa.table({"a b": [2, 1, 3], "c": [1, 1, 1]})
+    assert stream("""batches then sort 'c ASC, "a b" DESC'""", table).to_pydict()["a b"] == [3, 2, 1]
+    assert stream("""batches then top 1 by '"a b" Asc'""", table).to_pydict()["a b"] == [1]
+
+
+@pytest.mark.parametrize("verb", ["shuffle", "sample 2", "keep 0.5"])
+def test_seeds_are_numbers_of_64_bits(verb):
+    """Larger ones were all taken for the largest."""
+    table = pa.table({"a": range(50)})
+    for seed in ("18446744073709551616", "-18446744073709551616", "1e3", "-", "''"):
+        with pytest.raises(ChainError, match="--seed wants"):
+            stream(f"batches then {verb} --seed {seed}", table)
+    orders = [stream(f"batches then shuffle --seed {seed}", table)["a"].to_pylist() for seed in (2**64 - 1, -1, 2**64 - 2, 0)]
+    assert orders[0] == orders[1] and len({tuple(order) for order in orders}) == 3

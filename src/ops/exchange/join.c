@@ -12,10 +12,10 @@
 #include <string.h>
 
 static const char *const how_names[] = {
-	[WEIR_JOIN_INNER] = "inner",           [WEIR_JOIN_LEFT] = "left",
-	[WEIR_JOIN_RIGHT] = "right",           [WEIR_JOIN_FULL] = "full",
-	[WEIR_JOIN_LEFT_SEMI] = "left_semi",   [WEIR_JOIN_RIGHT_SEMI] = "right_semi",
-	[WEIR_JOIN_LEFT_ANTI] = "left_anti",   [WEIR_JOIN_RIGHT_ANTI] = "right_anti",
+	[WEIR_JOIN_INNER] = "inner",         [WEIR_JOIN_LEFT] = "left",
+	[WEIR_JOIN_RIGHT] = "right",         [WEIR_JOIN_FULL] = "full",
+	[WEIR_JOIN_LEFT_SEMI] = "left_semi", [WEIR_JOIN_RIGHT_SEMI] = "right_semi",
+	[WEIR_JOIN_LEFT_ANTI] = "left_anti", [WEIR_JOIN_RIGHT_ANTI] = "right_anti",
 };
 enum { HOW_COUNT = sizeof(how_names) / sizeof(*how_names), LEFT = WEIR_JOIN_LEFT_SIDE, RIGHT = WEIR_JOIN_RIGHT_SIDE };
 enum { PARTITIONS_MAX = 4096 };
@@ -79,8 +79,9 @@ static int parse_how(const char *text, enum weir_join_how *out, struct weir_erro
 			return WEIR_OK;
 		}
 	}
-	return weir_error_set(err, WEIR_E_INVALID,
-			      "--how is inner, left, right, full, left_semi, right_semi, left_anti or right_anti, not '%s'", text);
+	return weir_error_set(
+		err, WEIR_E_INVALID,
+		"--how is inner, left, right, full, left_semi, right_semi, left_anti or right_anti, not '%s'", text);
 }
 
 /* A path is short for reading it. */
@@ -97,10 +98,10 @@ static const char *chain_of(struct weir_op_env *env, const char *word, struct we
 				  : weir_arena_printf(env->arena, err, "read '%s'", word);
 }
 
-static const char *const options[] = {"on=",          "right-on=",    "how=", "left-suffix=",
-				      "right-suffix=", "partitions=", NULL};
+static const char *const options[] = {"on=", "right-on=", "how=", "left-suffix=", "right-suffix=", "partitions=", NULL};
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct join_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, node->op->usage, 1, 1, options, err) : err->code;
@@ -116,14 +117,16 @@ static int parse(struct weir_op_env *env, struct weir_node *node, const struct w
 	if (!config->chain)
 		return err->code;
 	if (!on)
-		return weir_error_set(err, WEIR_E_INVALID, "which columns to join on is not said (usage: %s)", node->op->usage);
+		return weir_error_set(err, WEIR_E_INVALID, "which columns to join on is not said (usage: %s)",
+				      node->op->usage);
 	code = parse_keys(env, on, &config->keys[LEFT], &config->key_count, err);
 	if (!code)
 		code = parse_keys(env, right_on ? right_on : on, &config->keys[RIGHT], &right_count, err);
 	if (!code && config->key_count == 0)
 		code = weir_error_set(err, WEIR_E_INVALID, "at least one column to join on is needed");
 	if (!code && config->key_count != right_count)
-		code = weir_error_set(err, WEIR_E_INVALID, "there are %u columns to join on at the left and %u at the right",
+		code = weir_error_set(err, WEIR_E_INVALID,
+				      "there are %u columns to join on at the left and %u at the right",
 				      config->key_count, right_count);
 	if (!code && how)
 		code = parse_how(how, &config->how, err);
@@ -176,7 +179,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 	if (!code)
 		code = weir_load_count(load, 4, &config->key_count, err);
 	if (!code && (how >= HOW_COUNT || config->key_count == 0 || config->partitions > PARTITIONS_MAX))
-		code = weir_error_set(err, WEIR_E_DATA, "the saved plan joins in a way that this version does not know");
+		code = weir_error_set(err, WEIR_E_DATA,
+				      "the saved plan joins in a way that this version does not know");
 	if (code)
 		return code;
 	config->how = how;
@@ -187,7 +191,8 @@ static int load(struct weir_op_env *env, struct weir_node *node, struct weir_loa
 		for (uint32_t i = 0; i < config->key_count && !code; i++) {
 			code = weir_load_string(load, &names[i], err);
 			if (!code && !names[i])
-				code = weir_error_set(err, WEIR_E_DATA, "the saved plan joins on a column without a name");
+				code = weir_error_set(err, WEIR_E_DATA,
+						      "the saved plan joins on a column without a name");
 		}
 		config->keys[s] = names;
 		if (!code)
@@ -271,10 +276,11 @@ static int check_suffixes(const struct weir_node *node, struct weir_error *err)
 			size += (size_t)snprintf(names + size, sizeof(names) - size, "%s'%s'", size ? ", " : "", name);
 	}
 	if (size && !config->suffixes[LEFT] && !config->suffixes[RIGHT])
-		return weir_error_set(err, WEIR_E_INVALID,
-				      "Left and right columns suffixes cannot be both None (overlapping columns: [%s]): "
-				      "--left-suffix, --right-suffix",
-				      names);
+		return weir_error_set(
+			err, WEIR_E_INVALID,
+			"Left and right columns suffixes cannot be both None (overlapping columns: [%s]): "
+			"--left-suffix, --right-suffix",
+			names);
 	for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++) {
 		const struct weir_schema *schema = node->inputs[s]->schema;
 
@@ -285,9 +291,10 @@ static int check_suffixes(const struct weir_node *node, struct weir_error *err)
 				continue;
 			snprintf(name, sizeof(name), "%s%s", schema->fields[i].name, config->suffixes[s]);
 			if (has_name(schema, name) && !is_suffixed(node, s, name))
-				return weir_error_set(err, WEIR_E_INVALID,
-						      "%s columns suffix '%s' collides with existing %s columns: ['%s']",
-						      words[2 * s], config->suffixes[s], words[2 * s + 1], name);
+				return weir_error_set(
+					err, WEIR_E_INVALID,
+					"%s columns suffix '%s' collides with existing %s columns: ['%s']",
+					words[2 * s], config->suffixes[s], words[2 * s + 1], name);
 		}
 	}
 	return WEIR_OK;
@@ -308,8 +315,8 @@ static bool is_taken(const struct columns_out *out, const char *name)
 	return false;
 }
 
-static int add_column(struct weir_op_env *env, const struct weir_node *node, uint32_t side, const struct weir_field *field,
-		      struct columns_out *out, struct weir_error *err)
+static int add_column(struct weir_op_env *env, const struct weir_node *node, uint32_t side,
+		      const struct weir_field *field, struct columns_out *out, struct weir_error *err)
 {
 	const struct join_config *config = node->config;
 	int64_t key = key_named(config, side, field->name);
@@ -329,8 +336,8 @@ static int add_column(struct weir_op_env *env, const struct weir_node *node, uin
 			return err->code;
 	}
 	if (is_taken(out, name))
-		return weir_error_set(err, WEIR_E_INVALID, "the join would have two columns '%s': --left-suffix, --right-suffix",
-				      name);
+		return weir_error_set(err, WEIR_E_INVALID,
+				      "the join would have two columns '%s': --left-suffix, --right-suffix", name);
 	out->fields[out->count].name = name;
 	/* The keys of a full join are of whichever side has the row. */
 	if (config->how == WEIR_JOIN_FULL && key >= 0) {
@@ -399,11 +406,11 @@ static int refuse_key(const struct join_config *config, uint32_t key, uint32_t s
 		      struct weir_error *err)
 {
 	char text[96];
-	int code = weir_error_set(err, WEIR_E_TYPE,
-				  "cannot join on column '%s' of the %s side, which is of type %s (nested types and intervals "
-				  "have no keys)",
-				  config->keys[side][key], side == LEFT ? "left" : "right",
-				  weir_type_name(type, text, sizeof(text)));
+	int code = weir_error_set(
+		err, WEIR_E_TYPE,
+		"cannot join on column '%s' of the %s side, which is of type %s (nested types and intervals "
+		"have no keys)",
+		config->keys[side][key], side == LEFT ? "left" : "right", weir_type_name(type, text, sizeof(text)));
 
 	weir_error_at_column(err, config->keys[side][key]);
 	return code;
@@ -420,10 +427,11 @@ static int unify_key(struct weir_op_env *env, const struct weir_node *node, uint
 	for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++) {
 		const struct weir_schema *schema = node->inputs[s]->schema;
 		uint32_t column;
-		int code = weir_schema_find(schema, config->keys[s][n], &column, err);
+		int code = weir_schema_find(schema, config->keys[s][n], &column, &why);
 
 		if (code)
-			return code;
+			return weir_error_set(err, code, "the %s side has %s", s == LEFT ? "left" : "right",
+					      why.message);
 		types[s] = weir_type_values(schema->fields[column].type);
 		if (!weir_key_type_has_order(types[s]))
 			return refuse_key(config, n, s, schema->fields[column].type, err);
@@ -438,9 +446,10 @@ static int unify_key(struct weir_op_env *env, const struct weir_node *node, uint
 		unified = NULL;
 	}
 	if (!unified)
-		return weir_error_set(err, WEIR_E_TYPE,
-				      "cannot join column '%s', which is %s, with column '%s', which is %s: cast one of them",
-				      config->keys[LEFT][n], texts[LEFT], config->keys[RIGHT][n], texts[RIGHT]);
+		return weir_error_set(
+			err, WEIR_E_TYPE,
+			"cannot join column '%s', which is %s, with column '%s', which is %s: cast one of them",
+			config->keys[LEFT][n], texts[LEFT], config->keys[RIGHT][n], texts[RIGHT]);
 	config->key_types[n] = weir_type_values(unified);
 	return env->keep(env, (void *)(uintptr_t)unified, release_type, err);
 }
@@ -468,8 +477,8 @@ static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_err
 
 /* ---- rules ---- */
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
-		 struct weir_columns *needed, struct weir_error *err)
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	const struct join_config *config = node->config;
 	const struct weir_schema *schema = node->inputs[input]->schema;
@@ -526,7 +535,8 @@ static const char *below(const struct passing *passing, const char *name, bool *
 	if (column == schema->field_count)
 		return NULL;
 	for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++) {
-		int64_t key = config->columns[column].from[s] ? key_named(config, s, config->columns[column].from[s]) : -1;
+		int64_t key = config->columns[column].from[s] ? key_named(config, s, config->columns[column].from[s])
+							      : -1;
 		uint32_t at;
 		struct weir_error ignored = {0};
 
@@ -577,8 +587,10 @@ static int filter_below(struct weir_op_env *env, const struct weir_node *node, u
 				  .is_of_keys = true,
 				  .account = env->account,
 				  .err = err};
-	bool is_left = config->how == WEIR_JOIN_LEFT || config->how == WEIR_JOIN_LEFT_SEMI || config->how == WEIR_JOIN_LEFT_ANTI;
-	bool keeps_all = config->how == WEIR_JOIN_INNER || (config->how != WEIR_JOIN_FULL && is_left == (input == LEFT));
+	bool is_left = config->how == WEIR_JOIN_LEFT || config->how == WEIR_JOIN_LEFT_SEMI ||
+		       config->how == WEIR_JOIN_LEFT_ANTI;
+	bool keeps_all = config->how == WEIR_JOIN_INNER ||
+			 (config->how != WEIR_JOIN_FULL && is_left == (input == LEFT));
 	int code;
 
 	*out = NULL;
@@ -619,12 +631,13 @@ static int find_columns(const struct weir_node *node, struct weir_join_column *c
 	return code;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct join_config *config = node->config;
 	struct weir_fragment sides[WEIR_JOIN_SIDES];
-	struct weir_join_column *columns =
-		weir_arena_alloc_zero(env->arena, (node->schema->field_count + 1) * sizeof(*columns), err);
+	struct weir_join_column *columns = weir_arena_alloc_zero(
+		env->arena, (node->schema->field_count + 1) * sizeof(*columns), err);
 	struct weir_joining joining = {.how = config->how,
 				       .key_count = config->key_count,
 				       .key_types = config->key_types,
@@ -634,7 +647,8 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	int code = columns ? find_columns(node, columns, err) : err->code;
 
 	for (uint32_t s = 0; s < WEIR_JOIN_SIDES; s++) {
-		uint32_t *keys = code ? NULL : weir_arena_alloc_zero(env->arena, config->key_count * sizeof(*keys), err);
+		uint32_t *keys = code ? NULL
+				      : weir_arena_alloc_zero(env->arena, config->key_count * sizeof(*keys), err);
 
 		weir_fragment_init(&sides[s], env->account);
 		joining.schemas[s] = node->inputs[s]->schema;

@@ -12,23 +12,17 @@ struct shuffle_config {
 
 static const char *const option_names[] = {"seed=", NULL};
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	struct shuffle_config *config = weir_arena_alloc_zero(env->arena, sizeof(*config), err);
 	int code = config ? weir_words_expect(words, "shuffle [--seed N]", 0, 0, option_names, err) : err->code;
-	const char *seed = code ? NULL : weir_words_option(words, "seed");
-	char *end;
 
 	if (code)
 		return code;
 	config->limit = -1;
 	node->config = config;
-	if (!seed)
-		return WEIR_OK;
-	config->seed = strtoull(seed, &end, 10);
-	if (*end || !*seed)
-		return weir_error_set(err, WEIR_E_INVALID, "--seed wants a whole number, not '%s'", seed);
-	return WEIR_OK;
+	return weir_words_seed(words, &config->seed, err);
 }
 
 static int bind(struct weir_op_env *env, struct weir_node *node, struct weir_error *err)
@@ -82,16 +76,16 @@ static int absorb_limit(struct weir_op_env *env, struct weir_node *node, int64_t
 	return WEIR_OK;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct shuffle_config *config = node->config;
 
-	return weir_ordered_cut(env, fragment, node->schema,
-				&(struct weir_ordering){.is_random = true,
-							.seed = config->seed,
-							.name = "shuffle",
-							.limit = config->limit},
-				err);
+	return weir_ordered_cut(
+		env, fragment, node->schema,
+		&(struct weir_ordering){
+			.is_random = true, .seed = config->seed, .name = "shuffle", .limit = config->limit},
+		err);
 }
 
 const struct weir_op weir_op_shuffle = {

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 struct sort_config {
 	uint32_t count;
@@ -20,7 +21,8 @@ static bool ends_in(const char *text, const char *word, size_t *length)
 {
 	size_t size = strlen(word), all = *length;
 
-	if (all <= size || memcmp(text + all - size, word, size) || (text[all - size - 1] != ' ' && text[all - size - 1] != '\t'))
+	if (all <= size || strncasecmp(text + all - size, word, size) ||
+	    (text[all - size - 1] != ' ' && text[all - size - 1] != '\t'))
 		return false;
 	*length = all - size - 1;
 	return true;
@@ -84,14 +86,16 @@ static int parse_keys(struct weir_op_env *env, struct weir_node *node, const str
 	return code;
 }
 
-static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		 struct weir_error *err)
 {
 	int code = weir_words_expect(words, node->op->usage, 1, UINT32_MAX, NULL, err);
 
 	return code ? code : parse_keys(env, node, words, 0, -1, err);
 }
 
-static int parse_top(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words, struct weir_error *err)
+static int parse_top(struct weir_op_env *env, struct weir_node *node, const struct weir_words *words,
+		     struct weir_error *err)
 {
 	int code = weir_words_expect(words, node->op->usage, 2, UINT32_MAX, NULL, err);
 	uint32_t first = !code && !strcmp(words->words[1], "by") ? 2 : 1;
@@ -199,8 +203,8 @@ static int load_top(struct weir_op_env *env, struct weir_node *node, struct weir
 	return code;
 }
 
-static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input, const struct weir_columns *wanted,
-		 struct weir_columns *needed, struct weir_error *err)
+static int needs(struct weir_op_env *env, const struct weir_node *node, uint32_t input,
+		 const struct weir_columns *wanted, struct weir_columns *needed, struct weir_error *err)
 {
 	const struct sort_config *config = node->config;
 	int code = weir_op_needs_same(env, node, input, wanted, needed, err);
@@ -227,7 +231,8 @@ static int absorb_limit(struct weir_op_env *env, struct weir_node *node, int64_t
 	return WEIR_OK;
 }
 
-static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment, struct weir_error *err)
+static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fragment *fragment,
+		 struct weir_error *err)
 {
 	const struct sort_config *config = node->config;
 	struct weir_key *keys = weir_arena_alloc_zero(env->arena, (config->count + 1) * sizeof(*keys), err);
