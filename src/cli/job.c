@@ -34,6 +34,7 @@ static void catch_signals(bool on)
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, on ? SIG_IGN : SIG_DFL);
+	signal(SIGXFSZ, on ? SIG_IGN : SIG_DFL); /* a file that may not grow (ulimit -f) is an error like a full disk */
 }
 
 static void print_stats(struct weir_job *job)

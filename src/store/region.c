@@ -156,7 +156,8 @@ static int memfd_new(uint64_t size, struct weir_error *err)
 		return -1;
 	}
 	if (ftruncate(fd, (off_t)size) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
-		weir_error_set_errno(err, errno, "cannot make a memfd of %llu bytes", (unsigned long long)size);
+		weir_error_set_errno(err, errno, "cannot make a memfd of %llu bytes%s", (unsigned long long)size,
+				     errno == EFBIG ? ", which the limit on file sizes (ulimit -f) bounds too" : "");
 		close(fd);
 		return -1;
 	}

@@ -252,6 +252,15 @@ def test_a_full_disk_is_an_error(weir_command, large, tmp_path):
         subprocess.run(["umount", str(small)], check=True)
 
 
+@pytest.mark.parametrize("steps", ["sort k then", ""], ids=["shared memory", "output"])
+def test_files_that_may_not_grow(weir_command, large, tmp_path, steps):
+    """ulimit -f: an error, not the end of the process by a signal that leaves half an output."""
+    words = f"{weir_command} --memory-limit 64M read {large} then {steps} write {tmp_path}/out"
+    done = subprocess.run(["sh", "-c", f"ulimit -f 500; {words}"], capture_output=True, text=True)
+    assert done.returncode == 1 and "File too large" in done.stderr and ("ulimit -f" in done.stderr) == bool(steps), done.stderr
+    assert os.listdir(tmp_path) == []
+
+
 def test_it_can_be_interrupted_in_both_phases(weir_command, large, tmp_path):
     rng = random.Random(11)
     for attempt in range(4):
