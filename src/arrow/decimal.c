@@ -1,6 +1,7 @@
 /* Long arithmetic by words of 64 bits; division only by powers of ten, nineteen digits at a time. */
 #include "arrow/decimal.h"
 
+#include "base/exact.h"
 #include "base/number.h"
 
 #include <math.h>
@@ -299,6 +300,19 @@ double weir_decimal_to_double(const struct weir_int256 *a, int32_t scale)
 	}
 	weir_parse_double(text, weir_decimal_format(a, scale, text), WEIR_NUMBER_PYTHON, &value);
 	return value;
+}
+
+double weir_decimal_mean(const struct weir_int256 *sum, int32_t scale, uint64_t count)
+{
+	struct weir_int256 size = magnitude(sum);
+	weir_wide_float value = 0, power = 1;
+
+	for (uint32_t i = 4; i-- > 0;)
+		value = value * 0x1p64 + (weir_wide_float)size.words[i];
+	for (int32_t i = scale < 0 ? -scale : scale; i > 0; i--)
+		power *= 10;
+	value = (scale < 0 ? value * power : value / power) / count;
+	return (double)(weir_int256_negative(sum) ? -value : value);
 }
 
 /* What printf writes between the digits is the locale's, of any number of bytes. */

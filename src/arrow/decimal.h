@@ -45,6 +45,8 @@ bool weir_decimal_rescale(const struct weir_int256 *a, int32_t scale_from, int32
 struct weir_int256 weir_decimal_to_whole(const struct weir_int256 *a, int32_t scale, int direction);
 
 double weir_decimal_to_double(const struct weir_int256 *a, int32_t scale);
+/* The sum of `count` decimals by their number: of equal ones, what weir_decimal_to_double says of one. */
+double weir_decimal_mean(const struct weir_int256 *sum, int32_t scale, uint64_t count);
 /* The nearest decimal of that scale; false: not finite or does not fit `precision`. */
 bool weir_decimal_from_double(double value, int32_t precision, int32_t scale, struct weir_int256 *out);
 /* False: not a number, digits past the scale, or more than `precision` of them. */

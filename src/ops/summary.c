@@ -271,7 +271,7 @@ double weir_summary_mean(const struct weir_summary *summary)
 	uint64_t count = weir_summary_count(summary);
 
 	if (weir_summary_kind(summary->type) == WEIR_SUMMARY_DECIMAL)
-		return weir_decimal_to_double(&summary->decimal_sum, summary->type->scale) / (double)count;
+		return weir_decimal_mean(&summary->decimal_sum, summary->type->scale, count);
 	return (double)(wide_sum(summary) / count);
 }
 

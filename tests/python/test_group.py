@@ -264,6 +264,17 @@ def test_decimals_have_std_and_durations_a_mean():
     assert [v.microseconds for v in got["m"]] == [6, 3] and got["n"] == [10 / 3, 1.0]
 
 
+@pytest.mark.parametrize("kind", [pa.decimal32(9, 4), pa.decimal64(18, 2), pa.decimal128(38, 10), pa.decimal256(60, 30), pa.decimal128(20, -2)], ids=str)
+def test_a_mean_of_decimals_is_rounded_once(kind):
+    rng = random.Random(str(kind))
+    values = [decimal.Decimal(rng.randrange(-10 ** (kind.precision - 1), 10 ** (kind.precision - 1))).scaleb(-kind.scale) for _ in range(60)]
+    values[:3] = [values[0]] * 3
+    table = pa.table({"k": [i // 3 for i in range(60)], "d": pa.array(values, kind)})
+    wanted = [float(sum(map(Fraction, values[i:i + 3])) / 3) for i in range(0, 60, 3)]
+    for more in ("", "list(d)"):
+        assert stream(f"batches then group k 'm = mean(d) {more}' then sort k", table, batch_rows=7)["m"].to_pylist() == wanted
+
+
 def test_sums_of_floats_lose_nothing():
     rng = np.random.default_rng(4)
     values = rng.normal(0, 1, 60_000) * 10.0 ** rng.integers(-12, 12, 60_000)

@@ -118,7 +118,7 @@ static double mean_of(const uint8_t *row, const struct weir_accumulator *of)
 		return pair_value(load_pair(row + of->sum)) / (double)count;
 	case WEIR_SUMMARY_DECIMAL:
 		memcpy(&wide, row + of->sum, sizeof(wide));
-		return weir_decimal_to_double(&wide, of->type->scale) / (double)count;
+		return weir_decimal_mean(&wide, of->type->scale, count);
 	default:
 		sum = load_whole(row + of->sum);
 		/* Both exact, one rounding. */
