@@ -281,7 +281,7 @@ class Merged:
         total = self.reals + self.integers + self.decimal_reals
         squares = self.real_squares + self.integer_squares
         variance = (squares - total * total / self.count) / (self.count - ddof)
-        return _root(variance) if variance > 0 else 0.0
+        return root(variance) if variance > 0 else 0.0
 
     def bounds(self) -> tuple[Any, Any] | None:
         if not self._bounds:
@@ -306,7 +306,7 @@ def _float(value: Fraction) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def _root(value: Fraction) -> float:
+def root(value: Fraction) -> float:
     """The square root of a fraction, which itself may be too large or too small for a float."""
     shift = (value.numerator.bit_length() - value.denominator.bit_length()) // 2
     scaled = value / (Fraction(4) ** shift)

@@ -17,6 +17,7 @@ import enum
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from weir._expr_literals import quote_name
@@ -556,25 +557,43 @@ class Std(_Own):
         values = self._known(block)
         if values is None:
             return None
-        numbers = [float(value) for value in values]
-        mean = math.fsum(numbers) / len(numbers)
-        return [math.fsum((number - mean) ** 2 for number in numbers), mean, len(numbers)]
+        # Distances from one of the values have their digits however far from zero these are, and squares of them fit once scaled.
+        distances = [float(value - values[0]) for value in values]
+        if not all(map(math.isfinite, distances)):
+            return [math.nan, math.nan, len(values)]
+        exponent = math.frexp(max(map(abs, distances)))[1]
+        scaled = [math.ldexp(distance, -exponent) for distance in distances]
+        middle = math.fsum(scaled) / len(scaled)
+        squares = math.fsum((distance - middle) * (distance - middle) for distance in scaled)
+        scale = Fraction(2) ** exponent
+        return [Fraction(squares) * scale * scale, Fraction(values[0]) + Fraction(middle) * scale, len(values)]
 
     def combine(self, current_accumulator: list[Any], new: list[Any]) -> list[Any]:
         squares_a, mean_a, count_a = current_accumulator
         squares_b, mean_b, count_b = new
         count = count_a + count_b
         apart = mean_b - mean_a
-        return [squares_a + squares_b + apart * apart * count_a * count_b / count, mean_a + apart * count_b / count, count]
+        squares = squares_a + squares_b + apart * apart * count_a * count_b / count
+        return [_shortened(squares), _shortened(mean_a + apart * count_b / count), count]
 
     def finalize(self, accumulator: list[Any]) -> float:
+        from weir._aggregate import root
+
         squares, _, count = accumulator
-        return math.sqrt(squares / (count - self._ddof)) if count > self._ddof else math.nan
+        return root(Fraction(squares) / (count - self._ddof)) if count > self._ddof and squares == squares else math.nan
 
     def output_field(self, input_schema: pyarrow.Schema) -> pyarrow.Field | None:
         import pyarrow as pa
 
         return pa.field(self.name, pa.float64())
+
+
+def _shortened(value: Any) -> Any:
+    """A fraction to 200 bits: fractions of many blocks would else become long."""
+    if not isinstance(value, Fraction):
+        return value
+    shift = 200 - value.numerator.bit_length() + value.denominator.bit_length()
+    return Fraction(round(value * Fraction(2) ** shift)) / Fraction(2) ** shift
 
 
 class Quantile(_OwnColumn):

@@ -3,7 +3,9 @@ import math
 import os
 import random
 import signal
+import statistics
 from collections import defaultdict
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -263,6 +265,18 @@ def test_users_aggregations():
     with_null = weir.from_items([{"k": 1, "x": 2}, {"k": 1, "x": None}])
     assert with_null.groupby("k").aggregate(Product("x", ignore_nulls=False)).take_all() == [{"k": 1, "product(x)": None}]
     assert with_null.aggregate(Product("x", ignore_nulls=False)) == {"product(x)": None}
+
+
+@pytest.mark.parametrize("base,apart", [(1e15, 1.0), (1.7e9, 1e-6), (1e300, 1e288), (1e-200, 1e-210)])
+def test_std_beside_an_aggregation_of_ones_own(base, apart):
+    """Far from zero, and where squares fit no float."""
+    rng = random.Random(base)
+    values = [base + apart * rng.randrange(3) for _ in range(60)]
+    ds = weir.from_items([{"k": 1, "x": value} for value in values], override_num_blocks=4)
+    wanted = statistics.stdev(map(Fraction, values))
+    mine = AggregateFn(lambda key: 0, lambda a, b: a + b, "n", accumulate_row=lambda a, row: a + 1)
+    assert ds.aggregate(Std("x"), mine) == {"std(x)": pytest.approx(wanted, rel=1e-14), "n": 60}
+    assert ds.groupby("k").aggregate(Std("x"), mine).take_all() == [{"k": 1, "std(x)": pytest.approx(wanted, rel=1e-14), "n": 60}]
 
 
 def test_users_errors_are_the_users():
