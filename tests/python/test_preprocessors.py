@@ -438,6 +438,10 @@ def test_batches_of_every_format():
     assert encoder.transform_batch(table).to_pylist() == [{"x": 2.0, "c": None}]
     assert isinstance(scaler.transform_batch(table), pd.DataFrame) and isinstance(scaler.transform_batch({"x": np.array([1.0])}), pd.DataFrame)
     assert isinstance(encoder.transform_batch({"c": np.array(["a"])}), pa.Table)
+    nulls = pa.table({"x": [2.0, None, math.nan], "y": [None, 1, 2]})
+    standard = p.StandardScaler(["x", "y"]).fit(weir.from_items([{"x": 0.0, "y": 0}, {"x": 4.0, "y": 2}]))
+    assert [str(row) for row in standard.transform_batch(nulls).to_pylist()] == [str(row) for row in standard.transform(weir.from_arrow(nulls)).take_all()]
+    assert standard.transform_batch(nulls)["x"].null_count == 1
     chain = p.Chain(scaler, p.Concatenator(["x"], "v"), encoder)
     assert chain.transform_batch(frame).columns.tolist() == ["c", "other", "v"]
     empty = scaler.transform_batch(frame.iloc[:0])

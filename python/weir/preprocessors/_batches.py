@@ -136,7 +136,7 @@ def merged(data: Any, made: Mapping[str, Any], dropped: Iterable[str], wanted: s
         if table.schema.metadata and b"pandas" in table.schema.metadata:  # it says of what dtype the columns of before were
             table = table.replace_schema_metadata({key: value for key, value in table.schema.metadata.items() if key != b"pandas"})
         for name, column in made.items():
-            array = _arrow(column)
+            array = _arrow(_with_nulls(column, data, sources.get(name)))
             at = table.column_names.index(name) if name in table.column_names else -1
             table = table.append_column(name, array) if at < 0 else table.set_column(at, name, array)
         return table
@@ -176,6 +176,19 @@ def _series(column: Any, index: Any, backing: str) -> Any:
         kind = str(array.type).replace("int", "Int").replace("uInt", "UInt").replace("double", "Float64").replace("float", "Float32")
         return pd.Series(pd.array([pd.NA if v is None else v for v in array.to_pylist()], dtype=kind), index=index)
     return pd.Series(column, index=index)
+
+
+def _with_nulls(column: Any, data: Any, source: str | None) -> Any:
+    """NaN that were made of a table's nulls are nulls, as they are in a Dataset."""
+    import numpy as np
+
+    if kind_of(data) != "pyarrow" or source not in data.column_names or not isinstance(column, np.ndarray):
+        return column
+    if column.ndim != 1 or column.dtype.kind != "f" or not data.column(source).null_count:
+        return column
+    import pyarrow as pa
+
+    return pa.array(column, mask=np.isnan(column) & data.column(source).is_null().to_numpy())
 
 
 def _arrow(column: Any) -> Any:
