@@ -183,11 +183,15 @@ const char *weir_progress_format(const struct weir_progress_now *now, uint32_t c
 		format_ops(stats, true, piece, sizeof(piece));
 	if (piece[0])
 		add(&line, piece);
-	snprintf(piece, sizeof(piece), "%s/s",
-		 weir_format_bytes((int64_t)((double)stats->bytes_est_done * 1e9 / (double)elapsed_ns(now)), a,
-				   sizeof(a)));
-	add(&line, piece);
+	if (stats->bytes_est_done) {
+		snprintf(piece, sizeof(piece), "%s/s",
+			 weir_format_bytes((int64_t)((double)stats->bytes_est_done * 1e9 / (double)elapsed_ns(now)), a,
+					   sizeof(a)));
+		add(&line, piece);
+	}
 	add_memory(&line, stats);
+	if (!stats->bytes_est_done) /* none yet, or the source does not know: rows of a program */
+		return buffer;
 	snprintf(piece, sizeof(piece), "%s read", weir_format_bytes((int64_t)stats->bytes_est_done, a, sizeof(a)));
 	add(&line, piece);
 	return buffer;

@@ -68,6 +68,9 @@ static void the_line_says_all(void **state)
 	assert_string_equal(weir_progress_format(&unknown, 200, line, sizeof(line)),
 			    "0:10  read 20.0M › filter 1.23M › project 999  102.4 MiB/s  memory 10.0 MiB of 256.0 MiB  "
 			    "1.0 GiB read");
+	unknown.run.bytes_est_done = 0;
+	assert_string_equal(weir_progress_format(&unknown, 200, line, sizeof(line)),
+			    "0:10  read 20.0M › filter 1.23M › project 999  memory 10.0 MiB of 256.0 MiB");
 	assert_string_equal(weir_progress_format(&now, 52, line, sizeof(line)),
 			    " 50%  0:10, 0:10 left  read 20.0M › … › project 999");
 }
