@@ -40,6 +40,20 @@ PIECE_MIN = 1 << 20
 LEARNED_LIMIT = 2_000_000_000  # below it, the 40 MB that they take in the zygote are better left to the run
 
 
+class _ByValue:
+    """A function in a pickle of its own."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self, bytes: bytes) -> None:
+        self.bytes = bytes
+
+    def value(self) -> Any:
+        import pickle
+
+        return pickle.loads(self.bytes)
+
+
 class CallSpec:
     """A map_batches, map, flat_map or filter with a Python function, as it was called.
 
@@ -76,6 +90,24 @@ class CallSpec:
         self.piece = 0  # bytes of a result that a worker gives at once; 0: any
         self.whole = False  # its batches are the user's blocks
         self.as_actor = False  # its workers are told to be actors, though it is a function
+
+    def __copy__(self) -> CallSpec:
+        made = CallSpec.__new__(CallSpec)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A function that cannot be found by its name elsewhere goes by value, whoever pickles: spawned processes use plain pickle."""
+        state = dict(self.__dict__)
+        if getattr(self.fn, "__module__", None) == "__main__" or "<" in getattr(self.fn, "__qualname__", ""):
+            import cloudpickle
+
+            state["fn"] = _ByValue(cloudpickle.dumps(self.fn))
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fn = state["fn"]
+        self.__dict__.update(state, fn=fn.value() if isinstance(fn, _ByValue) else fn)
 
     @property
     def is_class(self) -> bool:

@@ -525,6 +525,7 @@ def test_a_plan_pickles_with_its_functions():
 
     ds = weir.range(5).map(lambda r: {"x": r["id"] * 3}).filter(expr="x > 3")
     assert pickle.loads(cloudpickle.dumps(ds)).take_all() == ds.take_all() == [{"x": 6}, {"x": 9}, {"x": 12}]
+    assert pickle.loads(pickle.dumps(ds)).take_all() == ds.take_all()  # spawned processes know no other way
     assert ds.copy().take_all() == ds.take_all()
 
 
