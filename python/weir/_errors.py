@@ -248,10 +248,12 @@ def _pickled(error: BaseException) -> bytes | None:
 
 def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = (), bound: int | None = None) -> str:
     """What to do about an error, where weir knows it."""
+    from weir._shortage import REFUSALS
+
     text = str(error) if isinstance(error, (ValueError, RuntimeError, TypeError)) else ""
     if isinstance(error, ValueError) and ("is read-only" in text or "not writable" in text):
         return "batches are views of shared memory: zero_copy_batch=False gives writable copies"
-    if isinstance(error, MemoryError) or "DefaultCPUAllocator: can't allocate memory" in text:
+    if isinstance(error, MemoryError) or any(words in text for words in REFUSALS):
         return _advise_memory(bound, kind)
     if isinstance(error, StopIteration):  # of next(); for rows its traceback is lost, since it ends the loop over them
         return "next() found nothing more; next(iterator, default) gives the default instead"

@@ -4,6 +4,7 @@ from __future__ import annotations
 import errno
 import resource  # now: where memory has run out it could not be loaded any more
 
+REFUSALS = ("DefaultCPUAllocator: can't allocate memory", "std::bad_alloc")  # of torch, and of C++, as RuntimeErrors
 NEAR_LIMIT = 16 << 20  # so much below its limit a worker may be short of memory: the largest pieces that importing asks for
 
 
@@ -34,7 +35,7 @@ class Shortage:
         if isinstance(error, OSError) and error.errno == errno.ENOMEM:
             return is_limited
         # The interpreter itself forgets to say so now and then, where it has no memory for what it makes (modules, mostly).
-        said = ("DefaultCPUAllocator: can't allocate memory", "without setting an exception", "error return without exception set")
+        said = (*REFUSALS, "without setting an exception", "error return without exception set")
         return is_limited and isinstance(error, (RuntimeError, SystemError)) and any(words in str(error) for words in said)
 
     def _is_consequence(self, error: BaseException, limit: int) -> bool:

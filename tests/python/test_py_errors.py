@@ -404,7 +404,8 @@ def test_memory_errors_are_the_governors_only_under_its_limit():
     assert not _shortage.Shortage().explains(MemoryError()) or soft != resource.RLIM_INFINITY
     resource.setrlimit(resource.RLIMIT_DATA, (1 << 40, hard))
     try:
-        for error in (MemoryError(), OSError(12, "Cannot allocate memory"), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12")):
+        for error in (MemoryError(), OSError(12, "Cannot allocate memory"), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: 12"),
+                      RuntimeError("std::bad_alloc")):
             assert _shortage.Shortage().explains(error)
         for error in (ValueError(), OSError(2, "no such file"), ImportError("no such module")):
             assert not _shortage.Shortage().explains(error)
