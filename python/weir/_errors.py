@@ -273,6 +273,10 @@ def advise(error: BaseException, kind: Kind = "error", columns: Sequence[str] = 
     if isinstance(error, KeyError) and len(error.args) == 1 and isinstance(error.args[0], str) and columns \
             and error.args[0] not in columns and not _is_raised(error):
         return f"there is no column {error.args[0]!r}{nearest(error.args[0], columns)}; the columns are {listed(columns)}"
+    if isinstance(error, AttributeError) and type(error.obj) is dict and not error.obj.keys().isdisjoint(columns):
+        if error.name in columns:
+            return f"rows and batches are dicts: [{error.name!r}] is the column"
+        return 'a row is a dict, and a batch one of NumPy arrays: map_batches(…, batch_format="pandas") gives DataFrames, "pyarrow" Tables'
     return ""
 
 

@@ -25,8 +25,8 @@ UserFunction = Callable[..., Any]
 
 
 def refuse(method: str, argument: str, why: str) -> None:
-    """Raises for an argument that weir does not obey."""
-    raise WrongArgument(f"{method}({argument}=…) is not supported: {why}")
+    """Raises for an argument that weir does not obey: its name, or `name={'key': …}` where it is a part."""
+    raise WrongArgument(f"{method}({argument if '=' in argument else f'{argument}=…'}) is not supported: {why}")
 
 
 # Of a cluster's scheduler and its retries: on one machine there is nothing to choose, weir retries by its own rules, and gives back what

@@ -80,6 +80,12 @@ MISTAKES = {
     "a column that a function does not find in a batch": (
         lambda at: weir.range(3).map_batches(lambda batch: {"x": batch["value"]}).take(), KeyError,
         ["MapBatches(<lambda>) failed on rows 0–2 of range", "there is no column 'value'; the columns are id"]),
+    "a batch that is taken for a frame": (
+        lambda at: weir.range(3).map_batches(lambda batch: batch.assign(x=1)).take(), AttributeError,
+        ["MapBatches(<lambda>) failed on rows 0–2 of range", 'batch_format="pandas") gives DataFrames']),
+    "a column that is taken for an attribute": (
+        lambda at: weir.range(3, override_num_blocks=1).map(lambda row: {"x": row.id}).take(), AttributeError,
+        ["Map(<lambda>) failed on row 0 of range", "rows and batches are dicts: ['id'] is the column"]),
     "a column that an aggregate does not find": (
         lambda at: weir.range(3).sum("idd"), ValueError,
         ["You specified the column 'idd', but there's no such column in the dataset: its columns are id."]),
