@@ -141,7 +141,8 @@ def _tensor_shape(op: Op) -> tuple[int, ...] | None:
 def _row_count(ds: Dataset, op: Op) -> int | None:
     """How many rows there are, where it is known without a run: a file is a row where files are read as a whole."""
     if isinstance(op, ReadTasks):
-        return _told(op.known_rows, ds)
+        rows: int | None = _told(op.known_rows, ds)
+        return rows
     if isinstance(op, Call) and (op.spec.kind == "map" or _tensor_shape(op) is not None):
         assert op.input is not None
         return _row_count(ds, op.input)
