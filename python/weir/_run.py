@@ -90,6 +90,7 @@ class Build:
         self.rows_before: int | list[int] | None = None  # the same in front of an exchange, which may cut its output likewise
         self.read_blocks: int | None = None  # how many pieces a read is cut into
         self.first_rows = FINE_ROWS  # a function of rows gets so many of the first block at first
+        self.rows_least = 1  # and so many of each, where that is more
         self.is_counting = False
         self.fixed_bytes: int | None = None  # where the user said what the blocks are: of the largest, as far as is known
         self.given: list[Any] = []  # blocks that the part begins with
@@ -187,8 +188,8 @@ class Build:
         self.has_call = True
         # Where tasks that fail are left out, they are one batch each, and so is what reads or writes.
         prepared["paced"] = int(spec.kind == "map_batches" and self.may_pace and not prepared["errored_max"] and not self.reads_tasks)
-        prepared["fine_first"] = prepared["fine"] * self.first_rows
-        prepared["fine"] *= FINE_ROWS
+        prepared["fine_first"] = prepared["fine"] * max(self.first_rows, self.rows_least)
+        prepared["fine"] *= max(FINE_ROWS, self.rows_least)
         self.gpus += _call.gpus_of(spec)
         fd, size = prepared.pop("setup")
         if most:
@@ -474,21 +475,26 @@ def _first_rows(count: int, parts: list[Op], run: Run) -> list[Op]:
     return _by_schema(Blocks("Limit", blocks, run.build.state.id))
 
 
-def one_row_in(op: Op) -> Op:
-    """The plan with one row for its first function: what its columns are can be seen by that, unless the row is dropped on
-    its way."""
+def cuts_rows_anew(op: Op) -> bool:
+    """Whether a step says what the blocks are: the first of them may be one row."""
+    return any(isinstance(step, (Repartition, RepartitionRows)) for step in walk(op))
+
+
+def few_rows_in(op: Op, rows: int) -> Op:
+    """The plan with so many rows for its first function: what its columns are can be seen by that, unless they are dropped on
+    their way."""
     from weir._exchange import Exchange
 
     steps = chain(op)
     least = max((i for i, step in enumerate(steps) if step.pairs_rows), default=-1)
     first = next((i for i, step in enumerate(steps) if i > least and isinstance(step, (Call, Exchange))), None)
     if first is None:
-        return Limit(op, 1)
-    made: Op = Limit(steps[first].input, 1)  # type: ignore[arg-type]
+        return Limit(op, rows)
+    made: Op = Limit(steps[first].input, rows)  # type: ignore[arg-type]
     for step in steps[first:]:
         if not isinstance(step, (Repartition, RepartitionRows)):
             made = with_input(step, made)
-    return Limit(made, 1)
+    return Limit(made, rows)
 
 
 def _with_blocks(part: Op, run: Run) -> list[Op] | None:

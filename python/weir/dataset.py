@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy as copy_module
 import enum
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -199,7 +200,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
     def schema(self, fetch_if_missing: bool = True) -> Schema | None:
         """The columns: of native plans without a run; behind functions, the first row goes through all of them, or the first block
-        where a function fails with a single row. None: there are no rows.
+        where a function fails with a single row, or makes nulls or empty lists of it. None: there are no rows.
 
         Args:
             fetch_if_missing: False: None, too, where a file that says nothing of its columns would have to be read for them.
@@ -239,21 +240,31 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
                 return Schema(batch_zip([side._batch.slice(0, 0) for side in sides if side is not None and side._batch is not None]))
         if not may_run:
             return None
-        for plan, may_fail in ((_run.one_row_in(op), not op.is_native), (Limit(op, 1), False)):
+        for plan, may_fail in ((_run.few_rows_in(op, 1), not op.is_native), (Limit(op, 1), False)):
             run = self._new_run(plan)
-            run.is_trial = may_fail
-            try:
-                for batch in run:
-                    return Schema(batch)
-            except Exception as error:  # of a function that wants more than a row
-                from weir._errors import is_of_run
-
-                if not may_fail or not is_of_run(error, self._context):
-                    raise
+            found = self._try_schema(run, may_fail)
+            if found is not None and not op.is_native and not _run.cuts_rows_anew(self._op) and any(map(_NULL.search, found.type_texts)):
+                run = self._new_run(_run.few_rows_in(op, FEW_ROWS))
+                run.build.rows_least = FEW_ROWS
+                return self._try_schema(run, True) or found
+            if found is not None:
+                return found
         if not op.is_native:  # results without rows reach nobody but who keeps them
             run = self._new_run()
             run.blocks()
         return Schema(run.empty) if run.empty is not None else None
+
+    def _try_schema(self, run: _run.Run, may_fail: bool) -> Schema | None:
+        """That of the first rows of a run; None: there are none, or a function wants more of them."""
+        run.is_trial = may_fail
+        try:
+            return next((Schema(batch) for batch in run), None)
+        except Exception as error:
+            from weir._errors import is_of_run
+
+            if not may_fail or not is_of_run(error, self._context):
+                raise
+            return None
 
     def columns(self, fetch_if_missing: bool = True) -> list[str] | None:
         """The columns' names.
@@ -886,6 +897,10 @@ def _behind_filters(op: Op) -> Op:
         assert op.input is not None
         op = op.input
     return op
+
+
+_NULL = re.compile(r"(?<!not )\bnull\b")  # of a value that was None, or of an empty list
+FEW_ROWS = 100  # that are looked at then
 
 
 def _tells_columns(op: Op) -> bool:

@@ -472,6 +472,21 @@ def test_stats_of_kept_rows_after_they_were_used():
     assert kept.get_stats_summary().get_total_time_all_blocks() == operator.wall_time.sum == operator.block_transform_time.sum
 
 
+def test_schema_looks_further_where_the_first_row_says_nothing():
+    types = lambda ds: ds.schema().type_texts
+    assert types(weir.range(4).map_batches(lambda b: {"x": [[1] * i for i in range(len(b["id"]))]}, batch_size=4)) == ["list<item: int64>"]
+    assert types(weir.range(4).map(lambda row: {"x": None if row["id"] < 2 else "a", "y": {"z": row["id"] or None}})) == ["string", "struct<z: int64>"]
+    assert types(weir.range(4).map(lambda row: {"x": None})) == ["null"]
+
+    def one_row_only(batch):
+        assert len(batch["id"]) == 1
+        return {"x": [None]}
+
+    assert types(weir.range(4).map_batches(one_row_only)) == ["null"]
+    # Not more than it needs of what is behind a sort.
+    assert types(weir.range(10**12).map(lambda row: {"x": None if row["id"] < 5 else 0.5}).sort("x")) == ["double"]
+
+
 def test_stats_tell_the_smallest_and_the_largest_block():
     kept = weir.range(100, override_num_blocks=4).map_batches(lambda batch: batch).filter(lambda row: row["id"] % 2 == 0 or row["id"] < 3).materialize()
     sizes = [len(batch["id"]) for batch in kept.iter_batches(batch_size=None)]
