@@ -113,14 +113,12 @@ def programs_of(folder, suites):
         shown = run([VENV / "bin/meson", "introspect", "--" + what, folder], stdout=subprocess.PIPE, text=True, check=True)
         return json.loads(shown.stdout)
 
-    tests = found("tests")
-    programs = {test["cmd"][0] for test in tests}
-    paths = {test["cmd"][0] for test in tests if any(f"weir:{suite}" in test["suite"] for suite in suites)}
-    targets = [(str(Path(target["defined_in"]).parent), set(target["filename"])) for target in found("targets")]
-    folders = {folder for folder, files in targets if files & paths}
-    for folder_of, files in targets:
-        if folder_of in folders and not files & programs:
-            paths |= files
+    chosen = [test for test in found("tests") if any(f"weir:{suite}" in test["suite"] for suite in suites)]
+    paths = {test["cmd"][0] for test in chosen}
+    folders = {f"tests/c/{suite.partition(':')[2]}" for test in chosen for suite in test["suite"]}
+    for target in found("targets"):
+        if Path(target["defined_in"]).parent.relative_to(ROOT).as_posix() in folders:
+            paths |= set(target["filename"])
     return sorted({os.path.relpath(path, ROOT / folder) for path in paths})
 
 
