@@ -29,28 +29,16 @@
 #define weir_roots_remove(memory, size) ((void)(memory), (void)(size))
 #endif
 
-/* frames.c: see there. Classes reach from 16 KiB to 2^47 bytes, the whole of user space. */
-#define WEIR_FRAME_CLASS_COUNT (8 * 4 + 25 * 16)
-#define WEIR_PIECE_CLASS_COUNT (2 * 4) /* of them: pieces of regions */
+/* frames.c: see there. Classes reach from 64 KiB to 2^47 bytes, the whole of user space. */
+#define WEIR_FRAME_CLASS_COUNT (6 * 4 + 25 * 16)
 
 struct weir_frame_class {
 	struct weir_frame_link *warm; /* last in, first out */
 	uint64_t used_at;             /* `tick` when last asked for a frame */
 };
 
-/* Pieces of one size that have no pages: mapped, to be used again. There is room in the list for all that were ever made. */
-struct weir_frame_pieces {
-	void **cold;
-	size_t cold_count, made;
-};
-
-struct weir_frame_region {
-	void *memory;
-	size_t size;
-};
-
 struct weir_frames {
-	int64_t limit;          /* 0: none */
+	int64_t limit; /* 0: none */
 	_Atomic int64_t beside; /* memory that nobody counted, as measured: warm frames leave room for it */
 	/* Bytes that are weir's: frames, in use or warm, and what weir_frames_count was told. Relaxed: figures to be
 	 * compared with a limit, they order nothing. */
@@ -60,9 +48,6 @@ struct weir_frames {
 	int64_t in_use_peak;
 	uint64_t tick;
 	struct weir_frame_class classes[WEIR_FRAME_CLASS_COUNT];
-	struct weir_frame_pieces pieces[WEIR_PIECE_CLASS_COUNT];
-	struct weir_frame_region *regions;
-	size_t region_count;
 };
 
 void weir_frames_init(struct weir_frames *frames, int64_t limit);

@@ -1,7 +1,7 @@
 /* Charging goes from an account up to the root, in two passes: first whoever has a grant is asked, from the bottom up,
  * and only when all agree is anything added, so that a refusal leaves every figure as it was.
  *
- * What is charged for `size` bytes: below 16 KiB, `size`; from there on the whole frame that serves it (frames.c), which
+ * What is charged for `size` bytes: below 64 KiB, `size`; from there on the whole frame that serves it (frames.c), which
  * weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is warm.
  */
 #include "base/mem.h"
@@ -22,7 +22,6 @@
 #endif
 
 #define SIZE_MAX_ASKED ((size_t)1 << 46)
-#define FORESEEN_MIN ((size_t)64 << 10) /* for fewer pages a call is not worth it */
 
 /* What an allocation of no bytes points to. */
 static const char nothing[WEIR_ALIGN] __attribute__((aligned(WEIR_ALIGN)));
@@ -39,13 +38,13 @@ static int64_t load(const _Atomic int64_t *figure)
  * keeps what it frees, on a list per size. Only sizes of a grid are kept, four to a doubling as for frames, which is what
  * buffers that grow ask for:
  *
- *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 10K 12K 14K
+ *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 40K 48K 56K
  *
  * Spares stay charged to the account that keeps them and to those above it, and are no part of what it lacks: before it
  * asks for more it frees them.
  */
 
-enum { SPARE_CLASS_COUNT = 8 + 5 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
+enum { SPARE_CLASS_COUNT = 8 + 7 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
 
 struct weir_spare {
 	struct weir_spare *next;
@@ -551,8 +550,7 @@ void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, 
 
 void weir_forget(void *memory, size_t size)
 {
-	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1),
-		  end = ((uintptr_t)memory + size) & ~(page - 1);
+	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1), end = ((uintptr_t)memory + size) & ~(page - 1);
 
 	/* Where the kernel will not, it stays as it is. */
 	if (begin < end)
@@ -561,11 +559,10 @@ void weir_forget(void *memory, size_t size)
 
 void weir_foresee(void *memory, size_t size)
 {
-	uintptr_t page = 4096, begin = (uintptr_t)memory & ~(page - 1),
-		  end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
+	uintptr_t page = 4096, begin = (uintptr_t)memory & ~(page - 1), end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
 
 	/* Where the kernel does not know this, pages come as they are met. */
-	if (size >= FORESEEN_MIN)
+	if (size >= WEIR_FRAME_MIN)
 		(void)madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
