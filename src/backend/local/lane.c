@@ -4,7 +4,8 @@
  *
  * A task of the first stage is a split. Behind a worker stage it is a bundle of chunks, each a batch with a schema of its
  * own: the lane asks the stage's template for the fragment of that schema, and makes its operators anew when it is another
- * than the last. The sink sees one split as long as the schema stays the same.
+ * than the last. The sink sees one split as long as the schema stays the same; where another one begins another file, the chunks of a
+ * bundle come under their common schema first, as far as nothing is lost by it.
  *
  * Operators reach the executor through the lane's context and its account's `ask`: each posts an event under the run's lock
  * and sleeps until the core has answered.
