@@ -221,6 +221,7 @@ struct weir_stats {
 	uint64_t splits_redone; /* given up for memory and run again */
 	uint64_t wait_ns_memory, wait_ns_order; /* summed over threads */
 	uint64_t rows_pruned;   /* that a file's statistics ruled out without reading them */
+	uint64_t bytes_out;     /* of rows handed to the program; 0 where they are written or counted */
 };
 
 /* The schema of what the flow gives, as a struct. Opens the first file. */

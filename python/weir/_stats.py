@@ -257,7 +257,9 @@ def _stages(stats: Iterable[dict[str, Any]], names: list[list[Op]], context: Dat
             before_ns = out[i].get("ns", 0)
             _add_stage(out[i], mine, part, is_first=i == 0, is_last=at == len(covered) - 1)
             if natives:
-                out[i]["rows"] = before["rows"] + natives[at][-1]["rows_out"]
+                rows = natives[at][-1]["rows_out"]
+                out[i]["rows"] = before["rows"] + rows
+                out[i]["bytes"] = before["bytes"] + _native_bytes(part, rows)
                 out[i]["rows_in"] = before["rows_in"] + _rows_in(natives, [ops for _, ops in covered], at)
                 out[i]["ns"] = before_ns + sum(operator["time_ns"] for operator in natives[at])
             if group[-1] is not names[i][-1]:  # of rows that its last operator has not seen
@@ -374,8 +376,9 @@ def _add_stage(
         add("rows_in", 0 if is_first else first["rows_in"])
     else:
         tasks = part.get("splits_done", 0)
-        add("rows", part.get("rows_out", 0) if is_last else part.get("rows_in", 0))
-        add("bytes", part.get("bytes_done", 0))
+        rows = part.get("rows_out", 0) if is_last else part.get("rows_in", 0)
+        add("rows", rows)
+        add("bytes", _native_bytes(part, rows))
         add("rows_in", 0 if is_first else part.get("rows_in", 0))
     add("tasks", tasks or 1)
     add("blocks", (mine[-1]["outputs"] if mine else 0) or tasks or 1)
@@ -399,6 +402,13 @@ def _add_stage(
         into["workers_peak"] = max(into.get("workers_peak", 0), stage["slots_peak"])
         for key in ("retries", "deaths", "tasks_errored"):
             add(key, stage[key])
+
+
+def _native_bytes(part: dict[str, Any], rows: int) -> int:
+    """Of rows that an operator in front of the last one gives: as wide as those that left the run, where any did. What is written or
+    counted is not measured; there it is the estimate of what was read."""
+    left, delivered = part.get("rows_out", 0), part.get("bytes_out", 0)
+    return delivered * rows // left if left and delivered else part.get("bytes_done", 0)
 
 
 def _widen(spreads: dict[str, Any], key: str, by: dict[str, int]) -> None:

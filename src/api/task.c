@@ -49,6 +49,7 @@ struct weir_task {
 	pthread_cond_t changed;
 	struct queued queue[QUEUE_BATCHES];
 	uint32_t head, count;
+	uint64_t bytes_out; /* of all that was queued */
 	bool finished, abandoned, stopping, stopped;
 	bool run_over; /* nothing more is delivered */
 	struct weir_error keeping_error;
@@ -58,7 +59,7 @@ struct weir_task {
 	struct weir_error error;
 	/* The consumer's own. */
 	struct weir_block_cache cache;
-	struct weir_place place; /* of what was taken last */
+	struct weir_place place;                      /* of what was taken last */
 	struct WEIR_LIST(struct weir_block *) blocks; /* kept; the keeping thread's until it is joined */
 };
 
@@ -157,6 +158,7 @@ static bool is_cancelled(const struct weir_task *task)
 static int deliver(void *state, struct weir_batch *batch, struct weir_error *err)
 {
 	struct weir_task *task = state;
+	uint64_t bytes = (uint64_t)weir_batch_bytes(batch);
 	int code = WEIR_OK;
 
 	pthread_mutex_lock(&task->lock);
@@ -170,6 +172,7 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 		weir_batch_unref(batch);
 		code = weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
 	} else {
+		task->bytes_out += bytes;
 		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch};
 	}
 	ring(task);
@@ -189,6 +192,7 @@ static bool deliver_chunk(void *state, struct weir_chunk *chunk, uint64_t number
 		weir_chunk_unref(chunk);
 	} else {
 		WEIR_ASSERT(task->count < QUEUE_BATCHES);
+		task->bytes_out += weir_chunk_size(chunk);
 		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){
 			.chunk = chunk, .number = number, .place = place};
 	}
@@ -784,6 +788,7 @@ void api_task_stats(struct weir_task *task, struct weir_stats *out)
 	};
 	pthread_mutex_lock(&task->lock);
 	out->finished = task->finished;
+	out->bytes_out = task->bytes_out;
 	pthread_mutex_unlock(&task->lock);
 }
 

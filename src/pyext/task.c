@@ -620,7 +620,8 @@ static PyObject *task_stats(PyObject *object, PyObject *Py_UNUSED(unused))
 	if (NUMBER(rows_in) || NUMBER(rows_out) || NUMBER(splits_done) || NUMBER(splits_total) || NUMBER(bytes_done) ||
 	    NUMBER(bytes_total) || NUMBER(elapsed_ns) || NUMBER(memory_used) || NUMBER(memory_peak) ||
 	    NUMBER(memory_limit) || NUMBER(threads) || NUMBER(splits_redone) || NUMBER(wait_ns_memory) ||
-	    NUMBER(wait_ns_order) || NUMBER(rows_pruned) || put(dict, "finished", PyBool_FromLong(stats.finished)) ||
+	    NUMBER(wait_ns_order) || NUMBER(rows_pruned) || NUMBER(bytes_out) ||
+	    put(dict, "finished", PyBool_FromLong(stats.finished)) ||
 	    put(dict, "operators", operators_of(self->task)) || put(dict, "stages", stages_of(self->task)) ||
 	    put(dict, "exchanges", exchanges_of(self->task)))
 		Py_CLEAR(dict);

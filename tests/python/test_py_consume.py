@@ -494,6 +494,16 @@ def test_stats_tell_the_smallest_and_the_largest_block():
     assert "* Output num rows per block: 12 min, 14 max, 12 mean, 51 total\n" in kept.stats()
 
 
+def test_stats_of_native_steps_tell_the_size_of_their_rows(tmp_path):
+    weir.range(2).write_parquet(str(tmp_path))  # a file so small that opening it is most of its cost
+    ds = weir.read_parquet(str(tmp_path))
+    assert ds.take(1) == [{"id": 0}]
+    assert [line for line in ds.stats().splitlines() if "size bytes" in line] == [
+        "* Output size bytes per block: 16 min, 16 max, 16 mean, 16 total",
+        "* Output size bytes per block: 8 min, 8 max, 8 mean, 8 total",
+    ]
+
+
 def test_stats_and_explain(capsys):
     ds = weir.range(100).filter(expr="id > 10")
     assert ds.stats() == ""
