@@ -407,8 +407,8 @@ def _add_stage(
 def _native_bytes(part: dict[str, Any], rows: int) -> int:
     """Of rows that an operator in front of the last one gives: as wide as those that left the run, where any did. What is written or
     counted is not measured; there it is the estimate of what was read."""
-    left, delivered = part.get("rows_out", 0), part.get("bytes_out", 0)
-    return delivered * rows // left if left and delivered else part.get("bytes_done", 0)
+    left, delivered = int(part.get("rows_out", 0)), int(part.get("bytes_out", 0))
+    return delivered * rows // left if left and delivered else int(part.get("bytes_done", 0))
 
 
 def _widen(spreads: dict[str, Any], key: str, by: dict[str, int]) -> None:
