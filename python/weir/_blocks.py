@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir._plan import Blocks, Op, cut_sizes
+from weir._plan import Blocks, Op, cut_sizes, walk
 
 if TYPE_CHECKING:
-    from weir._loop import Holding
+    from weir._loop import Holding, Waiting
+    from weir._run import Run
     from weir._weir import Batch, Block
     from weir.context import DataContext
 
@@ -185,6 +186,23 @@ def chunks_of(blocks: Iterable[Any]) -> list[Any]:
 def as_batch(block: Block | Batch) -> Batch:
     """A block's rows: it comes back from disk if it was there."""
     return block.batch() if hasattr(block, "batch") else block
+
+
+def lends_rows(op: Op) -> bool:
+    """Whether a plan begins with rows that lie in this process's own memory: a batch of them is those rows, and no map of them."""
+    return any(
+        not hasattr(chunk, "batch")
+        for part in walk(op)
+        if isinstance(part, Blocks)
+        for block in part.blocks
+        for chunk in getattr(block, "chunks", (block,))
+    )
+
+
+def rows_of(batch: Batch, taker: Waiting | Run) -> list[dict[str, Any]]:
+    """Rows for the user. Values are made for him; tensors are arrays over the batch's memory."""
+    is_seen = taker.lends and any(metadata for _, _, _, metadata in batch.schema())
+    return (taker.own(batch) if is_seen else batch).rows()
 
 
 def batches_of(block: Any, most: int) -> Iterator[Batch]:

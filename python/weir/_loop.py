@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from weir._blocks import copied
 from weir._mistakes import WrongArgument
 
 if TYPE_CHECKING:
@@ -35,10 +36,16 @@ class Looked(Generic[T]):
 
 
 class Waiting:
-    """What a loop tells of itself, where nobody listens: when it asks for its next batch, and when it works; and what ends its wait."""
+    """What a loop tells of itself, where nobody listens: when it asks for its next batch, and when it works; what ends its wait, and
+    whether batches lie in memory that others read later."""
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
+    def __init__(self, cancel: Callable[[], None], lends: bool = False) -> None:
         self.cancel = cancel
+        self.lends = lends
+
+    def own(self, batch: Batch) -> Batch:
+        """As Run.own."""
+        return copied(batch) if self.lends else batch
 
     def asks(self) -> None: ...
 

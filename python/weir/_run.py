@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 from weir import _fuse, _progress, _session, _watch
-from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, joined, limited, parted, rebatched, resized, rows_between, split_large
+from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, copied, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, joined, lends_rows, limited, parted, rebatched, resized, rows_between, split_large
 from weir._fixed_blocks import has_exact_blocks, has_fixed_blocks, largest_fixed_block, makes_blocks, partitions_of, reads_in_tasks, sizes_kept
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
@@ -568,6 +568,7 @@ class Run:
         self.meanwhile: Callable[[], None] | None = None  # what this process does while workers are being started
         self.given_rows = 0  # to whoever iterates over it
         self.given_schema: Schema | None = None
+        self.lends = self.build.state.local_mode  # batches lie in memory that others read later: kept rows, what functions returned here
 
     @property
     def finished(self) -> bool:
@@ -626,6 +627,11 @@ class Run:
             yield batch
             del batch
 
+    def own(self, batch: Batch) -> Batch:
+        """A batch that the user gets: whatever writes to it past its flag (torch, ctypes) writes to nobody else's rows. What lies in the
+        store is mapped privately for each who asks."""
+        return copied(batch) if self.lends else batch
+
     def collect(self, parts: list[Op], batch_rows: int = 0) -> Iterator[Batch]:
         """The batches of the parts, one part after another. Whoever drops the iterator stops the run."""
         batches = self._collect(parts, batch_rows)
@@ -641,9 +647,11 @@ class Run:
         for part in parts:
             limit = part.count if isinstance(part, Limit) else None
             if isinstance(part, LocalRows):
+                self.lends = self.lends or lends_rows(self.op)
                 yield from part.make()
                 continue
             if isinstance(part, Blocks):
+                self.lends = self.lends or lends_rows(part)
                 most = self.build.state.native.memory_limit // 4
                 for block in part.blocks:
                     if block.num_rows:

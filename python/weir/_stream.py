@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weir._run import Run
     from weir._weir import Batch
     from weir.dataset import Dataset
 
@@ -28,7 +29,12 @@ def stream(ds: Dataset, requested_schema: object = None) -> object:
         found.append(made)
         return made
 
-    return batch_stream(first, lambda: conforming(ds._new_run(), found[0]))
+    return batch_stream(first, lambda: conforming(_owned(ds._new_run()), found[0]))
+
+
+def _owned(run: Run) -> Iterator[Batch]:
+    for batch in run:
+        yield run.own(batch)
 
 
 def conforming(batches: Iterable[Batch], first: Batch) -> Iterator[Batch]:

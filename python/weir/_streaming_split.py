@@ -36,8 +36,8 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir import _progress, _run
-from weir._blocks import PINNED_BYTES, copied, split_large
+from weir import _progress, _run, _session
+from weir._blocks import PINNED_BYTES, copied, lends_rows, split_large
 from weir._loop import Holding, Waiting
 from weir._plan import rules_of
 from weir.iterator import DataIterator
@@ -75,6 +75,7 @@ class Coordinator:
         self.dataset = dataset
         self.n = n
         self.equal = equal
+        self.lends = lends_rows(dataset._op) or _session.current().local_mode  # as Run.lends
         self.pid = os.getpid()
         self.address: str | None = None
         self._server: Server | None = None
@@ -640,7 +641,7 @@ class SplitIterator(DataIterator):
             receiver = self._remote()
             return receiver.batches(), Waiting(receiver.close)
         asked = Asked()
-        return local.batches(self._output_split_idx, asked), Waiting(lambda: local.forget(asked, self._output_split_idx))
+        return local.batches(self._output_split_idx, asked), Waiting(lambda: local.forget(asked, self._output_split_idx), local.lends)
 
     def _are_private(self) -> bool:
         # Elsewhere the pages are mapped privately; here pieces of one batch are in several hands.
@@ -679,7 +680,6 @@ class SplitIterator(DataIterator):
         >>> it.materialize().count()
         4
         """
-        from weir import _session
         from weir._plan import Blocks
         from weir.dataset import MaterializedDataset
 

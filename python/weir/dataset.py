@@ -130,7 +130,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             return rows
         run = self._last_run = self._new_run(Limit(self._op, limit))
         for batch in run:
-            rows.extend(batch.rows())
+            rows.extend(_blocks.rows_of(batch, run))
         return rows
 
     def take_all(self, limit: int | None = None) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         op = self._op if limit is None else Limit(self._op, max(0, limit) + 1)
         run = self._last_run = self._new_run(op)
         for batch in run:
-            rows.extend(batch.rows())
+            rows.extend(_blocks.rows_of(batch, run))
             if limit is not None and len(rows) > limit:
                 raise ValueError(f"The dataset has more than the given limit of {limit} records. take({limit}) gives the first of them, take_all() all.")
         return rows
@@ -166,7 +166,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             raise ValueError("The dataset is empty.")
         arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
-        return _formats.to_format(_blocks.joined(batches), batch_format, True, arrow_backed, frames=bool(_plan.rules_of(self._op)))
+        return _formats.to_format(run.own(_blocks.joined(batches)), batch_format, True, arrow_backed, frames=bool(_plan.rules_of(self._op)))
 
     def show(self, limit: int = 20) -> None:
         """Prints the first rows, at most `limit`, a line each.
@@ -585,7 +585,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
                     f"the dataset has more than the given limit of {limit} rows. If you are sure that all of them fit in local "
                     f"memory, set ds.{method}(limit=None) to disable limits."
                 )
-        return batches
+        return batches if len(batches) > 1 else [run.own(batch) for batch in batches]  # several are copied when they are joined
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         from weir._stream import stream

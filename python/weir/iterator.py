@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from weir import _blocks, _formats, _progress, _session
 from weir._loop import Holding, IterationTimes, Looked, Prefetched, Waiting, check_iteration, mapped, sized
-from weir._plan import Blocks, rules_of, walk
+from weir._plan import rules_of
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -47,9 +47,8 @@ class DataIterator:
         return run.given(run.parts(), batch_rows), run
 
     def _are_private(self) -> bool:
-        """Whether nobody else reads the memory of the batches: what is kept and read again must not change when a tensor is
-        written to."""
-        return not _session.current().local_mode and not any(isinstance(op, Blocks) for op in walk(self._dataset._op))
+        """Whether tensors may lie over the memory of the batches, which the loop owns."""
+        return True
 
     def _holding(self) -> Holding:
         """Who is told what is kept for a loop."""
@@ -90,8 +89,12 @@ class DataIterator:
             begun = time.perf_counter()
             forks = _session.forks
             batches, waiting = make()
+
+            def made(batch: Batch) -> T:
+                return finish(waiting.own(batch))
+
             items: Iterator[T] = (
-                iter(Prefetched(sized(batches, finish), ahead, waiting.cancel, self._holding())) if ahead > 0 else mapped(batches, finish)
+                iter(Prefetched(sized(batches, made), ahead, waiting.cancel, self._holding())) if ahead > 0 else mapped(batches, made)
             )
             del batches
             try:
@@ -172,7 +175,8 @@ class DataIterator:
             for batch in batches:
                 waiting.works()
                 for at in range(0, batch.num_rows, 1024):
-                    for row in batch.rows(at, min(at + 1024, batch.num_rows)):
+                    piece = batch.slice(at, min(at + 1024, batch.num_rows))
+                    for row in _blocks.rows_of(piece, waiting):
                         yield row
                         if forks != _session.forks:
                             _session.check_process(forks)

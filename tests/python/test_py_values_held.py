@@ -110,6 +110,71 @@ def test_what_one_loop_scribbles_another_does_not_see():
     assert kept.sum("id") == 3999 * 2000 and [row["id"] for row in kept.take_all()] == list(range(4000))
 
 
+def _numbers(count):
+    import weir
+    return weir.from_arrow(_weir.batch_from_columns({"id": np.arange(count)}))
+
+
+KEPT = {
+    "given": lambda weir: _numbers(4000),
+    "items": lambda weir: weir.from_items([{"id": i} for i in range(4000)]),
+    "arrays": lambda weir: weir.from_numpy(np.arange(4000)).rename_columns({"data": "id"}).materialize(),
+    "cut": lambda weir: weir.range(4000).repartition(3).materialize(),
+    "sorted": lambda weir: weir.range(4000, override_num_blocks=7).sort("id").materialize(),
+    "two": lambda weir: _numbers(2000).union(_numbers(2000).map(lambda r: {"id": r["id"] + 2000})).materialize(),
+    "part": lambda weir: _numbers(8000).split_at_indices([4000])[0],
+    "first": lambda weir: _numbers(8000).limit(4000),
+    "chunks": lambda weir: weir.range(4000).map_batches(lambda b: b, batch_size=1000).materialize(),
+}
+
+
+def _scribbled(arrays):
+    for array in arrays:
+        assert not array.flags.writeable
+        ctypes.memset(array.ctypes.data, 0, array.nbytes)
+
+
+def _written(tensors):
+    for tensor in tensors:
+        tensor.zero_()
+
+
+LOOPS = {
+    "batches": lambda ds: _scribbled(batch["id"] for batch in ds.iter_batches(batch_size=300)),
+    "blocks": lambda ds: _scribbled(batch["id"] for batch in ds.iter_batches(batch_size=None)),
+    "shuffled": lambda ds: _scribbled(batch["id"] for batch in ds.iter_batches(batch_size=300, local_shuffle_buffer_size=500)),
+    "one": lambda ds: _scribbled([ds.take_batch(4000)["id"]]),
+    "split": lambda ds: _scribbled(batch["id"] for batch in ds.streaming_split(1)[0].iter_batches(batch_size=300)),
+    "torch": lambda ds: _written(batch["id"] for batch in ds.iter_torch_batches(batch_size=300)),
+    "pandas": lambda ds: _scribbled(batch["id"].to_numpy() for batch in ds.iter_batches(batch_size=300, batch_format="pandas")),
+    "pyarrow": lambda ds: _scribbled(batch["id"].chunk(0).to_numpy() for batch in ds.iter_batches(batch_size=300, batch_format="pyarrow")),
+    "table": lambda ds: _scribbled(chunk.to_numpy() for chunk in ds.to_arrow()["id"].chunks),
+    "stream": lambda ds: _scribbled(chunk.to_numpy() for chunk in pytest.importorskip("pyarrow").table(ds)["id"].chunks),
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+@pytest.mark.parametrize("kept", KEPT)
+def test_rows_that_are_kept_anywhere_stay_what_they_were(kept, loop):
+    """Whoever writes to a batch past its flag writes to pages or a copy of his own, whether the rows lie in the store or in plain memory."""
+    import weir
+    needed = {"torch": "torch", "pandas": "pandas", "pyarrow": "pyarrow", "table": "pyarrow", "stream": "pyarrow"}
+    if loop in needed:
+        pytest.importorskip(needed[loop])
+    ds = KEPT[kept](weir)
+    for _ in range(2):
+        LOOPS[loop](ds)
+        assert sorted(row["id"] for row in ds.take_all()) == list(range(4000))
+
+
+def test_tensors_in_rows_are_the_takers():
+    import weir
+    ds = weir.from_items([{"t": np.arange(5) + i} for i in range(20)])
+    for take in (lambda: ds.take(20), ds.take_all, lambda: list(ds.iter_rows())):
+        _scribbled(row["t"] for row in take())
+        assert [row["t"].tolist() for row in ds.take_all()] == [[i, i + 1, i + 2, i + 3, i + 4] for i in range(20)]
+
+
 def test_buffers_are_read_only():
     view = _weir.batch_from_columns({"x": np.arange(5.0)}).numpy()["x"]
     assert isinstance(view.base, _weir.Buffer) and len(view.base) == 40
