@@ -639,6 +639,16 @@ static int confirm(void *state, struct weir_error *failure, struct weir_error *e
 	return WEIR_OK;
 }
 
+/* A nested column all of whose rows are null. */
+static void show_nulls(const struct read_lane *lane, uint32_t number, struct weir_column *column)
+{
+	column->form = WEIR_FLAT;
+	column->validity = NULL; /* the array has its own */
+	column->values = NULL;
+	column->nested = lane->nulls[number];
+	column->nested_offset = 0;
+}
+
 /* A column of another type, when somebody asks for it. */
 static int decode_cast(struct weir_pending *pending, const struct weir_selection *selection, struct weir_column *column,
 		       struct weir_error *err)
@@ -660,6 +670,10 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 	code = weir_column_decode(&inner, how->from, err);
 	if (code)
 		return code;
+	if (lane->nulls[cast->column]) {
+		show_nulls(lane, cast->column, column);
+		return WEIR_OK;
+	}
 	slice = weir_array_slice(inner.columns[how->from].nested, inner.columns[how->from].nested_offset, inner.row_count,
 				 err);
 	if (!slice)
@@ -676,6 +690,13 @@ static int decode_cast(struct weir_pending *pending, const struct weir_selection
 	column->nested = lane->promoted[cast->column];
 	column->nested_offset = 0;
 	return WEIR_OK;
+}
+
+/* Whether a file has nothing for a column: it is not there, or was written when no row had a value, without a type. */
+static bool is_null_here(const struct read_match *match, const struct read_match_column *how)
+{
+	return how->how == READ_MISSING ||
+	       (how->how == READ_CAST && match->file_schema->fields[match->scan_columns[how->from]].type->id == WEIR_NULL);
 }
 
 /* Prepares what the new file's match needs in this lane. */
@@ -697,7 +718,7 @@ static int use_match(struct read_lane *lane, struct weir_error *err)
 
 		if (how->cast)
 			code = weir_evaluator_new(&lane->account, how->cast, &lane->evaluators[i], err);
-		if (!code && how->how == READ_MISSING && weir_type_is_nested(weir_type_values(how->type)))
+		if (!code && is_null_here(match, how) && weir_type_is_nested(weir_type_values(how->type)))
 			code = weir_op_null_array(&lane->account, how->type, &lane->nulls[i], err);
 		lane->casts[i] = (struct cast_pending){.pending = {decode_cast}, .lane = lane, .column = i};
 	}
@@ -794,11 +815,8 @@ static void dress(struct read_lane *lane, struct weir_vector *out)
 			column->pending = &lane->casts[i].pending;
 			break;
 		case READ_MISSING:
-			if (lane->nulls[i]) {
-				column->form = WEIR_FLAT;
-				column->validity = NULL;
-				column->nested = lane->nulls[i];
-			}
+			if (lane->nulls[i])
+				show_nulls(lane, i, column);
 			break;
 		case READ_PARTITION:
 			if (!lane->piece->values[how->from].value)

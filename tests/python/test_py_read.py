@@ -495,3 +495,40 @@ def test_a_file_of_another_format_among_csv_is_named(tmp_path):
     (tmp_path / "a.csv").write_text("id\n1\n")
     with pytest.raises(ValueError, match=f"{found.name}.*this is a parquet file, not one of CSV"):
         weir.read_csv([str(found), str(tmp_path / "a.csv")]).take_all()
+
+
+@pytest.mark.parametrize("name", ["list", "large_list", "struct", "fixed", "map", "deep", "inside"])
+def test_a_file_in_which_a_nested_column_is_all_null(tmp_path, name):
+    """It was written when no row had a value, and so without a type; its neighbours have one."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    values = {"list": [[1, None], []], "large_list": [["x"], None], "struct": [{"a": 1, "b": "x"}, {"a": None, "b": "y"}], "fixed": [[1, 2], None],
+              "map": [[("k", 1)], []], "deep": [[{"a": [1]}], [None]], "inside": [{"a": [1], "b": None}, None]}[name]
+    item = pa.list_(pa.int64())
+    kind = {"list": item, "large_list": pa.large_list(pa.string()), "struct": pa.struct([("a", pa.int64()), ("b", pa.string())]),
+            "fixed": pa.list_(pa.int64(), 2), "map": pa.map_(pa.string(), pa.int64()), "deep": pa.list_(pa.struct([("a", item)])),
+            "inside": pa.struct([("a", item), ("b", pa.null())])}[name]
+    many = 5000  # more than a vector
+    there = pa.table({"n": range(2), "t": pa.array(values, kind)})
+    for place, order in enumerate((["a", "b", "c"], ["b", "a", "c"])):
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        pq.write_table(there, folder / f"{order[0]}.parquet")
+        pq.write_table(pa.table({"n": range(many), "t": pa.nulls(many)}), folder / f"{order[1]}.parquet")
+        pq.write_table(there, folder / f"{order[2]}.parquet")
+        expected = [{"n": row["n"], "t": row["t"]} for row in there.to_pylist()]
+        gap = [{"n": n, "t": None} for n in range(many)]
+        rows = [*expected, *gap] if place == 0 else [*gap, *expected]
+        assert weir.read_parquet(str(folder)).take_all() == [*rows, *expected]
+        assert weir.read_parquet(str(folder)).filter(expr="n == 1").select_columns(["t"]).map(lambda row: row).take_all() == [
+            {"t": row["t"]} for row in [*rows, *expected] if row["n"] == 1]
+
+
+def test_files_of_tensors_of_several_shapes_and_of_none(tmp_path):
+    np = pytest.importorskip("numpy")
+    rows = [np.full((i + 1, 2), i, dtype="f4") for i in range(3)] + [None]
+    weir.from_items([{"t": row} for row in rows], override_num_blocks=4).write_parquet(str(tmp_path / "out"))
+    found = [row["t"] for row in weir.read_parquet(str(tmp_path / "out")).take_all()]
+    assert found[3] is None and len(found) == 4
+    for one, other in zip(found[:3], rows[:3]):
+        np.testing.assert_array_equal(one, other)
