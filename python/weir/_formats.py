@@ -343,6 +343,14 @@ def to_torch(batch: Batch, dtypes: Any = None, device: Any = None, owned: bool =
     return tensors
 
 
+class NoTensor(TypeError, RuntimeError):
+    """Values of a column that torch has no type for. Ray Data raises the one for texts, the other for None among bools, dicts and Decimals.
+
+    >>> issubclass(NoTensor, TypeError) and issubclass(NoTensor, RuntimeError)
+    True
+    """
+
+
 def array_to_tensor(array: numpy.ndarray[Any, Any], name: str, torch: Any) -> Any:
     """A tensor over the array's memory, which the caller may write to; lists of equal length are stacked."""
     if array.dtype == object:
@@ -367,15 +375,15 @@ def _stacked(array: numpy.ndarray[Any, Any], name: str) -> numpy.ndarray[Any, An
     odd = next((v for v in values if not isinstance(v, (np.ndarray, list))), None)
     if odd is not None or any(v is None for v in values):
         what = "None" if odd is None else type(odd).__name__
-        raise TypeError(f"column {name!r} holds values of type {what}, which cannot be a torch tensor: leave it out "
-                        "(select_columns, drop_columns), or give a collate_fn")
+        raise NoTensor(f"column {name!r} holds values of type {what}, which cannot be a torch tensor: leave it out "
+                       "(select_columns, drop_columns), or give a collate_fn")
     arrays = [np.asarray(v) for v in values]
     if len({a.shape for a in arrays}) > 1:
         raise RuntimeError(f"column {name!r} holds arrays of different shapes, which cannot be one torch tensor: give a "
                            "collate_fn that pads them, or takes them as a list")
     stacked = np.stack(arrays) if arrays else np.empty((0,))
     if stacked.dtype == object:
-        raise TypeError(f"column {name!r} holds lists of objects, which cannot be a torch tensor: give a collate_fn")
+        raise NoTensor(f"column {name!r} holds lists of objects, which cannot be a torch tensor: give a collate_fn")
     return stacked
 
 

@@ -21,6 +21,20 @@ def test_1_batches_have_exactly_their_size_but_for_the_last_of_a_task():
     assert [len(b["id"]) for b in weir.range(10, override_num_blocks=2).iter_batches(batch_size=None)] == [5, 5]
 
 
+@pytest.mark.parametrize("rows, blocks, size, sizes", [
+    (10, 1, 4, [2, 4, 4]), (10, 5, 2, [2] * 5), (10, 5, 10, [10]), (10, 5, 4, [2, 4, 4]), (10, 5, None, [2] * 5), (10, 1, None, [10]),
+    (100, 100, 30, [10, 30, 30, 30])])
+def test_1_batches_are_those_of_ray_data(rows, blocks, size, sizes):
+    """As 2.60 cuts them, blocks that are too small put together; None is a batch a block."""
+    ds = weir.range(rows, override_num_blocks=blocks)
+    assert sorted(r["n"] for r in ds.map_batches(lambda b: {"n": [len(b["id"])]}, batch_size=size).take_all()) == sizes
+
+
+def test_1_the_last_batch_may_be_left_out():
+    sizes = lambda **more: [len(b["id"]) for b in weir.range(10, override_num_blocks=4).iter_batches(**more)]
+    assert sizes(batch_size=4, drop_last=True) == [4, 4] and sizes(batch_size=100) == [10] and sizes(batch_size=100, drop_last=True) == []
+
+
 def test_2_empty_blocks_never_reach_a_function():
     def not_empty(batch):
         assert len(batch["id"]) > 0
@@ -34,10 +48,84 @@ def test_2_empty_blocks_never_reach_a_function():
             ds.take_batch()
 
 
+def test_2_what_comes_of_no_rows():
+    for ds in (weir.from_items([]), weir.range(0)):
+        assert (ds.take(), ds.count(), list(ds.iter_rows()), ds.columns()) == ([], 0, [], None)
+        assert [ds.min("id"), ds.max("id"), ds.mean("id"), ds.std("id")] == [None] * 4
+        assert ds.map_batches(lambda b: 1 / 0).take_all() == [] and ds.map(lambda r: 1 / 0).count() == 0
+    for ds in (weir.range(10).filter(lambda r: False), weir.range(10).filter(expr="id > 100")):
+        assert ds.sum("id") is None and ds.groupby("id").count().take_all() == []
+        with pytest.raises(ValueError, match="The dataset is empty."):
+            ds.take_batch()
+    assert weir.range(10).filter(expr="id > 100").schema().names == ["id"] == weir.range(10).limit(0).schema().names
+
+
+def test_2_blocks_without_rows_among_others():
+    pa = pytest.importorskip("pyarrow")
+    none = pa.table({"a": pa.array([], pa.int64())})
+    ds = weir.from_arrow([none, pa.table({"a": [1, 2]}), none])
+    assert none.schema.names == weir.from_arrow(none).columns() and weir.from_arrow(none).sum("a") is None
+    assert [len(b["a"]) for b in ds.iter_batches(batch_size=None)] == [2] and ds.num_blocks() == 3
+    for batch_format in ("numpy", "pandas", "pyarrow"):
+        counted = ds.map_batches(lambda b: {"n": [len(b["a"])]}, batch_format=batch_format, batch_size=None)
+        assert counted.take_all() == [{"n": 2}], batch_format
+    assert ds.sort("a", descending=True).take_all() == [{"a": 2}, {"a": 1}] and ds.zip(ds).take(1) == [{"a": 1, "a_1": 1}]
+
+
 def test_3_aggregates_of_one_and_of_several_columns():
     ds = weir.from_items([{"a": 1, "b": 2.5}, {"a": 3, "b": None}])
     assert ds.sum("a") == 4 and ds.sum(["a", "b"]) == {"sum(a)": 4, "sum(b)": 2.5}
     assert math.isnan(weir.range(1).std("id")) and weir.from_items([{"a": None}]).mean("a") is None
+
+
+MIXED = [{"a": 1, "b": 2.5, "g": "x"}, {"a": 3, "b": None, "g": "y"}, {"a": None, "b": math.nan, "g": None}, {"a": 5, "b": 1.0, "g": "x"}]
+
+
+@pytest.mark.parametrize("blocks", [1, 4])
+def test_3_names_and_nulls_of_aggregates(blocks):
+    from weir.aggregate import Count, Max, Mean, Min, Sum
+
+    ds = weir.from_items(MIXED, override_num_blocks=blocks)
+    assert (ds.sum(["a"]), ds.mean(["a"]), ds.std(["a"])) == (9, 3, 2) and round(ds.std("a", ddof=0), 6) == 1.632993
+    assert ds.groupby(None).sum("a").take_all() == [{"sum(a)": 9}] and ds.groupby(None).count().take_all() == [{"count()": 4}]
+    assert ds.aggregate(Count("a")) == {"count(a)": 4} == {"count(a)": ds.aggregate(Count())["count()"]}
+    assert ds.aggregate(Count("a", ignore_nulls=True)) == {"count(a)": 3}
+    assert ds.aggregate(Sum("a"), Mean("a"), Min("g"), Max("g")) == {"sum(a)": 9, "mean(a)": 3, "min(g)": "x", "max(g)": "y"}
+    nothing = weir.from_items([{"a": None}, {"a": None}], override_num_blocks=min(blocks, 2))
+    assert [nothing.mean("a"), nothing.sum("a"), nothing.min("a"), nothing.std("a")] == [None] * 4
+
+
+SPECIAL = [{"x": 3.0, "i": 0}, {"x": math.nan, "i": 1}, {"x": None, "i": 2}, {"x": 1.0, "i": 3}, {"x": math.inf, "i": 4}, {"x": -math.inf, "i": 5}]
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 6])
+def test_4_numbers_nan_null_in_both_directions(blocks):
+    ds = weir.from_items(SPECIAL, override_num_blocks=blocks)
+    assert [row["i"] for row in ds.sort("x").take_all()] == [5, 3, 0, 4, 1, 2]
+    assert [row["i"] for row in ds.sort("x", descending=True).take_all()] == [4, 0, 3, 5, 1, 2]
+    assert [row["i"] for row in ds.map(lambda row: row).sort("x").take_all()] == [5, 3, 0, 4, 1, 2]
+    groups = ds.union(ds).groupby("x").count().take_all()
+    assert sorted((str(row["x"]), row["count()"]) for row in groups) == [(name, 2) for name in ("-inf", "1.0", "3.0", "None", "inf", "nan")]
+    assert sorted(map(str, ds.unique("x"))) == ["-inf", "1.0", "3.0", "None", "inf", "nan"]
+    assert None in weir.from_items(MIXED, override_num_blocks=min(blocks, 4)).unique("g")
+
+
+def test_4_texts_and_bools_with_nulls():
+    values = lambda ds: [row["item"] for row in ds.take_all()]
+    assert values(weir.from_items([True, None, False]).sort("item")) == [False, True, None]
+    assert values(weir.from_items(["b", None, "a", ""]).sort("item", descending=True)) == ["b", "a", "", None]
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+def test_5_any_null_makes_the_result_none(blocks):
+    ds = weir.from_items([{"a": 1, "g": 1}, {"a": None, "g": 1}, {"a": 3, "g": 2}], override_num_blocks=blocks)
+    for name in ("sum", "mean", "std", "min", "max"):
+        assert getattr(ds, name)("a", ignore_nulls=False) is None, name
+    for name in ("sum", "mean", "max"):
+        found = {row["g"]: row[f"{name}(a)"] for row in getattr(ds.groupby("g"), name)("a", ignore_nulls=False).take_all()}
+        assert found == {1: None, 2: 3}, name
+    special = weir.from_items(SPECIAL, override_num_blocks=blocks)
+    assert (special.min("x"), special.max("x"), special.max("x", ignore_nulls=False)) == (-math.inf, math.inf, None)
 
 
 def test_5_nulls_and_nan_in_aggregates():
@@ -67,6 +155,21 @@ def test_7_every_consumption_runs_everything_again(tmp_path):
     assert log.read_text() == "xxxx"
 
 
+def test_6_a_ragged_column_may_look_fixed():
+    np = pytest.importorskip("numpy")
+    ragged = weir.range(4, override_num_blocks=2).map(lambda row: {"t": np.ones(2 + row["id"])})
+    assert ragged.schema().type_texts == ["ArrowTensorTypeV2(shape=(2,), dtype=double)"]  # of the first row
+    assert [row["t"].shape for row in ragged.take_all()] == [(2,), (3,), (4,), (5,)]
+
+
+def test_7_orders_of_a_shuffle():
+    order = lambda ds: [row["id"] for row in ds.take_all()]
+    new, same = weir.range(50, override_num_blocks=5).random_shuffle(), weir.range(50, override_num_blocks=5).random_shuffle(seed=3)
+    assert order(new) != order(new) and sorted(order(new)) == list(range(50)) and order(same) == order(same)
+    drawn, moved = weir.range(50).random_sample(0.5, seed=1), weir.range(50, override_num_blocks=5).randomize_block_order(seed=1)
+    assert order(drawn) == order(drawn) and order(moved) == order(moved)
+
+
 def test_8_mistakes_at_the_call(tmp_path):
     with pytest.raises(FileNotFoundError):
         weir.read_parquet(str(tmp_path / "nothing"))
@@ -76,6 +179,16 @@ def test_8_mistakes_at_the_call(tmp_path):
     with pytest.raises(KeyError):
         weir.range(1).drop_columns(["x"])
     weir.range(1).map(lambda r: r).drop_columns(["x"])  # not known before it runs
+    for read in (weir.read_csv, weir.read_json, weir.read_text, weir.read_binary_files):
+        with pytest.raises(FileNotFoundError):
+            read(str(tmp_path / "nothing"))
+    for bad in (lambda ds: ds.sort("x"), lambda ds: ds.groupby("x"), lambda ds: ds.map(lambda r: r, fn_constructor_kwargs={"a": 1}),
+                lambda ds: ds.iter_batches(batch_size=0), lambda ds: ds.iter_batches(batch_format="x")):
+        with pytest.raises(ValueError):
+            bad(weir.range(1))
+    weir.range(1).select_columns(["x"])
+    with pytest.raises(KeyError):  # at run
+        weir.range(1).select_columns(["x"]).take()
 
 
 class Model:
@@ -110,6 +223,18 @@ def test_11_blocks_and_names():
     assert weir.range(1).columns() == ["id"] and weir.from_items([1]).columns() == ["item"]
 
 
+def test_11_clashes():
+    a, b = weir.from_items([{"x": 1, "y": 2}, {"x": 3, "y": 4}]), weir.from_items([{"x": 5, "z": 6}, {"x": 7, "z": 8}])
+    assert a.zip(b).take(1) == [{"x": 1, "y": 2, "x_1": 5, "z": 6}]
+    assert a.zip(b).zip(b).columns() == ["x", "y", "x_1", "z", "x_2", "z_1"]
+    with pytest.raises(ValueError):
+        a.zip(weir.range(3)).take_all()
+    joined = lambda **more: a.join(a, join_type="inner", num_partitions=1, on=("x",), **more)
+    with pytest.raises(ValueError, match="suffix"):
+        joined().take_all()
+    assert sorted(joined(right_suffix="_r").take_all(), key=str) == [{"x": 1, "y": 2, "y_r": 2}, {"x": 3, "y": 4, "y_r": 4}]
+
+
 @pytest.mark.parametrize("value, text", [("None", "None"), ("[1, 2]", "list"), ("b['id']", "ndarray"), ("{'x': 5}", "'x'"),
                                          ("{'x': [1], 'y': [1, 2]}", "lengths"), ("'text'", "str")])
 def test_12_a_function_that_returns_the_wrong_thing(value, text):
@@ -132,6 +257,29 @@ def test_13_written_files(tmp_path):
         weir.range(10).write_parquet(str(tmp_path / "a"), mode="error")
     weir.range(10).write_parquet(str(tmp_path / "a"), mode="ignore")
     assert len(os.listdir(tmp_path / "a")) == 1
+
+
+@pytest.mark.parametrize("options, sizes", [
+    (dict(max_rows_per_file=4), [1] * 5 + [4] * 5), (dict(min_rows_per_file=7), [5, 10, 10]),
+    (dict(min_rows_per_file=5, max_rows_per_file=5), [5] * 5), (dict(min_rows_per_file=8, max_rows_per_file=10), [5, 10, 10])])
+def test_13_rows_per_file_are_ray_datas(tmp_path, options, sizes):
+    weir.range(25, override_num_blocks=5).write_parquet(str(tmp_path / "out"), **options)
+    assert sorted(weir.read_parquet(str(path)).count() for path in (tmp_path / "out").iterdir()) == sizes
+    with pytest.raises(ValueError):
+        weir.range(3).write_parquet(str(tmp_path / "none"), min_rows_per_file=5, max_rows_per_file=3)
+
+
+def test_14_types_of_folders_and_names_of_files(tmp_path):
+    weir.range(2).write_parquet(str(tmp_path / "year=2024" / "g=a b"))
+    weir.range(1).write_parquet(str(tmp_path / "year=2025" / "g=é"))
+    (tmp_path / "note.txt").write_text("no Parquet")
+    (tmp_path / "_x.parquet").write_text("nor this")
+    (tmp_path / ".y.parquet").write_text("nor this")
+    rows = lambda **more: sorted((tuple(row.values()) for row in weir.read_parquet(tmp_path, **more).take_all()), key=str)
+    assert rows() == [(0, "2024", "a b"), (0, "2025", "é"), (1, "2024", "a b")]
+    typed = weir.Partitioning("hive", field_types={"year": int})
+    assert rows(partitioning=typed) == [(0, 2024, "a b"), (0, 2025, "é"), (1, 2024, "a b")] and rows(partitioning=None) == [(0,), (0,), (1,)]
+    assert weir.read_parquet(tmp_path, include_paths=True).columns() == ["id", "year", "g", "path"]
 
 
 def test_14_reading(tmp_path):
@@ -157,6 +305,44 @@ def test_15_torch_batches():
         one(["a"])
     with pytest.raises(ValueError):
         weir.range(1).iter_torch_batches(collate_fn=lambda b: b, dtypes=torch.int8)
+
+
+def test_15_types_of_torch():
+    torch, np = pytest.importorskip("torch"), pytest.importorskip("numpy")
+    from decimal import Decimal
+
+    one = lambda values, **more: next(iter(weir.from_items([{"a": value} for value in values]).iter_torch_batches(**more)))["a"]
+    assert [one([value]).dtype for value in (True, np.float32(1), np.uint16(3), np.int8(1))] == [torch.bool, torch.float32, torch.uint16, torch.int8]
+    assert one([1.5, None]).isnan().tolist() == [False, True] and one([np.ones((2, 2))] * 2).shape == (2, 2, 2)
+    assert one([1], dtypes=torch.float16).dtype == torch.float16 and one([1], dtypes={"a": torch.int8}).dtype == torch.int8
+    for values in ([True, None], [Decimal(1)], [{"z": 1}], [np.ones(2), np.ones(3)]):
+        with pytest.raises(RuntimeError, match="collate_fn"):  # Ray Data's, for what NumPy has as objects
+            one(values)
+    for values in (["a"], [b"x"], [True, None]):
+        with pytest.raises(TypeError, match="collate_fn"):
+            one(values)
+
+
+def test_mistakes_of_ray_data_that_are_not_copied():
+    pa = pytest.importorskip("pyarrow")
+    words = weir.from_arrow(pa.table({"c": pa.array(["a", "b", None, "a"]).dictionary_encode()}))
+    assert [batch["c"].tolist() for batch in words.iter_batches()] == [["a", "b", None, "a"]]
+    assert [row["c"] for row in words.map_batches(lambda b: b).take_all()] == ["a", "b", None, "a"]
+    for blocks in (1, 2):
+        assert weir.from_items([2**63 - 1, 1], override_num_blocks=blocks).sum("item") == 2**63
+        numbers = weir.from_items([1.0, math.nan], override_num_blocks=blocks)
+        assert math.isnan(numbers.sum("item")) and math.isnan(numbers.mean("item"))
+    assert weir.from_items([-7]).with_column("half", weir.col("item") // 2).take() == [{"item": -7, "half": -4.0}]
+    for passes in (dict(fn=lambda row: row["id"] >= 8), dict(expr="id >= 8"), dict(expr=weir.col("id") >= 8)):
+        assert weir.range(100).limit(10).filter(**passes).take_all() == [{"id": 8}, {"id": 9}]
+
+
+def test_lists_of_one_length_are_a_view_of_two_dimensions():
+    pa, np = pytest.importorskip("pyarrow"), pytest.importorskip("numpy")
+    table = pa.table({"v": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2))})
+    for ds in (weir.from_arrow(table), weir.from_arrow(table).map_batches(lambda b: b, batch_format="pyarrow")):
+        (batch,) = ds.iter_batches()
+        assert batch["v"].shape == (2, 2) == np.stack(batch["v"]).shape and not batch["v"].flags.writeable and batch["v"].base is not None
 
 
 def test_prints_arrive_labelled(capsys):

@@ -393,6 +393,21 @@ def test_a_materialised_dataset_elsewhere_says_to_write_files(tmp_path):
     assert "session" in said and "files" in said
 
 
+def test_the_thread_that_began_a_run_may_end():
+    """Workers watch the driver, not the thread that asked for them."""
+    begun = []
+
+    def begin():
+        loop = iter(weir.range(10_000, override_num_blocks=100).map_batches(lambda b: {"x": b["id"]}, batch_size=100).iter_batches(batch_size=100))
+        begun.extend([next(loop)["x"].copy(), loop])
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    thread.join(60)
+    first, loop = begun
+    assert np.concatenate([first, *(batch["x"] for batch in loop)]).tolist() == list(range(10_000))
+
+
 # ---- functions that change their mind ----
 
 def test_a_random_function_whose_worker_dies(tmp_path):
@@ -521,6 +536,19 @@ def test_the_last_lines_arrive(tmp_path):
         print(set(seen), sys.stdout.getvalue().count("bye"), file=out, flush=True)
     """
     assert output(tmp_path, text) == "{3000} 1\n"
+
+
+def test_lines_that_are_written_over(capsys):
+    """What a progress bar draws with carriage returns is one line: the last that it showed."""
+    def bar(row):
+        for part in range(3):
+            print(f"\r{part}0%", end="", flush=True)
+        print("\nends as files of Windows do\r\n", end="")
+        print("without an end", end="")
+        return row
+
+    weir.range(1).map(bar).take_all()
+    assert [line.rsplit(") ", 1)[1] for line in capsys.readouterr().out.splitlines()] == ["20%", "ends as files of Windows do", "without an end"]
 
 
 def test_weir_is_silent_and_leaves_logging_alone(tmp_path):
