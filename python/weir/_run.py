@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from weir import _fuse, _progress, _session, _watch
 from weir._blocks import JOINED_BYTES, PARTED_BYTES, Group, as_batch, as_made, as_they_come, batches_of, block_most, bundling, columns_of, copied, cut_at, cut_blocks, cut_rows, enforced, grouped, is_uniform, joined, lends_rows, limited, parted, rebatched, resized, rows_between, split_large
 from weir._fixed_blocks import has_exact_blocks, has_fixed_blocks, largest_fixed_block, makes_blocks, partitions_of, reads_in_tasks, sizes_kept
+from weir._loop import mapped
 from weir._plan import Blocks, Call, Limit, Op, Range, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 from weir._plan import chain, has_few_blocks, is_repeatable, told, walk
 from weir._plan import with_input as with_input  # for others, too
@@ -379,7 +380,9 @@ def _local(op: Op, batches: Iterator[Batch], run: Run) -> Iterator[Batch]:
         size = op.spec.batch_size
         if isinstance(op.input, Groups):
             batches = regrouped(batches)
-        yield from _call.run_local(op.spec, rebatched(batches, size, False) if isinstance(size, int) else batches)
+        if isinstance(size, int):
+            batches = rebatched(batches, size, False)
+        yield from _call.run_local(op.spec, mapped(batches, run.own))
     elif isinstance(op, Limit):
         yield from limited(batches, op.count)
     elif isinstance(op, RepartitionRows):

@@ -175,6 +175,32 @@ def test_tensors_in_rows_are_the_takers():
         assert [row["t"].tolist() for row in ds.take_all()] == [[i, i + 1, i + 2, i + 3, i + 4] for i in range(20)]
 
 
+def test_functions_in_the_driver_have_rows_of_their_own(tmp_path):
+    """local_mode=True has no worker with private pages: what a function writes past the flag is not what the next reader sees, as elsewhere."""
+    from driver_scripts import output
+    text = """
+        import ctypes, numpy as np, weir
+        weir.init(local_mode=True)
+
+        def scribbles(batch):
+            ctypes.memset(batch["id"].ctypes.data, 0, batch["id"].nbytes)
+            return {"n": [1]}
+
+        def scribbles_row(row):
+            ctypes.memset(row["t"].ctypes.data, 0, row["t"].nbytes)
+            return {"n": 1}
+
+        for ds in (weir.from_items([{"id": i} for i in range(100)]), weir.range(100).map_batches(lambda b: b).materialize()):
+            assert ds.map_batches(scribbles, batch_size=7).count() == 15
+            for batch in ds.iter_batches(batch_size=7):
+                scribbles(batch)
+            print(ds.sum("id"))
+        tensors = weir.from_items([{"t": np.ones(3)}] * 2)
+        print(tensors.map(scribbles_row).count(), [row["t"].tolist() for row in tensors.take()])
+    """
+    assert output(tmp_path, text) == "4950\n4950\n2 [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]\n"
+
+
 def test_buffers_are_read_only():
     view = _weir.batch_from_columns({"x": np.arange(5.0)}).numpy()["x"]
     assert isinstance(view.base, _weir.Buffer) and len(view.base) == 40
