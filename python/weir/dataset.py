@@ -399,7 +399,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         return _aggregate.aggregated(self, aggs)
 
     def groupby(self, key: str | list[str] | None, num_partitions: int | None = None) -> GroupedData:
-        """The rows by groups: those that are equal in a column, or in several. None: all rows are one group.
+        """The rows by groups: those that are equal in a column, or in several. None, or no column: all rows are one group.
 
         `num_partitions`: so many blocks of the result, where it is kept (materialize) and has as many rows. How the groups are
         divided while they are made depends on what memory and processors there are.

@@ -250,7 +250,7 @@ def grouped_by(ds: Dataset, key: str | list[str] | None, num_partitions: int | N
     4
     """
     if key is not None:
-        if not isinstance(key, str) and not (isinstance(key, list) and key and all(isinstance(name, str) for name in key)):
+        if not isinstance(key, str) and not (isinstance(key, list) and all(isinstance(name, str) for name in key)):
             raise ValueError(f"Key must be a string or a list of strings, but got {key}.")
         _check_known(ds, [key] if isinstance(key, str) else key)
     if num_partitions is not None and (isinstance(num_partitions, bool) or not hasattr(num_partitions, "__index__")):

@@ -135,9 +135,11 @@ def test_several_keys():
 
 
 def test_no_key():
+    for key in (None, []):
+        assert table().groupby(key).sum("x").take_all() == [{"sum(x)": 10}]
+        assert table().groupby(key).map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy").take_all() == [{"n": 6}]
     assert table().groupby(None).aggregate(Sum("x"), Count()).take_all() == [{"sum(x)": 10, "count()": 6}]
     assert table().groupby(None).count().schema().names == ["count()"]
-    assert table().groupby(None).map_groups(lambda g: {"n": [len(g["k"])]}, batch_format="numpy").take_all() == [{"n": 6}]
 
 
 def test_nothing():

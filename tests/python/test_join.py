@@ -255,6 +255,17 @@ def test_nan_and_zero_and_none(tmp_path, how):
 
 
 @pytest.mark.parametrize("how", KINDS)
+@pytest.mark.parametrize("signed", [pa.int64(), pa.int8()])
+def test_signed_and_unsigned_keys_meet_by_value(tmp_path, how, signed):
+    """Also those that the other side's type does not have: no bits of a negative number are a large one's."""
+    negative = pa.table({"k": pa.array([5, -1, None, -(2 ** (signed.bit_width - 1)), 2 ** (signed.bit_width - 1) - 1], signed), "l": range(5)})
+    large = pa.table({"k": pa.array([2**64 - 1, 5, 2**63, None, 2**63 - 1, 127], pa.uint64()), "r": range(6)})
+    assert bag(joined(tmp_path, negative, large, how)) == wanted(negative, large, how, ("k",))
+    negative, large = negative.append_column("m", negative["k"]), large.append_column("m", large["k"])
+    assert bag(joined(tmp_path, large, negative, how, on=("k", "m"))) == wanted(large, negative, how, ("k", "m"))
+
+
+@pytest.mark.parametrize("how", KINDS)
 def test_several_keys_and_unicode(tmp_path, how):
     rng = random.Random(3)
     words = ["", "a", "ä", "日本", "a\x00b", "a\x00", "x" * 40, None]

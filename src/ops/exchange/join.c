@@ -18,7 +18,7 @@ static const char *const how_names[] = {
 	[WEIR_JOIN_LEFT_ANTI] = "left_anti", [WEIR_JOIN_RIGHT_ANTI] = "right_anti",
 };
 enum { HOW_COUNT = sizeof(how_names) / sizeof(*how_names), LEFT = WEIR_JOIN_LEFT_SIDE, RIGHT = WEIR_JOIN_RIGHT_SIDE };
-enum { PARTITIONS_MAX = 4096 };
+enum { PARTITIONS_MAX = 4096, UINT64_DIGITS = 20 };
 
 /* A column of the result, by the names of what it is made of: columns move when others are dropped. */
 struct join_column {
@@ -416,6 +416,13 @@ static int refuse_key(const struct join_config *config, uint32_t key, uint32_t s
 	return code;
 }
 
+/* No integer type has all values of both. */
+static bool are_wider_together(const struct weir_type *a, const struct weir_type *b)
+{
+	return (a->id == WEIR_UINT64 && weir_type_is_integer(b) && weir_type_is_signed(b)) ||
+	       (b->id == WEIR_UINT64 && weir_type_is_integer(a) && weir_type_is_signed(a));
+}
+
 /* In what type the n-th keys of both sides are compared. */
 static int unify_key(struct weir_op_env *env, const struct weir_node *node, uint32_t n, struct weir_error *err)
 {
@@ -437,7 +444,10 @@ static int unify_key(struct weir_op_env *env, const struct weir_node *node, uint
 			return refuse_key(config, n, s, schema->fields[column].type, err);
 		weir_type_name(types[s], texts[s], sizeof(texts[s]));
 	}
-	unified = weir_type_unify(env->account, types[LEFT], types[RIGHT], &why);
+	if (are_wider_together(types[LEFT], types[RIGHT]))
+		unified = weir_type_decimal(env->account, WEIR_DECIMAL128, UINT64_DIGITS, 0, &why);
+	else
+		unified = weir_type_unify(env->account, types[LEFT], types[RIGHT], &why);
 	/* Large numbers would meet others than themselves as floating-point ones. */
 	if (unified && weir_type_is_float(unified) &&
 	    (weir_type_is_float(types[LEFT]) != weir_type_is_float(types[RIGHT])) && types[LEFT]->id != WEIR_NULL &&
