@@ -74,6 +74,11 @@ void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t 
 		add_some(sum, values + at, count - at < MANY_MAX ? count - at : MANY_MAX);
 }
 
+void weir_exact_add_beyond(struct weir_exact *sum, int64_t count)
+{
+	add_wide(sum, count, 1074 + 1024);
+}
+
 void weir_exact_merge(struct weir_exact *to, const struct weir_exact *from)
 {
 	struct weir_exact settled = *from;

@@ -68,6 +68,8 @@ static inline void weir_exact_add(struct weir_exact *sum, double value)
 
 /* The same as adding one after the other. Values of nearly one size, which most columns have, are first summed in 128 bits. */
 void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t count);
+/* count × 2^1024, one beyond the greatest double. */
+void weir_exact_add_beyond(struct weir_exact *sum, int64_t count);
 
 /* The sum of squares, in the same way: a square has 106 bits and twice the exponent, digits[i] stands for 2^(32 i − 2148).
  * NaN and infinities are left out. */

@@ -153,6 +153,12 @@ int weir_accumulators_init(struct weir_accumulators *all, struct weir_account *a
 		code = weir_row_layout_init(&all->layout, account, types, cells, key_count, count, payload, err);
 	if (!code)
 		shift_all(all);
+	for (uint32_t i = 0; i < count && !code; i++) {
+		const struct weir_accumulator *of = &all->items[i];
+
+		if (of->kind == WEIR_SUMMARY_REAL && of->sum != WEIR_NOWHERE)
+			weir_row_layout_loose(&all->layout, of->sum, of->flags, IS_LONG);
+	}
 	weir_free(account, types, types ? capacity * sizeof(*types) : 0);
 	if (code)
 		weir_accumulators_release(all);
@@ -187,7 +193,8 @@ static void push_notes(const struct weir_batch_rows *batch)
 }
 
 #define PUSH_WHOLE(name, type)                                                                                         \
-	static void push_##name(const struct weir_batch_rows *batch)                                                   \
+	static int push_##name(const struct weir_batch_rows *batch, struct weir_row_heap *heap,                        \
+			       struct weir_error *err)                                                                 \
 	{                                                                                                              \
 		const struct weir_accumulator *of = batch->of;                                                         \
 		const type *values = batch->values;                                                                    \
@@ -205,6 +212,9 @@ static void push_notes(const struct weir_batch_rows *batch)
 			if (of->zeros != WEIR_NOWHERE)                                                                 \
 				add_count(row + of->zeros, value == 0);                                                \
 		}                                                                                                      \
+		(void)heap;                                                                                            \
+		(void)err;                                                                                             \
+		return WEIR_OK;                                                                                        \
 	}
 PUSH_WHOLE(i8, int8_t)
 PUSH_WHOLE(i16, int16_t)
@@ -215,7 +225,7 @@ PUSH_WHOLE(u16, uint16_t)
 PUSH_WHOLE(u32, uint32_t)
 
 /* The square of a great one does not fit a signed number. */
-static void push_u64(const struct weir_batch_rows *batch)
+static int push_u64(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err)
 {
 	const struct weir_accumulator *of = batch->of;
 
@@ -231,23 +241,29 @@ static void push_u64(const struct weir_batch_rows *batch)
 		if (of->zeros != WEIR_NOWHERE)
 			add_count(row + of->zeros, value == 0);
 	}
+	(void)heap;
+	(void)err;
+	return WEIR_OK;
 }
 
 static inline void spread_real(const struct weir_accumulator *of, uint8_t *row, double value)
 {
+	struct pair distance;
 	double first;
 
 	if (load_count(row + of->values) == 1)
 		memcpy(row + of->squares, &value, sizeof(value));
 	memcpy(&first, row + of->squares, sizeof(first));
-	spread_add(row + of->squares + sizeof(first), pair_add((struct pair){value, 0}, -first));
+	distance = pair_add((struct pair){value, 0}, -first);
+	if (__builtin_expect(spread_is_ordinary(distance.high) && !(row[of->flags] & (SPREAD_SMALL | SPREAD_GREAT)), 1))
+		spread_add(row + of->squares + sizeof(first), distance);
+	else
+		weir_real_spread_add(of, row, first, value);
 }
 
-static inline void push_real(const struct weir_accumulator *of, uint8_t *row, double value)
+/* Behind note_value. */
+static inline void note_real(const struct weir_accumulator *of, uint8_t *row, double value)
 {
-	note_value(of, row);
-	if (of->sum != WEIR_NOWHERE)
-		store_pair(row + of->sum, pair_add(load_pair(row + of->sum), value));
 	if (of->squares != WEIR_NOWHERE)
 		spread_real(of, row, value);
 	if (of->zeros != WEIR_NOWHERE)
@@ -256,23 +272,42 @@ static inline void push_real(const struct weir_accumulator *of, uint8_t *row, do
 		add_count(row + of->nans, value != value);
 }
 
-#define PUSH_REAL(name, type)                                                                                          \
-	static void push_##name(const struct weir_batch_rows *batch)                                                   \
+/* What the loop needs is held in variables: stores to rows may be to anything, as far as the compiler knows. */
+#define PUSH_REAL(name, type, convert)                                                                                 \
+	static int push_##name(const struct weir_batch_rows *batch, struct weir_row_heap *heap,                        \
+			       struct weir_error *err)                                                                 \
 	{                                                                                                              \
+		const struct weir_accumulator *of = batch->of;                                                         \
 		const type *values = batch->values;                                                                    \
+		const uint32_t *at = batch->at;                                                                        \
+		uint8_t *const *to = batch->to;                                                                        \
+		uint32_t count = batch->count, flags = of->flags, number = of->values, sum = of->sum;                  \
+		bool has_notes = of->squares != WEIR_NOWHERE || of->zeros != WEIR_NOWHERE || of->nans != WEIR_NOWHERE; \
+		int code = WEIR_OK;                                                                                    \
                                                                                                                        \
-		for (uint32_t i = 0; i < batch->count; i++)                                                            \
-			push_real(batch->of, batch->to[i], (double)values[weir_batch_at(batch, i)]);                   \
+		for (uint32_t i = 0; i < count; i++) {                                                                 \
+			double value = (double)convert(values[at ? at[i] : i]);                                        \
+			uint8_t *row = to[i], noted = row[flags];                                                      \
+			struct pair pair;                                                                              \
+                                                                                                                       \
+			row[flags] = noted | HAS_VALUE;                                                                \
+			if (number != WEIR_NOWHERE)                                                                    \
+				add_count(row + number, 1);                                                            \
+			if (has_notes)                                                                                 \
+				note_real(of, row, value);                                                             \
+			if (sum == WEIR_NOWHERE)                                                                       \
+				continue;                                                                              \
+			pair = load_pair(row + sum);                                                                   \
+			if (__builtin_expect(!(noted & IS_LONG) && pair_add_exactly(&pair, value), 1))                 \
+				store_pair(row + sum, pair);                                                           \
+			else if ((code = weir_real_sum_add(of, row, value, heap, err)))                                \
+				break;                                                                                 \
+		}                                                                                                      \
+		return code;                                                                                           \
 	}
-PUSH_REAL(f32, float)
-PUSH_REAL(f64, double)
-
-static void push_halves(const struct weir_batch_rows *batch)
-{
-	for (uint32_t i = 0; i < batch->count; i++)
-		push_real(batch->of, batch->to[i],
-			  (double)weir_half_to_float(((const uint16_t *)batch->values)[weir_batch_at(batch, i)]));
-}
+PUSH_REAL(f32, float, )
+PUSH_REAL(f64, double, )
+PUSH_REAL(halves, uint16_t, weir_half_to_float)
 
 static void spread_decimal(const struct weir_accumulator *of, uint8_t *row, const struct weir_int256 *value)
 {
@@ -481,7 +516,7 @@ EXTREMES(f64, double)
 
 /* By how the numbers lie. */
 static const struct {
-	void (*push)(const struct weir_batch_rows *batch);
+	int (*push)(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err);
 	void (*extremes)(const struct weir_batch_rows *batch);
 	void (*merge)(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
 	int (*list)(const struct weir_batch_rows *batch, struct weir_row_heap *heap, struct weir_error *err);
@@ -674,9 +709,9 @@ static int push_column(const struct weir_accumulators *all, const struct weir_ac
 	else if (of->kind == WEIR_SUMMARY_DECIMAL)
 		code = push_decimals(all, &batch, err);
 	else if (of->type->id == WEIR_HALF)
-		push_halves(&batch);
+		code = push_halves(&batch, heap, err);
 	else
-		numbers[number].push(&batch);
+		code = numbers[number].push(&batch, heap, err);
 	if (!code && has_extremes && number != WEIR_NUMBER_COUNT)
 		numbers[number].extremes(&batch);
 	else if (!code && has_extremes)
@@ -717,34 +752,28 @@ int weir_accumulators_push(const struct weir_accumulators *all, struct weir_vect
 static void merge_spreads(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from)
 {
 	uint64_t count = load_count(from + of->values);
-	uint32_t first_bytes = weir_first_bytes(of->kind);
-	struct pair apart;
+	struct weir_int256 a, b;
 
 	if (!count)
 		return;
 	if (!load_count(to + of->values)) {
 		memcpy(to + of->squares, from + of->squares, squares_bytes(of->kind));
+		to[of->flags] |= from[of->flags] & (SPREAD_SMALL | SPREAD_GREAT);
 		return;
 	}
 	if (of->kind == WEIR_SUMMARY_REAL) {
-		double a, b;
-
-		memcpy(&a, to + of->squares, sizeof(a));
-		memcpy(&b, from + of->squares, sizeof(b));
-		apart = pair_add((struct pair){b, 0}, -a);
-	} else {
-		struct weir_int256 a, b;
-
-		memcpy(&a, to + of->squares, sizeof(a));
-		memcpy(&b, from + of->squares, sizeof(b));
-		weir_int256_sub(&b, &a, &a);
-		apart = (struct pair){weir_decimal_to_double(&a, of->type->scale), 0};
+		weir_real_spread_merge(of, to, from);
+		return;
 	}
-	spread_merge(to + of->squares + first_bytes, from + of->squares + first_bytes, count, apart);
+	memcpy(&a, to + of->squares, sizeof(a));
+	memcpy(&b, from + of->squares, sizeof(b));
+	weir_int256_sub(&b, &a, &a);
+	spread_merge(to + of->squares + sizeof(a), from + of->squares + sizeof(a), count,
+		     (struct pair){weir_decimal_to_double(&a, of->type->scale), 0});
 }
 
 static int merge_sums(const struct weir_accumulators *all, const struct weir_accumulator *of, uint8_t *to,
-		      const uint8_t *from, struct weir_error *err)
+		      const uint8_t *from, struct weir_row_heap *heap, struct weir_error *err)
 {
 	struct weir_int256 a, b;
 
@@ -761,7 +790,7 @@ static int merge_sums(const struct weir_accumulators *all, const struct weir_acc
 		break;
 	case WEIR_SUMMARY_REAL:
 		if (of->sum != WEIR_NOWHERE)
-			store_pair(to + of->sum, pair_add_pair(load_pair(to + of->sum), load_pair(from + of->sum)));
+			return weir_real_sum_merge(of, to, from, heap, err);
 		break;
 	case WEIR_SUMMARY_DECIMAL:
 		if (of->sum != WEIR_NOWHERE) {
@@ -797,7 +826,7 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 			add_count(to + of->nans, load_count(from + of->nans));
 		if (of->zeros != WEIR_NOWHERE)
 			add_count(to + of->zeros, load_count(from + of->zeros));
-		code = merge_sums(all, of, to, from, err);
+		code = merge_sums(all, of, to, from, heap, err);
 		if (!code && of->list != WEIR_NOWHERE)
 			code = list_append(to + of->list, from + of->list, heap, err);
 		if (!code && (of->least != WEIR_NOWHERE || of->greatest != WEIR_NOWHERE) &&
@@ -816,7 +845,7 @@ int weir_accumulators_merge(const struct weir_accumulators *all, uint8_t *to, co
 			code = extreme_text(&all->layout, of->greatest_cell, to,
 					    weir_row_view(from + all->layout.cells[of->greatest_cell].offset), 1, heap,
 					    err);
-		to[of->flags] |= from[of->flags];
+		to[of->flags] |= from[of->flags] & FLAGS_SHARED;
 	}
 	return code || !all->has_sketches ? code : weir_sketches_merge(all, to, from, heap, arena, err);
 }

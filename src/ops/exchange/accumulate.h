@@ -7,8 +7,8 @@
  * A column of which quantiles are asked has a list of its values, as doubles, without NaN: in a heap the number of the list
  * (weir_row_heap_list), in pages how many there are and the distance to them.
  *
- * Sums: integers 128 bits; decimals 256; floats two doubles, the second being what the first has lost by rounding. Squares (for
- * std): integers 192 bits; else the first value, and distances from it (accumulate_impl.h). Each can be merged with one of other
+ * Sums: integers 128 bits; decimals 256; floats two doubles, the second being what the first has lost by rounding, or more of them
+ * where these are not all of it (accumulate_real.c). Squares (for std): integers 192 bits; else the first value, and distances from it (accumulate_impl.h). Each can be merged with one of other
  * rows of the group. A column is looked at once, whichever functions want something of it.
  */
 #ifndef WEIR_OPS_EXCHANGE_ACCUMULATE_H

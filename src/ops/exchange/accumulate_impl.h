@@ -36,7 +36,27 @@ int weir_sketches_take(const struct weir_accumulators *all, const struct weir_ag
 int weir_accumulators_overflow(const struct weir_accumulators *all, const struct weir_accumulator *of,
 			       const uint8_t *row, struct weir_error *err);
 
-enum { HAS_VALUE = 1, HAS_NULL = 2, HAS_EXTREME = 4 };
+/* accumulate_real.c: values that a group's row does not take as it is. heap may be NULL where the row has no value yet. */
+int weir_real_sum_add(const struct weir_accumulator *of, uint8_t *row, double value, struct weir_row_heap *heap,
+		      struct weir_error *err);
+int weir_real_sum_merge(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
+			struct weir_error *err);
+double weir_real_sum(const struct weir_accumulator *of, const uint8_t *row);
+double weir_real_mean(const struct weir_accumulator *of, const uint8_t *row, uint64_t count);
+void weir_real_spread_add(const struct weir_accumulator *of, uint8_t *row, double first, double value);
+void weir_real_spread_merge(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from);
+
+/* Of a row and column. IS_LONG: what is in the sum's place, see struct pair; SPREAD_*: see struct spread. What the first three say
+ * of two rows holds for both together. */
+enum {
+	HAS_VALUE = 1,
+	HAS_NULL = 2,
+	HAS_EXTREME = 4,
+	IS_LONG = 8,
+	SPREAD_SMALL = 16,
+	SPREAD_GREAT = 32,
+	FLAGS_SHARED = HAS_VALUE | HAS_NULL | HAS_EXTREME
+};
 
 static inline void add_count(uint8_t *to, uint64_t more)
 {
@@ -81,7 +101,8 @@ static inline void add_squares(uint8_t *to, unsigned __int128 low, uint64_t high
 	add_count(to + 16, high);
 }
 
-/* A sum of doubles and what it has lost by rounding. */
+/* A sum of doubles and what it has lost by rounding. Of a column's values the two together are the sum exactly. Where two do not
+ * suffice the row has a cell's view of more of them instead (accumulate_real.c), and the flag IS_LONG. */
 struct pair {
 	double high, low;
 };
@@ -90,13 +111,15 @@ static inline struct pair load_pair(const uint8_t *from)
 {
 	struct pair pair;
 
-	memcpy(&pair, from, sizeof(pair));
+	memcpy(&pair.high, from, sizeof(pair.high));
+	memcpy(&pair.low, from + sizeof(pair.high), sizeof(pair.low));
 	return pair;
 }
 
 static inline void store_pair(uint8_t *to, struct pair pair)
 {
-	memcpy(to, &pair, sizeof(pair));
+	memcpy(to, &pair.high, sizeof(pair.high));
+	memcpy(to + sizeof(pair.high), &pair.low, sizeof(pair.low));
 }
 
 /* Without a branch, exact whichever of the two is greater. */
@@ -107,6 +130,19 @@ static inline struct pair pair_add(struct pair pair, double value)
 	pair.low += (pair.high - (sum - part)) + (value - part);
 	pair.high = sum;
 	return pair;
+}
+
+/* The same without any loss; false: two doubles do not hold it, or it is not finite. */
+static inline bool pair_add_exactly(struct pair *pair, double value)
+{
+	double sum = pair->high + value, part = sum - pair->high, lost = (pair->high - (sum - part)) + (value - part);
+	double low = pair->low + lost;
+
+	/* Each can be had back from the new one, which no NaN can. */
+	if (__builtin_expect(!(low - pair->low == lost && low - lost == pair->low), 0))
+		return false;
+	*pair = (struct pair){sum, low};
+	return true;
 }
 
 /* What the second has grown to beyond the first's last digit goes into the first, so that its own digits are not lost either. */
@@ -150,7 +186,10 @@ static inline struct pair pair_times_pair(struct pair a, struct pair b)
  * apart, so distances from one of the values, the first, are summed instead: as it is one of them, the squares are at most as
  * many times the result as there are values.
  *
- *     f64 or i256 first │ distances: f64 sum, what it has lost │ their squares: f64 sum, what it has lost */
+ *     f64 or i256 first │ distances: f64 sum, what it has lost │ their squares: f64 sum, what it has lost
+ *
+ * Squares have twice the exponent. Where distances are so small or so great that theirs would leave the range of a double, all of
+ * the row's are scaled by a power of two, as its flags say; those that vanish beside a great one are of no account. */
 static inline uint32_t weir_first_bytes(enum weir_summary_kind kind)
 {
 	return kind == WEIR_SUMMARY_DECIMAL ? 32 : 8;
@@ -159,6 +198,13 @@ static inline uint32_t weir_first_bytes(enum weir_summary_kind kind)
 struct spread {
 	struct pair distances, squares;
 };
+
+static inline bool spread_is_ordinary(double distance)
+{
+	double size = fabs(distance);
+
+	return (size >= 0x1p-450 && size <= 0x1p450) || size == 0;
+}
 
 static inline struct spread load_spread(const uint8_t *from)
 {

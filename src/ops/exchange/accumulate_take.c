@@ -99,12 +99,15 @@ static double whole_std(const uint8_t *row, const struct weir_accumulator *of, u
 static double std_of(const uint8_t *row, const struct weir_accumulator *of, int64_t ddof)
 {
 	uint64_t count = load_count(row + of->values);
+	uint8_t flags = row[of->flags];
+	double std;
 
 	if (count <= (uint64_t)ddof)
 		return (double)NAN;
 	if (of->kind == WEIR_SUMMARY_INTEGER)
 		return whole_std(row, of, count, ddof);
-	return spread_std(row + of->squares + weir_first_bytes(of->kind), count, ddof);
+	std = spread_std(row + of->squares + weir_first_bytes(of->kind), count, ddof);
+	return flags & SPREAD_GREAT ? std * 0x1p600 : flags & SPREAD_SMALL ? std * 0x1p-600 : std;
 }
 
 static double mean_of(const uint8_t *row, const struct weir_accumulator *of)
@@ -115,7 +118,7 @@ static double mean_of(const uint8_t *row, const struct weir_accumulator *of)
 
 	switch (of->kind) {
 	case WEIR_SUMMARY_REAL:
-		return pair_value(load_pair(row + of->sum)) / (double)count;
+		return weir_real_mean(of, row, count);
 	case WEIR_SUMMARY_DECIMAL:
 		memcpy(&wide, row + of->sum, sizeof(wide));
 		return weir_decimal_mean(&wide, of->type->scale, count);
@@ -143,7 +146,7 @@ static int take_sums(const struct weir_accumulators *all, const struct weir_aggr
 			continue;
 		switch (of->kind) {
 		case WEIR_SUMMARY_REAL:
-			real = pair_value(load_pair(from));
+			real = weir_real_sum(of, rows[i]);
 			memcpy(to, &real, sizeof(real));
 			break;
 		case WEIR_SUMMARY_DECIMAL:

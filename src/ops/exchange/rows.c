@@ -52,12 +52,16 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 	uint32_t at;
 
 	*layout = (struct weir_row_layout){.account = account, .cell_count = cell_count, .key_count = key_count};
+	layout->flags_bytes = flags_bytes;
 	layout->cells = weir_alloc_zero(account, (cell_count + 1) * sizeof(*layout->cells), err);
-	if (!layout->cells)
+	layout->loose = layout->cells ? weir_alloc_zero(account, (flags_bytes + 1) * sizeof(*layout->loose), err)
+				      : NULL;
+	if (!layout->loose) {
+		weir_row_layout_release(layout);
 		return err->code;
+	}
 	at = sizeof(uint64_t);
 	layout->validity_bytes = (cell_count + 7) / 8;
-	layout->flags_bytes = flags_bytes;
 	if (layout->validity_bytes != 1 || flags_bytes) {
 		layout->validity_offset = at;
 		layout->flags_offset = at += layout->validity_bytes;
@@ -108,10 +112,19 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 
 void weir_row_layout_release(struct weir_row_layout *layout)
 {
-	if (!layout->account)
-		return;
-	weir_free(layout->account, layout->cells, (layout->cell_count + 1) * sizeof(*layout->cells));
+	if (layout->account) {
+		weir_free(layout->account, layout->cells,
+			  layout->cells ? (layout->cell_count + 1) * sizeof(*layout->cells) : 0);
+		weir_free(layout->account, layout->loose,
+			  layout->loose ? (layout->flags_bytes + 1) * sizeof(*layout->loose) : 0);
+	}
 	*layout = (struct weir_row_layout){0};
+}
+
+void weir_row_layout_loose(struct weir_row_layout *layout, uint32_t offset, uint32_t flags, uint8_t flag)
+{
+	WEIR_ASSERT(layout->loose_count < layout->flags_bytes);
+	layout->loose[layout->loose_count++] = (struct weir_row_loose){.offset = offset, .flags = flags, .flag = flag};
 }
 
 /* ---- writing rows ---- */
@@ -337,8 +350,8 @@ bool weir_row_keys_equal(const struct weir_row_layout *layout, const uint8_t *a,
 	return true;
 }
 
-static bool key_cells_same(const struct weir_row_layout *layout, const uint8_t *row, const struct weir_row_layout *from_layout,
-			   const uint8_t *from)
+static bool key_cells_same(const struct weir_row_layout *layout, const uint8_t *row,
+			   const struct weir_row_layout *from_layout, const uint8_t *from)
 {
 	for (uint32_t c = 0; c < layout->key_count; c++) {
 		const struct weir_row_cell *cell = &layout->cells[c];
@@ -361,8 +374,8 @@ static inline uint8_t key_validity(const struct weir_row_layout *layout, const u
 	return (uint8_t)(row[layout->validity_offset] & ((1u << layout->key_count) - 1));
 }
 
-bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row, const struct weir_row_layout *from_layout,
-			const uint8_t *from)
+bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row,
+			const struct weir_row_layout *from_layout, const uint8_t *from)
 {
 	const uint8_t *mine = row + layout->key_offset, *other = from + from_layout->key_offset;
 	uint32_t at = 0;
@@ -381,6 +394,19 @@ bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row
 
 /* ---- rows to rows ---- */
 
+/* What a field of a row stands for goes to `tail`, and the copy's field stands for that. Returns where it ends. */
+static uint8_t *copy_tail(const uint8_t *from, uint8_t *to, uint8_t *tail)
+{
+	struct weir_view view = weir_row_view(from);
+
+	if (view.size <= WEIR_VIEW_INLINE)
+		return tail;
+	memcpy(tail, view.data, view.size);
+	view.data = tail;
+	weir_row_view_put(to, view);
+	return tail + view.size;
+}
+
 uint64_t weir_row_key_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row)
 {
 	uint64_t bytes = 0;
@@ -392,26 +418,16 @@ uint64_t weir_row_key_tail_bytes(const struct weir_row_layout *layout, const uin
 	return bytes;
 }
 
-void weir_row_key_copy(const struct weir_row_layout *layout, uint8_t *row, uint8_t *tail, const struct weir_row_layout *from_layout,
-		       const uint8_t *from)
+void weir_row_key_copy(const struct weir_row_layout *layout, uint8_t *row, uint8_t *tail,
+		       const struct weir_row_layout *from_layout, const uint8_t *from)
 {
 	memset(row, 0, layout->row_bytes);
 	memcpy(row, from, sizeof(uint64_t));
 	row[layout->validity_offset] = key_validity(from_layout, from);
 	memcpy(row + layout->key_offset, from + from_layout->key_offset, layout->key_bytes);
 	for (uint32_t c = 0; layout->has_bytes && c < layout->key_count; c++) {
-		uint32_t offset = layout->cells[c].offset;
-		struct weir_view view;
-
-		if (!layout->cells[c].has_bytes)
-			continue;
-		view = weir_row_view(from + from_layout->cells[c].offset);
-		if (view.size <= WEIR_VIEW_INLINE)
-			continue;
-		memcpy(tail, view.data, view.size);
-		view.data = tail;
-		weir_row_view_put(row + offset, view);
-		tail += view.size;
+		if (layout->cells[c].has_bytes)
+			tail = copy_tail(from + from_layout->cells[c].offset, row + layout->cells[c].offset, tail);
 	}
 }
 
@@ -427,6 +443,12 @@ uint64_t weir_row_tail_bytes(const struct weir_row_layout *layout, const uint8_t
 		memcpy(&size, row + layout->cells[c].offset, sizeof(size));
 		bytes += size > WEIR_VIEW_INLINE ? size : 0;
 	}
+	for (uint32_t i = 0; i < layout->loose_count; i++) {
+		const struct weir_row_loose *loose = &layout->loose[i];
+
+		if (row[loose->flags] & loose->flag)
+			bytes += load32(row + loose->offset);
+	}
 	return bytes;
 }
 
@@ -435,17 +457,15 @@ void weir_row_copy(const struct weir_row_layout *layout, const uint8_t *from, ui
 	memcpy(to, from, layout->row_bytes);
 	for (uint32_t c = 0; layout->has_bytes && c < layout->cell_count; c++) {
 		uint32_t offset = layout->cells[c].offset;
-		struct weir_view view;
 
-		if (!layout->cells[c].has_bytes)
-			continue;
-		view = weir_row_view(from + offset);
-		if (view.size <= WEIR_VIEW_INLINE)
-			continue;
-		memcpy(tail, view.data, view.size);
-		view.data = tail;
-		weir_row_view_put(to + offset, view);
-		tail += view.size;
+		if (layout->cells[c].has_bytes)
+			tail = copy_tail(from + offset, to + offset, tail);
+	}
+	for (uint32_t i = 0; i < layout->loose_count; i++) {
+		const struct weir_row_loose *loose = &layout->loose[i];
+
+		if (from[loose->flags] & loose->flag)
+			tail = copy_tail(from + loose->offset, to + loose->offset, tail);
 	}
 }
 
@@ -680,7 +700,8 @@ int weir_row_heap_set(struct weir_row_heap *heap, uint8_t *cell, bool was_valid,
 	return WEIR_OK;
 }
 
-struct weir_row_list *weir_row_heap_list(struct weir_row_heap *heap, uint8_t *field, uint32_t more, struct weir_error *err)
+struct weir_row_list *weir_row_heap_list(struct weir_row_heap *heap, uint8_t *field, uint32_t more,
+					 struct weir_error *err)
 {
 	uint64_t number = load64(field);
 	struct weir_row_list *list;
@@ -700,10 +721,12 @@ struct weir_row_list *weir_row_heap_list(struct weir_row_heap *heap, uint8_t *fi
 	while (capacity < (uint64_t)list->count + more)
 		capacity *= 2;
 	if (capacity > UINT32_MAX) {
-		weir_error_set(err, WEIR_E_LIMIT, "a group of more than %u values is too large to be held", UINT32_MAX / 2);
+		weir_error_set(err, WEIR_E_LIMIT, "a group of more than %u values is too large to be held",
+			       UINT32_MAX / 2);
 		return NULL;
 	}
-	values = weir_realloc(heap->account, list->values, list->capacity * sizeof(double), capacity * sizeof(double), err);
+	values = weir_realloc(heap->account, list->values, list->capacity * sizeof(double), capacity * sizeof(double),
+			      err);
 	if (!values)
 		return NULL;
 	heap->list_bytes += (capacity - list->capacity) * sizeof(double);

@@ -40,6 +40,12 @@ struct weir_row_cell {
 	bool has_bytes;               /* BYTES or NESTED */
 };
 
+/* 16 bytes of the payload which, where a flag of the row is set, stand for bytes outside of it as a cell's do (more than are inline). */
+struct weir_row_loose {
+	uint32_t offset, flags; /* in the row */
+	uint8_t flag;
+};
+
 struct weir_row_layout {
 	struct weir_account *account;
 	uint32_t cell_count, key_count;
@@ -49,6 +55,8 @@ struct weir_row_layout {
 	uint32_t payload_offset, payload_bytes;
 	uint32_t row_bytes;
 	bool has_bytes; /* some cell has */
+	uint32_t loose_count;
+	struct weir_row_loose *loose; /* room for one a byte of flags */
 };
 
 /* Cells of these fields' types, the first `key_count` of them the key. */
@@ -56,6 +64,8 @@ int weir_row_layout_init(struct weir_row_layout *layout, struct weir_account *ac
 			 uint32_t cell_count, uint32_t key_count, uint32_t flags_bytes, uint32_t payload_bytes,
 			 struct weir_error *err);
 void weir_row_layout_release(struct weir_row_layout *layout);
+/* One more, of another byte of flags than those before. */
+void weir_row_layout_loose(struct weir_row_layout *layout, uint32_t offset, uint32_t flags, uint8_t flag);
 /* Whether values of the type can be a key: all but lists and maps. */
 bool weir_row_type_is_key(const struct weir_type *type);
 
@@ -145,7 +155,7 @@ bool weir_row_keys_same(const struct weir_row_layout *layout, const uint8_t *row
 uint64_t weir_row_key_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row);
 void weir_row_key_copy(const struct weir_row_layout *layout, uint8_t *row, uint8_t *tail, const struct weir_row_layout *from_layout,
 		       const uint8_t *from);
-/* What the row's cells have outside of it. */
+/* What the row's cells and loose bytes have outside of it. */
 uint64_t weir_row_tail_bytes(const struct weir_row_layout *layout, const uint8_t *row);
 /* Copies all of a row; its bytes go to `tail`. */
 void weir_row_copy(const struct weir_row_layout *layout, const uint8_t *from, uint8_t *to, uint8_t *tail);
