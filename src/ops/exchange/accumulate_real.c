@@ -13,7 +13,7 @@
 enum { LONG_MIN_COUNT = 4, LONG_MAX_COUNT = 64 }; /* 42 times 53 bits are more than all doubles have, and one counts */
 
 struct long_sum {
-	uint32_t capacity;
+	uint32_t capacity, count; /* in the heap; of the parts, the first is always there */
 	double parts[LONG_MAX_COUNT];
 };
 
@@ -23,8 +23,9 @@ static void long_load(const uint8_t *field, struct long_sum *sum)
 
 	sum->capacity = view.size / sizeof(double);
 	WEIR_ASSERT(sum->capacity <= LONG_MAX_COUNT);
-	memset(sum->parts, 0, sizeof(sum->parts));
 	memcpy(sum->parts, view.data, view.size);
+	for (sum->count = 1; sum->count < sum->capacity && sum->parts[sum->count] != 0;)
+		sum->count++;
 }
 
 /* Of the greater and the other. */
@@ -35,13 +36,13 @@ static struct pair ordered_add(double a, double b)
 	return (struct pair){sum, other - (sum - greater)};
 }
 
-/* Few of them with many digits instead of many with few: each is beyond the last digit of the next greater. Returns how many. */
-static uint32_t compress(struct long_sum *sum, uint32_t count)
+/* Few of them with many digits instead of many with few: each is beyond the last digit of the next greater. */
+static void compress(struct long_sum *sum)
 {
-	double total = sum->parts[count - 1], few[LONG_MAX_COUNT];
+	double total = sum->parts[sum->count - 1], few[LONG_MAX_COUNT];
 	uint32_t at = LONG_MAX_COUNT;
 
-	for (uint32_t i = count - 1; i-- > 1;) {
+	for (uint32_t i = sum->count - 1; i-- > 1;) {
 		struct pair pair = ordered_add(total, sum->parts[i]);
 
 		if (!isfinite(pair.high))
@@ -52,10 +53,10 @@ static uint32_t compress(struct long_sum *sum, uint32_t count)
 			total = pair.low;
 		}
 	}
-	few[--at] = total;
-	memset(sum->parts + 1, 0, (count - 1) * sizeof(double));
+	if (total != 0)
+		few[--at] = total;
 	memcpy(sum->parts + 1, few + at, (LONG_MAX_COUNT - at) * sizeof(double));
-	return LONG_MAX_COUNT - at + 1;
+	sum->count = LONG_MAX_COUNT - at + 1;
 }
 
 /* Where two add up to more than there is a number for: 2^1024 of it is counted. Either half that is taken away is nearly of the
@@ -73,42 +74,42 @@ static struct pair beyond_add(struct long_sum *sum, double a, double b)
 	return pair;
 }
 
-/* One more value; returns how many there are. */
-static uint32_t long_add(struct long_sum *sum, double value)
+/* One more value. */
+static void long_add(struct long_sum *sum, double value)
 {
-	uint32_t kept = 1, count = 1;
+	uint32_t kept = 1;
 
-	for (; count < LONG_MAX_COUNT && sum->parts[count] != 0; count++) {
-		struct pair pair = ordered_add(value, sum->parts[count]);
+	for (uint32_t i = 1; i < sum->count; i++) {
+		struct pair pair = ordered_add(value, sum->parts[i]);
 
 		if (!isfinite(pair.high))
-			pair = beyond_add(sum, value, sum->parts[count]);
+			pair = beyond_add(sum, value, sum->parts[i]);
 		if (pair.low != 0)
 			sum->parts[kept++] = pair.low;
 		value = pair.high;
 	}
 	if (value != 0)
 		sum->parts[kept++] = value;
-	memset(sum->parts + kept, 0, (count > kept ? count - kept : 0) * sizeof(double));
-	return kept == LONG_MAX_COUNT ? compress(sum, kept) : kept;
+	sum->count = kept;
+	if (kept == LONG_MAX_COUNT)
+		compress(sum);
 }
 
-static int long_store(struct long_sum *sum, uint32_t count, uint8_t *field, struct weir_row_heap *heap,
-		      struct weir_error *err)
+static int long_store(struct long_sum *sum, uint8_t *field, struct weir_row_heap *heap, struct weir_error *err)
 {
 	uint32_t capacity = sum->capacity ? sum->capacity : LONG_MIN_COUNT;
 	uint8_t *to;
 
-	if (count > capacity)
-		count = compress(sum, count);
-	while (capacity < count)
+	if (sum->count > capacity)
+		compress(sum);
+	while (capacity < sum->count)
 		capacity *= 2;
-	WEIR_ASSERT(capacity <= LONG_MAX_COUNT);
 	to = capacity > sum->capacity ? weir_row_heap_room(heap, field, capacity * (uint32_t)sizeof(double), err)
 				      : (uint8_t *)(uintptr_t)weir_row_view(field).data;
 	if (!to)
 		return err->code;
-	memcpy(to, sum->parts, capacity * sizeof(double));
+	memcpy(to, sum->parts, sum->count * sizeof(double));
+	memset(to + sum->count * sizeof(double), 0, (capacity - sum->count) * sizeof(double));
 	return WEIR_OK;
 }
 
@@ -116,13 +117,12 @@ static int long_store(struct long_sum *sum, uint32_t count, uint8_t *field, stru
 static int lengthen(const struct weir_accumulator *of, uint8_t *row, struct weir_row_heap *heap, struct weir_error *err)
 {
 	struct pair pair = load_pair(row + of->sum);
-	struct long_sum sum = {0};
-	uint32_t count;
+	struct long_sum sum = {.count = 1};
 	int code;
 
 	long_add(&sum, pair.low);
-	count = long_add(&sum, pair.high);
-	code = long_store(&sum, count, row + of->sum, heap, err);
+	long_add(&sum, pair.high);
+	code = long_store(&sum, row + of->sum, heap, err);
 	if (!code)
 		row[of->flags] |= IS_LONG;
 	return code;
@@ -156,7 +156,8 @@ int weir_real_sum_add(const struct weir_accumulator *of, uint8_t *row, double va
 		return WEIR_OK;
 	}
 	long_load(field, &sum);
-	return long_store(&sum, long_add(&sum, value), field, heap, err);
+	long_add(&sum, value);
+	return long_store(&sum, field, heap, err);
 }
 
 int weir_real_sum_merge(const struct weir_accumulator *of, uint8_t *to, const uint8_t *from, struct weir_row_heap *heap,
@@ -164,7 +165,6 @@ int weir_real_sum_merge(const struct weir_accumulator *of, uint8_t *to, const ui
 {
 	struct pair pair = load_pair(to + of->sum), other = load_pair(from + of->sum);
 	struct long_sum sum, more;
-	uint32_t count = 1;
 	int code;
 
 	if (!((to[of->flags] | from[of->flags]) & IS_LONG)) {
@@ -189,9 +189,9 @@ int weir_real_sum_merge(const struct weir_accumulator *of, uint8_t *to, const ui
 	long_load(to + of->sum, &sum);
 	long_load(from + of->sum, &more);
 	sum.parts[0] += more.parts[0];
-	for (uint32_t i = 1; i < more.capacity && more.parts[i] != 0; i++)
-		count = long_add(&sum, more.parts[i]);
-	return long_store(&sum, count, to + of->sum, heap, err);
+	for (uint32_t i = 1; i < more.count; i++)
+		long_add(&sum, more.parts[i]);
+	return long_store(&sum, to + of->sum, heap, err);
 }
 
 static void long_exact(const uint8_t *field, struct weir_exact *out)
@@ -201,7 +201,7 @@ static void long_exact(const uint8_t *field, struct weir_exact *out)
 	*out = (struct weir_exact){0};
 	long_load(field, &sum);
 	weir_exact_add_beyond(out, (int64_t)sum.parts[0]);
-	weir_exact_add_many(out, sum.parts + 1, LONG_MAX_COUNT - 1);
+	weir_exact_add_many(out, sum.parts + 1, sum.count - 1);
 }
 
 double weir_real_sum(const struct weir_accumulator *of, const uint8_t *row)
