@@ -34,7 +34,7 @@ def _begin() -> None:
 
 
 def leave(error: BaseException | None = None) -> NoReturn:
-    """Ends a fork as the interpreter ends a program that came to its end, or raised."""
+    """Ends this process, a fork or an actor's, as the interpreter ends a program that came to its end, or raised."""
     code: Any = 0
     if isinstance(error, SystemExit):
         code = error.code if error.code is not None else 0

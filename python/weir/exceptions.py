@@ -105,7 +105,7 @@ class ActorPlacementGroupRemoved(RayError):
 
 
 class ActorUnavailableError(RayActorError):
-    """An actor does not answer now."""
+    """An actor does not answer now: its process died, and it is started again."""
 
 
 class ActorUnschedulableError(RayError):

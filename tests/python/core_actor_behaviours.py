@@ -430,6 +430,172 @@ def queues(ray):
     return found + [made.get_nowait_batch(2)]
 
 
+def gate(ray):
+    class Gate:
+        def __init__(self):
+            self.event = asyncio.Event()
+            self.waiting = 0
+
+        async def wait(self):
+            self.waiting += 1
+            await self.event.wait()
+
+        async def open(self):
+            self.event.set()
+
+        async def has(self, n):
+            while self.waiting < n:
+                await asyncio.sleep(0.01)
+
+    return ray.remote(num_cpus=0)(Gate).remote()
+
+
+@case
+def calls_wait_for_arguments_beside_others(ray):
+    class Plain:
+        def echo(self, value):
+            return value
+
+    class Async:
+        async def echo(self, value):
+            return value
+
+    found = []
+    for cls, options in ((Plain, {"max_concurrency": 2}), (Async, {})):
+        door, actor = gate(ray), ray.remote(num_cpus=0, **options)(cls).remote()
+        first = actor.echo.remote(door.wait.remote())
+        found.append(ray.get(actor.echo.remote(2), timeout=60))
+        ray.get(door.open.remote())
+        found.append(ray.get(first))
+    door, actor = gate(ray), ray.remote(num_cpus=0)(Plain).remote()
+    first = actor.echo.remote(door.wait.remote())
+    second = actor.echo.remote(2)
+    found.append(len(ray.wait([second], timeout=0.5)[0]))  # one call at a time is in the order of the calls
+    ray.get(door.open.remote())
+    return found + ray.get([first, second])
+
+
+@case
+def order_is_not_for_calls_beside_others(ray):
+    class Plain:
+        def echo(self, value):
+            return value
+
+    class Async:
+        async def echo(self, value):
+            return value
+
+    def made(cls, **options):
+        ray.get(ray.remote(num_cpus=0, allow_out_of_order_execution=False, **options)(cls).remote().echo.remote(1))
+
+    return [caught(lambda: made(Async)), caught(lambda: made(Plain, max_concurrency=2)), caught(lambda: made(Plain))]
+
+
+@case
+def calls_that_are_cancelled_while_they_run(ray):
+    class Works:
+        def __init__(self):
+            self.was = []
+
+        def works(self, door):
+            ray.get(door.wait.remote())
+            self.was.append(ray.get_runtime_context().is_canceled())
+            return 1
+
+        def fails(self, door):
+            ray.get(door.wait.remote())
+            raise ValueError("too late")
+
+        def pair(self, door):
+            ray.get(door.wait.remote())
+            return 1, 2
+
+        def seen(self):
+            return self.was
+
+    found = []
+    for options in ({}, {"max_concurrency": 2}):
+        actor = ray.remote(num_cpus=0, **options)(Works).remote()
+        for call, returns in ((actor.works, 1), (actor.fails, 1), (actor.pair, 2)):
+            door = gate(ray)
+            refs = call.options(num_returns=returns).remote(door)
+            refs = refs if returns > 1 else [refs]
+            ray.get(door.has.remote(1))
+            ray.cancel(refs[0], recursive=False)
+            ray.get(door.open.remote())
+            found.append([caught(lambda ref=ref: ray.get(ref)) for ref in refs])
+        found.append(ray.get(actor.seen.remote()))
+    return found
+
+
+@case
+def is_canceled_in_an_async_actor(ray):
+    class Async:
+        async def asks(self):
+            return ray.get_runtime_context().is_canceled()
+
+    return caught(lambda: ray.get(ray.remote(num_cpus=0)(Async).remote().asks.remote()))
+
+
+@case
+def generators_of_actors_that_are_cancelled(ray):
+    class Gives:
+        def gives(self):
+            n = 0
+            while not ray.get_runtime_context().is_canceled():
+                yield n
+                n += 1
+                time.sleep(0.01)
+            yield -1
+
+    found = []
+    for options in ({}, {"max_concurrency": 2}):
+        items = ray.remote(num_cpus=0, **options)(Gives).remote().gives.remote()
+        first = ray.get(next(items))
+        ray.cancel(items)
+
+        def rest(items=items):
+            for item in items:
+                ray.get(item)
+
+        found += [first, caught(rest), caught(lambda items=items: next(items))]
+    return found
+
+
+@case
+def actors_that_exit(ray):
+    class Exits:
+        def exits(self, calls, code):
+            ray.get(calls.add.remote())
+            sys.exit(code)
+
+    found = []
+    for code in (1, 0, "a reason", None):
+        calls, actor = counter(ray).remote(), ray.remote(num_cpus=0, max_restarts=2, max_task_retries=1)(Exits).remote()
+        found += [caught(lambda calls=calls, actor=actor, code=code: ray.get(actor.exits.remote(calls, code))), ray.get(calls.add.remote(0))]
+    return found
+
+
+@case
+def actors_killed_before_they_begin(ray):
+    @ray.remote(num_cpus=1)
+    class Holds:
+        def tries(self):
+            return ray.get_runtime_context().was_current_actor_reconstructed
+
+    found = []
+    for restarts, times in ((0, 1), (1, 1), (1, 2)):
+        holders = [Holds.remote() for _ in range(2)]  # all CPUs: the next one waits
+        ray.get([holder.tries.remote() for holder in holders])
+        late = Holds.options(max_restarts=restarts).remote()
+        for _ in range(times):
+            ray.kill(late, no_restart=False)
+        del holders
+        found.append(caught(lambda: ray.get(late.tries.remote(), timeout=60) and None))
+        del late
+    return found
+
+
 @case
 def datasets_as_arguments(ray):
     @ray.remote

@@ -221,3 +221,15 @@ def test_ranges_of_sampled_blocks():
     assert SortTaskSpec.get_boundaries_from_samples([table.slice(0, 0)], key, 4) == SortTaskSpec.sample_boundaries([], key, 4) == [None] * 3
     whole = SortTaskSpec.get_boundaries_from_samples([table], SortKey("b"), 5)
     assert whole == [("2",), ("4",), ("6",), ("8",)]
+
+
+def test_classes_of_references_are_where_ray_keeps_them():
+    import subprocess
+    import sys
+
+    words = ("import ray; from ray._raylet import ObjectRef, ObjectRefGenerator, GcsClient\n"
+             "@ray.remote\ndef items():\n    yield 1\n"
+             "made = items.remote()\n"
+             "print(isinstance(made, ObjectRefGenerator), isinstance(next(made), ObjectRef), ObjectRefGenerator is ray.ObjectRefGenerator)")
+    told = subprocess.run([sys.executable, "-m", "weir.compat", "-c", words], capture_output=True, text=True, timeout=100)
+    assert told.stdout.split() == ["True"] * 3, told.stderr

@@ -6,6 +6,7 @@ import pytest
 
 import weir
 import weir.core
+import weir.exceptions
 from weir.core import ActorPool
 
 
@@ -105,8 +106,9 @@ def test_a_class_has_its_own_attributes():
     assert not hasattr(Named, "__wrapped__")
 
 
-def test_what_is_registered_for_the_end_runs_when_an_actor_leaves(tmp_path):
-    @weir.remote
+@pytest.mark.parametrize("options", [{}, {"max_concurrency": 2}, {"concurrency_groups": {"io": 1}}], ids=str)
+def test_what_is_registered_for_the_end_runs_when_an_actor_leaves(tmp_path, options):
+    @weir.remote(num_cpus=0, **options)
     class Leaves:
         def __init__(self, path):
             import atexit
@@ -124,6 +126,59 @@ def test_what_is_registered_for_the_end_runs_when_an_actor_leaves(tmp_path):
         while not path.exists():
             assert time.monotonic() < deadline, "it never ran"
             time.sleep(0.01)
+
+
+def test_an_async_actor_that_exits_with_an_error_is_tried_again():
+    @weir.remote(num_cpus=0)
+    class Calls:
+        def __init__(self):
+            self.count = 0
+
+        def add(self, n=1):
+            self.count += n
+            return self.count
+
+    @weir.remote(num_cpus=0, max_restarts=2, max_task_retries=1)
+    class Exits:
+        async def exits(self, calls, code):
+            await calls.add.remote()
+            raise SystemExit(code)
+
+    for code, tries in ((1, 2), (0, 1)):
+        calls = Calls.remote()
+        with pytest.raises(weir.exceptions.RayActorError):
+            weir.get(Exits.remote().exits.remote(calls, code))
+        assert weir.get(calls.add.remote(0)) == tries
+
+
+def test_a_cancelled_generator_that_waits_for_its_reader_ends():
+    """One that may not give more before its items are taken hears of it, too, and the actor goes on."""
+    @weir.remote(num_cpus=0)
+    class Gives:
+        def gives(self):
+            yield from range(1000)
+
+        def value(self):
+            return 7
+
+    for options in ({}, {"max_concurrency": 2}):
+        actor = Gives.options(**options).remote()
+        items = actor.gives.options(_generator_backpressure_num_objects=2).remote()
+        assert weir.get(next(items)) == 0
+        weir.cancel(items)
+        with pytest.raises(weir.exceptions.TaskCancelledError):
+            for item in items:
+                weir.get(item)
+        assert weir.get(actor.value.remote()) == 7
+
+
+def test_a_class_of_actors_lists_its_methods():
+    @weir.remote
+    class Listed:
+        def method(self):
+            pass
+
+    assert {name for name in dir(Listed) if not name.startswith("_")} == {"bind", "method", "options", "remote"}
 
 
 def test_a_generator_that_is_got_is_itself():

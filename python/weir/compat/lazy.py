@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Lookup = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
 
 
-INSIDE = ("ray.data._internal.", "ray._private.", "ray._common.")  # nobody lists the names of Ray's own: each of them is there
+INSIDE = ("ray.data._internal.", "ray._private.", "ray._common.", "ray._raylet")  # nobody lists the names of Ray's own: each of them is there
 
 
 class NotInWeir(NotImplementedError, AttributeError):

@@ -2,7 +2,8 @@
 
     begin ─▶ PENDING ─▶ starts ─▶ made ─▶ ALIVE ─▶ worker_died ─▶ RESTARTING ─▶ … ─▶ DEAD
                                            │  ▲
-                                    calls, in the order in which each caller made them
+                                    calls, in the order in which each caller made them; of one that runs several at once those whose
+                                    arguments are there
 
 An actor ends when nobody has a handle of it any more and its calls are done, unless it is detached; when it is killed; when it leaves by
 itself; when its constructor raises; when its process dies and max_restarts is used up. Calls of a dead one get the reason.
@@ -17,7 +18,7 @@ from weir.core import errors
 from weir.core import messages as m
 from weir.core.payload import ERROR, Payload
 from weir.core.processes import WorkerProcess, how_it_ended
-from weir.core.tasks import METHOD, Options, Task
+from weir.core.tasks import METHOD, STREAMING, Options, Task
 
 if TYPE_CHECKING:
     from weir.core.node import Node
@@ -50,6 +51,15 @@ class Actor:
     def busy(self) -> int:
         """Calls that have not ended."""
         return sum(map(len, self.waiting.values())) + (len(self.worker.tasks) if self.worker is not None else 0)
+
+    def may_restart(self) -> bool:
+        """Whether max_restarts is not used up."""
+        limit: int = self.about.get("max_restarts", 0)
+        return limit < 0 or self.restarts < limit
+
+    def runs_several(self) -> bool:
+        """Whether calls run beside each other, and so in no order of their own. Those of one concurrency group are in order, as in Ray."""
+        return bool(self.about.get("is_async")) or self.options.max_concurrency > 1
 
     def calls(self) -> int:
         """The same without its making."""
@@ -143,8 +153,7 @@ class Actors:
             return
         actor.worker = None
         is_lost = status == -2  # it never was
-        limit = actor.about.get("max_restarts", 0)
-        again = not actor.is_killed and not actor.is_leaving and (is_lost or limit < 0 or actor.restarts < limit)
+        again = not actor.is_killed and not actor.is_leaving and (is_lost or actor.may_restart())
         if actor.state == DEAD:
             again = False
         why = "it was killed by `ray.kill`" if actor.is_killed else UNKEPT if actor.is_unkept else "it left by exit_actor() or __ray_terminate__" if actor.is_leaving \
@@ -158,7 +167,7 @@ class Actors:
                 task.worker = None
                 actor.waiting.setdefault(task.peer, deque()).appendleft(task)
             else:
-                self.node.scheduler.fail(task, cause)
+                self.node.scheduler.fail(task, self.unavailable(actor, worker.pid, why) if again else cause)
         if not again:
             self.dies(actor.id, cause)
             return
@@ -182,6 +191,16 @@ class Actors:
         error = ActorDiedError(
             f"The actor died unexpectedly before finishing this task.\n\tclass_name: {actor.class_name}\n\tactor_id: {actor.id.hex()}\n"
             f"\tpid: {pid}\n" + (f"\tname: {name}\n" if name else "") + f"The actor is dead because {why}.{restarts}")
+        error.actor_id = actor.id.hex()
+        return errors.of_system(error)
+
+    def unavailable(self, actor: Actor, pid: int, why: str) -> Payload:
+        """What a call gets that is not tried again, of one that is."""
+        from weir.exceptions import ActorUnavailableError
+
+        error = ActorUnavailableError(
+            f"The actor {actor.id.hex()} is unavailable: {why} (class_name: {actor.class_name}, pid: {pid}), and it is started again. The task may "
+            "or may not have been executed on the actor; max_task_retries says how often a call is tried again.")
         error.actor_id = actor.id.hex()
         return errors.of_system(error)
 
@@ -218,8 +237,11 @@ class Actors:
         if actor is None or actor.state != ALIVE or actor.worker is None or actor.is_leaving:
             return
         for key, line in list(actor.waiting.items()):
-            while line and not line[0].missing and actor.worker is not None:
-                task = line.popleft()
+            while actor.worker is not None:
+                task = _next(line, actor.runs_several())
+                if task is None:
+                    break
+                line.remove(task)
                 if task.id in self.node.scheduler.tasks and not self.node.scheduler.fails_by_needs(task):
                     actor.worker.give(task, actor.class_name)
             if not line:
@@ -232,7 +254,7 @@ class Actors:
             return
         if how == m.LEAVING:
             actor.is_leaving = True
-            worker.is_leaving = True
+            worker.leave()  # where calls run in threads the main one does not see that one of them leaves
             cause = self.died(actor, worker.pid, "it left by exit_actor() or __ray_terminate__")
             rest = list(worker.tasks.values())
             worker.tasks.clear()
@@ -243,11 +265,14 @@ class Actors:
         self._may_end(actor)
 
     def cancel(self, task: Task) -> None:
-        """A call that waits is taken out; one in the actor's process is cancelled there, if it is async or has not begun."""
+        """A call that waits is taken out; one in the actor's process is cancelled there, if it is async or has not begun. Else it goes on,
+        can ask is_canceled(), and what it returns is not taken (Scheduler.done)."""
         task.is_cancelled = True
         actor = self.actors.get(task.actor)
         if task.worker is not None:
             task.worker.post((m.CANCEL, task.id))
+            if task.returns == STREAMING:
+                self.node.streams.end(task, self.node.scheduler.cancelled(task))
         elif actor is not None:
             line = actor.waiting.get(task.peer)
             if line is not None and task in line:
@@ -287,11 +312,21 @@ class Actors:
                 for key in [key for key, named in self.names.items() if named == id]:
                     del self.names[key]
                 actor.state = PENDING
-        elif no_restart:
+        elif not no_restart and actor.may_restart():
+            actor.restarts += 1  # it has not begun: there is nothing to end, and one try less
+            actor.task.seen = actor.restarts
+        else:
             line = self.node.scheduler.lines.get(actor.task.options.same())
             if line is not None and actor.task in line:
                 line.remove(actor.task)
             self.dies(id, self.died(actor, 0, "it was killed by `ray.kill` before it had started"))
+
+
+def _next(line: deque[Task], any_order: bool) -> Task | None:
+    """The call that can be sent. In any order one that waits for its arguments holds nobody up: a later call may be what makes them."""
+    if any_order:
+        return next((task for task in line if not task.missing), None)
+    return line[0] if line and not line[0].missing else None
 
 
 def taken(name: str, namespace: str) -> str:

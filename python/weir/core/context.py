@@ -377,7 +377,8 @@ class RuntimeContext:
         return {"ray.io/node-id": self.get_node_id()}
 
     def is_canceled(self) -> bool:
-        """Whether the task that this is was cancelled; False in the driver.
+        """Whether the task that this is was cancelled; False in the driver. A RuntimeError in an async actor, whose calls get
+        asyncio.CancelledError instead.
 
         >>> import weir
         >>> weir.get_runtime_context().is_canceled()
@@ -386,8 +387,9 @@ class RuntimeContext:
         worker, current = runtime.worker, self._current()
         if worker is None or current is None:
             return False
-        # An interrupted one has not read yet which was meant.
-        return current.task in worker.cancelled or (worker.is_interrupted and worker.running == current.task)
+        if worker.loop is not None:
+            raise RuntimeError("This method is not supported in an async actor.")
+        return worker.is_cancelled(current.task)
 
 
 _context = RuntimeContext()

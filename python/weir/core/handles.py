@@ -160,6 +160,9 @@ class ActorClass:
             raise ValueError("Setting 'concurrency_groups' is not supported in '.options()': @ray.remote(concurrency_groups=…) has them.")
         return ActorClass(None, {**self._given, **options.check(more, options.COMMON + options.ACTOR)}, self._exported, self._about)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._about["methods"]})
+
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Graphs of calls are not there: refused.
 
@@ -206,6 +209,10 @@ class ActorClass:
         most = given.get("max_concurrency")
         made.max_concurrency = int(most) if most else options.ASYNC_CONCURRENCY if self._about["is_async"] else 1
         groups = dict(given.get("concurrency_groups") or {})
+        if given.get("allow_out_of_order_execution") is False and (self._about["is_async"] or made.max_concurrency > 1):
+            raise ValueError("If you're using an async or threaded actor, in-order execution is not supported: calls of "
+                             f"{self._class_name} run beside each other. Leave allow_out_of_order_execution out, or max_concurrency and "
+                             "async methods")
         for method, entry in self._about["methods"].items():
             check_group(entry[1].get("concurrency_group"), groups, f"{self._class_name}.{method}")
         id = ids.new_actor()

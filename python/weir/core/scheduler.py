@@ -193,6 +193,12 @@ class Scheduler:
         if how == m.RETRIABLE and task.retries and not task.is_cancelled:
             self._again(task)
             return
+        if task.kind == METHOD and task.is_cancelled and how == m.OK:
+            for payload, fd in values:
+                self.node.store.release(payload.charged)
+                if fd >= 0:
+                    os.close(fd)
+            values, how = [(self.cancelled(task), -1)] * max(1, task.returns), m.CANCELLED
         self.end(task, values, how)
         if task.kind == METHOD:
             self.node.actors.finished(worker, task, how)

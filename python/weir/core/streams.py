@@ -45,7 +45,7 @@ class Streams:
         """An item has come. A second try of a task gives items again that are there: they are left."""
         stream = self.streams.get(ids.object_of(task.id, 0))
         id = ids.object_of(task.id, index)
-        if stream is not None and index > stream.made:
+        if stream is not None and stream.total is None and index > stream.made:
             self.node.store.create(id)
             stream.made = index
         self.node.store.fill(id, payload, fd)
@@ -53,13 +53,16 @@ class Streams:
             self._tell(stream)
 
     def end(self, task: Task, error: Payload | None) -> None:
-        """There are no more. An error is the last item."""
+        """There are no more, though some may still be made: the task was cancelled. An error is the last item."""
         stream = self.streams.get(ids.object_of(task.id, 0))
         if stream is None or stream.total is not None:
             return
         if error is not None:
             self.item(task, stream.made + 1, error, -1)
         stream.total = stream.made
+        credit, stream.credit = stream.credit, []
+        for _, go in credit:
+            go()
         self._tell(stream)
 
     def _tell(self, stream: Stream) -> None:

@@ -157,9 +157,20 @@ class Worker:
     def _was_cancelled(self, call: Call) -> bool:
         if self.is_signalled:
             self.is_signalled = False
-            self.client.look()
-            self.cancelled.update(message[1] for message, _ in self.client.inbox if message[0] == m.CANCEL)
+            self._hear()
         return call.id in self.cancelled
+
+    def _hear(self) -> None:
+        """Takes what the node has said while a task runs in the main thread, which reads nothing meanwhile."""
+        self.client.look()
+        self.cancelled.update(message[1] for message, _ in list(self.client.inbox) if message[0] == m.CANCEL)
+
+    def is_cancelled(self, id: bytes) -> bool:
+        """Whether a task that runs here was cancelled."""
+        if not self.client.has_reader:
+            self._hear()
+        # An interrupted one has not read yet which was meant.
+        return id in self.cancelled or (self.is_interrupted and self.running == id)
 
     # ---- one task ----
 
@@ -277,8 +288,14 @@ class Worker:
             if _is_retried(call, retried, error):
                 how = m.RETRIABLE
             if isinstance(error, SystemExit) and call.kind == METHOD:
-                payload, how = self._left(call), m.LEAVING
+                payload, how = self._exits(call, error), m.LEAVING
         self._fail(call, payload, how, values)
+
+    def _exits(self, call: Call, error: SystemExit) -> Payload:
+        """sys.exit(0) is how an actor leaves; with anything else its process has failed, and max_restarts and max_task_retries count."""
+        if error.code != 0:
+            _forks.leave(error)
+        return self._left(call)
 
     def _left(self, call: Call) -> Payload:
         from weir.exceptions import ActorDiedError
@@ -360,6 +377,8 @@ class Worker:
         if not hasattr(result, "__iter__") or isinstance(result, (str, bytes, dict)):
             raise ValueError(f'{call.name} has num_returns="streaming" and returned {type(result).__name__}, which is no generator')
         for index, item in enumerate(result, 1):
+            if call.kind == METHOD and self.is_cancelled(call.id):
+                raise Cancelled
             self._yield(call, index, item)
 
     def _yield(self, call: Call, index: int, item: Any) -> None:
@@ -433,7 +452,7 @@ class Worker:
                 if _is_retried(call, retried, error):
                     how = m.RETRIABLE
                 if isinstance(error, SystemExit):
-                    payload, how = self._left(call), m.LEAVING
+                    payload, how = self._exits(call, error), m.LEAVING
             self._fail(call, payload, how, values)
 
     # ---- the end ----
