@@ -891,8 +891,11 @@ class BinaryExpr(Expr):
             return _arrow_floor(pc, left, right)[0]
         if self.op is Operation.MOD:
             return _arrow_floor(pc, left, right)[1]
-        names = {Operation.ADD: "add", Operation.SUB: "sub", Operation.MUL: "mul", Operation.DIV: "truediv",
-                 Operation.AND: "and_", Operation.OR: "or_"}
+        # pyarrow's own + - * look whether the result fits, which the engine does not: they wrap.
+        wrapping = {Operation.ADD: pc.add, Operation.SUB: pc.subtract, Operation.MUL: pc.multiply, Operation.DIV: pc.divide}
+        if self.op in wrapping:
+            return wrapping[self.op](left, right)
+        names = {Operation.AND: "and_", Operation.OR: "or_"}
         return getattr(operator, names.get(self.op, self.op.value))(left, right)
 
     def nullable(self, input_schema: Any) -> bool:

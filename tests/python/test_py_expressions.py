@@ -528,6 +528,17 @@ def test_in_the_engine_and_with_pyarrow(probe):
         zoned._compile()
 
 
+@pytest.mark.parametrize("expr, named", [(col("x") + 5, "add"), (col("x") - 5, "subtract"), (col("x") * 5, "multiply"), (col("x") / 5, "divide")],
+                         ids=["add", "subtract", "multiply", "divide"])
+def test_to_pyarrow_wraps_as_the_engine_does(expr, named):
+    theirs = expr.to_pyarrow()
+    assert theirs.equals(getattr(pc, named)(pc.field("x"), pc.scalar(5)))
+    table = pa.table({"x": [2**63 - 1, -(2**63), 7]})
+    dataset = pytest.importorskip("pyarrow.dataset")
+    assert dataset.dataset(table).to_table(columns={"y": theirs})["y"].to_pylist() == evaluate(expr, table).to_pylist()
+    assert from_pyarrow(theirs).structurally_equals(expr)
+
+
 def test_to_pyarrow():
     table = pa.table({"a": [7, -7, None], "s": ["ab", None, "c"]})
     for expr in [col("a") > 1, col("a").is_in([7]), col("a").not_in([7]), col("s").str.upper() == "AB", col("a").is_null(),
