@@ -295,9 +295,11 @@ def stream_of(ds: Dataset, schema: pyarrow.Schema | None, method: str) -> pyarro
 
     def batches() -> Iterator[Any]:
         for table in ds.iter_batches(batch_format="pyarrow", batch_size=None):
-            if table.schema.names != schema.names:
+            if not set(table.schema.names) <= set(schema.names):
                 raise ValueError(f"{method}: rows with columns {table.schema.names} came behind rows with {schema.names}")
-            yield from table.cast(schema).to_batches()
+            has = set(table.schema.names)
+            columns = [table[field.name] if field.name in has else pa.nulls(table.num_rows, field.type) for field in schema]
+            yield from pa.table(columns, schema.names).cast(schema).to_batches()
 
     return pa.RecordBatchReader.from_batches(schema, batches())
 
@@ -322,13 +324,24 @@ def write_delta(ds: Dataset, path: str, mode: Any, partition_by: Sequence[str] |
     word = _mode("write_delta", mode, "append", "overwrite")
     if schema_mode not in ("merge", "error"):
         raise ValueError(f'write_delta: schema_mode is "merge" or "error", not {schema_mode!r}')
-    reader = stream_of(ds, None, "write_delta")
-    unknown = [name for name in partition_by or () if name not in reader.schema.names]
-    if unknown:
-        raise ValueError(f"write_delta: partition_by names {unknown}, and the columns are {reader.schema.names}")
-    is_there = deltalake.DeltaTable.is_deltatable(path, more.get("storage_options"))
-    if word == "append" and is_there:
+    table = None
+    if deltalake.DeltaTable.is_deltatable(path, more.get("storage_options")):
         table = deltalake.DeltaTable(path, storage_options=more.get("storage_options"))
+    schema = None
+    if table is not None and ds.schema() is None:  # no rows, and so no columns: those of the table
+        if word == "append":
+            return
+        import pyarrow as pa
+
+        schema = pa.schema(table.schema().to_arrow())
+    reader = stream_of(ds, schema, "write_delta")
+    parts = [] if table is None else list(table.metadata().partition_columns)
+    if table is not None and word == "append" and partition_by and list(partition_by) != parts:
+        raise ValueError(f"write_delta: can't change an existing table's partition columns: they are {parts}, and partition_by is {list(partition_by)}")
+    unknown = [name for name in partition_by or parts if name not in reader.schema.names]
+    if unknown:
+        raise ValueError(f"write_delta: missing partition column(s) {unknown}: the columns are {reader.schema.names}")
+    if word == "append" and table is not None:
         _check_delta(reader.schema, table, schema_mode)
     how = "overwrite" if word == "overwrite" else "merge" if schema_mode == "merge" else None
     deltalake.write_deltalake(path, reader, mode=word, partition_by=list(partition_by or ()) or None, schema_mode=how, **more)

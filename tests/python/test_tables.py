@@ -82,7 +82,7 @@ def _fails_late(row):
 
 
 def test_delta(tmp_path):
-    pytest.importorskip("deltalake")
+    deltalake = pytest.importorskip("deltalake")
     path = str(tmp_path / "d")
     weir.from_items(ROWS).write_delta(path, name="numbers")
     weir.from_items([MORE]).write_delta(path)  # a new column
@@ -97,10 +97,29 @@ def test_delta(tmp_path):
         weir.read_delta([path])
     weir.from_items([{"z": 1}]).write_delta(path, mode=SaveMode.OVERWRITE)
     assert weir.read_delta(path).take_all() == [{"z": 1}] and by_id(weir.read_delta(path, version=0)) == ROWS
+    weir.from_items([]).write_delta(path)  # nothing to append
+    assert weir.read_delta(path).take_all() == [{"z": 1}]
+    weir.from_items([]).write_delta(path, mode=SaveMode.OVERWRITE)
+    assert weir.read_delta(path).take_all() == [] and [field.name for field in deltalake.DeltaTable(path).schema().fields] == ["z"]
+    with pytest.raises(ValueError, match="no rows, and so no columns"):
+        weir.from_items([]).write_delta(str(tmp_path / "none"))
     parts = str(tmp_path / "parts")
     weir.from_items(ROWS).write_delta(parts, partition_by=["s"])
+    with pytest.raises(ValueError, match="can't change an existing table's partition columns"):
+        weir.from_items(ROWS).write_delta(parts, partition_by=["id"])
+    for mode in (SaveMode.APPEND, SaveMode.OVERWRITE):
+        with pytest.raises(ValueError, match=r"missing partition column\(s\) \['s'\]"):
+            weir.from_items([{"id": 1}]).write_delta(parts, mode=mode)
     assert by_id(weir.read_delta(parts)) == ROWS and {"s=t0", "s=t3"} <= set(os.listdir(parts))
     assert by_id(weir.read_delta(parts, include_paths=True))[1]["path"].startswith("s=t1/")  # as Ray Data has it
+
+
+def test_delta_of_blocks_with_different_columns(tmp_path):
+    pytest.importorskip("deltalake")
+    pa = pytest.importorskip("pyarrow")
+    path = str(tmp_path / "d")
+    weir.from_arrow([pa.table({"id": [1], "s": ["a"]}), pa.table({"v": [1.5], "id": [2], "s": ["b"]})]).write_delta(path)
+    assert by_id(weir.read_delta(path)) == [{"id": 1, "s": "a", "v": None}, {"id": 2, "s": "b", "v": 1.5}]
 
 
 def test_iceberg(tmp_path):
