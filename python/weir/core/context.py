@@ -389,7 +389,7 @@ class RuntimeContext:
             return False
         if worker.loop is not None:
             raise RuntimeError("This method is not supported in an async actor.")
-        return worker.is_cancelled(current.task)
+        return bool(worker.is_cancelled(current.task))
 
 
 _context = RuntimeContext()
