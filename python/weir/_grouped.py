@@ -223,7 +223,7 @@ class _OfGroups:
         return [aggregate.accumulate_block(aggregate.init(key), block) for aggregate in self.aggregates]
 
     def __call__(self, batch: Batch) -> Any:
-        from weir._weir import batch_from_rows
+        from weir._weir import batch_from_rows, batch_zip
 
         rows, ranges = boundaries(batch)
         made: list[dict[str, Any]] = []
@@ -237,14 +237,11 @@ class _OfGroups:
         self.group = ""
         try:
             import numpy as np
-            import pyarrow as pa
         except ImportError:
             return batch_from_rows([{**first, **row} for first, row in zip(firsts, made)])
         keys = rows.select(self.keys).take(np.array([begin for begin, _ in ranges], np.int64))
-        columns = list(zip(pa.table(keys).schema, pa.table(keys).columns))
-        results = pa.table(batch_from_rows(made))
-        columns += zip(results.schema, results.columns)
-        return pa.table([column for _, column in columns], schema=pa.schema([field for field, _ in columns]))
+        # Not by way of a Table: what came as one is never unpickled, and results may be any Python objects.
+        return batch_zip([keys, batch_from_rows(made)])
 
 
 class GroupAggregates(_OfGroups):

@@ -185,6 +185,21 @@ def own_function(data, at):
     return ordered(table(data).groupby("k").aggregate(made, a.Count()).take_all())
 
 
+@case("texts", "complex", "fraction", "objects")
+def own_results(data, at, kind):
+    """Results that are no values of columns: arrays of texts, Python objects."""
+    from fractions import Fraction
+
+    import numpy as np
+
+    make = {"texts": lambda seen: np.array([str(x) for x in sorted(seen)]), "complex": lambda seen: complex(len(seen), 1),
+            "fraction": lambda seen: Fraction(1, 1 + len(seen)), "objects": lambda seen: [Fraction(1, 1 + len(seen)), "x"]}[kind]
+    made = sub(data, "aggregate").AggregateFn(init=lambda k: [], accumulate_row=lambda seen, row: [*seen, row["i"]], merge=lambda x, y: x + y,
+                                              finalize=make, name="mine")
+    rows = data.from_items([{"k": i % 2, "i": i} for i in range(5)], override_num_blocks=1).groupby("k").aggregate(made).sort("k").take_all()
+    return [[row["k"], type(row["mine"]).__name__, str(row["mine"])] for row in rows]
+
+
 @case()
 def own_class(data, at):
     import pyarrow.compute as pc
