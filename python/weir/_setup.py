@@ -319,8 +319,19 @@ def _pickles(value: Any) -> Exception | None:
     return None
 
 
+def _refuses(value: Any) -> bool:
+    """Whether its class says itself that it is not pickled: then none of its parts is the reason."""
+    if not any(isinstance(getattr(type(value), name, None), FunctionType) for name in ("__reduce__", "__reduce_ex__", "__getstate__")):
+        return False
+    try:
+        value.__reduce_ex__(pickle.DEFAULT_PROTOCOL)
+    except Exception:
+        return True
+    return False
+
+
 def _culprit(label: str, value: Any, error: Exception, depth: int) -> tuple[str, Any, Exception]:
-    if depth:
+    if depth and not _refuses(value):
         for name, part in variables(value):
             inner = _pickles(part)
             if inner is not None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 Stage = Callable[[Dataset], Dataset]
 DEFAULT_BLOCKS = 10
 STATS_KEPT = 3
+_ONCE_NAMED = ("repartition", "random_shuffle", "sort")  # … of each window: so they were called before Ray 1.9
 
 
 class DatasetPipeline:
@@ -732,6 +733,11 @@ class DatasetPipeline:
         """
         return self._length
 
+    def __getattr__(self, name: str) -> Any:
+        if name in _ONCE_NAMED:
+            return getattr(self, f"{name}_each_window")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
     def __repr__(self) -> str:
         return f"DatasetPipeline(num_windows={self._length}, num_stages={len(self._stages)})"
 
@@ -787,6 +793,8 @@ def windowed(ds: Dataset, blocks_per_window: int | None, bytes_per_window: int |
     if blocks_per_window is not None:
         check_number(blocks_per_window, "blocks_per_window")
     if bytes_per_window is not None:
+        if isinstance(bytes_per_window, float) and bytes_per_window.is_integer():
+            bytes_per_window = int(bytes_per_window)  # bytes_per_window=10e9
         check_number(bytes_per_window, "bytes_per_window")
     count = (blocks_per_window or DEFAULT_BLOCKS) if bytes_per_window is None else None
     if not is_read(ds._op):

@@ -131,11 +131,12 @@ class Preprocessor(abc.ABC):
             )
         self._stat_computation_plan.reset()
         self.stats_ = {}
-        self._fit(ds)._fit_execute(ds)
+        fitted = self._fit(ds)
+        (self if fitted is None else fitted)._fit_execute(ds)  # those written for Ray before 2.50 may return nothing
         self._fitted = True
         return self
 
-    def _fit(self, ds: Dataset) -> Preprocessor:
+    def _fit(self, ds: Dataset) -> Preprocessor | None:
         raise NotImplementedError(f"{type(self).__name__} has no _fit: define it, or set _is_fittable = False")
 
     def _fit_execute(self, dataset: Dataset) -> Preprocessor:

@@ -349,6 +349,20 @@ def test_fit_again_warns_and_replaces():
         p.Normalizer(["id"]).fit(weir.range(3)).fit(weir.range(3))
 
 
+def test_a_fit_that_returns_nothing():
+    """As the documentation of Ray showed it up to 2.9."""
+    class Scaled(weir.preprocessor.Preprocessor):
+        def _fit(self, ds):
+            self.stats_ = {"most": ds.max("id")}
+
+        def _transform_pandas(self, frame):
+            return frame * self.stats_["most"]
+
+    scaled = Scaled()
+    assert scaled.fit_transform(weir.range(3)).take_all() == [{"id": 0}, {"id": 2}, {"id": 4}]
+    assert scaled.fit_status() == scaled.FitStatus.FITTED
+
+
 def test_fields_cannot_be_set():
     with pytest.raises(AttributeError, match="cannot be changed"):
         p.MinMaxScaler(["a"]).columns = ["b"]

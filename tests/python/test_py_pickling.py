@@ -109,6 +109,26 @@ def cannot(spec):
     return str(caught.value)
 
 
+class Refuses:
+    def __init__(self):
+        self.lock = LOCK
+
+    def __reduce__(self):
+        raise TypeError("open it again where it is used")
+
+
+class PicklesItself(Refuses):
+    def __reduce__(self):
+        return PicklesItself, (), {"lock": self.lock}
+
+
+def test_an_object_that_refuses_to_be_pickled_is_named_and_not_its_parts():
+    refusing, holding = Refuses(), PicklesItself()
+    text = cannot(CallSpec("map", lambda row: refusing))
+    assert "the variable 'refusing', of type Refuses," in text and "open it again where it is used" in text
+    assert "the attribute 'lock' of the variable 'holding', of type lock," in cannot(CallSpec("map", lambda row: holding))
+
+
 def test_what_cannot_be_pickled_is_named():
     lock = threading.Lock()
     text = cannot(CallSpec("map_batches", lambda b: lock))

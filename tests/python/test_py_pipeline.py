@@ -108,6 +108,23 @@ def test_windows_by_bytes(folder):
     assert [w.count() for w in weir.read_csv(str(folder)).window(bytes_per_window=14).iter_datasets()] == [4, 4, 2]
     kept = weir.range(100, parallelism=10).map(lambda row: row)
     assert [w.count() for w in kept.window(bytes_per_window=240).iter_datasets()] == [30, 30, 30, 10]
+    assert [w.count() for w in weir.range(100, parallelism=10).window(bytes_per_window=2.4e2).iter_datasets()] == [30, 30, 30, 10]
+    with pytest.raises(ValueError, match="bytes_per_window is a number"):
+        weir.range(4).window(bytes_per_window=1.5)
+
+
+def test_the_first_names_of_what_is_done_to_each_window():
+    halves = weir.range(8, parallelism=4).window(blocks_per_window=2)
+    windows = [window.take_all() for window in halves.repartition(1).random_shuffle(seed=3).sort("id", descending=True).iter_datasets()]
+    assert [[row["id"] for row in rows] for rows in windows] == [[3, 2, 1, 0], [7, 6, 5, 4]]
+    with pytest.raises(AttributeError, match="'DatasetPipeline' object has no attribute 'shuffle'"):
+        weir.range(8).repeat(1).shuffle
+
+
+def test_a_pipeline_says_why_it_stays_here():
+    first, _ = weir.range(8, parallelism=4).repeat(1).split(2)
+    with pytest.raises(TypeError, match="a DatasetPipeline cannot be pickled.*streaming_split"):
+        weir.range(3).map(lambda row: {"n": first.count()}).take_all()
 
 
 def test_wrong_windows_and_epochs():
