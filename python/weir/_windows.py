@@ -115,6 +115,14 @@ def check_number(value: Any, what: str) -> None:
         raise ValueError(f"{what} is a number of at least 1, not {value!r}")
 
 
+def byte_count(value: Any, what: str) -> int:
+    """Bytes may be written as 10e9, too."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    check_number(value, what)
+    return int(value)
+
+
 def check_times(times: int | None) -> None:
     if times is not None:
         check_number(times, "times")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from weir import _progress, _run
 from weir._legacy import block_count
 from weir._plan import Blocks, Call, Op, Range
-from weir._windows import Kept, Make, Shared, Windows, added, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled
+from weir._windows import Kept, Make, Shared, Windows, added, byte_count, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled
 from weir.dataset import Dataset
 
 if TYPE_CHECKING:
@@ -793,9 +793,7 @@ def windowed(ds: Dataset, blocks_per_window: int | None, bytes_per_window: int |
     if blocks_per_window is not None:
         check_number(blocks_per_window, "blocks_per_window")
     if bytes_per_window is not None:
-        if isinstance(bytes_per_window, float) and bytes_per_window.is_integer():
-            bytes_per_window = int(bytes_per_window)  # bytes_per_window=10e9
-        check_number(bytes_per_window, "bytes_per_window")
+        bytes_per_window = byte_count(bytes_per_window, "bytes_per_window")
     count = (blocks_per_window or DEFAULT_BLOCKS) if bytes_per_window is None else None
     if not is_read(ds._op):
         kept = Kept(ds)
