@@ -48,16 +48,41 @@ static PyObject *torch_to_numpy(struct pyext_values *v, PyObject *tensor)
 	return array;
 }
 
-int values_without_torch(struct pyext_values *v, const char *name, PyObject **values, int64_t count)
+/* What NumPy makes of a Series, a frame or a tensor of another library. NULL without an error: it is none, or an array of
+ * Python objects, which says no more than the object itself. Arrow's arrays are lists of values. */
+static PyObject *array_like_to_numpy(struct pyext_values *v, PyObject *value)
+{
+	PyObject *array, *type = NULL, *kind = NULL;
+	bool objects;
+
+	if (!PyObject_HasAttrString(value, "__array__") || !PyObject_HasAttrString(value, "__len__") ||
+	    PyObject_HasAttrString(value, "to_pylist") || values_need_numpy(v)) {
+		PyErr_Clear();
+		return NULL;
+	}
+	array = PyObject_CallFunctionObjArgs(v->numpy.asarray, value, NULL);
+	type = array ? PyObject_GetAttrString(array, "dtype") : NULL;
+	kind = type ? PyObject_GetAttrString(type, "kind") : NULL;
+	objects = kind && PyUnicode_CompareWithASCIIString(kind, "O") == 0;
+	Py_XDECREF(type);
+	Py_XDECREF(kind);
+	if (objects)
+		Py_CLEAR(array);
+	return array;
+}
+
+int values_as_arrays(struct pyext_values *v, const char *name, PyObject **values, int64_t count)
 {
 	for (int64_t i = 0; i < count; i++) {
 		PyObject *value = values[i], *array;
 
 		if (!value || value == Py_None)
 			continue;
-		if (value_kind(v, value) != KIND_OTHER || !is_torch(value))
+		if (value_kind(v, value) != KIND_OTHER)
 			return 0;
-		array = torch_to_numpy(v, value);
+		array = is_torch(value) ? torch_to_numpy(v, value) : array_like_to_numpy(v, value);
+		if (!array && !PyErr_Occurred())
+			return 0;
 		if (!array)
 			return build_failed_at(name, i, value);
 		values[i] = array;
@@ -85,7 +110,7 @@ int column_from_list(struct pyext_values *v, const char *name, PyObject *list, s
 		failed = values[i] ? 0 : -1;
 	}
 	if (!failed)
-		failed = values_without_torch(v, name, values, count);
+		failed = values_as_arrays(v, name, values, count);
 	if (!failed)
 		failed = column_from_values(v, name, values, count, out);
 	objects_release(values, count);

@@ -121,7 +121,7 @@ static struct weir_batch *build(struct pyext_values *v, struct row_columns *colu
 		struct row_column *column = &columns->list[i];
 
 		names[i] = column_name_text(column->key);
-		failed = !names[i] || values_without_torch(v, names[i], column->values, columns->row_count) ||
+		failed = !names[i] || values_as_arrays(v, names[i], column->values, columns->row_count) ||
 			 column_from_values(v, names[i], column->values, columns->row_count, &outs[i]);
 	}
 	if (!failed)

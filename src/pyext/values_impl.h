@@ -145,7 +145,8 @@ PyObject *tensor_ragged_numpy(const struct numpy_request *request, const struct 
 
 /* rows.c */
 PyObject *batch_rows(struct pyext_values *v, const struct batch_object *self, int64_t from, int64_t to);
-PyObject *batch_values(struct pyext_values *v, const struct batch_object *self, uint32_t column); /* a list of one column's */
+PyObject *batch_values(struct pyext_values *v, const struct batch_object *self,
+		       uint32_t column); /* a list of one column's */
 
 /* One column on its way into a batch. All-zero is empty. */
 struct column_out {
@@ -169,8 +170,8 @@ int column_of_objects(struct pyext_values *v, const char *name, PyObject *const 
 /* columns.c: one column given as a list, an array of some library … */
 int column_from_object(struct pyext_values *v, const char *name, PyObject *value, struct column_out *out);
 int column_from_list(struct pyext_values *v, const char *name, PyObject *list, struct column_out *out);
-/* Tensors of torch, where a column begins with one, stand as NumPy's from here on. The references are the caller's. */
-int values_without_torch(struct pyext_values *v, const char *name, PyObject **values, int64_t count);
+/* Tensors of torch, and what else NumPy makes arrays of, stand as arrays from here on, where a column begins with one. The references are the caller's. */
+int values_as_arrays(struct pyext_values *v, const char *name, PyObject **values, int64_t count);
 bool is_mapping(PyObject *object); /* a dict, or what has keys */
 /* A column's name as UTF-8 without NULs, alive as long as the str; NULL with an exception. */
 const char *column_name_text(PyObject *key);

@@ -1,4 +1,6 @@
 """Values on their way: in rows, in batches of each format, and back."""
+import itertools
+
 from parity import case
 
 
@@ -113,3 +115,37 @@ def literals_of_many_values(data, at, text):
 @case("[[1], [1], [2, 3], None]", "[['a', None], ['a', None]]")
 def different_lists(data, at, text):
     return sorted(items(data, text).unique("x"), key=repr)
+
+
+class LikeAnArray:
+    """As tensors of other libraries are: NumPy knows what to make of it."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        import numpy as np
+
+        return np.array(self.values, dtype=dtype)
+
+    def __len__(self):
+        return len(self.values)
+
+
+@case(*itertools.product(["series", "frame", "texts", "like an array", "ragged"], ["from_items", "map", "map_batches"]))
+def values_like_arrays(data, at, kind, how):
+    import numpy as np
+    import pandas as pd
+
+    def make(i):
+        return {"series": lambda: pd.Series([i, 2]), "frame": lambda: pd.DataFrame({"a": [i, 2], "b": [3, 4]}), "texts": lambda: pd.Series(["x", None]),
+                "like an array": lambda: LikeAnArray([i + 0.5, 2]), "ragged": lambda: LikeAnArray([1.5] * (i + 1))}[kind]()
+
+    rows = data.from_items([{"i": i} for i in range(2)], override_num_blocks=1)
+    if how == "from_items":
+        ds = data.from_items([{"i": i, "a": make(i)} for i in range(2)], override_num_blocks=1)
+    elif how == "map":
+        ds = rows.map(lambda row: {**row, "a": make(row["i"])})
+    else:
+        ds = rows.map_batches(lambda batch: {**batch, "a": [make(i) for i in batch["i"]]})
+    return [[type(row["a"]).__name__, np.asarray(row["a"], dtype=object).tolist()] for row in ds.take_all()]
