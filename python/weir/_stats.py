@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from weir import _fuse, _plan
+from weir import _call, _exchange, _fuse, _plan
 from weir._plan import Blocks, Call, Limit, Op, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def _tree(op: Op, label: Any) -> list[str]:
     lines = [label(op)]
     for before in op.inputs:
-        inner = _tree(before, label)
+        inner = _tree(before.inputs[0] if _is_part(before) else before, label)
         lines.append("+- " + inner[0])
         lines += ["   " + line for line in inner[1:]]
     return lines
@@ -52,10 +52,9 @@ def _physical(op: Op) -> str:
 def _physical_tree(op: Op, context: DataContext | None) -> list[str]:
     """`context`: of the run, where neighbours are to be fused."""
     group = [op]
-    if context is not None:
-        while _fuses(group, context):
-            group.append(group[-1].input)  # type: ignore[arg-type]
-    name = "->".join(o.name for o in reversed(group))
+    while _is_part(group[-1].input) or (context is not None and _fuses(group, context)):
+        group.append(group[-1].input)  # type: ignore[arg-type]
+    name = name_of(group[::-1])
     label = _physical(op)
     lines = [label if len(group) == 1 else f"{label.partition('[')[0]}[{name}]"]
     last = group[-1]
@@ -77,25 +76,72 @@ def _resources_of(op: Op) -> tuple[Any, ...]:
 
 
 def _fuses(group: list[Op], context: DataContext) -> bool:
-    """Whether the last of the group, the last operator first, counts as one with what is before it."""
+    """Whether the last of the group, the last operator first, counts as one with what is before it: as Ray's optimizer says, by the
+    numbers of workers and the sizes of batches, too."""
     op, before = group[-1], group[-1].input
-    if before is None or not isinstance(op, (Call, Step)) or isinstance(before, Blocks):
+    if _is_part(before):
+        return True
+    if before is None or not isinstance(op, (Call, Step, RepartitionRows)) or isinstance(before, Blocks):
         return False
     # What needs all rows is never one with what follows, and only a shuffle is with what is before it.
-    if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle"):
+    if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle" and not _is_part(op)):
         return False
     if not context.optimize_fuse_stages or (isinstance(before, Source) and not context.optimize_fuse_read_stages):
         return False
-    if not isinstance(before, (Call, Step, Source)):
+    if not isinstance(before, (Call, Step, Source)) or not _pools_fit(group, before):
         return False
-    if isinstance(before, Call):
-        calls = [o for o in group if isinstance(o, Call)]
-        return not before.spec.is_class and all(_resources_of(o) == _resources_of(before) for o in calls)
-    return True
+    if isinstance(op, RepartitionRows) and not _makes_whole_blocks(before, op):
+        return False
+    if _may_change_rows(before) and _wants_batches(group):
+        return False
+    return all(_resources_of(o) == _resources_of(before) for o in group if isinstance(o, Call)) if isinstance(before, Call) else True
+
+
+def _pools_fit(group: list[Op], before: Op) -> bool:
+    """Tasks go together where as many may run at once; into actors, too, where nothing was said of the tasks."""
+    last = next((op for op in group if not _is_exchange(op) and not isinstance(op, Repartition)), None)
+    (is_actors, most), (are_actors, most_before) = _pool(last), _pool(before)
+    if are_actors or last is None:
+        return not are_actors
+    return most == most_before or (is_actors and not most_before)
+
+
+def _pool(op: Op | None) -> tuple[bool, int]:
+    """Whether actors run it, and how many at once at most; 0: any number."""
+    return (op.spec.is_class, _call.pool_sizes(op.spec)["slots_max"]) if isinstance(op, Call) else (False, 0)
+
+
+def _makes_whole_blocks(before: Op, cut: RepartitionRows) -> bool:
+    """Whether batches of a function are blocks of so many rows already, one or several each."""
+    if not isinstance(before, Call) or before.spec.kind != "map_batches":
+        return False
+    size = before.spec.batch_size
+    return not cut.strict or (isinstance(size, int) and size % cut.count == 0)
+
+
+def _may_change_rows(op: Op) -> bool:
+    return isinstance(op, Source) or op.kind in ("Filter", "FlatMap")
+
+
+def _wants_batches(group: list[Op]) -> bool:
+    """Whether a function among them gets batches of a size, which tasks are filled up to. In front of exact blocks they are cut for those."""
+    is_cut = isinstance(group[0], RepartitionRows) and group[0].strict
+    calls = [op.spec for op in group[2 if is_cut else 0 :] if isinstance(op, Call)]
+    return any(spec.kind == "map_batches" and isinstance(spec.batch_size, int) for spec in calls)
 
 
 def _is_exchange(op: Op) -> bool:
     return isinstance(op, Step) and not op.keeps_blocks and op.kind not in ("Filter", "MapBatches")
+
+
+def _is_part(op: Op | None) -> bool:
+    """Whether it is the shuffle of repartition(shuffle=True): the two are one operator."""
+    return isinstance(op, _exchange.Shuffle) and op.of_repartition
+
+
+def name_of(group: list[Op]) -> str:
+    """What operators that run as one are called."""
+    return "->".join(op.name for op in group if not _is_part(op))
 
 
 def groups(op: Op, context: DataContext) -> list[list[Op]]:
@@ -113,7 +159,7 @@ def groups(op: Op, context: DataContext) -> list[list[Op]]:
     return out[::-1]
 
 
-def explained(ds: Dataset) -> str:
+def explained(ds: Dataset, with_engine: bool = False) -> str:
     """What explain() prints."""
     op = getattr(ds, "_history", None) or ds._op
     logical = "\n".join(_tree(op, _logical))
@@ -124,7 +170,7 @@ def explained(ds: Dataset) -> str:
         ("Physical Plan (Optimized)", "\n".join(_physical_tree(op, ds.context))),
     ]
     text = "\n".join(f"\n-------- {title} --------\n{body}" for title, body in sections)
-    title, engine = _engine_plan(ds)
+    title, engine = _engine_plan(ds) if with_engine else ("", "")
     return f"{text}\n\n-------- {title} --------\n{engine}\n" if engine else text + "\n"
 
 
@@ -180,7 +226,7 @@ def text(ds: Dataset) -> str:
     if first == 0:
         stages[0]["tasks"] = 1
     for number, (group, stage) in enumerate(zip(names, stages), first):
-        lines += _operator(number, "->".join(o.name for o in group), stage, seconds)
+        lines += _operator(number, name_of(group), stage, seconds)
         lines.append("")
     rows = sum(s.get("rows_out", 0) for s in run.stats)
     lines.append("Dataset throughput:")

@@ -250,7 +250,7 @@ def of_run(ds: Dataset) -> DatasetStatsSummary:
         out.global_bytes_spilled, out.global_bytes_restored = run.spilled
         out.dataset_bytes_spilled = out.global_bytes_spilled
         for group, stage in zip(groups, _stats._stages(run.stats, groups, ds.context)):
-            out.operators_stats.append(_operator("->".join(op.name for op in group), stage, seconds))
+            out.operators_stats.append(_operator(_stats.name_of(group), stage, seconds))
             out.extra_metrics = _counts(stage)
     out.number = len(out.operators_stats)
     out.base_name = out.operators_stats[-1].operator_name if out.operators_stats else ""

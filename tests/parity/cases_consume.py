@@ -260,6 +260,35 @@ def explain_names_operators(data, at, text):
     return out.getvalue().partition("-------- Physical Plan (Optimized)")[0]
 
 
+RUNS = ["ds.map(f)", "ds.map(f, concurrency=1)", "ds.map(f, concurrency=1).map(f, concurrency=1)", "ds.map(f, concurrency=1).map(f, concurrency=2)",
+        "ds.map(f).map(f, concurrency=1)", "ds.map(f).map(F, concurrency=2)", "ds.map(f, concurrency=2).map(F, concurrency=(1, 2))",
+        "ds.map(f, concurrency=1).map(F, concurrency=2)", "ds.map(F, concurrency=1).map(f)", "ds.map(f, concurrency=1).filter(expr='id > 1')",
+        "ds.map_batches(f)", "ds.map_batches(f, batch_size=2)", "ds.map(f).map_batches(f, batch_size=2)", "ds.filter(f).map_batches(f, batch_size=2)",
+        "ds.flat_map(f).map_batches(f)", "ds.flat_map(f).map_batches(f, batch_size=2)", "ds.map_batches(f, batch_size=2).map_batches(f, batch_size=4)",
+        "ds.filter(expr='id > 1').map_batches(f, batch_size=2)", "ds.map(f).repartition(2, shuffle=True)", "ds.map(f).repartition(2)",
+        "ds.map(f, concurrency=2).random_shuffle()", "ds.repartition(2, shuffle=True).map(f)",
+        "ds.map_batches(f, batch_size=4).repartition(target_num_rows_per_block=2, strict=True)",
+        "ds.map_batches(f, batch_size=3).repartition(target_num_rows_per_block=2, strict=True)",
+        "ds.map_batches(f, batch_size=4).map_batches(f, batch_size=4).repartition(target_num_rows_per_block=2, strict=True).map(f)",
+        "ds.map_batches(f).repartition(target_num_rows_per_block=2)", "ds.map_batches(f, batch_size=3).repartition(target_num_rows_per_block=2)",
+        "ds.map(f).repartition(target_num_rows_per_block=2)", "ds.map_batches(f, concurrency=2).repartition(target_num_rows_per_block=2)"]
+
+
+class F:
+    def __call__(self, row):
+        return row
+
+
+@case(*RUNS)
+def explain_tells_what_runs_as_one(data, at, text):
+    import contextlib
+    import io
+
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        eval(text, {"ds": data.range(8, override_num_blocks=2), "f": lambda row: row, "F": F}).explain()
+    return out.getvalue()
+
+
 @case()
 def explain_prints_four_plans(data, at):
     import contextlib

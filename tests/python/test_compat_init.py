@@ -258,6 +258,8 @@ def test_functions_that_raise_are_told_to_the_logger():
     told = "ray.data ERROR False False Exception occurred in user code, with the abbreviated stack trace below: frames of weir's own are left out."
     assert run(code).splitlines() == [
         operator, told, "ray.data ERROR True False Full stack trace:", "raised", operator, "ray.data ERROR True True Full stack trace:", "raised"]
+    debugged = run(code, RAY_DEBUG_POST_MORTEM="1").splitlines()
+    assert debugged == [operator, "ray.data ERROR False True Full stack trace:", "raised"] * 2
     # Without a handler the console has the two lines, and not the trace that the exception itself brings.
     code = """
         import ray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from typing import Any
 
 _is_said = False
@@ -19,7 +20,7 @@ def join_loggers() -> None:
 
 def tell(error: BaseException, context: Any) -> None:
     """Logs that a run has ended with an error of the user's code: that it has, once; where, each time; and the whole of it for handlers that
-    keep records (`hide`: not for the console, which gets the exception itself)."""
+    keep records (`hide`: not for the console, which gets the exception itself). Who debugs what has failed sees all of it everywhere."""
     global _is_said
     from weir._errors import RayDataUserCodeException
 
@@ -31,6 +32,9 @@ def tell(error: BaseException, context: Any) -> None:
     if operator:
         own.error('An exception was raised from a task of operator "%s". Dataset execution will now abort. To ignore this exception and '
                   "continue, set DataContext.max_errored_blocks.", operator)
+    if os.environ.get("RAY_DEBUG_POST_MORTEM") == "1":
+        own.error("Full stack trace:", exc_info=error)
+        return
     if not _is_said and not context.log_internal_stack_trace:  # else the whole is told below
         _is_said = True
         own.error("Exception occurred in user code, with the abbreviated stack trace below: frames of weir's own are left out.")
