@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from weir import _call, _exchange, _fuse, _plan
-from weir._plan import Blocks, Call, Limit, Op, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
+from weir._plan import Blocks, Call, Limit, Op, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
     from weir._run import Run
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
 
 def _tree(op: Op, label: Any) -> list[str]:
+    if _is_part(op):
+        return _tree(op.inputs[0], label)
     lines = [label(op)]
     for before in op.inputs:
-        inner = _tree(before.inputs[0] if _is_part(before) else before, label)
+        inner = _tree(before, label)
         lines.append("+- " + inner[0])
         lines += ["   " + line for line in inner[1:]]
     return lines
@@ -52,9 +54,9 @@ def _physical(op: Op) -> str:
 def _physical_tree(op: Op, context: DataContext | None) -> list[str]:
     """`context`: of the run, where neighbours are to be fused."""
     group = [op]
-    while _is_part(group[-1].input) or (context is not None and _fuses(group, context)):
+    while _is_one(group[-1]) or (context is not None and _fuses(group, context)):
         group.append(group[-1].input)  # type: ignore[arg-type]
-    name = name_of(group[::-1])
+    name = name_of(group[::-1], context is not None)
     label = _physical(op)
     lines = [label if len(group) == 1 else f"{label.partition('[')[0]}[{name}]"]
     last = group[-1]
@@ -79,16 +81,16 @@ def _fuses(group: list[Op], context: DataContext) -> bool:
     """Whether the last of the group, the last operator first, counts as one with what is before it: as Ray's optimizer says, by the
     numbers of workers and the sizes of batches, too."""
     op, before = group[-1], group[-1].input
-    if _is_part(before):
+    if _is_one(op):
         return True
     if before is None or not isinstance(op, (Call, Step, RepartitionRows)) or isinstance(before, Blocks):
         return False
     # What needs all rows is never one with what follows, and only a shuffle is with what is before it.
     if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle" and not _is_part(op)):
         return False
-    if not context.optimize_fuse_stages or (isinstance(before, Source) and not context.optimize_fuse_read_stages):
+    if not context.optimize_fuse_stages or (isinstance(before, (Source, ReadBlocks)) and not context.optimize_fuse_read_stages):
         return False
-    if not isinstance(before, (Call, Step, Source)) or not _pools_fit(group, before):
+    if not (isinstance(before, (Call, Step, Source)) or (isinstance(before, ReadBlocks) and _splits(before) == 1)) or not _pools_fit(group, before):
         return False
     if isinstance(op, RepartitionRows) and not _makes_whole_blocks(before, op):
         return False
@@ -120,7 +122,7 @@ def _makes_whole_blocks(before: Op, cut: RepartitionRows) -> bool:
 
 
 def _may_change_rows(op: Op) -> bool:
-    return isinstance(op, Source) or op.kind in ("Filter", "FlatMap")
+    return isinstance(op, (Source, ReadBlocks)) or op.kind in ("Filter", "FlatMap")
 
 
 def _wants_batches(group: list[Op]) -> bool:
@@ -135,13 +137,26 @@ def _is_exchange(op: Op) -> bool:
 
 
 def _is_part(op: Op | None) -> bool:
-    """Whether it is the shuffle of repartition(shuffle=True): the two are one operator."""
-    return isinstance(op, _exchange.Shuffle) and op.of_repartition
+    """Whether it is no operator to those who look: the shuffle of repartition(shuffle=True), the blocks of a read."""
+    return isinstance(op, ReadBlocks) or (isinstance(op, _exchange.Shuffle) and op.of_repartition)
 
 
-def name_of(group: list[Op]) -> str:
-    """What operators that run as one are called."""
-    return "->".join(op.name for op in group if not _is_part(op))
+def _is_one(op: Op) -> bool:
+    """Whether it is always one with what is before it."""
+    return isinstance(op, ReadBlocks) or (isinstance(op, Repartition) and _is_part(op.input))
+
+
+def _splits(op: ReadBlocks) -> int:
+    """Into how many blocks each of the files is cut, where there are fewer of them than blocks."""
+    files = len(op.input.files()) if isinstance(op.input, Read) else 1
+    return -(-op.count // max(1, min(files, op.count)))
+
+
+def name_of(group: list[Op], with_splits: bool = True) -> str:
+    """What operators that run as one are called. `with_splits`: also how files are cut into blocks, which is known when they are read."""
+    names = [op.name for op in group if not _is_part(op)]
+    names[1:1] = [f"SplitBlocks({_splits(op)})" for op in group[:2] if with_splits and isinstance(op, ReadBlocks) and _splits(op) > 1]
+    return "->".join(names)
 
 
 def groups(op: Op, context: DataContext) -> list[list[Op]]:

@@ -289,6 +289,18 @@ def explain_tells_what_runs_as_one(data, at, text):
     return out.getvalue()
 
 
+@case(*["read(1)", "read(2)", "read(5)", "read(2).map(f)", "read(4).map(f)", "read(1).map(f)", "read(2).map_batches(f, batch_size=3)", "read(4).filter(f)"])
+def explain_tells_how_files_are_cut(data, at, text):
+    import contextlib
+    import io
+
+    for name in ("a.csv", "b.csv"):
+        (at / name).write_text("a\n1\n2\n")
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        eval(text, {"read": lambda n: data.read_csv(str(at), override_num_blocks=n), "f": lambda row: row}).explain()
+    return out.getvalue()
+
+
 @case()
 def explain_prints_four_plans(data, at):
     import contextlib
