@@ -149,12 +149,12 @@ def _ends(keys: Batch, bounds: list[Any], is_descending: bool) -> Iterator[tuple
 class Shuffle(Exchange):
     """All rows in a random order: a new one each run, unless there is a seed."""
 
-    __slots__ = ("seed", "of_repartition")
+    __slots__ = ("seed", "is_shown")
 
     def __init__(self, input: Op, seed: int | RandomSeedConfig | None, of_repartition: bool = False) -> None:
         super().__init__(input, "shuffle", [], "Repartition" if of_repartition else "RandomShuffle")
         self.seed = seed
-        self.of_repartition = of_repartition  # a Repartition behind it cuts its rows: to those who look, the two are one
+        self.is_shown = not of_repartition  # else a Repartition behind it cuts its rows: the two are one
 
     def add(self, flow: Flow, build: Build) -> None:
         seed = build.seed_of(self.seed)

@@ -53,6 +53,7 @@ class Op:
     input: Op | None
     kind = "Op"  # in explain(): Read[ReadParquet]
     native: bool | None = None  # whether the engine runs it, with columns that are known before; None: if what is before it is so
+    is_shown = True  # whether it is an operator to those who look at the plan; else it is a part of what is before or behind it
     pairs_rows = False  # whether rows of several inputs meet: then none of them can be cut short
 
     @property
@@ -619,6 +620,7 @@ class ReadBlocks(Op):
     __slots__ = ("count",)
     kind = "SplitBlocks"
     native = True
+    is_shown = False
 
     def __init__(self, input: Op, count: int) -> None:
         self.input = input

@@ -245,6 +245,9 @@ def _tree(ds: Dataset, op: Op) -> str:
         if isinstance(at, Transform) and isinstance(at.input, Transform) and at.name == at.input.name:
             at = at.input  # of a preprocessor that is several steps
             continue
+        if not at.is_shown:
+            at = at.input
+            continue
         at = _read_of(at)
         is_source = _is_source(at)
         text = source_text(ds, at, depth) if is_source else at.name

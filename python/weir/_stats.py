@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from weir import _call, _exchange, _fuse, _plan
+from weir import _call, _fuse, _plan
 from weir._plan import Blocks, Call, Limit, Op, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _tree(op: Op, label: Any) -> list[str]:
-    if _is_part(op):
+    if not op.is_shown:
         return _tree(op.inputs[0], label)
     lines = [label(op)]
     for before in op.inputs:
@@ -86,7 +86,7 @@ def _fuses(group: list[Op], context: DataContext) -> bool:
     if before is None or not isinstance(op, (Call, Step, RepartitionRows)) or isinstance(before, Blocks):
         return False
     # What needs all rows is never one with what follows, and only a shuffle is with what is before it.
-    if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle" and not _is_part(op)):
+    if _is_exchange(before) or (_is_exchange(op) and op.name != "RandomShuffle" and op.is_shown):
         return False
     if not context.optimize_fuse_stages or (isinstance(before, (Source, ReadBlocks)) and not context.optimize_fuse_read_stages):
         return False
@@ -136,14 +136,9 @@ def _is_exchange(op: Op) -> bool:
     return isinstance(op, Step) and not op.keeps_blocks and op.kind not in ("Filter", "MapBatches")
 
 
-def _is_part(op: Op | None) -> bool:
-    """Whether it is no operator to those who look: the shuffle of repartition(shuffle=True), the blocks of a read."""
-    return isinstance(op, ReadBlocks) or (isinstance(op, _exchange.Shuffle) and op.of_repartition)
-
-
 def _is_one(op: Op) -> bool:
-    """Whether it is always one with what is before it."""
-    return isinstance(op, ReadBlocks) or (isinstance(op, Repartition) and _is_part(op.input))
+    """Whether it is always one with what is before it: the blocks of a read, and repartition(shuffle=True)."""
+    return isinstance(op, ReadBlocks) or (isinstance(op, Repartition) and op.input is not None and not op.input.is_shown)
 
 
 def _splits(op: ReadBlocks) -> int:
@@ -154,7 +149,7 @@ def _splits(op: ReadBlocks) -> int:
 
 def name_of(group: list[Op], with_splits: bool = True) -> str:
     """What operators that run as one are called. `with_splits`: also how files are cut into blocks, which is known when they are read."""
-    names = [op.name for op in group if not _is_part(op)]
+    names = [op.name for op in group if op.is_shown]
     names[1:1] = [f"SplitBlocks({_splits(op)})" for op in group[:2] if with_splits and isinstance(op, ReadBlocks) and _splits(op) > 1]
     return "->".join(names)
 
