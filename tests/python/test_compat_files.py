@@ -380,6 +380,18 @@ def test_tensors_of_different_shapes_in_a_frame() -> None:
             np.testing.assert_array_equal(row["t"], array + 1)
 
 
+@pytest.mark.parametrize("shape", [(2, 0), (2, 5, 0), (2, 0, 3), (0, 5), (0, 0)])
+@pytest.mark.parametrize("name", ["V1", "V2", "ARROW_NATIVE"])
+def test_tensors_without_elements_keep_their_shape(name, shape):
+    np = pytest.importorskip("numpy")
+    pytest.importorskip("pyarrow")
+    from weir.extensions import ArrowTensorArray, FixedShapeTensorFormat
+
+    with weir.DataContext.current(weir.DataContext(arrow_fixed_shape_tensor_format=FixedShapeTensorFormat[name])):
+        made = ArrowTensorArray.from_numpy(np.empty(shape, dtype=np.int8))
+        assert len(made) == shape[0] and made.to_numpy_ndarray().shape == shape
+
+
 @pytest.mark.parametrize("name", ["V1", "V2", "ARROW_NATIVE"])
 def test_a_schema_of_tensors_is_in_the_chosen_format(name: str) -> None:
     pa = pytest.importorskip("pyarrow")

@@ -425,7 +425,8 @@ def _from_array(array: Any) -> Any:
     kind = create_arrow_fixed_shape_tensor_type(shape, values.type)
     size = int(np.prod(shape))
     if isinstance(kind, pa.FixedShapeTensorType):
-        return kind.wrap_array(pa.FixedSizeListArray.from_arrays(values, size))
+        # FixedSizeListArray.from_arrays counts by the values, of which tensors without elements have none.
+        return kind.wrap_array(pa.Array.from_buffers(kind.storage_type, len(array), [None], children=[values]))
     return wrapped(kind, values, len(array), size)
 
 
