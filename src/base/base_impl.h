@@ -29,17 +29,30 @@
 #define weir_roots_remove(memory, size) ((void)(memory), (void)(size))
 #endif
 
-/* frames.c: see there. Classes reach from 64 KiB to 2^47 bytes, the whole of user space. */
-#define WEIR_FRAME_CLASS_COUNT (6 * 4 + 25 * 16)
+/* frames.c: see there. Classes reach from 16 KiB to 2^47 bytes, the whole of user space. */
+#define WEIR_FRAME_CLASS_COUNT (8 * 4 + 25 * 16)
+#define WEIR_PIECE_CLASS_COUNT (2 * 4) /* of them: pieces of regions */
 
 struct weir_frame_class {
 	struct weir_frame_link *warm; /* last in, first out */
 	uint64_t used_at;             /* `tick` when last asked for a frame */
 };
 
+/* Pieces of one size that have no pages: mapped, to be used again. There is room in the list for all that were ever made. */
+struct weir_frame_pieces {
+	void **cold;
+	size_t cold_count, made;
+};
+
+struct weir_frame_region {
+	void *memory;
+	size_t size;
+};
+
 struct weir_frames {
-	int64_t limit; /* 0: none */
+	int64_t limit;          /* 0: none */
 	_Atomic int64_t beside; /* memory that nobody counted, as measured: warm frames leave room for it */
+	const _Atomic int64_t *handed; /* of what is counted: the program's by now; NULL: none */
 	/* Bytes that are weir's: frames, in use or warm, and what weir_frames_count was told. Relaxed: figures to be
 	 * compared with a limit, they order nothing. */
 	_Atomic int64_t total, total_peak;
@@ -48,9 +61,13 @@ struct weir_frames {
 	int64_t in_use_peak;
 	uint64_t tick;
 	struct weir_frame_class classes[WEIR_FRAME_CLASS_COUNT];
+	struct weir_frame_pieces pieces[WEIR_PIECE_CLASS_COUNT];
+	struct weir_frame_region *regions;
+	size_t region_count;
 };
 
-void weir_frames_init(struct weir_frames *frames, int64_t limit);
+/* `handed`: NULL, or how much of what is counted is the program's by now. */
+void weir_frames_init(struct weir_frames *frames, int64_t limit, const _Atomic int64_t *handed);
 void weir_frames_release(struct weir_frames *frames); /* every frame has been given back */
 /* The bytes of the frame that serves `size`; `size` ≥ WEIR_FRAME_MIN. */
 size_t weir_frame_size(size_t size);
@@ -61,13 +78,15 @@ void weir_frame_give(struct weir_frames *frames, void *frame, size_t size);
 void *weir_frame_resize(struct weir_frames *frames, void *frame, size_t size_old, size_t size_new,
 			struct weir_error *err);
 void weir_frames_trim(struct weir_frames *frames, size_t keep);
+/* What the program was handed beyond half of the limit. */
+int64_t weir_frames_apart(const struct weir_frames *frames);
 /* What warm frames leave room for, beside what is counted. */
 void weir_frames_beside(struct weir_frames *frames, int64_t bytes);
 /* Memory that came from elsewhere, so that warm frames make room for it. May be negative. */
 void weir_frames_count(struct weir_frames *frames, int64_t bytes);
 
 struct weir_mem {
-	struct weir_account root;
+	struct weir_account root, handed;
 	struct weir_frames frames;
 };
 

@@ -1,11 +1,11 @@
-/* frames: regions of 64 KiB and more, mapped from the kernel, kept warm for reuse.
+/* frames: regions of 16 KiB and more, mapped from the kernel, kept warm for reuse.
  *
  * A fresh page costs more than decoding into it, so a frame that is given up stays mapped, on the list of its size
  * class, and the next one to want that class gets the one given up last, whose pages are likeliest to be in the cache.
  * Classes are 4 to a doubling up to 4 MiB and 16 above, so at most a fifth (a sixteenth) of a frame is beyond what was
  * asked for; it is charged with the rest, since an earlier user may have touched it:
  *
- *     64K 80K 96K 112K │ 128K 160K 192K 224K │ … │ 4M 4.25M 4.5M … 7.75M │ 8M 8.5M …
+ *     16K 20K 24K 28K │ 32K 40K 48K 56K │ 64K 80K 96K 112K │ … │ 4M 4.25M 4.5M … 7.75M │ 8M 8.5M …
  *
  *     total = frames in use + warm frames + what was counted besides       kept at or below the limit, by giving warm
  *             └────────── mapped ─────────┘                                frames back, as long as there are any;
@@ -17,8 +17,16 @@
  * of the limit where that is more, so that sizes that keep changing do not pile up warm frames of every class. When warm frames must go, those of the class that
  * was asked for longest ago go first.
  *
- * Huge pages are neither asked for nor refused. A frame's pages never exceed what it is charged, so the kernel's choice
- * does no harm; asking would touch 2 MiB where 64 KiB are used. Tried and dropped: frames cut from regions of huge pages,
+ * What the program was handed is counted and is not ours to limit: it is no reason to refuse a frame, and more of it than half of
+ * the limit none to give warm ones back.
+ *
+ * Frames below 64 KiB are pieces: 64 are mapped together, and what goes back to the kernel are their pages, while the
+ * place stays, on the class's list of cold ones. Unmapped one by one they would leave more holes than the kernel allows a
+ * process mappings. As malloc's they would be cheaper to have, and dear to keep: where hundreds of columns come and go in pieces
+ * of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use stood free between them.
+ *
+ * Huge pages are neither asked for nor refused, but for pieces. A frame's pages never exceed what it is charged, so the kernel's choice
+ * does no harm; asking would touch 2 MiB where 16 KiB are used. Tried and dropped: frames cut from regions of huge pages,
  * and MADV_HUGEPAGE for those of 2 MiB and more. Where the host backs the guest's memory on demand, clearing a fresh huge
  * page costs three times what as many recycled small ones do (1.2 s instead of 0.4 for 600 MB).
  *
@@ -31,11 +39,14 @@
 
 #include <errno.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define UNMAP_STEP ((int64_t)8 << 20)
-#define WARM_SHARE 64 /* so much of the limit may be mapped beyond the most that was in use at once */
+#define PIECE_END ((size_t)64 << 10) /* smaller frames are pieces */
+#define PIECES_MAPPED 64             /* together */
+#define WARM_SHARE 64                /* so much of the limit may be mapped beyond the most that was in use at once */
 
 /* Lies in the first bytes of a warm frame. */
 struct weir_frame_link {
@@ -62,15 +73,15 @@ static unsigned class_of(size_t size)
 	unsigned log2 = 63 - (unsigned)__builtin_clzll(size);
 
 	if (log2 < 22)
-		return (log2 - 16) * 4 + (unsigned)(size >> (log2 - 2) & 3);
-	return 6 * 4 + (log2 - 22) * 16 + (unsigned)(size >> (log2 - 4) & 15);
+		return (log2 - 14) * 4 + (unsigned)(size >> (log2 - 2) & 3);
+	return 8 * 4 + (log2 - 22) * 16 + (unsigned)(size >> (log2 - 4) & 15);
 }
 
 static size_t size_of_class(unsigned index)
 {
-	if (index < 6 * 4)
-		return (size_t)(4 + index % 4) << (16 - 2 + index / 4);
-	index -= 6 * 4;
+	if (index < 8 * 4)
+		return (size_t)(4 + index % 4) << (14 - 2 + index / 4);
+	index -= 8 * 4;
 	return (size_t)(16 + index % 16) << (22 - 4 + index / 16);
 }
 
@@ -105,6 +116,60 @@ static void *map(size_t size)
 		return NULL;
 	weir_roots_add(frame, size);
 	return frame;
+}
+
+/* More cold pieces. Under the lock. */
+static bool pieces_map(struct weir_frames *frames, unsigned index)
+{
+	struct weir_frame_pieces *pieces = &frames->pieces[index];
+	size_t size = size_of_class(index), made = pieces->made + PIECES_MAPPED;
+	struct weir_frame_region *regions = realloc(frames->regions, (frames->region_count + 1) * sizeof(*regions));
+	void **cold;
+	char *memory;
+
+	if (!regions)
+		return false;
+	frames->regions = regions;
+	cold = realloc(pieces->cold, made * sizeof(*cold));
+	if (!cold)
+		return false;
+	pieces->cold = cold;
+	memory = map(size * PIECES_MAPPED);
+	if (!memory)
+		return false;
+	/* A huge page would give pages to its neighbours, too, which nobody is charged for. */
+	(void)madvise(memory, size * PIECES_MAPPED, MADV_NOHUGEPAGE);
+	regions[frames->region_count++] = (struct weir_frame_region){.memory = memory, .size = size * PIECES_MAPPED};
+	pieces->made = made;
+	/* The first is taken first. */
+	for (size_t i = PIECES_MAPPED; i > 0; i--)
+		cold[pieces->cold_count++] = memory + (i - 1) * size;
+	return true;
+}
+
+/* A piece without pages, or NULL. */
+static void *piece_take(struct weir_frames *frames, size_t size)
+{
+	unsigned index = class_of(size);
+	struct weir_frame_pieces *pieces = &frames->pieces[index];
+	void *piece = NULL;
+
+	pthread_mutex_lock(&frames->lock);
+	if (pieces->cold_count > 0 || pieces_map(frames, index))
+		piece = pieces->cold[--pieces->cold_count];
+	pthread_mutex_unlock(&frames->lock);
+	return piece;
+}
+
+/* Its pages go, its place stays. False where the kernel refuses (memory that the program has locked). */
+static bool piece_cool(struct weir_frames *frames, void *piece, size_t size)
+{
+	struct weir_frame_pieces *pieces = &frames->pieces[class_of(size)];
+
+	if (madvise(piece, size, MADV_DONTNEED) != 0)
+		return false;
+	pieces->cold[pieces->cold_count++] = piece;
+	return true;
 }
 
 /* False where the kernel refuses to split a mapping (there is a bound on their number). */
@@ -157,11 +222,12 @@ static int64_t unmap_warm(struct weir_frames *frames, int64_t bytes)
 		WEIR_ASSERT(oldest < WEIR_FRAME_CLASS_COUNT);
 		size = size_of_class(oldest);
 		while (gone < bytes && (frame = pop(frames, oldest))) {
-			if (!unmap(frame, size)) {
+			if (!(size < PIECE_END ? piece_cool(frames, frame, size) : unmap(frame, size))) {
 				push(frames, oldest, frame);
 				return gone;
 			}
-			weir_roots_remove(frame, size);
+			if (size >= PIECE_END)
+				weir_roots_remove(frame, size);
 			add(&frames->mapped, -(int64_t)size);
 			add(&frames->total, -(int64_t)size);
 			gone += (int64_t)size;
@@ -170,12 +236,26 @@ static int64_t unmap_warm(struct weir_frames *frames, int64_t bytes)
 	return gone;
 }
 
+static int64_t handed(const struct weir_frames *frames)
+{
+	return frames->handed ? load(frames->handed) : 0;
+}
+
+int64_t weir_frames_apart(const struct weir_frames *frames)
+{
+	int64_t beyond = handed(frames) - frames->limit / 2;
+
+	return beyond > 0 ? beyond : 0;
+}
+
 /* For `more` bytes about to come, as far as warm frames can make it. */
 static void make_room(struct weir_frames *frames, int64_t more)
 {
 	int64_t excess;
 
-	while (frames->limit > 0 && (excess = load(&frames->total) + load(&frames->beside) + more - frames->limit) > 0 &&
+	while (frames->limit > 0 &&
+	       (excess = load(&frames->total) - weir_frames_apart(frames) + load(&frames->beside) + more - frames->limit) >
+		       0 &&
 	       load(&frames->warm) > 0) {
 		int64_t gone;
 
@@ -198,12 +278,14 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 	in_use = load(&frames->mapped) - load(&frames->warm);
 	if (frames->in_use_peak < in_use + (int64_t)size)
 		frames->in_use_peak = in_use + (int64_t)size;
-	mapped_max = frames->in_use_peak +
-		     (frames->limit / WARM_SHARE > (int64_t)WEIR_WARM_MAX ? frames->limit / WARM_SHARE : (int64_t)WEIR_WARM_MAX);
-	if (frames->limit > 0 && mapped_max > frames->limit)
-		mapped_max = frames->limit;
+	mapped_max = frames->in_use_peak + (frames->limit / WARM_SHARE > (int64_t)WEIR_WARM_MAX
+						    ? frames->limit / WARM_SHARE
+						    : (int64_t)WEIR_WARM_MAX);
+	if (frames->limit > 0 && mapped_max > frames->limit + weir_frames_apart(frames))
+		mapped_max = frames->limit + weir_frames_apart(frames);
 	unmap_warm(frames, load(&frames->mapped) + (int64_t)size - mapped_max);
-	fits = frames->limit == 0 || load(&frames->mapped) + (int64_t)size <= frames->limit;
+	/* What is handed out cannot be had back by refusing others. It may be small memory, too, so that this errs on the late side. */
+	fits = frames->limit == 0 || load(&frames->mapped) + (int64_t)size - handed(frames) <= frames->limit;
 	if (fits)
 		add(&frames->mapped, (int64_t)size);
 	pthread_mutex_unlock(&frames->lock);
@@ -213,7 +295,7 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 		return weir_error_set(err, WEIR_E_LIMIT, "%s more do not fit the memory limit of %s: %s are in use",
 				      weir_format_bytes((int64_t)size, more, sizeof(more)),
 				      weir_format_bytes(frames->limit, limit, sizeof(limit)),
-				      weir_format_bytes(in_use, used, sizeof(used)));
+				      weir_format_bytes(in_use - handed(frames), used, sizeof(used)));
 	}
 	total_add(frames, (int64_t)size);
 	return WEIR_OK;
@@ -255,7 +337,7 @@ static void *take_cut(struct weir_frames *frames, size_t size)
 {
 	void *frame = NULL;
 
-	if (load(&frames->warm) <= (int64_t)size)
+	if (load(&frames->warm) <= (int64_t)size || size < PIECE_END)
 		return NULL;
 	pthread_mutex_lock(&frames->lock);
 	for (unsigned c = class_of(size) + 1; !frame && c < WEIR_FRAME_CLASS_COUNT && size_of_class(c) <= 2 * size;
@@ -290,7 +372,7 @@ void *weir_frame_take(struct weir_frames *frames, size_t size, bool *zeroed, str
 	if (!frame) {
 		if (reserve(frames, frame_size, err))
 			return NULL;
-		frame = map(frame_size);
+		frame = frame_size < PIECE_END ? piece_take(frames, frame_size) : map(frame_size);
 		if (!frame) {
 			unreserve(frames, frame_size);
 			return refused(frame_size, err);
@@ -357,7 +439,18 @@ void *weir_frame_resize(struct weir_frames *frames, void *frame, size_t size_old
 	} else if ((moved = take_warm(frames, frame_new))) {
 		memcpy(moved, frame, size_old < size_new ? size_old : size_new);
 		weir_frame_give(frames, frame, size_old);
-	} else if (!(moved = remap(frames, frame, frame_old, frame_new, err))) {
+	} else if (frame_old < PIECE_END || frame_new < PIECE_END) {
+		bool zeroed;
+
+		moved = weir_frame_take(frames, frame_new, &zeroed, err);
+		if (moved) {
+			memcpy(moved, frame, size_old < size_new ? size_old : size_new);
+			weir_frame_give(frames, frame, size_old);
+		}
+	} else {
+		moved = remap(frames, frame, frame_old, frame_new, err);
+	}
+	if (!moved) {
 		weir_poison((char *)frame + size_old, frame_old - size_old);
 		return NULL;
 	}
@@ -393,16 +486,32 @@ void weir_frames_beside(struct weir_frames *frames, int64_t bytes)
 	make_room(frames, 0);
 }
 
-void weir_frames_init(struct weir_frames *frames, int64_t limit)
+void weir_frames_init(struct weir_frames *frames, int64_t limit, const _Atomic int64_t *handed)
 {
 	memset(frames, 0, sizeof(*frames));
 	frames->limit = limit;
+	frames->handed = handed;
 	pthread_mutex_init(&frames->lock, NULL);
 }
 
 void weir_frames_release(struct weir_frames *frames)
 {
 	weir_frames_trim(frames, 0);
+	for (unsigned c = 0; c < WEIR_PIECE_CLASS_COUNT; c++) {
+		int64_t size = (int64_t)size_of_class(c);
+
+		/* What the kernel would not take page by page. */
+		while (pop(frames, c)) {
+			add(&frames->mapped, -size);
+			add(&frames->total, -size);
+		}
+		free(frames->pieces[c].cold);
+	}
 	WEIR_ASSERT(load(&frames->mapped) == 0);
+	for (size_t i = 0; i < frames->region_count; i++) {
+		unmap(frames->regions[i].memory, frames->regions[i].size);
+		weir_roots_remove(frames->regions[i].memory, frames->regions[i].size);
+	}
+	free(frames->regions);
 	pthread_mutex_destroy(&frames->lock);
 }

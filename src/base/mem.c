@@ -1,7 +1,7 @@
 /* Charging goes from an account up to the root, in two passes: first whoever has a grant is asked, from the bottom up,
  * and only when all agree is anything added, so that a refusal leaves every figure as it was.
  *
- * What is charged for `size` bytes: below 64 KiB, `size`; from there on the whole frame that serves it (frames.c), which
+ * What is charged for `size` bytes: below 16 KiB, `size`; from there on the whole frame that serves it (frames.c), which
  * weir_alloc_size tells. The root's `used` is the sum of all charges; `total` in frames.c is that plus what is warm.
  */
 #include "base/mem.h"
@@ -22,6 +22,7 @@
 #endif
 
 #define SIZE_MAX_ASKED ((size_t)1 << 46)
+#define FORESEEN_MIN ((size_t)64 << 10) /* for fewer pages a call is not worth it */
 
 /* What an allocation of no bytes points to. */
 static const char nothing[WEIR_ALIGN] __attribute__((aligned(WEIR_ALIGN)));
@@ -38,13 +39,13 @@ static int64_t load(const _Atomic int64_t *figure)
  * keeps what it frees, on a list per size. Only sizes of a grid are kept, four to a doubling as for frames, which is what
  * buffers that grow ask for:
  *
- *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 40K 48K 56K
+ *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 10K 12K 14K
  *
  * Spares stay charged to the account that keeps them and to those above it, and are no part of what it lacks: before it
  * asks for more it frees them.
  */
 
-enum { SPARE_CLASS_COUNT = 8 + 7 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
+enum { SPARE_CLASS_COUNT = 8 + 5 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
 
 struct weir_spare {
 	struct weir_spare *next;
@@ -310,10 +311,11 @@ int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err)
 		mem = calloc(1, sizeof(*mem));
 	if (!mem)
 		return weir_error_set(err, WEIR_E_MEMORY, "no memory to begin with");
-	weir_frames_init(&mem->frames, limit);
+	weir_frames_init(&mem->frames, limit, &mem->handed.used);
 	mem->root.mem = mem;
 	mem->root.name = "session";
 	atomic_init(&mem->root.grant, INT64_MAX);
+	weir_account_init(&mem->handed, &mem->root, "handed to the program");
 	*out = mem;
 	return WEIR_OK;
 }
@@ -322,6 +324,7 @@ void weir_mem_free(struct weir_mem *mem)
 {
 	if (!mem)
 		return;
+	weir_account_release(&mem->handed);
 	weir_account_release(&mem->root);
 	weir_frames_release(&mem->frames);
 	WEIR_ASSERT(load(&mem->frames.total) == 0);
@@ -333,9 +336,15 @@ struct weir_account *weir_mem_root(struct weir_mem *mem)
 	return &mem->root;
 }
 
+struct weir_account *weir_mem_handed(struct weir_mem *mem)
+{
+	return &mem->handed;
+}
+
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out)
 {
 	out->used = load(&mem->root.used);
+	out->apart = weir_frames_apart(&mem->frames);
 	out->warm = load(&mem->frames.warm);
 	out->mapped = load(&mem->frames.mapped);
 	out->peak = load(&mem->frames.total_peak);
@@ -550,7 +559,8 @@ void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, 
 
 void weir_forget(void *memory, size_t size)
 {
-	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1), end = ((uintptr_t)memory + size) & ~(page - 1);
+	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1),
+		  end = ((uintptr_t)memory + size) & ~(page - 1);
 
 	/* Where the kernel will not, it stays as it is. */
 	if (begin < end)
@@ -559,10 +569,11 @@ void weir_forget(void *memory, size_t size)
 
 void weir_foresee(void *memory, size_t size)
 {
-	uintptr_t page = 4096, begin = (uintptr_t)memory & ~(page - 1), end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
+	uintptr_t page = 4096, begin = (uintptr_t)memory & ~(page - 1),
+		  end = ((uintptr_t)memory + size + page - 1) & ~(page - 1);
 
 	/* Where the kernel does not know this, pages come as they are met. */
-	if (size >= WEIR_FRAME_MIN)
+	if (size >= FORESEEN_MIN)
 		(void)madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 

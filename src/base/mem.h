@@ -2,7 +2,7 @@
  *
  * A session has one struct weir_mem. Who wants memory has an account in it; accounts form a tree (operator → lane →
  * session) and every byte is charged to each account up to the root. Sizes are given on free as on allocation, so there
- * are no headers. Requests of 64 KiB and more come from frames: regions that weir maps itself, keeps warm for reuse in
+ * are no headers. Requests of 16 KiB and more come from frames: regions that weir maps itself, keeps warm for reuse in
  * size classes and gives back to the kernel; smaller ones come from malloc, counted all the same.
  *
  * A lane's account works from a grant. An allocation that would pass it calls the account's `ask`, which may block
@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define WEIR_FRAME_MIN ((size_t)64 << 10)
+#define WEIR_FRAME_MIN ((size_t)16 << 10)
 #define WEIR_WARM_MAX ((size_t)32 << 20) /* kept warm after a run */
 #define WEIR_ALIGN 64                    /* every allocation ≥ 64 bytes is aligned to this */
 
@@ -31,7 +31,7 @@ struct weir_account {
 	struct weir_mem *mem;
 	struct weir_account *parent;
 	struct weir_spares *spares; /* the account's own, or those of one above it; NULL: none are kept */
-	const char *name; /* borrowed, shown in stats */
+	const char *name;           /* borrowed, shown in stats */
 	_Atomic int64_t used, peak;
 	_Atomic int64_t claimed; /* of used: charged to others, only in accounts that ask */
 	/* Only in a lane's account: bytes it may use before asking, and whom to ask. INT64_MAX: never asks. */
@@ -42,6 +42,7 @@ struct weir_account {
 
 struct weir_mem_stats {
 	int64_t used;   /* charged to accounts */
+	int64_t apart;  /* of used: what the program was handed, beyond half of the limit */
 	int64_t warm;   /* mapped, free, ready for reuse: counts as ours */
 	int64_t mapped; /* frames in use + warm */
 	int64_t peak;   /* of used + warm */
@@ -51,6 +52,9 @@ struct weir_mem_stats {
 int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err);
 void weir_mem_free(struct weir_mem *mem); /* asserts that nothing is in use */
 struct weir_account *weir_mem_root(struct weir_mem *mem);
+/* For what is made to be handed to the program, which may keep it as long as it likes. It is counted, at the root too, but `limit` is
+ * for everything else. */
+struct weir_account *weir_mem_handed(struct weir_mem *mem);
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
 /* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept after a run, malloc's free
  * pages, which is a look at all of them: not for what happens often. */
@@ -80,10 +84,10 @@ int64_t weir_account_used(const struct weir_account *account);
  * as much: at most an eighth of the grant. It is freed before the account asks for more, and by spares_free. */
 void weir_account_spares_keep(struct weir_account *account);
 void weir_account_spares_free(struct weir_account *account);
-/* The size at or above `size`, up to 64 KiB, that spares are kept of. */
+/* The size at or above `size`, up to 16 KiB, that spares are kept of. */
 size_t weir_spare_size(size_t size);
 
-/* What an allocation of `size` bytes is charged: `size` below 64 KiB, then the whole frame (64K, 80K, 96K, 112K, 128K …).
+/* What an allocation of `size` bytes is charged: `size` below 16 KiB, then the whole frame (16K, 20K, 24K, 28K, 32K …).
  * All of it may be used when the size is given as this on free. */
 size_t weir_alloc_size(size_t size);
 
@@ -91,7 +95,8 @@ size_t weir_alloc_size(size_t size);
 void *weir_alloc(struct weir_account *account, size_t size, struct weir_error *err);
 void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_error *err);
 /* Keeps min(old, new) bytes. On failure the old memory is as it was. */
-void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new, struct weir_error *err);
+void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new,
+		   struct weir_error *err);
 void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL is fine */
 /* The contents of these bytes, within one allocation, are not needed any more: whole pages of them may go to others at once. They
  * stay charged, and may be written again; what is read before that is unspecified. */

@@ -9,6 +9,7 @@ enum { BATCH_ROWS = 65536, BATCH_BYTES = 8 << 20 };
 
 struct collect_sink {
 	struct weir_account *account;
+	struct weir_account *handed; /* what batches are charged to: they leave the lane, and then the session, with the program */
 	struct weir_schema *schema;
 	struct weir_consumer consumer;
 	uint64_t row_bytes; /* 0: rows have different numbers of them */
@@ -94,8 +95,7 @@ static int lane_new(void *state, struct weir_lane_context *context, void **out, 
 	weir_account_init(&lane->account, context->account, "collect");
 	lane->context = context;
 	lane->sink = sink;
-	/* Batches leave the lane with the program, so the session pays for them. */
-	code = weir_gather_new(sink->account, sink->schema, &lane->gather, err);
+	code = weir_gather_new(sink->handed, sink->schema, &lane->gather, err);
 	if (code) {
 		weir_account_release(&lane->account);
 		weir_free(context->account, lane, sizeof(*lane));
@@ -294,6 +294,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 	if (!sink)
 		return err->code;
 	sink->account = env->account;
+	sink->handed = weir_mem_handed(env->account->mem);
 	sink->schema = weir_schema_ref(node->schema);
 	sink->consumer = *consumer;
 	for (uint32_t i = 0; i < node->schema->field_count; i++) {

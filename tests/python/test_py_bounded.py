@@ -204,10 +204,16 @@ ROWS = """
     kept = [rows(250).take_all(), list(rows(250).iter_rows()), weir.range(600_000).map(lambda r: {"x": str(r["id"]) * 3}).take_all()]
     print(*map(len, kept), rows(100).count())
 """
+# Without a function rows lie in the process, not in the store.
+BATCHES = """
+    three = lambda rows: weir.range(rows).with_column("k", weir.col("id") * 7919 % 3).with_column("v", weir.col("id") * 3)
+    kept = [list(three(9_000_000).iter_batches(batch_size=None)), three(9_000_000).sort("k").to_pandas()]
+    print(sum(len(b["v"]) for b in kept[0]), len(kept[1]), sum(int(b["v"][-1]) for b in three(9_000_000).sort("id", descending=True).iter_batches(batch_size=3_000_000)))
+"""
 
 
 @pytest.mark.same_without
-@pytest.mark.parametrize("text, said", [(OWN, "20000 20000"), (ROWS, "250 250 600000 100")], ids=["arrays", "rows"])
+@pytest.mark.parametrize("text, said", [(OWN, "20000 20000"), (ROWS, "250 250 600000 100"), (BATCHES, "9000000 9000000 27000000")], ids=["arrays", "rows", "batches"])
 def test_what_the_program_keeps_is_its_own(tmp_path, text, said):
     """It may be more than the limit, and runs go on: with less memory, not with none."""
     assert output(tmp_path, BEGIN + text, 190, 2, tmp_path).splitlines()[-1] == said

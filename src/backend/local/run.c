@@ -227,11 +227,14 @@ static int64_t uncounted_now(struct weir_session *session)
 static int64_t held_by_session(const struct weir_local_run *run)
 {
 	struct weir_session *session = run->session;
-	int64_t held = atomic_load_explicit(&run->account->used, memory_order_relaxed) + run->fragment->outside_bytes -
-		       atomic_load_explicit(&session->setups, memory_order_relaxed) -
-		       atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
-		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+	struct weir_mem_stats stats;
+	int64_t held;
 
+	weir_mem_stats(session->mem, &stats);
+	held = stats.used - stats.apart + run->fragment->outside_bytes -
+	       atomic_load_explicit(&session->setups, memory_order_relaxed) -
+	       atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
+	       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
 	held = (held > 0 ? held : 0) + uncounted_now(session) -
 	       atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
 	return held > 0 ? held : 0;
@@ -536,7 +539,7 @@ void weir_local_return_free(struct weir_local_run *run)
 	weir_mem_stats(run->session->mem, &stats);
 	if (anon > run->session->memory_limit - SESSION_RESERVE / 2)
 		weir_mem_trim(run->session->mem, 0);
-	else if (anon - stats.used - stats.warm > SESSION_RESERVE / 2)
+	else if (anon - (stats.used - stats.apart) - stats.warm > SESSION_RESERVE / 2)
 		weir_mem_trim(run->session->mem, WEIR_WARM_MAX);
 }
 

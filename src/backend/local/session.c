@@ -192,7 +192,7 @@ int64_t weir_session_accounted(const struct weir_session *session, const struct 
 	struct weir_mem_stats stats;
 
 	weir_mem_stats(session->mem, &stats);
-	return stats.used + stats.warm - store->resident - store->warm;
+	return stats.used - stats.apart + stats.warm - store->resident - store->warm;
 }
 
 bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out)
@@ -200,12 +200,14 @@ bool weir_session_anon(const struct weir_session *session, const struct weir_sto
 	int64_t most = weir_session_accounted(session, store) + session->memory_limit / UNEXPLAINED_SHARE +
 		       atomic_load_explicit(&session->held_for_loops, memory_order_relaxed),
 		anon, shmem;
+	struct weir_mem_stats stats;
 	struct weir_error ignored = {0};
 
 	*out = 0;
 	if (weir_process_rss(&anon, &shmem, &ignored))
 		return false;
-	anon -= session->rss_start;
+	weir_mem_stats(session->mem, &stats);
+	anon -= session->rss_start + stats.apart;
 	if (anon < 0)
 		anon = 0; /* what the program had at the session's start and has let go of is not the session's to use */
 	*out = anon < most ? anon : most;

@@ -39,9 +39,9 @@ static bool is_zero(const void *memory, size_t size)
  * 4, 5, 6, 7 (from 4 MiB on 16, 17 … 31) parts of a power of two that holds it. */
 static int64_t model_charge(size_t size)
 {
-	if (size < 65536)
+	if (size < WEIR_FRAME_MIN)
 		return (int64_t)size;
-	for (size_t power = 65536;; power *= 2) {
+	for (size_t power = WEIR_FRAME_MIN;; power *= 2) {
 		size_t parts = power < (size_t)4 << 20 ? 4 : 16;
 
 		for (size_t part = 0; part < parts; part++)
@@ -62,7 +62,7 @@ static void the_charge_is_the_smallest_class_that_holds_it(void **state)
 
 		assert_int_equal(weir_alloc_size(size), model_charge(size));
 		assert_int_equal(weir_alloc_size(weir_alloc_size(size)), model_charge(size));
-		assert_true(size < 65536 || weir_alloc_size(size) % 4096 == 0);
+		assert_true(size < WEIR_FRAME_MIN || weir_alloc_size(size) % 4096 == 0);
 	}
 }
 
@@ -74,7 +74,7 @@ static size_t random_size(struct random *random)
 	case 1:
 		return random_below(random, 5000);
 	case 2:
-		return 65536 - 3 + random_below(random, 6);
+		return (random_below(random, 2) ? 65536 : WEIR_FRAME_MIN) - 3 + random_below(random, 6);
 	case 3:
 		return random_below(random, 70000);
 	case 4:
@@ -124,7 +124,7 @@ static void check_sums(struct weir_mem *mem, struct weir_account **accounts, con
 			continue;
 		for (int a = things[t].account; a >= 0; a = parents[a])
 			sums[a] += model_charge(things[t].size);
-		frames += things[t].size >= 65536 ? model_charge(things[t].size) : 0;
+		frames += things[t].size >= WEIR_FRAME_MIN ? model_charge(things[t].size) : 0;
 	}
 	for (int from = 0; from < ACCOUNTS; from++)
 		for (int a = from; a >= 0; a = parents[a])
@@ -330,7 +330,7 @@ static void changing_sizes_do_not_pile_up(void **state)
 	struct weir_error err;
 
 	(void)state;
-	for (size_t size = 65536; size < (size_t)64 << 20; size += size / 20) {
+	for (size_t size = WEIR_FRAME_MIN; size < (size_t)64 << 20; size += size / 20) {
 		void *memory = weir_alloc(root, size, &err);
 
 		assert_non_null(memory);
@@ -363,6 +363,58 @@ static void trimmed_memory_leaves_the_process(void **state)
 	weir_mem_free(mem);
 }
 
+static size_t mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	size_t lines = 0;
+
+	assert_non_null(maps);
+	for (int c = fgetc(maps); c != EOF; c = fgetc(maps))
+		lines += c == '\n';
+	fclose(maps);
+	return lines;
+}
+
+/* Between pieces that stay others go: their pages leave the process, and it has no more mappings than before. */
+static void pieces_leave_pages_not_holes(void **state)
+{
+	enum { COUNT = 2048, SIZE = 20 << 10 };
+	struct weir_mem *mem = mem_of(0);
+	struct weir_account *root = weir_mem_root(mem);
+	static unsigned char *pieces[COUNT];
+	int64_t held, after, shmem;
+	size_t before;
+	struct weir_error err;
+
+	(void)state;
+	for (int i = 0; i < COUNT; i++) {
+		pieces[i] = weir_alloc(root, SIZE, &err);
+		assert_non_null(pieces[i]);
+		memset(pieces[i], i, SIZE);
+	}
+	before = mappings();
+	assert_int_equal(weir_process_rss(&held, &shmem, &err), WEIR_OK);
+	for (int i = 0; i < COUNT; i += 2)
+		weir_free(root, pieces[i], SIZE);
+	weir_mem_trim(mem, 0);
+	assert_int_equal(stats_of(mem).warm, 0);
+	assert_int_equal(stats_of(mem).mapped, COUNT / 2 * SIZE);
+	assert_int_equal(weir_process_rss(&after, &shmem, &err), WEIR_OK);
+	assert_true(held - after > COUNT / 2 * SIZE - (2 << 20));
+	assert_true(mappings() <= before + 8);
+	/* The same places serve again, as if new. */
+	for (int i = 0; i < COUNT; i += 2) {
+		pieces[i] = weir_alloc_zero(root, SIZE, &err);
+		assert_true(is_zero(pieces[i], SIZE));
+	}
+	for (int i = 1; i < COUNT; i += 2)
+		assert_int_equal(pieces[i][SIZE - 1], (unsigned char)i);
+	assert_true(mappings() <= before + 8);
+	for (int i = 0; i < COUNT; i++)
+		weir_free(root, pieces[i], SIZE);
+	weir_mem_free(mem);
+}
+
 static void warm_frames_leave_room_for_what_nobody_counted(void **state)
 {
 	struct weir_mem *mem = mem_of(8 << 20);
@@ -388,6 +440,34 @@ static void warm_frames_leave_room_for_what_nobody_counted(void **state)
 	assert_true(stats_of(mem).used + stats_of(mem).warm <= 5 << 20);
 	weir_free(root, b, 1 << 20);
 	weir_free(root, a, 2 << 20);
+	weir_mem_free(mem);
+}
+
+/* Twice the limit in the program's hands: others still have the limit, no more, and keep half of it warm. */
+static void what_the_program_was_handed_refuses_nobody(void **state)
+{
+	struct weir_mem *mem = mem_of(8 << 20);
+	struct weir_account *root = weir_mem_root(mem), *handed = weir_mem_handed(mem);
+	void *kept[16], *ours[8];
+	struct weir_error err;
+
+	(void)state;
+	for (int i = 0; i < 16; i++)
+		assert_non_null(kept[i] = weir_alloc(handed, 1 << 20, &err));
+	assert_int_equal(stats_of(mem).used, 16 << 20);
+	assert_int_equal(stats_of(mem).apart, 12 << 20);
+	for (int i = 0; i < 8; i++)
+		assert_non_null(ours[i] = weir_alloc(root, 1 << 20, &err));
+	assert_null(weir_alloc(root, 1 << 20, &err));
+	assert_int_equal(err.code, WEIR_E_LIMIT);
+	assert_non_null(strstr(err.message, "8.0 MiB are in use"));
+	for (int i = 0; i < 8; i++)
+		weir_free(root, ours[i], 1 << 20);
+	weir_mem_beside(mem, 0);
+	assert_int_equal(stats_of(mem).warm, 4 << 20);
+	for (int i = 0; i < 16; i++)
+		weir_free(handed, kept[i], 1 << 20);
+	assert_int_equal(stats_of(mem).used, 0);
 	weir_mem_free(mem);
 }
 
@@ -506,7 +586,7 @@ static void a_claim_counts_against_the_grant_alone(void **state)
 
 	(void)state;
 	weir_account_init(&lane, weir_mem_root(mem), "lane");
-	weir_account_init(&operator, &lane, "operator");
+	weir_account_init(&operator, & lane, "operator");
 	weir_account_init(&other, weir_mem_root(mem), "one that nobody asks");
 	lane.ask = answer_ask;
 	lane.asked = &governor;
@@ -583,13 +663,14 @@ static void what_a_lane_frees_is_there_for_the_next(void **state)
 	weir_account_spares_free(&lane);
 	assert_int_equal(atomic_load(&lane.used), 0);
 	for (int i = 0; i < 4; i++) {
-		void *many[20];
+		void *many[80];
 
-		for (int k = 0; k < 20; k++)
-			assert_non_null(many[k] = weir_alloc(&operator, 57344, &err));
-		for (int k = 0; k < 20; k++)
-			weir_free(&operator, many[k], 57344);
-		assert_int_equal(atomic_load(&lane.used), ((1 << 20) + governor.calls * governor.step) / 8 / 57344 * 57344);
+		for (int k = 0; k < 80; k++)
+			assert_non_null(many[k] = weir_alloc(&operator, 14336, &err));
+		for (int k = 0; k < 80; k++)
+			weir_free(&operator, many[k], 14336);
+		assert_int_equal(atomic_load(&lane.used),
+				 ((1 << 20) + governor.calls * governor.step) / 8 / 14336 * 14336);
 	}
 
 	/* They go before more is asked for. */
@@ -625,9 +706,10 @@ static void spares_add_up(void **state)
 	weir_account_spares_keep(&lane);
 	weir_account_init(&operator, & lane, "operator");
 	for (int i = 0; i < 200000; i++) {
-		size_t at = random_below(&random, 64), size = 1 + random_below(&random, random_below(&random, 2) ? 70000 : 600);
+		size_t at = random_below(&random, 64),
+		       size = 1 + random_below(&random, random_below(&random, 2) ? 20000 : 600);
 
-		if (random_below(&random, 2) && size < 65536)
+		if (random_below(&random, 2) && size < WEIR_FRAME_MIN)
 			size = weir_spare_size(size);
 		used -= sizes[at] ? (int64_t)weir_alloc_size(sizes[at]) : 0;
 		if (memory[at] && random_below(&random, 3) == 0) {
@@ -847,8 +929,10 @@ int main(void)
 		cmocka_unit_test(frames_come_back_warm_and_last_in_first_out),
 		cmocka_unit_test(changing_sizes_do_not_pile_up),
 		cmocka_unit_test(trimmed_memory_leaves_the_process),
+		cmocka_unit_test(pieces_leave_pages_not_holes),
 		cmocka_unit_test(warm_frames_leave_room_for_what_nobody_counted),
 		cmocka_unit_test(the_limit_is_met_by_warm_frames_first),
+		cmocka_unit_test(what_the_program_was_handed_refuses_nobody),
 		cmocka_unit_test(a_grant_is_asked_for_before_it_is_passed),
 		cmocka_unit_test(a_claim_counts_against_the_grant_alone),
 		cmocka_unit_test(what_a_lane_frees_is_there_for_the_next),
