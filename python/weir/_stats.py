@@ -169,7 +169,7 @@ def groups(op: Op, context: DataContext) -> list[list[Op]]:
     return out[::-1]
 
 
-def explained(ds: Dataset, with_engine: bool = False) -> str:
+def explained(ds: Dataset) -> str:
     """What explain() prints."""
     op = getattr(ds, "_history", None) or ds._op
     logical = "\n".join(_tree(op, _logical))
@@ -180,7 +180,7 @@ def explained(ds: Dataset, with_engine: bool = False) -> str:
         ("Physical Plan (Optimized)", "\n".join(_physical_tree(op, ds.context))),
     ]
     text = "\n".join(f"\n-------- {title} --------\n{body}" for title, body in sections)
-    title, engine = _engine_plan(ds) if with_engine else ("", "")
+    title, engine = _engine_plan(ds)
     return f"{text}\n\n-------- {title} --------\n{engine}\n" if engine else text + "\n"
 
 

@@ -760,11 +760,9 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
 
         return _stats.text(self)
 
-    def explain(self, engine: bool = False) -> None:
-        """Prints the plan as it was written and as it runs.
-
-        Args:
-            engine: and what the engine makes of it, or of the part in front of the first function: what was pushed where, estimates.
+    def explain(self) -> None:
+        """Prints the plan as it was written and as it runs; then what the engine makes of it, or of the part in front of the first
+        function: what was pushed where, estimates.
 
         >>> import weir
         >>> weir.range(3).limit(2).explain()  # doctest: +ELLIPSIS
@@ -776,7 +774,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         """
         from weir import _stats
 
-        print(_stats.explained(self, engine))
+        print(_stats.explained(self))
 
     def has_serializable_lineage(self) -> bool:
         """Whether it can be pickled anywhere: not if its rows are only here.

@@ -19,7 +19,7 @@ METHODS = ["map", "map_batches", "flat_map", "filter", "with_column", "with_colu
 ITERATOR = ["iter_batches", "iter_rows", "iter_torch_batches", "materialize", "schema", "stats", "get_context"]
 CLASSES = ["ActorPoolStrategy", "TaskPoolStrategy", "ExecutionOptions", "ExecutionResources", "FileShuffleConfig", "Schema"]
 # Where weir takes more than Ray: the name of the argument.
-MORE = {"explain": {"engine"}, "iter_batches": {"_collate_fn"}}
+MORE = {"iter_batches": {"_collate_fn"}}
 
 
 def same(a, b):
