@@ -180,7 +180,6 @@ static bool find(struct weir_rows *rows, uint32_t column, struct value *out)
 {
 	struct weir_error err = {0};
 	const struct weir_type *type;
-	uint64_t code = 0;
 
 	if (!rows || (!rows->error && rows->ended))
 		return false;
@@ -203,12 +202,8 @@ static bool find(struct weir_rows *rows, uint32_t column, struct value *out)
 		return false;
 	type = out->array->type;
 	if (type->id == WEIR_DICTIONARY_TYPE) {
-		/* Codes are little endian and never negative. */
-		uint32_t width = type->dictionary_index->byte_width;
-
-		memcpy(&code, out->array->buffers[1].data + (size_t)(out->array->offset + out->row) * width, width);
+		out->row = weir_array_code(out->array, out->array->offset + out->row);
 		out->array = out->array->dictionary;
-		out->row = (int64_t)code;
 		type = out->array->type;
 		if (!weir_array_is_valid(out->array, out->row))
 			return false;

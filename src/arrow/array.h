@@ -70,6 +70,24 @@ void weir_array_unref(const struct weir_array *array);
 int64_t weir_array_null_count(const struct weir_array *array);
 bool weir_array_is_valid(const struct weir_array *array, int64_t row); /* for tests and printing, not for loops */
 
+/* DICTIONARY_TYPE: which of the values a row means, the row counted from the buffer's first, so with the array's offset. Those of rows
+ * that are not null are never negative: signed and unsigned codes are read alike. */
+static inline int64_t weir_array_code(const struct weir_array *array, int64_t place)
+{
+	const void *codes = array->buffers[1].data;
+
+	switch (array->type->byte_width) {
+	case 1:
+		return ((const uint8_t *)codes)[place];
+	case 2:
+		return ((const uint16_t *)codes)[place];
+	case 4:
+		return ((const uint32_t *)codes)[place];
+	default:
+		return ((const int64_t *)codes)[place];
+	}
+}
+
 /* Offsets ascending and inside the data, lengths and child lengths sufficient, codes inside dictionaries, UTF-8 valid
  * (with `deep`). For whatever comes from outside. Errors name the path of the column ("a.item.b"). */
 int weir_array_validate(const struct weir_array *array, bool deep, struct weir_error *err);

@@ -18,22 +18,6 @@ static bool is_large(const struct weir_array *array)
 	       array->dictionary->length > array->length / VALUES_SHARE;
 }
 
-static uint64_t code_at(const struct weir_array *array, int64_t at)
-{
-	const void *data = array->buffers[1].data;
-
-	switch (array->type->byte_width) {
-	case 1:
-		return ((const uint8_t *)data)[at];
-	case 2:
-		return ((const uint16_t *)data)[at];
-	case 4:
-		return ((const uint32_t *)data)[at];
-	default:
-		return ((const uint64_t *)data)[at];
-	}
-}
-
 /* Codes that were met, by linear probing: slots have the number of a code in `values`, from 1 on. */
 struct met {
 	uint32_t *slots;
@@ -65,7 +49,7 @@ static void translate(const struct weir_array *array, struct met *met, uint8_t *
 
 		if (array->buffers[0].data && !weir_bit_get(array->buffers[0].data, array->offset + i))
 			continue;
-		number = number_of(met, code_at(array, array->offset + i));
+		number = number_of(met, (uint64_t)weir_array_code(array, array->offset + i));
 		/* The least byte is the first one. */
 		memcpy(to + (size_t)i * width, &number, width);
 	}

@@ -83,22 +83,6 @@ static bool variable_equal(const struct compare *how, const struct weir_array *a
 	return ranges_equal(how, a->children[0], a_begin, b->children[0], b_begin, size);
 }
 
-static int64_t code_at(const struct weir_array *array, int64_t row)
-{
-	const uint8_t *codes = array->buffers[1].data;
-
-	switch (array->type->byte_width) {
-	case 1:
-		return codes[row];
-	case 2:
-		return ((const uint16_t *)codes)[row];
-	case 4:
-		return ((const uint32_t *)codes)[row];
-	default:
-		return ((const int64_t *)codes)[row];
-	}
-}
-
 static bool dictionaries_equal(const struct compare *how, const struct weir_array *a, int64_t a_row,
 			       const struct weir_array *b, int64_t b_row, int64_t count)
 {
@@ -110,7 +94,7 @@ static bool dictionaries_equal(const struct compare *how, const struct weir_arra
 		return true;
 	/* Other codes may mean the same values. */
 	for (int64_t i = 0; i < count; i++)
-		if (!ranges_equal(how, x, code_at(a, a_row + i), y, code_at(b, b_row + i), 1))
+		if (!ranges_equal(how, x, weir_array_code(a, a_row + i), y, weir_array_code(b, b_row + i), 1))
 			return false;
 	return true;
 }
@@ -118,7 +102,7 @@ static bool dictionaries_equal(const struct compare *how, const struct weir_arra
 static bool is_null(const struct weir_array *array, int64_t row)
 {
 	return (array->buffers[0].data && !weir_bit_get(array->buffers[0].data, row)) ||
-	       !weir_array_is_valid(array->dictionary, code_at(array, row));
+	       !weir_array_is_valid(array->dictionary, weir_array_code(array, row));
 }
 
 /* A row is null by its own bit or by the value that its code means; both say the same. */
@@ -128,8 +112,9 @@ static bool null_values_equal(const struct compare *how, const struct weir_array
 	for (int64_t i = 0; i < count; i++) {
 		bool null = is_null(a, a_row + i);
 
-		if (null != is_null(b, b_row + i) || (!null && !ranges_equal(how, a->dictionary, code_at(a, a_row + i),
-									     b->dictionary, code_at(b, b_row + i), 1)))
+		if (null != is_null(b, b_row + i) ||
+		    (!null && !ranges_equal(how, a->dictionary, weir_array_code(a, a_row + i), b->dictionary,
+					    weir_array_code(b, b_row + i), 1)))
 			return false;
 	}
 	return true;

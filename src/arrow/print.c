@@ -125,22 +125,6 @@ static int quoted(int (*print)(const struct weir_array *, int64_t, struct weir_t
 	return code || !quotes ? code : weir_text_puts(out, "\"", err);
 }
 
-static int64_t code_at(const struct weir_array *array, int64_t place)
-{
-	const void *codes = array->buffers[1].data;
-
-	switch (array->type->dictionary_index->byte_width) {
-	case 1:
-		return ((const uint8_t *)codes)[place];
-	case 2:
-		return ((const uint16_t *)codes)[place];
-	case 4:
-		return ((const uint32_t *)codes)[place];
-	default:
-		return ((const int64_t *)codes)[place];
-	}
-}
-
 /* Numbers, decimals and times: the text that casts give. */
 static int print_plain(const struct weir_array *array, int64_t place, struct weir_text *out, struct weir_error *err)
 {
@@ -241,7 +225,7 @@ int weir_print_value(const struct weir_array *array, int64_t row, enum weir_prin
 	if (!weir_array_is_valid(array, row))
 		return style == WEIR_PRINT_CSV ? WEIR_OK : weir_text_puts(out, "null", err);
 	if (type->id == WEIR_DICTIONARY_TYPE)
-		return weir_print_value(array->dictionary, code_at(array, place), style, out, err);
+		return weir_print_value(array->dictionary, weir_array_code(array, place), style, out, err);
 	if (type->layout == WEIR_LAYOUT_BITS) {
 		bool bit = values[place >> 3] >> (place & 7) & 1;
 

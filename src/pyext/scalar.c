@@ -278,28 +278,6 @@ static int struct_objects(struct pyext_values *v, const struct weir_array *array
 	return failed ? -1 : 0;
 }
 
-static int64_t code_at(const struct weir_array *array, int64_t row)
-{
-	const uint8_t *data = array->buffers[1].data;
-
-	switch (array->type->dictionary_index->id) {
-	case WEIR_INT8:
-		return ((const int8_t *)data)[row];
-	case WEIR_INT16:
-		return ((const int16_t *)data)[row];
-	case WEIR_INT32:
-		return ((const int32_t *)data)[row];
-	case WEIR_UINT8:
-		return ((const uint8_t *)data)[row];
-	case WEIR_UINT16:
-		return ((const uint16_t *)data)[row];
-	case WEIR_UINT32:
-		return ((const uint32_t *)data)[row];
-	default:
-		return ((const int64_t *)data)[row];
-	}
-}
-
 bool dictionary_shares(const struct weir_array *array, int64_t count)
 {
 	return array->type->id == WEIR_DICTIONARY_TYPE && !weir_type_is_nested(array->dictionary->type) &&
@@ -323,7 +301,8 @@ void dictionary_pick(const struct weir_array *array, int64_t at, int64_t count, 
 	int64_t first = array->offset + at;
 
 	for (int64_t i = 0; i < count; i++) {
-		out[i] = validity && !weir_bit_get(validity, first + i) ? Py_None : made[code_at(array, first + i)];
+		out[i] = validity && !weir_bit_get(validity, first + i) ? Py_None
+									: made[weir_array_code(array, first + i)];
 		Py_INCREF(out[i]);
 	}
 }
@@ -348,7 +327,7 @@ static int dictionary_objects(struct pyext_values *v, const struct weir_array *a
 		if (validity && !weir_bit_get(validity, first + i)) {
 			Py_INCREF(Py_None);
 			out[i] = Py_None;
-		} else if (values_objects(v, array->dictionary, code_at(array, first + i), 1, &out[i])) {
+		} else if (values_objects(v, array->dictionary, weir_array_code(array, first + i), 1, &out[i])) {
 			objects_release(out, i);
 			return -1;
 		}

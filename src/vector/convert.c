@@ -70,22 +70,6 @@ static int views_make(const struct weir_array *array, int64_t from, uint32_t cou
 	return WEIR_OK;
 }
 
-static uint32_t code_at(const struct weir_array *array, int64_t at)
-{
-	const void *data = array->buffers[1].data;
-
-	switch (array->type->dictionary_index->byte_width) {
-	case 1:
-		return ((const uint8_t *)data)[at];
-	case 2:
-		return ((const uint16_t *)data)[at];
-	case 4:
-		return ((const uint32_t *)data)[at];
-	default:
-		return (uint32_t)((const uint64_t *)data)[at];
-	}
-}
-
 /* Arrow's dictionaries may hold nulls; ours may not: they become null rows. */
 static int from_dictionary(const struct weir_array *array, int64_t from, uint32_t count, struct weir_arena *arena,
 			   struct weir_column *out, struct weir_error *err)
@@ -112,7 +96,7 @@ static int from_dictionary(const struct weir_array *array, int64_t from, uint32_
 			codes[i] = 0;
 			continue;
 		}
-		codes[i] = code_at(array, from + i);
+		codes[i] = (uint32_t)weir_array_code(array, from + i);
 		if (has_nulls && !weir_array_is_valid(values, codes[i]))
 			validity[i >> 6] &= ~((uint64_t)1 << (i & 63));
 	}

@@ -47,29 +47,6 @@ static int slots_alloc(struct shred *shred, size_t count, struct slots *out)
 	return out->position ? WEIR_OK : shred->err->code;
 }
 
-static int64_t index_at(const struct weir_array *array, int64_t row)
-{
-	const uint8_t *at = array->buffers[1].data;
-
-	row += array->offset;
-	switch (array->type->dictionary_index->id) {
-	case WEIR_INT8:
-		return ((const int8_t *)at)[row];
-	case WEIR_UINT8:
-		return at[row];
-	case WEIR_INT16:
-		return ((const int16_t *)at)[row];
-	case WEIR_UINT16:
-		return ((const uint16_t *)at)[row];
-	case WEIR_INT32:
-		return ((const int32_t *)at)[row];
-	case WEIR_UINT32:
-		return ((const uint32_t *)at)[row];
-	default:
-		return ((const int64_t *)at)[row];
-	}
-}
-
 /* Codes of a dictionary array to positions in its values. */
 static void follow_dictionary(struct slots *slots, const struct weir_array *array)
 {
@@ -79,8 +56,9 @@ static void follow_dictionary(struct slots *slots, const struct weir_array *arra
 		int64_t at = slots->position[i];
 
 		if (at >= 0)
-			slots->position[i] = valid && !weir_bit_get(valid, array->offset + at) ? -1
-											       : index_at(array, at);
+			slots->position[i] = valid && !weir_bit_get(valid, array->offset + at)
+						     ? -1
+						     : weir_array_code(array, array->offset + at);
 	}
 }
 

@@ -205,22 +205,6 @@ static int64_t offset_at(const struct weir_array *array, int64_t place, bool is_
 			: ((const int32_t *)array->buffers[1].data)[place];
 }
 
-static int64_t code_at(const struct weir_array *array, int64_t place)
-{
-	const void *codes = array->buffers[1].data;
-
-	switch (array->type->dictionary_index->byte_width) {
-	case 1:
-		return ((const uint8_t *)codes)[place];
-	case 2:
-		return ((const uint16_t *)codes)[place];
-	case 4:
-		return ((const uint32_t *)codes)[place];
-	default:
-		return ((const int64_t *)codes)[place];
-	}
-}
-
 static int put_row(struct text_out *out, struct text_out *scratch, const struct text_style *style,
 		   const struct weir_array *array, int64_t place, struct weir_error *err)
 {
@@ -329,7 +313,7 @@ int text_put_nested(struct text_out *out, struct text_out *scratch, const struct
 
 	if (type->id == WEIR_DICTIONARY_TYPE)
 		return put_row(out, scratch, style, array->dictionary,
-			       array->dictionary->offset + code_at(array, place), err);
+			       array->dictionary->offset + weir_array_code(array, place), err);
 	switch (type->layout) {
 	case WEIR_LAYOUT_BITS:
 		out->p = values[place >> 3] >> (place & 7) & 1 ? text_copy(out->p, "true", 4)

@@ -39,23 +39,6 @@ bool weir_cells_have_nulls(const struct weir_cells *cells)
 	return cells->validity || (cells->array->dictionary && may_have_nulls(cells->array->dictionary));
 }
 
-static uint32_t code_of(const struct weir_array *array, uint32_t row)
-{
-	const void *data = array->buffers[1].data;
-	int64_t at = array->offset + row;
-
-	switch (array->type->dictionary_index->byte_width) {
-	case 1:
-		return ((const uint8_t *)data)[at];
-	case 2:
-		return ((const uint16_t *)data)[at];
-	case 4:
-		return ((const uint32_t *)data)[at];
-	default:
-		return (uint32_t)((const uint64_t *)data)[at];
-	}
-}
-
 static inline bool is_valid(const struct weir_cells *cells, uint32_t row)
 {
 	return !cells->validity || weir_bit_get(cells->validity, cells->array->offset + row);
@@ -67,7 +50,7 @@ static bool value_of(const struct weir_cells *cells, uint32_t row, struct weir_c
 	if (!is_valid(cells, row))
 		return false;
 	weir_cells_init(values, cells->array->dictionary);
-	*place = code_of(cells->array, row);
+	*place = (uint32_t)weir_array_code(cells->array, cells->array->offset + row);
 	return is_valid(values, *place);
 }
 

@@ -364,15 +364,6 @@ static int push_bytes(struct weir_key_list *list, bool is_descending, const uint
 	return WEIR_OK;
 }
 
-static int64_t code_of(const struct weir_array *array, int64_t place)
-{
-	int64_t code = 0;
-
-	memcpy(&code, array->buffers[1].data + place * array->type->dictionary_index->byte_width,
-	       array->type->dictionary_index->byte_width);
-	return code;
-}
-
 static bool has_large_offsets(const struct weir_type *type)
 {
 	return type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
@@ -422,7 +413,7 @@ static int push_nested(struct weir_key_list *list, const struct weir_key *key, c
 	int code;
 
 	if (array->dictionary && is_valid)
-		return push_nested(list, key, array->dictionary, code_of(array, place), err);
+		return push_nested(list, key, array->dictionary, weir_array_code(array, place), err);
 	type = weir_type_values(type);
 	width = value_width(type);
 	code = reserve_bytes(list, 1 + width, err);

@@ -14,22 +14,6 @@ static int64_t offset_in(const struct weir_array *array, int64_t place)
 	return is_large ? ((const int64_t *)array->buffers[1].data)[place] : ((const int32_t *)array->buffers[1].data)[place];
 }
 
-static int64_t code_in(const struct weir_array *array, int64_t place)
-{
-	const uint8_t *codes = array->buffers[1].data;
-
-	switch (array->type->dictionary_index->byte_width) {
-	case 1:
-		return codes[place];
-	case 2:
-		return ((const uint16_t *)codes)[place];
-	case 4:
-		return ((const uint32_t *)codes)[place];
-	default:
-		return ((const int64_t *)codes)[place];
-	}
-}
-
 /* Where the row's items begin in the child, and how many they are. */
 static int64_t items_of(const struct weir_array *array, int64_t place, int64_t *count)
 {
@@ -50,7 +34,7 @@ uint64_t weir_nested_size(const struct weir_array *array, int64_t row)
 	if (!weir_array_is_valid(array, row))
 		return size;
 	if (type->id == WEIR_DICTIONARY_TYPE)
-		return weir_nested_size(array->dictionary, code_in(array, place));
+		return weir_nested_size(array->dictionary, weir_array_code(array, place));
 	switch (type->layout) {
 	case WEIR_LAYOUT_NULL:
 		return size;
@@ -114,7 +98,7 @@ uint8_t *weir_nested_write(const struct weir_array *array, int64_t row, uint8_t 
 		return to + 1;
 	}
 	if (type->id == WEIR_DICTIONARY_TYPE)
-		return weir_nested_write(array->dictionary, code_in(array, place), to);
+		return weir_nested_write(array->dictionary, weir_array_code(array, place), to);
 	*to++ = 1;
 	switch (type->layout) {
 	case WEIR_LAYOUT_NULL:
