@@ -10,6 +10,7 @@
 #include "base/number_impl.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 struct shortest {
 	uint64_t digits;
@@ -219,83 +220,99 @@ static struct shortest without_zeros(struct shortest s)
 	return s;
 }
 
+/* Digits with a point behind the first `point` of them, of which there are more. */
+static size_t put_pointed(uint64_t digits, int32_t count, int32_t point, char *out)
+{
+	weir_format_padded(digits, (uint32_t)count, out + 1);
+	memmove(out, out + 1, (size_t)point);
+	out[point] = '.';
+	return (size_t)count + 1;
+}
+
+/* Digits behind "0." and at most six zeros. */
+static size_t put_fraction(uint64_t digits, int32_t count, int32_t zeros, char *out)
+{
+	memcpy(out, "0.000000", 8);
+	weir_format_padded(digits, (uint32_t)count, out + 2 + zeros);
+	return (size_t)(2 + zeros + count);
+}
+
+/* Digits with a point behind the first one, if there are more, and the exponent's letter and sign. */
+static size_t put_mantissa(uint64_t digits, int32_t count, bool is_small, char *out)
+{
+	size_t size = count > 1 ? (size_t)count + 1 : 1;
+
+	weir_format_padded(digits, (uint32_t)count, out + 1);
+	out[0] = out[1];
+	if (count > 1)
+		out[1] = '.';
+	out[size] = 'e';
+	out[size + 1] = is_small ? '-' : '+';
+	return size + 2;
+}
+
 /* A point from 1e-4 to below 1e16, an exponent of at least two digits elsewhere. */
 static size_t layout(struct shortest s, char *out)
 {
 	int32_t count = (int32_t)digit_count(s.digits), point = count + s.exponent; /* digits before the point */
-	char *p = out;
+	uint32_t exponent;
+	size_t size;
 
 	if (point > 0 && point <= 16) {
-		if (s.exponent >= 0) {
-			weir_format_padded(s.digits, (uint32_t)count, p);
-			memset(p + count, '0', 16);
-			p[point] = '.';
-			p[point + 1] = '0';
-			return (size_t)point + 2;
-		}
-		weir_format_padded(s.digits, (uint32_t)count, p + 1);
-		memmove(p, p + 1, (size_t)point);
-		p[point] = '.';
-		return (size_t)count + 1;
+		if (s.exponent < 0)
+			return put_pointed(s.digits, count, point, out);
+		weir_format_padded(s.digits, (uint32_t)count, out);
+		memset(out + count, '0', 16);
+		out[point] = '.';
+		out[point + 1] = '0';
+		return (size_t)point + 2;
 	}
-	if (point <= 0 && point > -4) {
-		memcpy(p, "0.0000", 6);
-		weir_format_padded(s.digits, (uint32_t)count, p + 2 - point);
-		return (size_t)(2 - point + count);
-	}
-	weir_format_padded(s.digits, (uint32_t)count, p + 1);
-	p[0] = p[1];
-	p++;
-	if (count > 1) {
-		*p = '.';
-		p += count;
-	}
-	*p++ = 'e';
-	*p++ = point - 1 < 0 ? '-' : '+';
-	point = point - 1 < 0 ? 1 - point : point - 1;
-	if (point >= 100)
-		*p++ = (char)('0' + point / 100);
-	put2((uint32_t)point % 100, p);
-	return (size_t)(p + 2 - out);
+	if (point <= 0 && point > -4)
+		return put_fraction(s.digits, count, -point, out);
+	size = put_mantissa(s.digits, count, point < 1, out);
+	exponent = (uint32_t)abs(point - 1);
+	if (exponent >= 100)
+		out[size++] = (char)('0' + exponent / 100);
+	put2(exponent % 100, out + size);
+	return size + 2;
 }
 
 /* As above without what can be left out: a point from 1e-6 to below 1e10, but none behind whole numbers. */
 static size_t layout_bare(struct shortest s, char *out)
 {
 	int32_t count = (int32_t)digit_count(s.digits), point = count + s.exponent;
-	char *p = out;
+	size_t size;
 
 	if (point > 0 && point <= 10) {
-		weir_format_padded(s.digits, (uint32_t)count, p + 1);
-		memmove(p, p + 1, (size_t)(s.exponent >= 0 ? count : point));
-		if (s.exponent >= 0) {
-			memset(p + count, '0', 16);
-			return (size_t)point;
-		}
-		p[point] = '.';
-		return (size_t)count + 1;
+		if (s.exponent < 0)
+			return put_pointed(s.digits, count, point, out);
+		weir_format_padded(s.digits, (uint32_t)count, out);
+		memset(out + count, '0', 16);
+		return (size_t)point;
 	}
-	if (point <= 0 && point > -6) {
-		memcpy(p, "0.000000", 8);
-		weir_format_padded(s.digits, (uint32_t)count, p + 2 - point);
-		return (size_t)(2 - point + count);
-	}
-	weir_format_padded(s.digits, (uint32_t)count, p + 1);
-	p[0] = p[1];
-	p++;
-	if (count > 1) {
-		*p = '.';
-		p += count;
-	}
-	*p++ = 'e';
-	*p++ = point - 1 < 0 ? '-' : '+';
-	return (size_t)(p - out) + weir_format_u64((uint64_t)(point - 1 < 0 ? 1 - point : point - 1), p);
+	if (point <= 0 && point > -6)
+		return put_fraction(s.digits, count, -point, out);
+	size = put_mantissa(s.digits, count, point < 1, out);
+	return size + weir_format_u64((uint64_t)abs(point - 1), out + size);
 }
 
-static size_t format_name(bool is_nan, bool negative, char *out)
+/* What has no digits to look for: `zero` with its sign, infinities, NaN; 0: it is another number. */
+static size_t format_special(double value, const char *zero, char *out)
 {
-	memcpy(out, is_nan ? "nan" : negative ? "-inf" : "inf", 4);
-	return !is_nan && negative ? 4 : 3;
+	bool negative = signbit(value);
+	size_t size = 3;
+
+	if (isnan(value)) {
+		memcpy(out, "nan", 3);
+		return size;
+	}
+	if (isfinite(value) && value != 0)
+		return 0;
+	*out = '-';
+	if (value == 0)
+		size = strlen(zero);
+	memcpy(out + negative, value == 0 ? zero : "inf", size);
+	return negative + size;
 }
 
 /* A number of at most six decimals and fifteen digits, as prices and measures are; 0: it is none. Two different numbers of
@@ -328,78 +345,60 @@ static size_t format_short(double value, char *out)
 
 size_t weir_format_double(double value, char *out)
 {
+	size_t size = format_special(value, "0.0", out);
+	bool negative = signbit(value);
 	uint64_t bits;
-	bool negative;
-	size_t size;
 
-	memcpy(&bits, &value, 8);
-	negative = bits >> 63;
-	if (!isfinite(value))
-		return format_name(isnan(value), negative, out);
+	if (size)
+		return size;
 	*out = '-';
 	out += negative;
-	if (value == 0) {
-		memcpy(out, "0.0", 3);
-		return negative + (size_t)3;
-	}
 	size = format_short(fabs(value), out);
-	return negative + (size ? size : layout(without_zeros(shortest_double(bits)), out));
+	if (size)
+		return negative + size;
+	memcpy(&bits, &value, 8);
+	return negative + layout(without_zeros(shortest_double(bits)), out);
 }
 
 size_t weir_format_float(float value, char *out)
 {
+	size_t size = format_special(value, "0.0", out);
+	bool negative = signbit(value);
 	uint32_t bits;
-	bool negative;
 
-	memcpy(&bits, &value, 4);
-	negative = bits >> 31;
-	if (!isfinite(value))
-		return format_name(isnan(value), negative, out);
+	if (size)
+		return size;
 	*out = '-';
-	out += negative;
-	if (value == 0) {
-		memcpy(out, "0.0", 3);
-		return negative + (size_t)3;
-	}
-	return negative + layout(without_zeros(shortest_float(bits)), out);
+	memcpy(&bits, &value, 4);
+	return negative + layout(without_zeros(shortest_float(bits)), out + negative);
 }
 
 size_t weir_format_double_bare(double value, char *out)
 {
+	size_t size = format_special(value, "0", out);
+	bool negative = signbit(value);
 	uint64_t bits;
-	bool negative;
-	size_t size;
 
-	memcpy(&bits, &value, 8);
-	negative = bits >> 63;
-	if (!isfinite(value))
-		return format_name(isnan(value), negative, out);
+	if (size)
+		return size;
 	*out = '-';
 	out += negative;
-	if (value == 0) {
-		*out = '0';
-		return negative + (size_t)1;
-	}
 	size = format_short(fabs(value), out);
 	if (size)
 		return negative + (memcmp(out + size - 2, ".0", 2) == 0 ? size - 2 : size);
+	memcpy(&bits, &value, 8);
 	return negative + layout_bare(without_zeros(shortest_double(bits)), out);
 }
 
 size_t weir_format_float_bare(float value, char *out)
 {
+	size_t size = format_special(value, "0", out);
+	bool negative = signbit(value);
 	uint32_t bits;
-	bool negative;
 
-	memcpy(&bits, &value, 4);
-	negative = bits >> 31;
-	if (!isfinite(value))
-		return format_name(isnan(value), negative, out);
+	if (size)
+		return size;
 	*out = '-';
-	out += negative;
-	if (value == 0) {
-		*out = '0';
-		return negative + (size_t)1;
-	}
-	return negative + layout_bare(without_zeros(shortest_float(bits)), out);
+	memcpy(&bits, &value, 4);
+	return negative + layout_bare(without_zeros(shortest_float(bits)), out + negative);
 }
