@@ -6,6 +6,13 @@
 
 #include <stdio.h>
 
+/* A call that leaves its reason in `err`. */
+#define assert_ok(call)                                                                                                \
+	do {                                                                                                           \
+		if (call)                                                                                              \
+			fail_msg("%s", err.message);                                                                   \
+	} while (0)
+
 static const char *const type_texts[] = {
 	"null",
 	"bool",

@@ -12,34 +12,7 @@
 #include <cmocka.h>
 
 #include "all_types.h"
-
-static struct weir_mem *mem;
-static struct weir_account *account;
-
-static int setup(void **state)
-{
-	struct weir_error err = {0};
-
-	(void)state;
-	/* Lengths that lie are then refused by the account rather than by the system. */
-	if (weir_mem_new((int64_t)256 << 20, &mem, &err))
-		return -1;
-	account = weir_mem_root(mem);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	weir_mem_free(mem);
-	return 0;
-}
-
-#define assert_ok(call)                                                                                                \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			fail_msg("%s", err.message);                                                                   \
-	} while (0)
+#include "bounded_memory.h"
 
 static void schemas_come_back_equal(void **state)
 {

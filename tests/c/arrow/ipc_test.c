@@ -14,29 +14,8 @@
 
 #include <cmocka.h>
 
+#include "bounded_memory.h"
 #include "random_batch.h"
-
-static struct weir_mem *mem;
-static struct weir_account *account;
-
-static int setup(void **state)
-{
-	struct weir_error err = {0};
-
-	(void)state;
-	/* Lengths that lie are then refused by the account rather than by the system. */
-	if (weir_mem_new((int64_t)256 << 20, &mem, &err))
-		return -1;
-	account = weir_mem_root(mem);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	weir_mem_free(mem);
-	return 0;
-}
 
 /* Into memory that is not zero, and different each time: every byte must be the writer's. */
 static uint8_t *chunk_of(const struct weir_batch *batch, struct weir_chunk_plan *plan)

@@ -6,12 +6,6 @@
 
 #include "all_types.h"
 
-#define assert_ok(call)                                                                                                \
-	do {                                                                                                           \
-		if (call)                                                                                              \
-			fail_msg("%s", err.message);                                                                   \
-	} while (0)
-
 static inline uint64_t random_next(uint64_t *seed)
 {
 	*seed ^= *seed << 13;
