@@ -92,7 +92,7 @@ static inline int64_t weir_array_code(const struct weir_array *array, int64_t pl
  * (with `deep`). For whatever comes from outside. Errors name the path of the column ("a.item.b"). */
 int weir_array_validate(const struct weir_array *array, bool deep, struct weir_error *err);
 
-/* compute (compute.c): results are new arrays, sharing buffers where nothing moves. */
+/* compute (slice.c, concat.c, take.c, equal.c, promote.c, dictionary.c): results are new arrays, sharing buffers where nothing moves. */
 struct weir_array *weir_array_slice(const struct weir_array *array, int64_t offset, int64_t length,
 				    struct weir_error *err);
 struct weir_array *weir_array_concat(struct weir_account *account, struct weir_array *const *arrays, uint32_t count,

@@ -170,7 +170,7 @@ int weir_schema_print(const struct weir_schema *schema, struct weir_text *out, s
 
 const char *weir_metadata_get(const struct weir_metadata *metadata, const char *key, uint32_t *value_size);
 
-/* The common type of two columns that meet (design.md, Block): null → any, int → float, narrower → wider, missing →
+/* The common type of two columns that meet: null → any, int → float, narrower → wider, missing →
  * null, structs by field, dictionaries → their values; NULL with WEIR_E_TYPE naming both otherwise. A new reference. */
 const struct weir_type *weir_type_unify(struct weir_account *account, const struct weir_type *a,
 					const struct weir_type *b, struct weir_error *err);

@@ -1,4 +1,4 @@
-/* output: files that appear all at once, complete, or not at all (design.md, Files).
+/* output: files that appear all at once, complete, or not at all.
  *
  *     begin ─▶ file_new, write, seek-free append, file_close (any thread, many at once) ─▶ commit | abort ─▶ free
  *

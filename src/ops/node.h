@@ -80,7 +80,7 @@ struct weir_words {
 
 struct weir_fragment; /* plan/plan.h: receives sources, steps and sinks */
 
-/* Saved form: every number little endian, strings with lengths (plan/save.h gives the primitives). */
+/* Saved form: every number little endian, strings with lengths (ops/save.h gives the primitives). */
 struct weir_save;
 struct weir_load;
 

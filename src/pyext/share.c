@@ -29,23 +29,15 @@ static int chunk_of_batch(struct weir_session *session, const struct weir_batch 
 			  struct weir_error *err)
 {
 	struct weir_store *store;
-	struct weir_block_plan plan;
 	const uint8_t *pinned;
-	uint8_t *bytes;
 	int code = weir_session_store(session, &store, err);
 
 	*out = NULL;
 	if (!code)
-		code = weir_block_measure(batch, &plan, err);
-	if (!code)
-		code = weir_chunk_reserve(store, plan.size, out, &bytes, err);
+		code = weir_chunk_of_batch(store, NULL, batch, out, err);
 	if (code)
 		return code;
-	code = weir_block_write(batch, &plan, bytes, err);
-	if (!code) {
-		weir_chunk_seal(*out, plan.size);
-		code = weir_chunk_pin(*out, &pinned, err);
-	}
+	code = weir_chunk_pin(*out, &pinned, err);
 	if (code) {
 		weir_chunk_unref(*out);
 		*out = NULL;

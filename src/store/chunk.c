@@ -14,6 +14,7 @@
  */
 #include "base/checked.h"
 #include "base/pagemap.h"
+#include "arrow/block.h"
 #include "store/store.h"
 #include "store/store_impl.h"
 
@@ -84,6 +85,47 @@ int weir_chunk_reserve(struct weir_store *store, uint64_t size, struct weir_chun
 	if (!code)
 		*bytes = bytes_of(*out);
 	return code;
+}
+
+int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size,
+			       struct weir_chunk **out, uint8_t **bytes, int64_t *charged, struct weir_error *err)
+{
+	int code;
+
+	*charged = (int64_t)store_pages(size);
+	code = weir_account_claim(account, *charged, err);
+	if (code)
+		return code;
+	code = weir_chunk_reserve(store, size, out, bytes, err);
+	if (code)
+		weir_account_unclaim(account, *charged);
+	return code;
+}
+
+int weir_chunk_of_batch(struct weir_store *store, struct weir_account *account, const struct weir_batch *batch,
+			struct weir_chunk **out, struct weir_error *err)
+{
+	struct weir_block_plan plan;
+	struct weir_chunk *chunk;
+	int64_t charged;
+	uint8_t *bytes;
+	int code = weir_block_measure(batch, &plan, err);
+
+	if (!code)
+		code = account ? weir_chunk_reserve_charged(store, account, plan.size, &chunk, &bytes, &charged, err)
+			       : weir_chunk_reserve(store, plan.size, &chunk, &bytes, err);
+	if (code)
+		return code;
+	code = weir_block_write(batch, &plan, bytes, err);
+	if (code) {
+		weir_chunk_unref(chunk);
+		if (account)
+			weir_account_unclaim(account, charged);
+		return code;
+	}
+	weir_chunk_seal(chunk, plan.size);
+	*out = chunk;
+	return WEIR_OK;
 }
 
 int weir_region_reserve(struct weir_region *region, uint64_t size, struct weir_chunk **out, struct weir_error *err)

@@ -51,6 +51,12 @@ void weir_store_trim(struct weir_store *store, int64_t keep_warm);
 /* Room for `size` ≥ 1 bytes in the driver's region, 4 KiB-aligned, pinned, writable at *bytes. A failed writer unrefs it. */
 int weir_chunk_reserve(struct weir_store *store, uint64_t size, struct weir_chunk **out, uint8_t **bytes,
 		       struct weir_error *err);
+/* The same, and `account` is charged for the footprint first: *charged, which is the caller's to unclaim. */
+int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size,
+			       struct weir_chunk **out, uint8_t **bytes, int64_t *charged, struct weir_error *err);
+/* The batch as a sealed chunk that describes itself (arrow/block.h). `account` is charged for its footprint; NULL: nobody is. */
+int weir_chunk_of_batch(struct weir_store *store, struct weir_account *account, const struct weir_batch *batch,
+			struct weir_chunk **out, struct weir_error *err);
 /* Immutable from here on; 1 ≤ `size` ≤ reserved (the rest is given back). Unpins. */
 void weir_chunk_seal(struct weir_chunk *chunk, uint64_t size);
 

@@ -13,7 +13,6 @@ enum {
 	BLOCK_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
 	BLOCK_ROWS_MAX = 1 << 20,   /* so that picks are no more than the block */
 	PIECE_ROWS = 1 << 13,       /* whose picks are in the cache while one column after the other is filled */
-	PAGE_BYTES = 4 << 10,
 };
 
 struct making {
@@ -176,38 +175,38 @@ static int write_block(struct making *making, const struct weir_batch *batch, st
 {
 	struct weir_merge *merge = making->merge;
 	struct weir_block_plan plan;
-	int64_t footprint;
+	struct weir_chunk *chunk;
+	int64_t charged;
 	uint8_t *bytes;
 	int code = weir_block_measure(batch, &plan, err);
 
 	if (code)
 		return code;
-	footprint = (int64_t)((plan.size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES);
-	code = weir_account_claim(&merge->account, footprint, err);
+	code = weir_chunk_reserve_charged(merge->cursors[0].run->space->store, &merge->account, plan.size, &chunk,
+					  &bytes, &charged, err);
 	if (code)
 		return code;
-	code = weir_chunk_reserve(merge->cursors[0].run->space->store, plan.size, out, &bytes, err);
-	if (!code) {
-		weir_block_places(batch, &plan, making->places);
-		fill(making, bytes);
-		for (uint32_t i = 0; i < making->schema->field_count; i++) {
-			struct weir_array *column = making->columns[i];
+	weir_block_places(batch, &plan, making->places);
+	fill(making, bytes);
+	for (uint32_t i = 0; i < making->schema->field_count; i++) {
+		struct weir_array *column = making->columns[i];
 
-			if (column->type->layout == WEIR_LAYOUT_FIXED)
-				column->buffers[1] = (struct weir_buffer){.data = bytes + making->places[i],
-									  .size = (uint64_t)making->rows * column->type->byte_width};
-			else if (column->type->layout == WEIR_LAYOUT_BYTES)
-				column->buffers[2] = (struct weir_buffer){.data = bytes + making->places[i], .size = making->ends[i]};
-		}
-		code = weir_block_write(batch, &plan, bytes, err);
-		if (code)
-			weir_chunk_unref(*out);
-		else
-			weir_chunk_seal(*out, plan.size);
+		if (column->type->layout == WEIR_LAYOUT_FIXED)
+			column->buffers[1] = (struct weir_buffer){.data = bytes + making->places[i],
+								  .size = (uint64_t)making->rows *
+									  column->type->byte_width};
+		else if (column->type->layout == WEIR_LAYOUT_BYTES)
+			column->buffers[2] = (struct weir_buffer){.data = bytes + making->places[i],
+								  .size = making->ends[i]};
 	}
-	weir_account_unclaim(&merge->account, footprint);
-	if (code)
-		*out = NULL;
+	code = weir_block_write(batch, &plan, bytes, err);
+	if (code) {
+		weir_chunk_unref(chunk);
+	} else {
+		weir_chunk_seal(chunk, plan.size);
+		*out = chunk;
+	}
+	weir_account_unclaim(&merge->account, charged);
 	return code;
 }
 

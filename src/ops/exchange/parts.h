@@ -8,7 +8,7 @@
  * and stays there; its memory is the lane's next page. (As chunks of the store they would cost two hundred bytes each of
  * bookkeeping, beside a copy; there are a hundred thousand.)
  *
- * Order of calls: weir_parts_new; a lane: weir_parts_lane_new, then for each split  mark ─▶ put … ─▶ (nothing | cut back to
+ * Order of calls: weir_parts_init; a lane: weir_parts_lane_new, then for each split  mark ─▶ put … ─▶ (nothing | cut back to
  * the mark); when all lanes are done, weir_parts_finish; then any number of readers, also several times over the same part.
  *
  * Threads: a lane of parts belongs to one thread; the list of lanes has a lock (rank: alone), figures are atomic. After finish

@@ -8,7 +8,7 @@
  * down, so all levels but the lowest have three times that of the highest. Which half goes up is a coin of the values
  * themselves, tossed for every other time: the next time it is the other half, so that what one has lost the other brings.
  *
- * Values are numbers whose order is that of their bits (weir_quantiles_bits). Up to weir_quantiles_room of them all are there and
+ * Values are numbers whose order is that of their bits (weir_quantiles_bits). Up to `room` of them all are there and
  * results are exact; beyond, the rank of a result is off by about 1 / (4 × precision) of all rows (one standard deviation).
  *
  * The bytes may lie anywhere, and be moved. Two sketches of the same precision make one; what that says may depend on which

@@ -365,30 +365,7 @@ int weir_batch_take(struct weir_account *account, const struct weir_batch *batch
 	return code;
 }
 
-/* The batch as a sealed chunk, in memory, that nobody counts yet. */
-static int write_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out,
-		       struct weir_error *err)
-{
-	struct weir_block_plan plan;
-	struct weir_chunk *chunk = NULL;
-	uint8_t *bytes;
-	int code = weir_block_measure(batch, &plan, err);
-
-	if (!code)
-		code = weir_chunk_reserve(space->store, plan.size, &chunk, &bytes, err);
-	if (code)
-		return code;
-	code = weir_block_write(batch, &plan, bytes, err);
-	if (code) {
-		weir_chunk_unref(chunk);
-		return code;
-	}
-	weir_chunk_seal(chunk, plan.size);
-	*out = chunk;
-	return WEIR_OK;
-}
-
-/* The same, packed. */
+/* The batch as a sealed chunk of packed rows, in memory, that nobody counts yet. */
 static int pack_chunk(struct weir_run_space *space, const struct weir_batch *batch, struct weir_chunk **out, struct weir_error *err)
 {
 	struct weir_packed_plan plan;
@@ -586,7 +563,7 @@ static int put_resident(struct weir_run_space *space, const struct weir_batch *b
 		return code;
 	footprint = (int64_t)whole(plan.size, PAGE_BYTES);
 	if (atomic_fetch_add_explicit(&space->resident, footprint, memory_order_relaxed) + footprint <= space->resident_max) {
-		code = write_chunk(space, batch, &chunk->chunk, err);
+		code = weir_chunk_of_batch(space->store, NULL, batch, &chunk->chunk, err);
 		*is_put = !code;
 		chunk->size = plan.size;
 	}
@@ -736,7 +713,7 @@ static int keep(struct weir_sorted_run *run, const struct weir_batch *batch, con
 	chunk.fence = copy;
 	code = weir_batch_slice(batch, first, count, &part, err);
 	if (!code)
-		code = write_chunk(space, part, &chunk.chunk, err);
+		code = weir_chunk_of_batch(space->store, NULL, part, &chunk.chunk, err);
 	weir_batch_unref(part);
 	if (!code) {
 		atomic_fetch_add_explicit(&space->resident, (int64_t)weir_chunk_footprint(chunk.chunk), memory_order_relaxed);
