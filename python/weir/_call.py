@@ -372,9 +372,9 @@ def fitting_sizes(spec: CallSpec, session: Any = None) -> dict[str, int]:
 
 def batches_of_task(spec: CallSpec) -> int:
     """One; an async function has several going at once."""
-    from weir import _worker
+    from weir import _apply
 
-    return (spec.max_concurrency or _worker.ASYNC_BATCHES) if _worker.is_async(spec.fn) else 1
+    return (spec.max_concurrency or _apply.ASYNC_BATCHES) if _apply.is_async(spec.fn) else 1
 
 
 def function_head(spec: CallSpec) -> dict[str, Any]:
@@ -400,7 +400,7 @@ def function_objects(spec: CallSpec) -> dict[str, Any]:
 def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
     """local_mode: the function runs here, on the thread that takes the results, and nothing is pickled. Each batch is a
     task. What it raises is what a worker's error would be, with the original as __cause__."""
-    from weir import _errors, _worker
+    from weir import _apply, _errors
 
     if not spec.name:
         check(spec)
@@ -416,24 +416,24 @@ def run_local(spec: CallSpec, batches: Iterable[Batch]) -> Iterator[Batch]:
     errored = before = 0
     batch: Batch | None = None
     try:
-        function = _worker.make(head, function_objects(spec))
-    except _worker.Constructing as error:
+        function = _apply.make(head, function_objects(spec))
+    except _apply.Constructing as error:
         assert error.__cause__ is not None
         raise failure(_errors.pack(error.__cause__, "constructor")) from error.__cause__
     try:
         for number, batch in enumerate(batches):
             function.task = number
-            results = _worker.apply(function, batch)
+            results = _apply.apply(function, batch)
             while True:
                 try:
                     if most:  # all of a task, or nothing
                         results = iter(list(results))
                     result = next(results, None)
                 except (Exception, SystemExit) as error:  # Ctrl-C is the program's, and so is the end of this generator
-                    if isinstance(error, _worker.Stopped) and isinstance(error.__cause__, StopIteration):
+                    if isinstance(error, _apply.Stopped) and isinstance(error.__cause__, StopIteration):
                         error = error.__cause__
                     kind: _errors.Kind = "returned" if isinstance(error, _errors.WrongReturn) else "error"
-                    payload = _errors.pack(error, kind, function.rows, batch.num_rows, columns=batch.names, group=_worker.group_of(function, batch))
+                    payload = _errors.pack(error, kind, function.rows, batch.num_rows, columns=batch.names, group=_apply.group_of(function, batch))
                     if not most or 0 < most <= errored:
                         raise failure(payload) from error
                     errored += 1

@@ -24,7 +24,7 @@ BATCH = "engine"  # a batch_format of ours: the batch as it is
 
 def fuses(chain: Sequence[CallSpec], spec: CallSpec, context: Any) -> bool:
     """Whether `spec` runs in the worker of those before it."""
-    from weir import _call, _worker
+    from weir import _apply, _call
 
     before = chain[-1]
     if not getattr(context, "optimize_fuse_stages", True):
@@ -32,7 +32,7 @@ def fuses(chain: Sequence[CallSpec], spec: CallSpec, context: Any) -> bool:
     for one in (before, spec):
         if one.kind not in _call.KINDS or one.kind == "write" or one.is_class or any(_call.pool_sizes(one).values()):
             return False
-        if one.batch_size == "auto" or _worker.is_async(one.fn):
+        if one.batch_size == "auto" or _apply.is_async(one.fn):
             return False
     if (before.num_cpus, before.num_gpus, before.memory) != (spec.num_cpus, spec.num_gpus, spec.memory):
         return False
@@ -108,10 +108,10 @@ class Chain:
         return {"parts": self.parts, "functions": None, "block_bytes": self.block_bytes}
 
     def __call__(self, batch: Batch) -> Iterator[Batch]:
-        from weir import _worker
+        from weir import _apply
 
         if self.functions is None:
-            self.functions = [_worker.make(head, objects) for head, objects in self.parts]
+            self.functions = [_apply.make(head, objects) for head, objects in self.parts]
         self.place, self.group = None, ""
         stream: Iterable[Batch] = [batch]
         is_same = True  # row i here is of the task's row i
@@ -122,24 +122,24 @@ class Chain:
 
     def _applied(self, function: Any, stream: Iterable[Batch], count: int, is_same: bool) -> Iterator[Batch]:
         """`count`: of the task's rows; `is_same`: it can be told which of them a row is."""
-        from weir import _worker
+        from weir import _apply
 
         first = 0
         for batch in self._gathered(function, stream, count):
             try:
-                yield from _worker.apply(function, batch)
+                yield from _apply.apply(function, batch)
             except GeneratorExit:
                 raise
             except BaseException:
                 low, high = function.rows
-                self.group = _worker.group_of(function, batch)
+                self.group = _apply.group_of(function, batch)
                 self.place = (function.name, (first + low, first + high) if is_same else (0, count - 1))
                 raise
             first += batch.num_rows
 
     def _gathered(self, function: Any, stream: Iterable[Batch], count: int) -> Iterator[Batch]:
         """The batches that a function is given. Where they are what the memory went to, it is to blame, not who made them."""
-        from weir import _shortage, _worker
+        from weir import _apply, _shortage
 
         waiting = [0, 0]  # rows and bytes of what has come and not been handed on
 
@@ -159,7 +159,7 @@ class Chain:
 
             batches = rebatched(batches, function.batch_size, False)
         elif function.kind == "map_batches" and not function.keys:
-            batches = _worker.merged(batches, self.block_bytes)
+            batches = _apply.merged(batches, self.block_bytes)
         try:
             yield from map(gone, batches)
         except Exception as error:

@@ -7,7 +7,7 @@
     map_groups                Groups ─▶ Call with a mark
 
 Groups (`groups KEYS --mark`) gives the rows of each group one after another, with a number of the group as last column; what a
-worker gets is cut between groups only, and the worker finds them by that number (`_worker.py`).
+worker gets is cut between groups only, and the worker finds them by that number (`_apply.py`).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from weir._worker import CO_ASYNC_GENERATOR, CO_COROUTINE
+from weir._apply import CO_ASYNC_GENERATOR, CO_COROUTINE
 
 if TYPE_CHECKING:
     import torch

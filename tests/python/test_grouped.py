@@ -734,15 +734,15 @@ class _Short(AggregateFnV2):
 def test_a_users_aggregation_that_is_short_of_memory_gets_whole_groups(why):
     """What a worker is given is cut into parts then: between groups only."""
     pytest.importorskip("pyarrow")
-    from weir import _call, _grouped, _worker
+    from weir import _apply, _call, _grouped
     from weir._weir import batch_from_rows
 
     marks = [0] * 5 + [1] + [2] * 9 + [3] * 2
     rows = [{"k": f"key {mark}", "x": i, _grouped.MARK: mark} for i, mark in enumerate(marks)]
     made = _grouped.in_workers(_grouped.Groups(table()._op, ["k"]), _grouped.GroupAggregates(["k"], [_Short()], ["short"]))
-    function = _worker.make(_call.function_head(made.spec), _call.function_objects(made.spec))
+    function = _apply.make(_call.function_head(made.spec), _call.function_objects(made.spec))
     if why == "large results":
         function.call.aggregates[0].calls = 1
         function.rows_most = 3  # what it is set to behind results that are too large
-    found = [row for part in _worker.apply(function, batch_from_rows(rows)) for row in part.rows()]
+    found = [row for part in _apply.apply(function, batch_from_rows(rows)) for row in part.rows()]
     assert [(row["k"], row["short"]) for row in found] == [("key 0", 10), ("key 1", 5), ("key 2", 90), ("key 3", 31)]

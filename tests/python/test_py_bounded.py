@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from driver_scripts import Program, not_sanitized, output
 
-from weir import _call, _shortage, _weir, _worker
+from weir import _apply, _call, _shortage, _weir
 
 pytestmark = not_sanitized
 
@@ -233,9 +233,9 @@ def test_a_closure_larger_than_the_limit(tmp_path):
 
 def test_a_result_in_parts():
     batch = _weir.batch_from_columns({"x": np.arange(1000), "s": [str(i) for i in range(1000)]})
-    parts = list(_worker.parts(batch, batch.nbytes // 7))
+    parts = list(_apply.parts(batch, batch.nbytes // 7))
     assert 7 <= len(parts) <= 8 and _weir.batch_concat(parts) == batch
-    assert [part.num_rows for part in _worker.parts(batch, 1)] == [1] * 1000
+    assert [part.num_rows for part in _apply.parts(batch, 1)] == [1] * 1000
 
 
 @pytest.mark.parametrize("value, least, most", [
@@ -256,8 +256,8 @@ def applied(fn, batch, piece, **head):
     spec = _call.CallSpec(head.pop("kind", "map_batches"), fn, **head)
     _call.check(spec)
     spec.piece = piece
-    function = _worker.make(_call.function_head(spec), _call.function_objects(spec))
-    return [result.num_rows for result in _worker.apply(function, batch)], [r.num_rows for r in _worker.apply(function, batch)]
+    function = _apply.make(_call.function_head(spec), _call.function_objects(spec))
+    return [result.num_rows for result in _apply.apply(function, batch)], [r.num_rows for r in _apply.apply(function, batch)]
 
 
 def test_a_function_without_batch_size_gets_fewer_rows_once_its_results_are_large():
@@ -341,5 +341,5 @@ def test_an_image_a_band_at_a_time(mode, size):
 @pytest.mark.parametrize("array", [np.ones((1 << 10, 1 << 10), np.uint8), np.arange(1 << 18) * 1.0, np.ones(1 << 20, bool), np.ones((1 << 10, 1 << 10)).T])
 def test_a_row_with_a_large_array_is_as_any(array):
     row = {"a": 1, "x": array, "s": "text", "n": None, "l": [1, 2], "small": np.arange(3)}
-    made, rows = _worker._batch_of_rows([row], "map"), _weir.batch_from_rows([row])
+    made, rows = _apply._batch_of_rows([row], "map"), _weir.batch_from_rows([row])
     assert made == rows and made.schema() == rows.schema()

@@ -9,7 +9,7 @@ from driver_scripts import not_sanitized
 from weir_functions import CallSpec, arange, batch_of, error_of, failure_of, function_of
 
 import weir
-from weir import _call, _errors, _origin, _shortage, _weir, _worker
+from weir import _apply, _call, _errors, _origin, _shortage, _weir, _worker
 from weir.exceptions import (ActorDiedError, OutOfMemoryError, RayActorError, RayDataUserCodeException, RayError, RayTaskError, SystemException,
                              UserCodeException, WorkerCrashedError)
 
@@ -78,7 +78,7 @@ def test_the_traceback_starts_in_the_users_file():
     assert lines[1] == "Traceback (most recent call last):"
     assert __file__ in lines[2] and "in f" in lines[2]
     assert lines[-1].startswith("ZeroDivisionError: ")
-    assert "_worker.py" not in text
+    assert "_worker.py" not in text and "_apply.py" not in text
 
 
 def test_lines_of_programs_without_a_file_are_shown():
@@ -370,12 +370,12 @@ def test_a_constructor_that_fails():
         def __call__(self, batch):
             return batch
     spec = CallSpec("map_batches", Model)
-    with pytest.raises(_worker.Constructing) as caught:
+    with pytest.raises(_apply.Constructing) as caught:
         function_of(spec)
     made = _errors.from_failure(_errors.pack(caught.value.__cause__, "constructor"), spec.name)
     assert type(made) is ActorDiedError and isinstance(made, RayActorError)
     assert "MapBatches(Model) failed in its constructor" in str(made) and str(made).endswith("ValueError: no weights")
-    assert "_worker.py" not in str(made) and __file__ in str(made) and isinstance(made.cause, ValueError)
+    assert "_apply.py" not in str(made) and __file__ in str(made) and isinstance(made.cause, ValueError)
 
 
 def test_a_report_that_is_damaged():

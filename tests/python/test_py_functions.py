@@ -1,4 +1,4 @@
-"""What happens to a task's rows in a worker, without a process: weir._worker.apply."""
+"""What happens to a task's rows in a worker, without a process: weir._apply.apply."""
 import asyncio
 import collections
 import functools
@@ -373,7 +373,7 @@ def test_other_errors_and_too_many_are_told(no_backoff):
 
 
 def test_between_calls_there_is_time(monkeypatch):
-    from weir import _worker
+    from weir import _apply
 
     class Context:
         retried_map_errors = True
@@ -383,7 +383,7 @@ def test_between_calls_there_is_time(monkeypatch):
     monkeypatch.setattr("random.random", lambda: 1.0)
     monkeypatch.setattr("time.sleep", waits.append)
     error_of(CallSpec("map", lambda row: 1 // 0, context=Context()), batch_of(id=np.arange(1)))
-    assert waits == [2, 4, 8, 16, 32, 32, 32, 32] and max(waits) == _worker.BACKOFF_MAX_S
+    assert waits == [2, 4, 8, 16, 32, 32, 32, 32] and max(waits) == _apply.BACKOFF_MAX_S
 
 
 def test_errors_that_actors_try_again():

@@ -14,7 +14,7 @@ import pytest
 from weir_functions import CallSpec, arange, mapped, rows_of, run
 
 import weir
-from weir import _call, _setup, _worker
+from weir import _apply, _call, _setup
 
 
 def sent(spec):
@@ -28,7 +28,7 @@ def sent(spec):
 def test_a_closure_travels():
     offset = 5
     view, head, objects = sent(CallSpec("map_batches", lambda b: {"x": b["id"] + offset}, batch_size=2))
-    function = _worker.make(head, objects)
+    function = _apply.make(head, objects)
     assert [row["x"] for row in rows_of(run(function, arange(3)))] == [5, 6, 7]
     assert head["name"] == "MapBatches(<lambda>)" and head["batch_size"] == 2
 

@@ -3,7 +3,7 @@ import os
 
 import numpy as np
 
-from weir import _call, _errors, _fuse, _weir, _worker
+from weir import _apply, _call, _errors, _fuse, _weir, _worker
 from weir._call import CallSpec  # noqa: F401
 
 
@@ -15,7 +15,7 @@ def function_of(spec):
     """What a worker makes of a spec; objects are not pickled, so that a test sees what its function did."""
     if spec.batch_format != _fuse.BATCH:  # it is no user's
         _call.check(spec)
-    return _worker.make(_call.function_head(spec), _call.function_objects(spec))
+    return _apply.make(_call.function_head(spec), _call.function_objects(spec))
 
 
 def mapped(fd, size):
@@ -29,7 +29,7 @@ def mapped(fd, size):
 
 def run(spec, batch):
     function = function_of(spec) if isinstance(spec, CallSpec) else spec
-    return list(_worker.apply(function, batch))
+    return list(_apply.apply(function, batch))
 
 
 def rows_of(batches):
