@@ -303,10 +303,15 @@ static int room_begin(struct chunks_lane *lane, struct weir_error *err)
 	code = weir_block_frame(&lane->account, schema, rows, &plan, lane->places, err);
 	if (code)
 		return code;
-	code = weir_chunk_reserve_charged(lane->sink->options.store, &lane->account, plan.size, &lane->room,
-					  &lane->room_bytes, &lane->room_charged, err);
+	lane->room_charged = (int64_t)((plan.size + 4095) / 4096 * 4096);
+	code = weir_account_claim(&lane->account, lane->room_charged, err);
 	if (code)
 		return code;
+	code = weir_chunk_reserve(lane->sink->options.store, plan.size, &lane->room, &lane->room_bytes, err);
+	if (code) {
+		weir_account_unclaim(&lane->account, lane->room_charged);
+		return code;
+	}
 	for (uint32_t i = 0; i < schema->field_count; i++) {
 		uint64_t end = i + 1 < schema->field_count ? lane->places[i + 1] : plan.size;
 
@@ -365,6 +370,36 @@ static int close_room(struct chunks_lane *lane, const struct weir_batch *batch, 
 	return WEIR_OK;
 }
 
+/* The batch as a chunk, which is paid for by the lane. */
+static int write_chunk(struct chunks_lane *lane, const struct weir_batch *batch, struct weir_chunk **out,
+		       struct weir_error *err)
+{
+	struct weir_block_plan plan;
+	int64_t footprint;
+	uint8_t *bytes;
+	int code = weir_block_measure(batch, &plan, err);
+
+	if (code)
+		return code;
+	footprint = (int64_t)((plan.size + 4095) / 4096 * 4096);
+	code = weir_account_claim(&lane->account, footprint, err);
+	if (code)
+		return code;
+	code = weir_chunk_reserve(lane->sink->options.store, plan.size, out, &bytes, err);
+	if (!code) {
+		code = weir_block_write(batch, &plan, bytes, err);
+		if (code)
+			weir_chunk_unref(*out);
+		else
+			weir_chunk_seal(*out, plan.size);
+	}
+	if (code)
+		weir_account_unclaim(&lane->account, footprint);
+	else
+		WEIR_ASSERT(footprint == (int64_t)weir_chunk_footprint(*out));
+	return code;
+}
+
 static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 {
 	struct weir_batch *batch = NULL;
@@ -376,7 +411,7 @@ static int hand_over(struct chunks_lane *lane, struct weir_error *err)
 	if (!code && lane->room && is_in_room(lane, batch))
 		code = close_room(lane, batch, &chunk, err);
 	else if (!code)
-		code = weir_chunk_of_batch(lane->sink->options.store, &lane->account, batch, &chunk, err);
+		code = write_chunk(lane, batch, &chunk, err);
 	weir_batch_unref(batch);
 	if (!code && lane->room)
 		lane->no_room = true;

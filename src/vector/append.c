@@ -12,7 +12,7 @@
  * Threads: one at a time.
  */
 #include "base/checked.h"
-#include "base/hash.h"
+#include "vector/distinct_impl.h"
 #include "vector/kernels.h"
 
 #include <string.h>
@@ -21,17 +21,6 @@ struct growing {
 	uint8_t *data;
 	size_t size, capacity;
 	bool is_placed; /* somebody else's memory */
-};
-
-/* The distinct values of one DICTIONARY_TYPE column. */
-struct distinct {
-	struct weir_builder values;
-	struct growing keys; /* FIXED and BYTES: where each value lies: uint64_t hash a value */
-	uint32_t *slots;     /* value number + 1; open addressing */
-	uint32_t slot_count; /* a power of two, or 0 */
-	uint64_t mapped_id;  /* of the dictionary that `map` is for; 0: none */
-	uint32_t *map;       /* its code → ours + 1; 0: not met */
-	uint32_t map_count;
 };
 
 struct gather_column {
@@ -43,7 +32,7 @@ struct gather_column {
 	struct weir_builder nested;
 	bool in_builder; /* lists of one length: a null came */
 	uint64_t row_bytes;
-	struct distinct distinct;
+	struct weir_distinct distinct; /* DICTIONARY_TYPE */
 };
 
 struct weir_gather {
@@ -416,133 +405,17 @@ static int push_nested(struct gather_column *it, const struct weir_column *colum
 	return code ? code : weir_builder_settle(&it->nested, err);
 }
 
-static int slots_grow(struct weir_gather *gather, struct distinct *distinct, struct weir_error *err)
-{
-	uint32_t count = distinct->slot_count ? distinct->slot_count * 2 : 64;
-	uint32_t *slots = weir_alloc_zero(gather->account, count * sizeof(*slots), err);
-	const uint64_t *hashes = (const uint64_t *)distinct->keys.data;
-
-	if (!slots)
-		return err->code;
-	for (uint32_t i = 0; i < distinct->keys.size / 8; i++) {
-		uint32_t slot = (uint32_t)hashes[i] & (count - 1);
-
-		while (slots[slot])
-			slot = (slot + 1) & (count - 1);
-		slots[slot] = i + 1;
-	}
-	weir_free(gather->account, distinct->slots, distinct->slot_count * sizeof(*slots));
-	distinct->slots = slots;
-	distinct->slot_count = count;
-	return WEIR_OK;
-}
-
-/* One value of the column by its place in `column`'s values: its bytes. */
-static void value_bytes(const struct weir_type *type, const void *values, uint32_t at, uint8_t *bit,
-			const uint8_t **bytes, size_t *size)
-{
-	if (type->layout == WEIR_LAYOUT_BYTES) {
-		const struct weir_view *view = (const struct weir_view *)values + at;
-
-		*bytes = weir_view_bytes(view);
-		*size = view->size;
-	} else if (type->layout == WEIR_LAYOUT_BITS) {
-		*bit = ((const uint64_t *)values)[at >> 6] >> (at & 63) & 1;
-		*bytes = bit;
-		*size = 1;
-	} else {
-		*bytes = (const uint8_t *)values + (size_t)at * type->byte_width;
-		*size = type->byte_width;
-	}
-}
-
-static bool value_is(const struct gather_column *it, uint32_t number, const uint8_t *bytes, size_t size)
-{
-	const struct weir_builder *values = &it->distinct.values;
-	const struct weir_type *type = it->value_type;
-
-	if (type->layout == WEIR_LAYOUT_BITS)
-		return (values->values[number / 8] >> number % 8 & 1) == *bytes;
-	if (type->layout == WEIR_LAYOUT_FIXED)
-		return !memcmp(values->values + (size_t)number * type->byte_width, bytes, size);
-	if (type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY) {
-		const int64_t *offsets = (const int64_t *)values->values;
-
-		return (size_t)(offsets[number + 1] - offsets[number]) == size &&
-		       !memcmp(values->bytes + offsets[number], bytes, size);
-	}
-	const int32_t *offsets = (const int32_t *)values->values;
-
-	return (size_t)(offsets[number + 1] - offsets[number]) == size &&
-	       !memcmp(values->bytes + offsets[number], bytes, size);
-}
-
-static int distinct_find(struct weir_gather *gather, struct gather_column *it, const void *values, uint32_t at,
-			 uint32_t *out, struct weir_error *err)
-{
-	struct distinct *distinct = &it->distinct;
-	const uint8_t *bytes;
-	uint8_t bit;
-	size_t size;
-	uint64_t hash;
-	uint32_t slot, count = (uint32_t)(distinct->keys.size / 8);
-	int code = WEIR_OK;
-
-	if (count >= distinct->slot_count / 2 && (code = slots_grow(gather, distinct, err)))
-		return code;
-	value_bytes(it->value_type, values, at, &bit, &bytes, &size);
-	hash = weir_hash_bytes(bytes, size, 0);
-	for (slot = (uint32_t)hash & (distinct->slot_count - 1); distinct->slots[slot];
-	     slot = (slot + 1) & (distinct->slot_count - 1)) {
-		uint32_t number = distinct->slots[slot] - 1;
-
-		if (((const uint64_t *)distinct->keys.data)[number] == hash && value_is(it, number, bytes, size)) {
-			*out = number;
-			return WEIR_OK;
-		}
-	}
-	code = grow(gather, &distinct->keys, distinct->keys.size + 8, err);
-	if (code)
-		return code;
-	code = it->value_type->layout == WEIR_LAYOUT_BYTES ? weir_builder_bytes(&distinct->values, bytes, size, err)
-							   : weir_builder_fixed(&distinct->values, bytes, 1, err);
-	if (code)
-		return code;
-	((uint64_t *)distinct->keys.data)[count] = hash;
-	distinct->keys.size += 8;
-	distinct->slots[slot] = count + 1;
-	*out = count;
-	return WEIR_OK;
-}
-
-static int map_reset(struct weir_gather *gather, struct distinct *distinct, const struct weir_dictionary *dictionary,
-		     struct weir_error *err)
-{
-	uint32_t *map;
-
-	if (distinct->mapped_id == dictionary->id && distinct->map_count == dictionary->count)
-		return WEIR_OK;
-	map = weir_alloc_zero(gather->account, dictionary->count * sizeof(*map), err);
-	if (!map)
-		return err->code;
-	weir_free(gather->account, distinct->map, distinct->map_count * sizeof(*map));
-	distinct->map = map;
-	distinct->map_count = dictionary->count;
-	distinct->mapped_id = dictionary->id;
-	return WEIR_OK;
-}
-
 static int push_dictionary(struct weir_gather *gather, struct gather_column *it, const struct weir_column *column,
 			   const struct weir_selection *selection, const uint64_t *valid, struct weir_error *err)
 {
-	struct distinct *distinct = &it->distinct;
+	struct weir_distinct *distinct = &it->distinct;
 	bool is_nested = it->value_type->layout == WEIR_LAYOUT_NESTED;
 	const uint32_t *codes = column->values;
 	uint32_t *out;
 	int code = grow(gather, &it->values, it->values.size + selection->count * sizeof(*out), err);
 
 	if (!code && column->form == WEIR_DICTIONARY)
-		code = map_reset(gather, distinct, column->dictionary, err);
+		code = weir_distinct_map(distinct, column->dictionary, err);
 	if (code)
 		return code;
 	out = (uint32_t *)(it->values.data + it->values.size);
@@ -570,7 +443,7 @@ static int push_dictionary(struct weir_gather *gather, struct gather_column *it,
 			code = weir_builder_array(&distinct->values, array,
 						  mapped ? (int64_t)at : column->nested_offset + at, 1, err);
 		} else {
-			code = distinct_find(gather, it, values, at, &out[k], err);
+			code = weir_distinct_find(distinct, values, at, &out[k], err);
 		}
 		if (code)
 			return code;
@@ -666,7 +539,7 @@ int weir_gather_new(struct weir_account *account, const struct weir_schema *sche
 		struct gather_column *it = &gather->columns[i];
 
 		if (it->type->id == WEIR_DICTIONARY_TYPE)
-			code = weir_builder_init(&it->distinct.values, it->value_type, account, err);
+			code = weir_distinct_init(&it->distinct, it->value_type, account, err);
 		else if (it->type->layout == WEIR_LAYOUT_NESTED)
 			code = weir_builder_init(&it->nested, it->type, account, err);
 	}
@@ -867,13 +740,7 @@ static void column_clear(struct weir_gather *gather, struct gather_column *it)
 	growing_release(gather, &it->validity);
 	growing_release(gather, &it->values);
 	growing_release(gather, &it->bytes);
-	growing_release(gather, &it->distinct.keys);
-	weir_free(gather->account, it->distinct.slots, it->distinct.slot_count * sizeof(*it->distinct.slots));
-	weir_free(gather->account, it->distinct.map, it->distinct.map_count * sizeof(*it->distinct.map));
-	it->distinct.slots = NULL;
-	it->distinct.map = NULL;
-	it->distinct.slot_count = it->distinct.map_count = 0;
-	it->distinct.mapped_id = 0;
+	weir_distinct_forget(&it->distinct);
 	it->has_validity = it->in_builder = false;
 	it->null_count = 0;
 }
@@ -980,7 +847,7 @@ void weir_gather_free(struct weir_gather *gather)
 	for (uint32_t i = 0; gather->columns && i < gather->schema->field_count; i++) {
 		column_clear(gather, &gather->columns[i]);
 		weir_builder_release(&gather->columns[i].nested);
-		weir_builder_release(&gather->columns[i].distinct.values);
+		weir_distinct_release(&gather->columns[i].distinct);
 	}
 	if (gather->columns)
 		weir_free(gather->account, gather->columns, gather->schema->field_count * sizeof(*gather->columns));
