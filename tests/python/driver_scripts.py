@@ -1,5 +1,7 @@
 """Programs that use weir, run as processes of their own, and what is left of their processes."""
+import fcntl
 import functools
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +16,19 @@ import pytest
 
 # Of tests that hold memory limits, or look at malloc: ASan has its own allocator, which keeps what is free and puts room around each value.
 not_sanitized = pytest.mark.skipif("WEIR_SANITIZED" in os.environ, reason="a sanitizer has its own allocator")
+
+
+def made_once(tmp_path_factory, name, make):
+    """What `make` gives, as JSON: the first of pytest's processes that asks makes it, and the others read it."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # of all of this run
+    path = folder / f"{name}.json"
+    with open(folder / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            path.write_text(json.dumps(make()))
+    return json.loads(path.read_text())
 
 
 def tree_of(pid):

@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("pandas")  # classes of ray.data.extensions are pandas' and pyarrow's own
 pytest.importorskip("pyarrow")
 
+from driver_scripts import made_once  # noqa: E402
+
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = json.loads((ROOT / "tests/python/recorded/ray_2_60_names.json").read_text())
 
@@ -58,7 +60,11 @@ def run(code):
 
 
 @pytest.fixture(scope="module")
-def found():
+def found(tmp_path_factory):
+    return made_once(tmp_path_factory, "compat_modules", names_found)
+
+
+def names_found():
     """What there is of the recorded names: module → name → "absent" or "none"; no entry: it is weir's."""
     names = {module: list(entry["names"]) for module, entry in RECORDED["modules"].items()} | {module: [] for module in MODULES}
     for module in MODULES:

@@ -18,6 +18,7 @@ pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 
 import weir  # noqa: E402
+from driver_scripts import made_once  # noqa: E402
 from split_programs import PROGRAMS  # noqa: E402
 
 HERE = Path(__file__).parent
@@ -28,8 +29,12 @@ OTHER_TEXTS = {"iterator_format", "iterator_is_no_iterable", "loop", "lineage_it
 
 
 @pytest.fixture(scope="module")
-def answers() -> dict[str, Any]:
-    """weir's answers, through compat, in a process of its own."""
+def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return made_once(tmp_path_factory, "split_answers", answers_of_weir)  # type: ignore[no-any-return]
+
+
+def answers_of_weir() -> dict[str, Any]:
+    """Through compat, in a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "weir.compat", str(HERE / "split_programs.py")],
         capture_output=True,
