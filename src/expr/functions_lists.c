@@ -54,91 +54,88 @@ struct order {
 	bool is_descending, nulls_first;
 };
 
+static int64_t offset_in(const struct weir_array *array, int64_t place)
+{
+	const uint8_t *offsets = array->buffers[1].data;
+	bool is_large = array->type->id == WEIR_LARGE_STRING || array->type->id == WEIR_LARGE_BINARY;
+
+	return is_large ? ((const int64_t *)offsets)[place] : ((const int32_t *)offsets)[place];
+}
+
+static int compare_bytes(const struct weir_array *items, int64_t x, int64_t y)
+{
+	int64_t from_x = offset_in(items, x), size_x = offset_in(items, x + 1) - from_x;
+	int64_t from_y = offset_in(items, y), size_y = offset_in(items, y + 1) - from_y;
+	int64_t shorter = size_x < size_y ? size_x : size_y;
+	const uint8_t *bytes = items->buffers[2].data;
+	int result = shorter ? memcmp(bytes + from_x, bytes + from_y, (size_t)shorter) : 0;
+
+	return result ? result : (size_x > size_y) - (size_x < size_y);
+}
+
+static int compare_exact(const struct weir_type *type, const uint8_t *data, int64_t x, int64_t y)
+{
+	__int128 v, w;
+
+#define ORDER(ctype)                                                                                                   \
+	(((const ctype *)data)[x] > ((const ctype *)data)[y]) - (((const ctype *)data)[x] < ((const ctype *)data)[y])
+	switch (weir_type_number(type)) {
+	case WEIR_I8:
+		return ORDER(int8_t);
+	case WEIR_I16:
+		return ORDER(int16_t);
+	case WEIR_I32:
+		return ORDER(int32_t);
+	case WEIR_I64:
+		return ORDER(int64_t);
+	case WEIR_U8:
+		return ORDER(uint8_t);
+	case WEIR_U16:
+		return ORDER(uint16_t);
+	case WEIR_U32:
+		return ORDER(uint32_t);
+	case WEIR_U64:
+		return ORDER(uint64_t);
+	default: /* decimal128 */
+		memcpy(&v, data + x * 16, 16);
+		memcpy(&w, data + y * 16, 16);
+		return (v > w) - (v < w);
+	}
+#undef ORDER
+}
+
+static double float_at(const struct weir_array *items, int64_t place)
+{
+	const uint8_t *data = items->buffers[1].data;
+
+	return items->type->id == WEIR_DOUBLE ? ((const double *)data)[place] : (double)((const float *)data)[place];
+}
+
 /* Where a value stands beside the others: numbers, NaN, null; or null first. */
 static int compare_items(const struct order *order, int64_t a, int64_t b)
 {
 	const struct weir_array *items = order->items;
-	const struct weir_type *type = items->type;
 	bool has_a = is_present(items, a), has_b = is_present(items, b);
 	const uint8_t *data = items->buffers[1].data;
 	int64_t x = items->offset + a, y = items->offset + b;
-	int result = 0;
+	int last = order->nulls_first ? -1 : 1, result;
 
 	if (!has_a || !has_b)
-		return has_a == has_b ? 0 : (has_a ? -1 : 1) * (order->nulls_first ? -1 : 1);
-#define ORDER(ctype)                                                                                                   \
-	(((const ctype *)data)[x] > ((const ctype *)data)[y]) - (((const ctype *)data)[x] < ((const ctype *)data)[y])
-	switch (type->layout) {
-	case WEIR_LAYOUT_BITS:
+		return has_a == has_b ? 0 : has_a ? -last : last;
+	if (items->type->layout == WEIR_LAYOUT_BITS) {
 		result = (data[x >> 3] >> (x & 7) & 1) - (data[y >> 3] >> (y & 7) & 1);
-		break;
-	case WEIR_LAYOUT_BYTES: {
-		bool is_large = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
-		int64_t from_x = is_large ? ((const int64_t *)data)[x] : ((const int32_t *)data)[x];
-		int64_t to_x = is_large ? ((const int64_t *)data)[x + 1] : ((const int32_t *)data)[x + 1];
-		int64_t from_y = is_large ? ((const int64_t *)data)[y] : ((const int32_t *)data)[y];
-		int64_t to_y = is_large ? ((const int64_t *)data)[y + 1] : ((const int32_t *)data)[y + 1];
-		int64_t shorter = to_x - from_x < to_y - from_y ? to_x - from_x : to_y - from_y;
+	} else if (items->type->layout == WEIR_LAYOUT_BYTES) {
+		result = compare_bytes(items, x, y);
+	} else if (items->type->id == WEIR_DOUBLE || items->type->id == WEIR_FLOAT) {
+		double v = float_at(items, x), w = float_at(items, y);
 
-		result = shorter ? memcmp(items->buffers[2].data + from_x, items->buffers[2].data + from_y,
-					  (size_t)shorter)
-				 : 0;
-		if (!result)
-			result = (to_x - from_x > to_y - from_y) - (to_x - from_x < to_y - from_y);
-		break;
+		/* NaN stands beside the nulls, in either order. */
+		if (isnan(v) || isnan(w))
+			return isnan(v) && isnan(w) ? 0 : isnan(v) ? last : -last;
+		result = (v > w) - (v < w);
+	} else {
+		result = compare_exact(items->type, data, x, y);
 	}
-	default:
-		switch (type->id) {
-		case WEIR_DOUBLE:
-		case WEIR_FLOAT: {
-			double v = type->id == WEIR_DOUBLE ? ((const double *)data)[x]
-							   : (double)((const float *)data)[x];
-			double w = type->id == WEIR_DOUBLE ? ((const double *)data)[y]
-							   : (double)((const float *)data)[y];
-
-			/* NaN stands beside the nulls, in either order. */
-			if (isnan(v) || isnan(w))
-				return isnan(v) && isnan(w) ? 0 : (isnan(v) ? 1 : -1) * (order->nulls_first ? -1 : 1);
-			result = (v > w) - (v < w);
-			break;
-		}
-		default:
-			switch (weir_type_number(type)) {
-			case WEIR_I8:
-				result = ORDER(int8_t);
-				break;
-			case WEIR_I16:
-				result = ORDER(int16_t);
-				break;
-			case WEIR_I32:
-				result = ORDER(int32_t);
-				break;
-			case WEIR_I64:
-				result = ORDER(int64_t);
-				break;
-			case WEIR_U8:
-				result = ORDER(uint8_t);
-				break;
-			case WEIR_U16:
-				result = ORDER(uint16_t);
-				break;
-			case WEIR_U32:
-				result = ORDER(uint32_t);
-				break;
-			case WEIR_U64:
-				result = ORDER(uint64_t);
-				break;
-			default: { /* decimal128 */
-				__int128 v, w;
-
-				memcpy(&v, data + x * 16, 16);
-				memcpy(&w, data + y * 16, 16);
-				result = (v > w) - (v < w);
-			}
-			}
-		}
-	}
-#undef ORDER
 	return order->is_descending ? -result : result;
 }
 

@@ -302,50 +302,74 @@ static bool has_bytes(uint8_t kind)
 	return kind < '1' || kind > '6';
 }
 
+/* What is left of the entry at hand. */
+static int entry_pass(struct tar_input *input, struct weir_error *err)
+{
+	uint64_t offset = input->position;
+	bool ended;
+
+	if (!input->entry_left && !input->entry_padding)
+		return WEIR_OK;
+	if (skip(input, input->entry_left, &ended, err))
+		return err->code;
+	if (ended)
+		return fail(input, offset, "the file ends inside of a member; it may be cut off", err);
+	/* The last padding may be missing. */
+	if (skip(input, input->entry_padding, &ended, err))
+		return err->code;
+	input->entry_left = input->entry_padding = 0;
+	return WEIR_OK;
+}
+
+/* The next header, and the size that it has; is_ended: there is none. `is_first` of its entry: others follow what they belong to. */
+static int header_read(struct tar_input *input, bool is_first, uint8_t *header, uint64_t *size, struct weir_error *err)
+{
+	uint64_t offset = input->position, got;
+
+	if (read_some(input, header, TAR_BLOCK, &got, err))
+		return err->code;
+	if (got == 0 && is_first && offset) {
+		input->is_ended = true;
+		return WEIR_OK;
+	}
+	if (got < TAR_BLOCK)
+		return fail(input, offset,
+			    offset ? "the file ends inside of a header; it may be cut off" : "this is no tar file",
+			    err);
+	if (is_zero(header) && is_first) {
+		input->is_ended = true;
+		return WEIR_OK;
+	}
+	if (!checksum_agrees(header) || !number_read(header + 124, 12, size))
+		return fail(
+			input, offset,
+			offset ? "the checksum of a header is wrong: the file is damaged"
+			       : "this is no tar file, or a damaged one: the checksum of the first header is wrong (compressed files are told "
+				 "by their names, or by --compression)",
+			err);
+	return WEIR_OK;
+}
+
 int tar_next(struct tar_input *input, struct tar_entry *out, bool *found, struct weir_error *err)
 {
 	uint8_t header[TAR_BLOCK];
-	uint64_t first = 0, got, size, pax_size = 0;
-	bool has_name = false, has_size = false, is_first = true, ended;
+	uint64_t first = 0, size = 0, pax_size = 0;
+	bool has_name = false, has_size = false, is_first = true;
 
 	*found = false;
 	if (input->is_ended)
 		return WEIR_OK;
-	if (input->entry_left || input->entry_padding) {
-		uint64_t offset = input->position;
-
-		if (skip(input, input->entry_left, &ended, err))
-			return err->code;
-		if (ended)
-			return fail(input, offset, "the file ends inside of a member; it may be cut off", err);
-		/* The last padding may be missing. */
-		if (skip(input, input->entry_padding, &ended, err))
-			return err->code;
-		input->entry_left = input->entry_padding = 0;
-	}
+	if (entry_pass(input, err))
+		return err->code;
 	for (;; is_first = false) {
 		uint64_t offset = input->position;
 
 		if (is_first)
 			first = offset;
-		if (read_some(input, header, TAR_BLOCK, &got, err))
+		if (header_read(input, is_first, header, &size, err))
 			return err->code;
-		if (got == 0 && is_first && offset) {
-			input->is_ended = true;
+		if (input->is_ended)
 			return WEIR_OK;
-		}
-		if (got < TAR_BLOCK)
-			return fail(input, offset, offset ? "the file ends inside of a header; it may be cut off" : "this is no tar file", err);
-		if (is_zero(header) && is_first) {
-			input->is_ended = true;
-			return WEIR_OK;
-		}
-		if (!checksum_agrees(header) || !number_read(header + 124, 12, &size))
-			return fail(input, offset,
-				    offset ? "the checksum of a header is wrong: the file is damaged"
-					   : "this is no tar file, or a damaged one: the checksum of the first header is wrong (compressed files are told "
-					     "by their names, or by --compression)",
-				    err);
 		switch (header[156]) {
 		case 'x':
 		case 'X':
