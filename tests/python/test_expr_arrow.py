@@ -106,6 +106,8 @@ def test_patterns(probe, x, pattern, ignore_case):
     text, word = quoted(pattern), str(ignore_case)
     for function, arrow in (("match", pc.match_substring_regex), ("find", pc.find_substring_regex),
                             ("count", pc.count_substring_regex)):
+        if pattern == "[äé]" and function == "find":  # there pyarrow looks for bytes of these letters, which others have, too
+            continue
         check(probe, f"arrow_{function}_regex(x, {text}, {word})", x,
               lambda arrow=arrow: arrow(x, pattern, ignore_case=ignore_case))
 
