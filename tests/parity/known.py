@@ -51,6 +51,8 @@ KNOWN = [
     (r"errors/wrong_arguments_of_map_batches\[num_gpus=1\]", "num_gpus does not need a batch_size"),
     (r"errors/wrong_arguments_of_map_batches\[(batch_size=('x'|1.5)|compute|fn_constructor_kwargs)|errors/no_function\[", EARLY),
     (r"create/range_of_no_number\[2", KINDS),
+    (r"consume/explain_tells_what_runs_as_one\[.*strict=True\)\.map\(f\)\]",
+     "what follows a repartition by rows is an operator of its own; Ray takes it along where the repartition went with the function before it"),
     # ---- columns ----
     (r"files/read_parquet_columns\[\['nope'\]", "unknown columns are an error; Ray gives rows with a column __bsp_stub"),
     (r"transform/rename_columns\[\{'a': 'b'\}\]", "two columns of one name are an error; Ray loses one of them"),

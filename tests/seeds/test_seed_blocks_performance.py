@@ -156,7 +156,7 @@ def test_gpu_pipeline(run, cpus):
     found = ray.data.read_parquet(out)
     assert found.count() == 400 and found.sum("y") == 2 * sum(range(400)) + 400
     plan = ds.execution_plan()
-    assert "ReadParquet->MapBatches(<lambda>)]" in plan and "ActorPoolMapOperator[MapBatches(GPUModel)]" in plan  # CPU → GPU breaks fusion
+    assert "TaskPoolMapOperator[MapBatches(<lambda>)]" in plan and "ActorPoolMapOperator[MapBatches(GPUModel)]" in plan  # CPU → GPU breaks fusion
     ''')
 
 
