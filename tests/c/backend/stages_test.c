@@ -32,17 +32,14 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #define TIGHT (1536 << 20)
-#define HANDED_LIMIT (1792 << 20) /* workers have some 250 MB each of the instrument alone */
 #define TIGHT_ROWS "4M"
 enum { TIGHT_COUNT = 4000000, SPILLS = false };
 #elif defined(__SANITIZE_ADDRESS__)
 #define TIGHT (640 << 20)
-#define HANDED_LIMIT (256 << 20)
 #define TIGHT_ROWS "40M"
 enum { TIGHT_COUNT = 40000000, SPILLS = true };
 #else
 #define TIGHT (144 << 20)
-#define HANDED_LIMIT (256 << 20)
 #define TIGHT_ROWS "12M"
 enum { TIGHT_COUNT = 12000000, SPILLS = true };
 #endif
@@ -283,7 +280,10 @@ static int64_t count_of(struct weir_session *session, const char *text)
 /* What a loop holds of chunks is not given to others, up to a half of the limit; and again when it has let go of it. */
 static void test_what_the_user_was_handed(void **state)
 {
-	enum { LIMIT = HANDED_LIMIT, HELD_MAX = 800 };
+#if defined(__SANITIZE_THREAD__)
+	skip(); /* what the instrument takes, here and in the workers, is many times what this is about */
+#endif
+	enum { LIMIT = 256 << 20, HELD_MAX = 200 };
 	struct weir_session *session = open_session(LIMIT, 2);
 	struct weir_flow *flow = weir_flow_new(session);
 	struct weir_batch *held[HELD_MAX], *batch;
