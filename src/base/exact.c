@@ -1,6 +1,10 @@
 #include "base/exact.h"
+#include "base/cpu.h"
+#include "base/kernels_exact.h"
 
 #include <math.h>
+
+WEIR_KERNEL_DECLARE(struct weir_exact_kernels, weir_exact_kernels);
 
 void weir_exact_settle(struct weir_exact *sum)
 {
@@ -30,42 +34,48 @@ static void add_wide(struct weir_exact *sum, __int128 total, uint32_t place)
 		weir_exact_settle(sum);
 }
 
-/* 53 bits of a value, EXPONENTS_MAX to shift it by, 12 for 4,096 of them, and the sign. */
-enum { MANY_MAX = 4096, EXPONENTS_MAX = 61 };
+/* Many values at once: of a value that is added to a power of two 2^s, greater by far, only what is a multiple of 2^(s − 53) is left in
+ * the sum; what that rounded away is a double itself. So a layer of digits is taken off all values by additions alone, each exact,
+ * and the layers' sums are exact, too, since MANY_MAX values carry into LAYER_ROOM bits at most:
+ *
+ *     value   ├──────────── 53 bits, anywhere ────────────┤
+ *     2^s  ├─ LAYER_ROOM ─┼─ first layer ─┼─ second layer ─┼─ …      each 53 − LAYER_ROOM bits
+ *
+ * Two layers are all of most columns. */
+enum { MANY_MAX = 1024, FEW_MAX = 16, LAYER_ROOM = 12, PASSES_MAX = 3, EXPONENT_MAX = 2046 - LAYER_ROOM };
+
+static void add_one_by_one(struct weir_exact *sum, const double *values, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		weir_exact_add(sum, values[i]);
+}
 
 static void add_some(struct weir_exact *sum, const double *values, uint32_t count)
 {
-	uint64_t low = 0x7ff, high = 0;
-	__int128 total = 0;
+	const struct weir_exact_kernels *kernels = WEIR_KERNEL_CHOOSE(weir_exact_kernels);
+	uint32_t padded = (count + WEIR_EXACT_LANES - 1) / WEIR_EXACT_LANES * WEIR_EXACT_LANES;
+	double rest[MANY_MAX], high, sums[2];
+	uint64_t bits;
+	bool is_left = true;
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t bits, exponent;
-
-		memcpy(&bits, &values[i], sizeof(bits));
-		exponent = bits >> 52 & 0x7ff;
-		high = exponent > high ? exponent : high;
-		exponent = bits << 1 ? exponent : 0x7ff; /* zeros are of any size */
-		low = exponent < low ? exponent : low;
-	}
-	if (high == 0x7ff || high > low + EXPONENTS_MAX) {
-		for (uint32_t i = 0; i < count; i++)
-			weir_exact_add(sum, values[i]);
+	memcpy(rest, values, count * sizeof(*rest));
+	memset(rest + count, 0, (padded - count) * sizeof(*rest));
+	bits = kernels->greatest(rest, padded) >> 52;
+	if (bits > EXPONENT_MAX || count <= FEW_MAX) {
+		add_one_by_one(sum, values, count);
 		return;
 	}
-	low = low ? low : 1; /* those without a leading bit have the exponent of the least that have one */
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t bits, exponent, mantissa;
-		__int128 value;
+	bits = (bits + LAYER_ROOM) << 52;
+	memcpy(&high, &bits, sizeof(high));
+	for (uint32_t pass = 0; is_left && pass < PASSES_MAX; pass++) {
+		double low = high * 0x1p-41;
 
-		memcpy(&bits, &values[i], sizeof(bits));
-		exponent = bits >> 52 & 0x7ff;
-		mantissa = bits & (((uint64_t)1 << 52) - 1);
-		mantissa |= (uint64_t)(exponent != 0) << 52;
-		value = (__int128)mantissa << (exponent > low ? exponent - low : 0);
-		total += bits >> 63 ? -value : value;
+		is_left = kernels->take(rest, padded, high, low, sums);
+		add_one_by_one(sum, sums, 2);
+		high = low * 0x1p-41;
 	}
-	if (total)
-		add_wide(sum, total, (uint32_t)low - 1);
+	if (is_left)
+		add_one_by_one(sum, rest, count);
 }
 
 void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t count)

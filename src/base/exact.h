@@ -66,7 +66,7 @@ static inline void weir_exact_add(struct weir_exact *sum, double value)
 		weir_exact_settle(sum);
 }
 
-/* The same as adding one after the other. Values of nearly one size, which most columns have, are first summed in 128 bits. */
+/* The same as adding one after the other, sooner. */
 void weir_exact_add_many(struct weir_exact *sum, const double *values, uint32_t count);
 /* count × 2^1024, one beyond the greatest double. */
 void weir_exact_add_beyond(struct weir_exact *sum, int64_t count);
