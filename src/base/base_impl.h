@@ -85,9 +85,37 @@ void weir_frames_beside(struct weir_frames *frames, int64_t bytes);
 /* Memory that came from elsewhere, so that warm frames make room for it. May be negative. */
 void weir_frames_count(struct weir_frames *frames, int64_t bytes);
 
+/* small.c: see there. */
+#define WEIR_SMALL_CLASS_COUNT (8 + 5 * 4) /* 64 bytes … 16 KiB */
+
+struct weir_small_class {
+	pthread_mutex_t lock; /* guards the slabs; rank: outside that of `weir_small` */
+	struct weir_small_slab *slabs; /* those with room */
+};
+
+struct weir_small {
+	struct weir_small_class classes[WEIR_SMALL_CLASS_COUNT];
+	pthread_mutex_t lock; /* guards what follows; rank: innermost */
+	struct weir_small_slab *warm, *cold; /* slabs that no class has: with pages, and without */
+	uint32_t warm_count, warm_max;
+	char **regions;
+	size_t region_count;
+};
+
+void weir_small_init(struct weir_small *small, int64_t limit); /* 0: none */
+void weir_small_release(struct weir_small *small); /* whatever is in use goes, too */
+/* `size`: at least WEIR_ALIGN, below WEIR_FRAME_MIN. NULL: the system refuses. */
+void *weir_small_take(struct weir_small *small, size_t size);
+void weir_small_give(struct weir_small *small, void *piece, size_t size);
+void weir_small_trim(struct weir_small *small); /* pages of slabs that no class has go back to the kernel */
+/* The class of a size up to WEIR_FRAME_MIN, and how large its pieces are. */
+unsigned weir_small_class(size_t size);
+size_t weir_small_class_size(unsigned class);
+
 struct weir_mem {
 	struct weir_account root, handed;
 	struct weir_frames frames;
+	struct weir_small small;
 };
 
 /* machine.c, with a folder to be put before every path: what /proc and /sys say below it. INT64_MAX: no limit. */

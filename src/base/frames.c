@@ -23,7 +23,8 @@
  * Frames below 64 KiB are pieces: 64 are mapped together, and what goes back to the kernel are their pages, while the
  * place stays, on the class's list of cold ones. Unmapped one by one they would leave more holes than the kernel allows a
  * process mappings. As malloc's they would be cheaper to have, and dear to keep: where hundreds of columns come and go in pieces
- * of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use stood free between them.
+ * of some 40 KiB, as in runs of a wide table at a small limit, a quarter to a third of what was in use stood free between them
+ * (small.c has those below 16 KiB, for the same reason).
  *
  * Huge pages are neither asked for nor refused, but for pieces. A frame's pages never exceed what it is charged, so the kernel's choice
  * does no harm; asking would touch 2 MiB where 16 KiB are used. Tried and dropped: frames cut from regions of huge pages,

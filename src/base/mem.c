@@ -32,12 +32,59 @@ static int64_t load(const _Atomic int64_t *figure)
 	return atomic_load_explicit(figure, memory_order_relaxed);
 }
 
+/* --- small memory, counted by the size asked for --- */
+
+/* Of few bytes malloc's: there are not many. So is all of it under AddressSanitizer (small.c). */
+static bool is_malloced(size_t size)
+{
+#ifdef WEIR_ASAN
+	return size < WEIR_FRAME_MIN;
+#else
+	return size < WEIR_ALIGN;
+#endif
+}
+
+static void *small_take(struct weir_mem *mem, size_t size)
+{
+	void *memory = NULL;
+
+	if (size < WEIR_ALIGN)
+		return malloc(size);
+	if (!is_malloced(size))
+		return weir_small_take(&mem->small, size);
+	return posix_memalign(&memory, WEIR_ALIGN, size) == 0 ? memory : NULL;
+}
+
+static void small_give(struct weir_mem *mem, void *memory, size_t size)
+{
+	if (is_malloced(size))
+		free(memory);
+	else
+		weir_small_give(&mem->small, memory, size);
+}
+
+static void *small_new(struct weir_mem *mem, size_t size, bool zero)
+{
+	void *memory = small_take(mem, size);
+
+	if (memory && zero)
+		memset(memory, 0, size);
+	if (memory)
+		weir_frames_count(&mem->frames, (int64_t)size);
+	return memory;
+}
+
+static void small_free(struct weir_mem *mem, void *memory, size_t size)
+{
+	small_give(mem, memory, size);
+	weir_frames_count(&mem->frames, -(int64_t)size);
+}
+
 /* --- spares ---
  *
- * What malloc does for memory of some KiB that comes and goes by the thousand (the leaves of a wide table) costs more than
- * what is done with it: pieces split off for the alignment, merged again, pages given back and touched anew. So a lane
- * keeps what it frees, on a list per size. Only sizes of a grid are kept, four to a doubling as for frames, which is what
- * buffers that grow ask for:
+ * Memory of some KiB comes and goes by the thousand (the leaves of a wide table), in all lanes at once. So a lane keeps what it
+ * frees, on a list per size, without a lock. Only sizes of a grid are kept, those of small.c, which is what buffers that grow ask
+ * for:
  *
  *     64 128 192 256 320 384 448 512 │ 640 768 896 1024 │ … │ 10K 12K 14K
  *
@@ -45,7 +92,7 @@ static int64_t load(const _Atomic int64_t *figure)
  * asks for more it frees them.
  */
 
-enum { SPARE_CLASS_COUNT = 8 + 5 * 4, SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
+enum { SPARES_MAX = 32 << 20, SPARES_SHARE = 8 /* of the grant */ };
 
 struct weir_spare {
 	struct weir_spare *next;
@@ -54,22 +101,15 @@ struct weir_spare {
 struct weir_spares {
 	struct weir_account *keeper;
 	int64_t bytes;
-	struct weir_spare *classes[SPARE_CLASS_COUNT];
+	struct weir_spare *classes[WEIR_SMALL_CLASS_COUNT];
 };
 
 /* −1: not a size that is kept. */
 static int spare_class(size_t size)
 {
-	unsigned log2;
-
-	if (size < WEIR_ALIGN || size >= WEIR_FRAME_MIN || size % WEIR_ALIGN != 0)
+	if (size < WEIR_ALIGN || size >= WEIR_FRAME_MIN || weir_spare_size(size) != size)
 		return -1;
-	if (size <= 512)
-		return (int)(size / WEIR_ALIGN) - 1;
-	log2 = 63 - (unsigned)__builtin_clzll(size);
-	if (size & (((size_t)1 << (log2 - 2)) - 1))
-		return -1;
-	return (int)((log2 - 9) * 4 + (unsigned)(size >> (log2 - 2) & 3)) + 7;
+	return (int)weir_small_class(size);
 }
 
 size_t weir_spare_size(size_t size)
@@ -77,12 +117,6 @@ size_t weir_spare_size(size_t size)
 	size_t step = size <= 512 ? WEIR_ALIGN : (size_t)1 << (63 - __builtin_clzll(size) - 2);
 
 	return weir_round_up(size ? size : 1, step);
-}
-
-static size_t class_size(int class)
-{
-	return class < 8 ? (size_t)(class + 1) * WEIR_ALIGN
-			 : (size_t)(4 + (class - 7) % 4) << (9 - 2 + (class - 7) / 4);
 }
 
 /* --- accounts --- */
@@ -249,13 +283,15 @@ void weir_account_spares_free(struct weir_account *account)
 
 	if (!spares || spares->keeper != account)
 		return;
-	for (int c = 0; c < SPARE_CLASS_COUNT; c++) {
+	for (int c = 0; c < WEIR_SMALL_CLASS_COUNT; c++) {
 		struct weir_spare *spare;
 
 		while ((spare = spares->classes[c])) {
-			weir_unpoison(spare, class_size(c));
+			size_t size = weir_small_class_size((unsigned)c);
+
+			weir_unpoison(spare, size);
 			spares->classes[c] = spare->next;
-			free(spare);
+			small_give(account->mem, spare, size);
 		}
 	}
 	add(account, -spares->bytes);
@@ -312,6 +348,7 @@ int weir_mem_new(int64_t limit, struct weir_mem **out, struct weir_error *err)
 	if (!mem)
 		return weir_error_set(err, WEIR_E_MEMORY, "no memory to begin with");
 	weir_frames_init(&mem->frames, limit, &mem->handed.used);
+	weir_small_init(&mem->small, limit);
 	mem->root.mem = mem;
 	mem->root.name = "session";
 	atomic_init(&mem->root.grant, INT64_MAX);
@@ -327,6 +364,7 @@ void weir_mem_free(struct weir_mem *mem)
 	weir_account_release(&mem->handed);
 	weir_account_release(&mem->root);
 	weir_frames_release(&mem->frames);
+	weir_small_release(&mem->small);
 	WEIR_ASSERT(load(&mem->frames.total) == 0);
 	free(mem);
 }
@@ -374,7 +412,10 @@ void weir_mem_trim(struct weir_mem *mem, size_t keep)
 {
 	weir_frames_trim(&mem->frames, keep);
 	/* So little is kept only after a run; then malloc's free pages go back too. */
-	if (keep <= WEIR_WARM_MAX && malloc_has_trim())
+	if (keep > WEIR_WARM_MAX)
+		return;
+	weir_small_trim(&mem->small);
+	if (malloc_has_trim())
 		malloc_trim(0);
 }
 
@@ -387,29 +428,6 @@ void weir_mem_beside(struct weir_mem *mem, int64_t bytes)
 {
 	WEIR_ASSERT(bytes >= 0);
 	weir_frames_beside(&mem->frames, bytes);
-}
-
-/* --- small memory: malloc, counted by the size asked for --- */
-
-static void *small_new(struct weir_mem *mem, size_t size, bool zero)
-{
-	void *memory = NULL;
-
-	if (size < WEIR_ALIGN)
-		memory = zero ? calloc(1, size) : malloc(size);
-	else if (posix_memalign(&memory, WEIR_ALIGN, size) != 0)
-		memory = NULL;
-	else if (zero)
-		memset(memory, 0, size);
-	if (memory)
-		weir_frames_count(&mem->frames, (int64_t)size);
-	return memory;
-}
-
-static void small_free(struct weir_mem *mem, void *memory, size_t size)
-{
-	free(memory);
-	weir_frames_count(&mem->frames, -(int64_t)size);
 }
 
 /* --- allocation --- */

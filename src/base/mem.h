@@ -3,7 +3,7 @@
  * A session has one struct weir_mem. Who wants memory has an account in it; accounts form a tree (operator → lane →
  * session) and every byte is charged to each account up to the root. Sizes are given on free as on allocation, so there
  * are no headers. Requests of 16 KiB and more come from frames: regions that weir maps itself, keeps warm for reuse in
- * size classes and gives back to the kernel; smaller ones come from malloc, counted all the same.
+ * size classes and gives back to the kernel; smaller ones are pieces of slabs, counted all the same.
  *
  * A lane's account works from a grant. An allocation that would pass it calls the account's `ask`, which may block
  * until the governor grants more, or answer WEIR_E_GIVE_UP (unwind, release everything, the split is redone later),
@@ -56,13 +56,13 @@ struct weir_account *weir_mem_root(struct weir_mem *mem);
  * for everything else. */
 struct weir_account *weir_mem_handed(struct weir_mem *mem);
 void weir_mem_stats(const struct weir_mem *mem, struct weir_mem_stats *out);
-/* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept after a run, malloc's free
- * pages, which is a look at all of them: not for what happens often. */
+/* Gives warm frames back to the kernel until at most `keep` bytes are warm; and, where that is no more than is kept after a run, free slabs
+ * and malloc's free pages, which is a look at all of them: not for what happens often. */
 void weir_mem_trim(struct weir_mem *mem, size_t keep);
 void weir_mem_trim_frames(struct weir_mem *mem, size_t keep); /* warm frames alone */
 
-/* What was measured beside all accounts (malloc's loss, other processes of the session): warm frames, and nothing else, leave
- * room for it below the limit. */
+/* What was measured beside all accounts (room between small pieces, libraries' malloc, other processes of the session): warm frames, and
+ * nothing else, leave room for it below the limit. */
 void weir_mem_beside(struct weir_mem *mem, int64_t bytes);
 
 void weir_account_init(struct weir_account *account, struct weir_account *parent, const char *name);
