@@ -440,7 +440,7 @@ class Sender:
                 except EOFError:
                     raise
                 except BaseException as error:
-                    self.connection.send(_pickled_error(error))
+                    self.connection.send(pickled_error(error))
                 else:
                     self.connection.send(pickle.dumps(("ok", answer)))
         finally:
@@ -495,7 +495,8 @@ class Sender:
                 os.close(fd)
 
 
-def _pickled_error(error: BaseException) -> bytes:
+def pickled_error(error: BaseException) -> bytes:
+    """The answer that raises this at the other end."""
     import cloudpickle
 
     try:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from weir import _formats
+from weir import _formats, _outdated
 
 if TYPE_CHECKING:
     from weir._weir import Batch
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 CPU_FACTOR = 2  # tasks of a read: at least so many for each CPU
 WRITE_BYTES = 32 << 20  # of a write, if the sink does not say how much it wants
+TASK_LARGE = 1 << 20  # a task beyond this is worth a warning
+
+_told: set[str] = set()  # names of read functions that were warned of
 
 
 # ---- reading ----
@@ -81,7 +84,23 @@ def tasks_batch(tasks: list[Any], name: str) -> Batch:
     """A row for each task."""
     from weir._weir import batch_from_columns
 
-    return batch_from_columns({"task": [packed(task, name) for task in tasks]})
+    made = [packed(task, name) for task in tasks]
+    _tell_of_large(tasks, made)
+    return batch_from_columns({"task": made})
+
+
+def _tell_of_large(tasks: list[Any], made: list[bytes]) -> None:
+    """A warning for each read function, once in a program, that takes much along: each of its tasks does so again."""
+    for task, data in zip(tasks, made):
+        function = getattr(task, "read_fn", task)
+        name = getattr(function, "__name__", type(function).__name__)
+        if len(data) > TASK_LARGE and name not in _told:
+            _told.add(name)
+            _outdated.at_caller(
+                f"The serialized size of your read function named '{name}' is {len(data) / (1 << 20):.1f} MiB, and each of its tasks has all of it. "
+                "Give it what it needs to find its rows (a path, a range), and neither rows nor `self`.",
+                UserWarning,
+            )
 
 
 def packed(value: Any, name: str) -> bytes:

@@ -69,6 +69,7 @@ class DatasetPipeline:
         self._waited: list[float] = []
         self._total = 0.0
         self._schema: Schema | None = None
+        self._handed: tuple[str, int] | None = None  # where the process that it was pickled for finds it
 
     # ---- made of others ----
 
@@ -339,7 +340,7 @@ class DatasetPipeline:
 
     def split(self, n: int, *, equal: bool = False, locality_hints: list[Any] | None = None) -> list[DatasetPipeline]:
         """n pipelines that share the rows of each window; with `equal` each gets as many, and what is left over is dropped.
-        Each can be read in a thread of its own. What one has not read yet is kept for it.
+        Each can be read in a thread of its own, or in a task or actor that it is given to. What one has not read yet is kept for it.
 
         >>> import weir
         >>> first, second = weir.range(8, parallelism=4).repeat(2).split(2, equal=True)
@@ -751,10 +752,19 @@ class DatasetPipeline:
         return True
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a DatasetPipeline cannot be pickled, since its windows are made in this process: use split() and threads, or "
-            "Dataset.streaming_split(), whose iterators go to other processes"
-        )
+        """Its windows are made here, where the Dataset is, as the process that has the pickle asks for them."""
+        from weir import _elsewhere
+
+        if self._handed is None:
+            self._use("pickle")
+            self._handed = _elsewhere.handed((epoch, lambda make=make: self._made(make)) for epoch, make in self._source())  # type: ignore[misc]
+        return _unpickled, (*self._handed, self._context, self._length)
+
+
+def _unpickled(address: str, number: int, context: DataContext, length: float | None) -> DatasetPipeline:
+    from weir._elsewhere import windows_from
+
+    return DatasetPipeline(lambda: windows_from(address, number), context=context, length=length, kept=True)
 
 
 class _Any:

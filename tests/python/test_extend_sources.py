@@ -209,6 +209,23 @@ def test_unpicklable_tasks_are_named():
         weir.read_datasource(Locked()).take_all()
 
 
+def test_tasks_that_take_much_along_are_told_of_once(monkeypatch):
+    monkeypatch.setattr("weir._tasks._told", set())
+
+    class Heavy(Numbers):
+        def get_read_tasks(self, parallelism, per_task_row_limit=None, data_context=None):
+            rows = np.ones(1 << 18)
+
+            def heavy():
+                return [pa.table({"sum": [rows.sum()]})]
+
+            return [ReadTask(heavy, BlockMetadata(1, 8)), ReadTask(heavy, BlockMetadata(1, 8))]
+
+    with pytest.warns(UserWarning, match="The serialized size of your read function named 'heavy' is 2.0 MiB") as told:
+        assert weir.read_datasource(Heavy(2)).take_all() == [{"sum": 2.0**18}] * 2
+    assert len(told) == 1 and told[0].filename == __file__
+
+
 def test_what_is_no_source():
     with pytest.raises(TypeError, match="Datasource"):
         weir.read_datasource("in/")

@@ -1,5 +1,6 @@
 """DatasetPipeline: windows, epochs, what is read again and what is kept, and that each can be read once."""
 import math
+import pickle
 import threading
 
 import pytest
@@ -119,12 +120,6 @@ def test_the_first_names_of_what_is_done_to_each_window():
     assert [[row["id"] for row in rows] for rows in windows] == [[3, 2, 1, 0], [7, 6, 5, 4]]
     with pytest.raises(AttributeError, match="'DatasetPipeline' object has no attribute 'shuffle'"):
         weir.range(8).repeat(1).shuffle
-
-
-def test_a_pipeline_says_why_it_stays_here():
-    first, _ = weir.range(8, parallelism=4).repeat(1).split(2)
-    with pytest.raises(TypeError, match="a DatasetPipeline cannot be pickled.*streaming_split"):
-        weir.range(3).map(lambda row: {"n": first.count()}).take_all()
 
 
 def test_wrong_windows_and_epochs():
@@ -283,6 +278,57 @@ def test_an_error_reaches_all_splits():
             shard.count()
 
 
+class Trainer:
+    """Reads its share of each epoch."""
+
+    def train(self, shard):
+        return [[row["x"] for row in epoch.iter_rows()] for epoch in shard.iter_epochs()]
+
+    def batches(self, shard):
+        return [batch["x"].tolist() for batch in shard.map_batches(lambda batch: {"x": batch["x"] * 10}).iter_batches(batch_size=4)]
+
+
+def test_splits_go_to_actors():
+    pipe = weir.range(8, parallelism=4).window(blocks_per_window=2).map(lambda row: {"x": row["id"]}).repeat(2)
+    shards = pipe.split(2, equal=True)
+    trainers = [weir.remote(Trainer).remote() for _ in shards]
+    assert weir.get([trainer.train.remote(shard) for trainer, shard in zip(trainers, shards)]) == [[[0, 1, 4, 5]] * 2, [[2, 3, 6, 7]] * 2]
+    shards = weir.range(8, parallelism=4).map(lambda row: {"x": row["id"]}).repeat(2).split(2)
+    assert weir.get([trainer.batches.remote(shard) for trainer, shard in zip(trainers, shards)]) == [[[0, 10, 20, 30]] * 2, [[40, 50, 60, 70]] * 2]
+
+
+def test_what_an_actor_has_read_of_a_pipeline_is_not_kept():
+    from weir import _elsewhere
+
+    before, seen = set(_elsewhere._pickled), []
+
+    def noted(window):
+        seen.append(len(set(_elsewhere._pickled) - before))
+        return window
+
+    pipe = weir.range(40, parallelism=10).window(blocks_per_window=1).foreach_window(noted)
+    assert weir.get(weir.remote(lambda pipe: pipe.count()).remote(pipe)) == 40
+    assert len(seen) == 10 and max(seen) <= 2
+
+
+def test_a_pickled_pipeline_is_read_once():
+    shard = pickle.loads(pickle.dumps(weir.range(4).repeat(2)))
+    assert shard.length == 2 and shard.schema().names == ["id"] and shard.count() == 8
+    pipe = weir.range(4).repeat(2)
+    first, second = (pickle.loads(pickle.dumps(pipe)) for _ in range(2))
+    with pytest.raises(RuntimeError, match=r"cannot be read multiple times: pickle\(\) has taken this DatasetPipeline"):
+        pipe.count()
+    assert first.count() == 8
+    with pytest.raises(RuntimeError, match="cannot be read multiple times.*another copy of it is read"):
+        second.count()
+
+
+def test_an_error_of_a_window_reaches_the_actor():
+    shard, _ = weir.range(4).repeat(1).map(lambda row: {"x": 1 // 0}).split(2)
+    with pytest.raises(ZeroDivisionError):
+        weir.get(weir.remote(Trainer).remote().train.remote(shard))
+
+
 def test_splits_at_indices():
     parts = weir.range(10, parallelism=5).repeat(2).split_at_indices([2, 5])
     assert [ids(p) for p in parts] == [[0, 1] * 2, [2, 3, 4] * 2, [5, 6, 7, 8, 9] * 2]
@@ -330,9 +376,6 @@ def test_sum_show_and_what_a_pipeline_is_not(capsys):
         iter(pipe)
     with pytest.raises(AttributeError, match="count"):
         len(pipe)
-    import pickle
-    with pytest.raises(TypeError, match="streaming_split"):
-        pickle.dumps(pipe)
 
 
 def test_leaving_a_loop_stops_the_window():
