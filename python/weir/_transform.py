@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -34,7 +33,7 @@ def refuse(method: str, argument: str, why: str) -> None:
 _WITHOUT_MEANING = frozenset(
     {
         "scheduling_strategy", "max_retries", "max_restarts", "max_task_retries", "retry_exceptions", "name", "num_returns",
-        "label_selector", "fallback_strategy", "accelerator_type", "max_calls", "_generator_backpressure_num_objects",
+        "accelerator_type", "max_calls", "_generator_backpressure_num_objects",
     }
 )
 
@@ -65,8 +64,11 @@ def remote_args(
             out["group"] = value.placement_group
         elif name in ("num_cpus", "num_gpus", "memory", "runtime_env", "max_concurrency"):
             out[name] = value
-        elif name == "label_selector":
-            _check_labels(method, value)
+        elif name in ("label_selector", "fallback_strategy"):
+            from weir.core import labels
+
+            check = labels.check_selector if name == "label_selector" else labels.check_fallbacks
+            check(value, f"{method}: ")
         elif name not in _WITHOUT_MEANING:
             from weir._errors import nearest
 
@@ -95,22 +97,7 @@ def _warn_outdated(text: str) -> None:
     _outdated.at_caller(text, RayDeprecationWarning)
 
 
-# An optional ! and a value, or a list of values: "a", "!a", "in(a,b)", "!in(a,b)".
 _SHUFFLED_SEED = 0  # of repartition(shuffle=True)
-_LABEL = r"[a-zA-Z0-9](?:[a-zA-Z0-9_.-]{0,61}[a-zA-Z0-9])?"
-_LABEL_CONDITION = re.compile(rf"!?(?:in\({_LABEL}(?:,\s*{_LABEL})*\)|{_LABEL})?")
-
-
-def _check_labels(method: str, value: Any) -> None:
-    """One machine has no labels, so that none is chosen by them; but what cannot be a label_selector is none."""
-    if not isinstance(value, dict):
-        raise TypeError(f"{method}: label_selector is a dict of texts, not {type(value).__name__}")
-    for key, condition in value.items():
-        if not isinstance(key, str) or not isinstance(condition, str):
-            raise TypeError(f"{method}: label_selector has texts as keys and values, not {key!r}: {condition!r}")
-        if not _LABEL_CONDITION.fullmatch(condition):
-            raise ValueError(f"{method}: Invalid label selector value {condition!r} for {key!r}: a value of at most 63 letters, digits, '.', '_' and "
-                             "'-' that begins and ends with a letter or digit, in(value, …), or either with ! in front")
 
 
 def _asked(method: str, fn: Any) -> dict[str, Any]:

@@ -66,17 +66,33 @@ def test_very_many_blocks(caplog):
 
 
 @pytest.mark.parametrize("selector, kind", [(["a"], TypeError), ({"a": 1}, TypeError), ({"a": "b c!"}, ValueError), ({"a": "-x"}, ValueError),
-                                            ({"a": "in(x"}, ValueError), ({"a": "x" * 64}, ValueError)])
+                                            ({"a": "in(x"}, ValueError), ({"a": "x" * 64}, ValueError), ({"b c": "x"}, ValueError), ({"-a/c": "x"}, ValueError), ({5: "x"}, TypeError)])
 def test_label_selectors_that_are_none(selector, kind):
     with pytest.raises(kind, match="label"):
         weir.range(4).map_batches(lambda batch: batch, label_selector=selector)
     with pytest.raises(kind, match="label"):
         weir.range(4).filter(expr="id > 1", label_selector=selector)
+    with pytest.raises(kind, match="label"):
+        weir.range(4).map(lambda row: row, fallback_strategy=[{"label_selector": selector}])
+    with pytest.raises(kind, match="label"):
+        weir.remote(label_selector=selector)(len)
+    with pytest.raises(kind, match="label"):
+        weir.remote(len).options(fallback_strategy=[{"label_selector": selector}])
 
 
 @pytest.mark.parametrize("condition", ["b", "!b", "in(b,c)", "!in(b, c-d)", "ray.io_b"])
 def test_label_selectors(condition):
     assert weir.range(4).map_batches(lambda batch: batch, label_selector={"a": condition}).count() == 4
+    assert weir.get(weir.remote(len).options(label_selector={"ray.io/zone": condition}, fallback_strategy=[{"label_selector": {"a": condition}}]).remote("ab")) == 2
+
+
+@pytest.mark.parametrize("strategy, kind", [({"label_selector": {}}, TypeError), ([{}], ValueError), (["a"], ValueError), ([{"num_cpus": 1}], ValueError)])
+def test_wrong_fallbacks(strategy, kind):
+    with pytest.raises(kind, match="fallback_strategy"):
+        weir.range(4).map(lambda row: row, fallback_strategy=strategy)
+    with pytest.raises(kind, match="fallback_strategy"):
+        weir.remote(fallback_strategy=strategy)(len)
+
 
 
 @pytest.mark.parametrize("name", ["max_restarts", "max_task_retries"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from weir.core.labels import check_fallbacks, check_selector
 from weir.core.tasks import DYNAMIC, RETRIES, STREAMING, Options
 
 COMMON = ("num_cpus", "num_gpus", "memory", "resources", "name", "runtime_env", "scheduling_strategy", "placement_group",
@@ -128,6 +129,8 @@ _CHECKS: dict[str, Callable[[Any], None]] = {
     "max_concurrency": _count("max_concurrency", 0),
     "num_returns": _num_returns,
     "retry_exceptions": _retry_exceptions,
+    "label_selector": check_selector,
+    "fallback_strategy": check_fallbacks,
     "name": _text("name"),
     "namespace": _text("namespace"),
     "lifetime": _refused("lifetime", (None, "detached", "non_detached"),
