@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum { SWINGS_SHARE = 4 }; /* of the budget: no more is kept free for what workers will have again */
+enum { EXCESS_FALLS = 4 }; /* of what is too much: so much of it is given back with each measurement */
 enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
 
 int64_t weir_exec_room(const struct weir_core *core)
@@ -734,7 +735,8 @@ void weir_exec_swing(struct weir_core *core, struct slot *slot, int64_t bytes)
 	slot->swing = bytes;
 }
 
-/* A quarter of the difference each time, ten times a second: a second's spike takes little, a steady one all. */
+/* What this process has more is off the budget at once, since it is there; what it has less comes back by quarters, since it may be
+ * there again. */
 void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 {
 	if (event->slot == WEIR_NO_SLOT) {
@@ -742,7 +744,7 @@ void weir_exec_measured(struct weir_core *core, const struct weir_event *event)
 
 		if (core->budget == INT64_MAX)
 			return;
-		core->excess += (bytes - core->excess) / 4;
+		core->excess = bytes > core->excess ? bytes : core->excess + (bytes - core->excess) / EXCESS_FALLS;
 		/* What remains must let the oldest work without escapes. */
 		if (core->excess > core->budget / 2)
 			core->excess = core->budget / 2;

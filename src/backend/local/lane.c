@@ -50,6 +50,7 @@ static int ask(void *asked, struct weir_account *account, int64_t more, struct w
 
 	weir_local_return_free(run);
 	pthread_mutex_lock(&run->lock);
+	weir_local_measure_soon(run);
 	if (!unwanted(lane)) {
 		lane->has_grant = false;
 		asking.bytes = short_of;

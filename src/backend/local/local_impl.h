@@ -222,6 +222,7 @@ struct weir_local_run {
 	const struct weir_run_tail *tail; /* NULL: one stage */
 	struct weir_account *account;
 	struct weir_store *store; /* NULL: one stage */
+	struct weir_store *beside; /* the session's, whose pages count with the process's; NULL: nobody has wanted it yet */
 	pthread_mutex_t
 		lock; /* guards everything here, the core and the source; rank: run, before pools, store and frames */
 	pthread_cond_t over; /* a thread of the run has ended, or the run */
@@ -296,6 +297,7 @@ struct weir_local_run {
 	struct weir_run_stats phases;
 	bool phases_over;
 	_Atomic uint64_t returned_ns; /* when free memory was last given back; relaxed, only to do it seldom */
+	uint64_t measured_ns; /* memory, by whoever did so last */
 	uint64_t started_ns, ended_ns;
 	uint64_t splits_done, bytes_est_known, bytes_est_done;
 };
@@ -308,6 +310,8 @@ void weir_descriptors_return(struct weir_local_run *run); /* its workers are gon
  * what they do not have at most a part of the limit. The rest is the program's own, rows that it keeps as Python objects among it. */
 bool weir_session_anon(const struct weir_session *session, const struct weir_store_stats *store, int64_t *out);
 int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store);
+
+struct weir_store *weir_session_store_made(struct weir_session *session); /* NULL: nobody has wanted it yet */
 
 /* Bytes of the program's batches in memory of its own. Takes the share lock, as the next. */
 int64_t weir_session_program_bytes(struct weir_session *session);
@@ -354,6 +358,8 @@ void weir_local_failure_choose(struct weir_local_run *run, const struct weir_act
  * shrink below the size of a frame, each lane's in an arena of its own. Without the lock; a lane calls it when it is about to
  * use more. */
 void weir_local_return_free(struct weir_local_run *run);
+/* Measures memory, if that was not done a moment ago: a lane is about to be given more. Under run->lock. */
+void weir_local_measure_soon(struct weir_local_run *run);
 /* share.c. A thread works for the run, until the end. */
 void weir_local_here_begin(struct local_here *place, struct weir_local_run *run);
 void weir_local_here_end(struct local_here *place);

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MEASURE_MS = 100, RETURN_MS = 10 };
+enum { MEASURE_MS = 100, ASKED_MS = 5, RETURN_MS = 10 };
 enum { LARGE_ROW_SHARE = 128 };
 enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
@@ -211,16 +211,30 @@ static int64_t uncounted(const struct weir_session *session, int64_t anon, const
 	return bytes > 0 ? bytes : 0;
 }
 
+/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds, beside what is held for it. */
+static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
+{
+	int64_t workers = atomic_load_explicit(&session->workers_used, memory_order_relaxed);
+	int64_t launcher = atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed), most;
+	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) + (workers > launcher ? workers : launcher);
+
+	most = session->memory_limit / 2 + atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
+	weir_mem_beside(session->mem, beside < most ? beside : most);
+}
+
+/* A run that begins goes by what it finds, and so do warm frames: it may be over before it is measured. */
 static int64_t uncounted_now(struct weir_session *session)
 {
+	struct weir_store *kept = weir_session_store_made(session);
 	struct weir_store_stats store = {0};
 	int64_t anon;
 
-	pthread_mutex_lock(&session->lock);
-	if (session->store)
-		weir_store_stats(session->store, &store);
-	pthread_mutex_unlock(&session->lock);
-	return weir_session_anon(session, &store, &anon) ? uncounted(session, anon, &store) : 0;
+	if (kept)
+		weir_store_stats(kept, &store);
+	if (!weir_session_anon(session, &store, &anon))
+		return 0;
+	leave_room(session, anon, &store);
+	return uncounted(session, anon, &store);
 }
 
 /* What the session holds already, and what the fragment's sink will keep, is not there for grants. */
@@ -278,6 +292,7 @@ static int equip(struct weir_local_run *run, struct weir_error *err)
 	if (code)
 		return code;
 	options.limit = session->memory_limit;
+	run->beside = weir_session_store_made(session);
 	setups = atomic_load_explicit(&session->setups, memory_order_relaxed);
 	run->held = held_by_session(run) + held_soon(run);
 	if (run->held > held_max(run))
@@ -532,8 +547,8 @@ void weir_local_return_free(struct weir_local_run *run)
 	if (run->tail && now - before < RETURN_MS * 1000000ull)
 		return;
 	atomic_store_explicit(&run->returned_ns, now, memory_order_relaxed);
-	if (run->store)
-		weir_store_stats(run->store, &store);
+	if (run->beside)
+		weir_store_stats(run->beside, &store);
 	if (!weir_session_anon(run->session, &store, &anon))
 		return;
 	weir_mem_stats(run->session->mem, &stats);
@@ -554,17 +569,6 @@ static void tell_session(struct weir_local_run *run, int64_t used, int64_t booke
 	run->told_workers = workers;
 }
 
-/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds, beside what is held for it. */
-static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
-{
-	int64_t workers = atomic_load_explicit(&session->workers_used, memory_order_relaxed);
-	int64_t launcher = atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed), most;
-	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) + (workers > launcher ? workers : launcher);
-
-	most = session->memory_limit / 2 + atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
-	weir_mem_beside(session->mem, beside < most ? beside : most);
-}
-
 /* Without the chunks that it makes: those are the store's. */
 static int64_t own_bytes(const struct weir_account *account)
 {
@@ -581,9 +585,9 @@ static void measure(struct weir_local_run *run)
 	struct weir_core_stats core = {0};
 	int64_t anon, beyond, kept, used = 0;
 
-	weir_local_return_free(run);
-	if (run->store)
-		weir_store_stats(run->store, &store);
+	run->measured_ns = weir_clock_ns();
+	if (run->beside)
+		weir_store_stats(run->beside, &store);
 	if (!weir_session_anon(session, &store, &anon))
 		return;
 	weir_mem_stats(session->mem, &stats);
@@ -599,17 +603,20 @@ static void measure(struct weir_local_run *run)
 	if (run->store)
 		beyond -= weir_local_program_bytes(run);
 	beyond = beyond > 0 ? beyond : 0;
-	if (run->store) {
-		/* What is resident and in no executor's books: blocks that are kept. What the user holds is not ours. */
-		kept = store.resident - store.held_by_user -
-		       atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
-		beyond += kept > 0 ? kept : 0;
-	}
+	/* What is resident and in no executor's books: rows of exchanges, blocks that are kept. What the user holds is not ours. */
+	kept = store.resident - store.held_by_user - atomic_load_explicit(&session->chunks_booked, memory_order_relaxed);
+	beyond += kept > 0 ? kept : 0;
 	leave_room(session, anon, &store);
 	/* What was there before the run is off its budget already, be it in the process or in the store. */
 	beyond = (beyond > run->held ? beyond - run->held : 0) + store.warm + store.spilled_memory;
 	weir_local_post(run, (struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = weir_local_part(run, beyond)});
 	weir_local_tell_budget(run);
+}
+
+void weir_local_measure_soon(struct weir_local_run *run)
+{
+	if (!run->ended && weir_clock_ns() - run->measured_ns >= ASKED_MS * 1000000ull)
+		measure(run);
 }
 
 static int start_lanes(struct weir_local_run *run, struct stage *stage, struct weir_error *err)
@@ -814,6 +821,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 		pthread_cond_timedwait(&run->over, &run->lock, &until);
 		if (weir_clock_ns() < due_ns)
 			continue;
+		weir_local_return_free(run);
 		if (!run->ended)
 			measure(run);
 		due_ns = weir_clock_ns() + MEASURE_MS * 1000000ull;

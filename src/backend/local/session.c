@@ -187,6 +187,16 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
 	return code;
 }
 
+struct weir_store *weir_session_store_made(struct weir_session *session)
+{
+	struct weir_store *store;
+
+	pthread_mutex_lock(&session->lock);
+	store = session->store;
+	pthread_mutex_unlock(&session->lock);
+	return store;
+}
+
 int64_t weir_session_accounted(const struct weir_session *session, const struct weir_store_stats *store)
 {
 	struct weir_mem_stats stats;

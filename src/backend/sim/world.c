@@ -255,7 +255,7 @@ static void measures(struct world *world)
 				      ? (int64_t)random_below(&world->random, (uint64_t)options->budget)
 				      : world->config.unit;
 		if (options->budget < INT64_MAX) {
-			world->excess += (event.bytes - world->excess) / 4;
+			world->excess = event.bytes > world->excess ? event.bytes : world->excess + (event.bytes - world->excess) / 4;
 			if (world->excess > world->budget / 2)
 				world->excess = world->budget / 2;
 		}

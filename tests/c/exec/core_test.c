@@ -239,6 +239,23 @@ static void while_much_is_free_a_task_gets_more_than_it_asks_for(void **state)
 	assert_int_equal(more, MIB);
 }
 
+/* What the process has more is off the budget as soon as it is measured; what it has less comes back by quarters. */
+static void what_was_measured_beside_is_not_given_out(void **state)
+{
+	(void)state;
+	begin(2, MIB, 64 * MIB, 64 * MIB, 2);
+	step((struct weir_event){.kind = WEIR_EV_START});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .slot = 0});
+	step((struct weir_event){.kind = WEIR_EV_SLOT_READY, .slot = 1});
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = 16 * MIB});
+	step((struct weir_event){.kind = WEIR_EV_ASK, .slot = 1, .bytes = 47 * MIB}); /* of 46 */
+	assert_null(find(WEIR_DO_GRANT, 1));
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = 16 * MIB});
+	assert_null(find(WEIR_DO_GRANT, 1));
+	step((struct weir_event){.kind = WEIR_EV_MEASURED, .slot = WEIR_NO_SLOT, .bytes = 12 * MIB});
+	assert_int_equal(find(WEIR_DO_GRANT, 1)->bytes, 47 * MIB);
+}
+
 static void turns_come_in_order(void **state)
 {
 	struct weir_run a, b;
@@ -860,6 +877,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(beyond_the_budget_it_waits_for_what_is_lent, setup, teardown),
 		cmocka_unit_test_setup_teardown(while_it_is_another_runs_turn_nothing_starts, setup, teardown),
 		cmocka_unit_test_setup_teardown(while_much_is_free_a_task_gets_more_than_it_asks_for, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_was_measured_beside_is_not_given_out, setup, teardown),
 		cmocka_unit_test_setup_teardown(turns_come_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(enough_stops_what_lies_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_first_cause_is_told, setup, teardown),
