@@ -291,12 +291,14 @@ static int reserve(struct weir_frames *frames, size_t size, struct weir_error *e
 		add(&frames->mapped, (int64_t)size);
 	pthread_mutex_unlock(&frames->lock);
 	if (!fits) {
-		char more[16], limit[16], used[16];
+		char more[16], limit[16], used[16], enough[16];
+		int64_t ours = in_use - handed(frames);
 
-		return weir_error_set(err, WEIR_E_LIMIT, "%s more do not fit the memory limit of %s: %s are in use",
+		return weir_error_set(err, WEIR_E_LIMIT, "%s more do not fit the memory limit of %s: %s are in use: give at least %s",
 				      weir_format_bytes((int64_t)size, more, sizeof(more)),
 				      weir_format_bytes(frames->limit, limit, sizeof(limit)),
-				      weir_format_bytes(in_use - handed(frames), used, sizeof(used)));
+				      weir_format_bytes(ours, used, sizeof(used)),
+				      weir_format_bytes((ours + (int64_t)size) / 4 * 5, enough, sizeof(enough)));
 	}
 	total_add(frames, (int64_t)size);
 	return WEIR_OK;

@@ -128,3 +128,27 @@ struct weir_vector weir_vector_cut(struct weir_vector *rest, uint64_t count)
 	rest->selection.count -= head.selection.count;
 	return head;
 }
+
+/* NULL: the row is null, or its values are no views. */
+static const struct weir_view *view_of(const struct weir_column *column, uint32_t row)
+{
+	const struct weir_view *views = column->values;
+
+	if (column->form == WEIR_UNDECODED || column->type->layout != WEIR_LAYOUT_BYTES || !weir_column_valid(column, row))
+		return NULL;
+	if (column->form == WEIR_DICTIONARY)
+		return (const struct weir_view *)column->dictionary->values + ((const uint32_t *)column->values)[row];
+	return column->form == WEIR_CONSTANT ? views : views + row;
+}
+
+uint64_t weir_vector_text_bytes(const struct weir_vector *vector, uint32_t row)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < vector->column_count; i++) {
+		const struct weir_view *view = view_of(&vector->columns[i], row);
+
+		bytes += view ? view->size : 0;
+	}
+	return bytes;
+}

@@ -122,6 +122,8 @@ int weir_column_decode(struct weir_vector *vector, uint32_t column, struct weir_
  * says there is one, is the read's. */
 void weir_vector_blame(const struct weir_vector *vector, int code, struct weir_error *err);
 int weir_vector_decode_all(struct weir_vector *vector, struct weir_error *err);
+/* Bytes of a row's texts and binary values, as far as they are decoded. */
+uint64_t weir_vector_text_bytes(const struct weir_vector *vector, uint32_t row);
 
 /* Cutting a vector by its selected rows: begin decodes all columns, so that each piece finds them; then cut takes pieces of
  * at most `count` rows off the front of `rest` until none are left. `numbers` has room for a vector's rows. */

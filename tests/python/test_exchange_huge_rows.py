@@ -68,21 +68,36 @@ def session(tmp_path):
     weir.shutdown()
 
 
-def test_rows_of_an_eighth_of_the_limit(session, tmp_path_factory):
-    """A merge has one of them open, however many runs there are."""
+EIGHTHS = ["sort", "random_shuffle", "repartition by keys", "join", "zip"]
+
+
+@pytest.fixture(scope="module")
+def eighths(tmp_path_factory):
     path = tmp_path_factory.mktemp("eighth") / "rows.parquet"
     order = random.Random(1).sample(range(40), 40)
     with pq.ParquetWriter(path, pa.schema([("k", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
         for i in order:
             writer.write_table(pa.table({"k": [i], "t": [f"{i:09d}" + "abcdefgh" * 1_000_000]}))
-    for made, wanted in ((weir.read_parquet(str(path)).sort("k"), sorted), (weir.read_parquet(str(path)).random_shuffle(seed=1), None)):
+    return str(path)
+
+
+@pytest.mark.sample(5)
+@pytest.mark.parametrize("cpus", [1, 2, 7])
+@pytest.mark.parametrize("job", EIGHTHS)
+def test_rows_of_an_eighth_of_the_limit(job, cpus, eighths, tmp_path):
+    """A merge has one of them open, however many runs there are."""
+    weir.shutdown()
+    weir.init(num_cpus=cpus, memory_limit=LIMIT, spill_dir=str(tmp_path))
+    try:
         seen = []
-        for batch in made.iter_batches(batch_size=None, batch_format="pyarrow"):
+        for batch in JOBS[job](weir.read_parquet(eighths), eighths).iter_batches(batch_size=None, batch_format="pyarrow"):
             seen += [(k, int(t.as_py()[:9])) for k, t in zip(batch["k"].to_pylist(), batch["t"])]
             del batch
         assert [k for k, _ in seen] == [t for _, t in seen]
         assert sorted(k for k, _ in seen) == list(range(40))
-        assert wanted is None or seen == sorted(seen)
+        assert job != "sort" or seen == sorted(seen)
+    finally:
+        weir.shutdown()
 
 
 @pytest.mark.sample(4)
@@ -111,13 +126,17 @@ def test_long_keys_that_begin_alike(common, session, tmp_path_factory):
 
 
 def test_rows_that_are_too_large(session, tmp_path, tmp_path_factory):
+    """Which row it is, how large, of what operator, and what would help."""
     path = tmp_path_factory.mktemp("large") / "rows.parquet"
     with pq.ParquetWriter(path, pa.schema([("k", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
         for i in range(6):
             writer.write_table(pa.table({"k": [-i], "t": ["abcdefgh" * 2_500_000]}))
-    with pytest.raises(MemoryError, match="give at least"):
-        for _ in weir.read_parquet(str(path)).sort("k").iter_batches(batch_size=None):
-            pass
+    ds = weir.read_parquet(str(path))
+    large = "; the row has 19.1 MiB"
+    for job, operator, size in ((ds.sort("k"), "sort", large), (ds.random_shuffle(seed=1), "shuffle", large), (ds.groupby("t").count(), "(group|read, column t)", "")):
+        with pytest.raises(MemoryError, match=rf"rows\.parquet: operator {operator}, row \d+: .* MiB more .* give at least .*{size}"):
+            for _ in job.iter_batches(batch_size=None):
+                pass
     assert list(tmp_path.iterdir()) == []
 
 

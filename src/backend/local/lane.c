@@ -275,6 +275,37 @@ static int push_chunks(struct lane *lane, struct weir_error *err)
 	return code;
 }
 
+/* Memory did not suffice for a vector: if a row of it is a good part of that, the message says which, and how large it is. */
+static void name_row(const struct lane *lane, const struct weir_vector *vector, int code, struct weir_error *err)
+{
+	uint64_t most = 0;
+	uint32_t largest = 0;
+	size_t length = strlen(err->message);
+	char size[24], text[48];
+
+	if (code != WEIR_E_LIMIT && code != WEIR_E_MEMORY && !(code == WEIR_E_CANCELLED && lane->refused))
+		return;
+	for (uint32_t i = 0; i < vector->selection.count; i++) {
+		uint32_t row = vector->selection.rows ? vector->selection.rows[i] : i;
+		uint64_t bytes = weir_vector_text_bytes(vector, row);
+
+		if (bytes > most) {
+			most = bytes;
+			largest = row;
+		}
+	}
+	if (most < (uint64_t)lane->run->session->memory_limit / LARGE_ROW_SHARE)
+		return;
+	weir_error_at_source(err, vector->source);
+	if (vector->source_row >= 0)
+		weir_error_at_row(err, vector->source_row + (int64_t)largest);
+	snprintf(text, sizeof(text), "the row has %s", weir_format_bytes((int64_t)most, size, sizeof(size)));
+	weir_error_at_value(err, text, strlen(text));
+	/* That of a lane that was refused goes with the run's message (perform.c). */
+	if (code != WEIR_E_CANCELLED)
+		snprintf(err->message + length, sizeof(err->message) - length, "; %s", text);
+}
+
 static int push_split(struct lane *lane, const struct weir_split_info *info, void *split, struct weir_error *err)
 {
 	const struct weir_sink_ops *sink = lane->fragment->sink_ops;
@@ -295,6 +326,8 @@ static int push_split(struct lane *lane, const struct weir_split_info *info, voi
 		if (code || vector.row_count == 0)
 			break;
 		code = sink->push(lane->sink_lane, &vector, err);
+		if (code)
+			name_row(lane, &vector, code, err);
 		lane->task_rows_out += vector.selection.count;
 		atomic_fetch_add_explicit(&lane->rows_out_live, vector.selection.count, memory_order_relaxed);
 	}

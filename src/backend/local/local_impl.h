@@ -21,6 +21,9 @@
 /* Not for grants: the program itself, stacks, plans, listings, malloc's own loss. */
 #define SESSION_RESERVE ((int64_t)12 << 20)
 
+/* Of the limit: rows as large are mentioned where memory does not suffice for them. */
+#define LARGE_ROW_SHARE 128
+
 #define SHARE_STEP ((int64_t)1 << 20) /* runs are not told of less at once */
 
 #define RUN_STAGES_MAX 32

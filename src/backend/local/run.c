@@ -18,7 +18,6 @@
 #include <time.h>
 
 enum { MEASURE_MS = 100, ASKED_MS = 5, RETURN_MS = 10 };
-enum { LARGE_ROW_SHARE = 128 };
 enum { CHUNK_BYTES = 8 << 20, WORKER_START = 16 << 20, BATCH_TIMES = 4, BUNDLE_BYTES = 128 << 20 };
 
 /* ---- runs of one session ---- */
