@@ -49,6 +49,7 @@ ray.data.dataset_pipeline ray.data.util.torch_utils ray.data.util.data_batch_con
 ray.util.placement_group ray.util.scheduling_strategies ray.runtime_env ray.experimental ray.train.torch ray.data.util.torch_inference
 ray.data.checkpoint.interfaces ray.data.checkpoint.checkpoint_writer ray.data.checkpoint.util ray.data.preprocessors.utils
 ray.data.preprocessors.version_support ray.train ray.tune ray.serve ray.llm ray.data.llm ray.cloudpickle ray.actor ray.util.queue
+ray.util.check_serialize ray.util.serialization ray.experimental.locations ray.runtime_env.runtime_env
 """.split()
 
 
@@ -206,6 +207,34 @@ def test_the_other_libraries():
     assert "ray.train.torch.TorchTrainer is not in weir" in text and "torch.distributed.run --nproc_per_node" in text and ".shard(" in text
     for name in ("ray.tune.Tuner", "ray.serve.run", "ray.train.ScalingConfig", "ray.tune.schedulers.ASHAScheduler", "ray.data.llm.build_llm_processor"):
         assert f"{name} is not in weir" in text
+
+
+def test_modules_where_ray_defines_what_it_shows_elsewhere():
+    """Older programs import from there."""
+    assert run("""
+        import ray
+        from ray.util.check_serialize import inspect_serializability
+        from ray.util.serialization import register_serializer, deregister_serializer
+        from ray.experimental.locations import get_object_locations
+        from ray.runtime_env.runtime_env import RuntimeEnv
+        print(inspect_serializability is ray.util.inspect_serializability, register_serializer is ray.util.register_serializer,
+              get_object_locations is ray.experimental.get_object_locations, RuntimeEnv is ray.runtime_env.RuntimeEnv)
+    """) == "True True True True\n"
+
+
+@pytest.mark.parametrize("name, says", [
+    ("ray.cluster_utils.Cluster", "several nodes"), ("ray.job_config.JobConfig", "ray.init"), ("ray.experimental.tqdm_ray.tqdm", "tqdm itself"),
+    ("ray.util.dask.enable_dask_on_ray", "from_dask"), ("ray.util.joblib.register_ray", "joblib's own"), ("ray.util.spark.setup_ray_cluster", "Spark")])
+def test_what_belongs_to_a_cluster_imports_and_says_so(name, says):
+    module, _, own = name.rpartition(".")
+    text = run(f"""
+        from {module} import {own}
+        try:
+            {own}()
+        except NotImplementedError as error:
+            print(error)
+    """)
+    assert f"{name} is not in weir" in text and says in text
 
 
 def test_get_device():

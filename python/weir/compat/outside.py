@@ -40,6 +40,18 @@ _LIBRARIES = {
     "ray._private": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray._common": "is how Ray is made, and weir is made otherwise. What users of it can see is under ray",
     "ray.util.state": "lists what a cluster does. Dataset.stats() tells what a run did",
+    "ray.cluster_utils": "starts several nodes for tests, and weir runs on one machine",
+    "ray.dashboard": "shows what a cluster does. Dataset.stats() tells what a run did",
+    "ray.job_config": "describes a program to a cluster. ray.init takes its arguments",
+    "ray.experimental.tqdm_ray": "draws the bars of a cluster's processes in one place. tqdm itself works in functions, and runs show their own progress",
+    "ray.util.client": "reaches a cluster from another machine, and weir runs on this one",
+    "ray.util.dask": "runs Dask's graphs on a cluster. Dask's own schedulers do on one machine, and ray.data.from_dask takes its frames",
+    "ray.util.iter": "was taken out of Ray's documentation in 2.0. Datasets and streaming_split do what it did",
+    "ray.util.joblib": "runs joblib's calls on a cluster. joblib's own processes do on one machine",
+    "ray.util.lightgbm": "runs training on a cluster. LightGBM uses all cores of one machine by itself",
+    "ray.util.spark": "starts a cluster inside of Spark",
+    "ray.util.tracing": "collects traces of a cluster",
+    "ray.util.xgboost": "runs training on a cluster. XGBoost uses all cores of one machine by itself",
     "ray.util.collective": "is communication between actors of a cluster. torch.distributed does it on one machine",
 }
 

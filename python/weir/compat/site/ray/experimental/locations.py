@@ -1,0 +1,9 @@
+"""ray.experimental.locations: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.core",
+    "get_local_object_locations get_object_locations",
+)

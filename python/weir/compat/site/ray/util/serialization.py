@@ -1,0 +1,9 @@
+"""ray.util.serialization: weir's, under Ray's name."""
+
+from weir.compat.lazy import names
+
+__getattr__, __dir__, __all__ = names(
+    __name__,
+    "weir.util",
+    "deregister_serializer register_serializer",
+)
