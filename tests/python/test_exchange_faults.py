@@ -325,6 +325,19 @@ def test_a_disk_that_is_full_half_way(name, share, small_disk):
     assert weir.range(1000).sort("id", descending=True).take(1) == [{"id": 999}]
 
 
+@not_sanitized
+def test_a_spill_folder_that_is_gone(session, tmp_path):
+    """It was there when the session began: rows that are kept have nowhere to go, and the error says so, not that memory is short."""
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    weir.shutdown()
+    weir.init(num_cpus=2, memory_limit="192MiB", spill_dir=str(folder))
+    assert weir.range(10).map_batches(lambda batch: batch).count() == 10
+    folder.rmdir()
+    with pytest.raises(FileNotFoundError, match=f"{folder}: cannot spill there"):
+        wide(2 * WIDE).map_batches(lambda batch: {**batch, "z": batch["k"] * 2}, batch_size=20_000).materialize()
+
+
 def used_of(folder):
     figures = os.statvfs(folder)
     return (figures.f_blocks - figures.f_bfree) * figures.f_frsize

@@ -290,24 +290,25 @@ int weir_session_spill(struct weir_session *session, int64_t resident_max, struc
 	struct weir_chunk *chunk;
 	int64_t resident;
 	size_t from = 0;
-	int full = WEIR_OK;
+	int refused = WEIR_OK;
 
-	while (!full && (chunk = spill_next(session, resident_max, &from))) {
-		struct weir_error why = {0}; /* one that cannot be spilled now (it is read) stays */
+	while (!refused && (chunk = spill_next(session, resident_max, &from))) {
+		struct weir_error why = {0};
+		int code = weir_chunk_spill(chunk, &why);
 
-		if (weir_chunk_spill(chunk, &why) == WEIR_E_NO_SPACE) {
-			full = WEIR_E_NO_SPACE;
+		if (code && code != WEIR_E_CANCELLED) { /* the disk is full, or gone; one that is being read stays, that is all */
+			refused = code;
 			*err = why;
 		}
 		weir_chunk_unref(chunk);
 	}
-	if (!full)
+	if (!refused)
 		return WEIR_OK;
 	pthread_mutex_lock(&session->lock);
 	resident = kept_resident(session);
 	pthread_mutex_unlock(&session->lock);
 	if (resident > 2 * resident_max)
-		return full;
+		return refused;
 	weir_error_clear(err);
 	return WEIR_OK;
 }
