@@ -267,6 +267,9 @@ _COUNTED = ("parquet", "arrow", "ipc", "feather")  # formats whose files know ho
 def sharded(op: Op, count: int, index: int) -> Op:
     """A plan of one shard's rows: the files, or the rows of each, are divided as far in front as can be."""
     from weir import _run
+    from weir._exchange import rows_of_part
+    from weir._grouped import Distinct, Group, Groups
+    from weir._join import Join
 
     if count == 1:
         return op
@@ -282,6 +285,13 @@ def sharded(op: Op, count: int, index: int) -> Op:
         return made
     if isinstance(op, Union):
         return Union(sharded(op.input, count, index), [sharded(o, count, index) for o in op.others])  # type: ignore[arg-type]
+    if isinstance(op, Groups):  # whole groups
+        assert op.input is not None
+        return _run.with_input(op, rows_of_part(op.input, op.keys, count, index))
+    if isinstance(op, (Group, Distinct)):  # these come in any order
+        return rows_of_part(op, op.keys, count, index)
+    if isinstance(op, Join):
+        return rows_of_part(op, op.right_on if op.how.startswith("right") else op.on, count, index)
     if isinstance(op, (Call, Step, ReadBlocks, RepartitionRows)):
         assert op.input is not None
         return _run.with_input(op, sharded(op.input, count, index))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weir._mistakes import WrongArgument, WrongCount
-from weir._plan import Blocks, Op, Step, operators, quoted
+from weir._plan import Blocks, Drop, Filter, Op, Step, operators, quoted
 
 if TYPE_CHECKING:
     from weir._arrange import RandomSeedConfig
@@ -208,6 +208,13 @@ class RepartitionKeys(Exchange):
         if is_small:
             return _run.resolve(made, run)
         return [Step(part, "drop", [quoted(_PART)], self.name) for part in _run.resolve(made, run)]
+
+
+def rows_of_part(op: Op, keys: Sequence[str], count: int, index: int) -> Op:
+    """The rows whose keys belong to one of `count` parts: which they are depends on the keys alone, not on the order of the rows."""
+    numbered = RepartitionKeys(op, count, keys, sorts=False)
+    numbered.marks = True
+    return Drop(Filter(numbered, f"{_PART} == {index}", f"part {index} of {count}"), [_PART])
 
 
 def _by_part(chunks: Sequence[Any], count: int, keep: Callable[[Batch], Sequence[Any]]) -> list[list[Any]]:

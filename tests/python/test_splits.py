@@ -202,6 +202,25 @@ def test_shards_of_everything_else(n: int) -> None:
     check_shards(weir.range(50).mix(weir.range(50)), n, sorted([*range(50)] * 2))
 
 
+def test_shards_behind_exchanges() -> None:
+    """A group is in one of them, whole; rows of a join are in one each, whatever its kind."""
+    ds = weir.range(1000).with_column("k", weir.col("id") % 37)
+    groups = sorted((k, len(range(k, 1000, 37))) for k in range(37))
+    for n in (2, 5):
+        parts = [[(row["k"], row["n"]) for row in part.take_all()] for part in shards(ds.groupby("k").aggregate(weir.aggregate.Count(alias_name="n")), n)]
+        assert sorted(row for part in parts for row in part) == groups and sum(map(bool, parts)) == n
+        called = ds.groupby("k").map_groups(lambda group: {"k": group["k"][:1], "n": [len(group["k"])]}, batch_format="numpy").filter(lambda row: True)
+        assert sorted((row["k"], row["n"]) for part in shards(called, n) for row in part.take_all()) == groups
+        own = weir.aggregate.AggregateFn(init=lambda k: 0, accumulate_row=lambda a, row: a + 1, merge=lambda a, b: a + b, name="n")
+        assert sorted((row["k"], row["n"]) for part in shards(ds.groupby("k").aggregate(own), n) for row in part.take_all()) == groups
+        for how in ("inner", "left_outer", "right_outer", "full_outer", "left_semi", "right_semi", "left_anti", "right_anti"):
+            joined = ds.filter(expr="id < 90").join(weir.range(150).rename_columns({"id": "r"}), how, 2, on=("id",), right_on=("r",))
+            rows = sorted((tuple(row.items()) for row in joined.take_all()), key=repr)
+            assert sorted((tuple(row.items()) for part in shards(joined, n) for row in part.take_all()), key=repr) == rows, how
+        check_shards(ds.sort("id").select_columns(["id"]), n, list(range(1000)))
+        check_shards(ds.random_shuffle().select_columns(["id"]), n, list(range(1000)))
+
+
 def test_shards_of_shards() -> None:
     parts = [ids(part) for outer in shards(weir.range(1000), 3) for part in shards(outer, 4)]
     assert sorted(i for part in parts for i in part) == list(range(1000))
