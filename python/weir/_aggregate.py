@@ -22,6 +22,7 @@ from weir._plan import Op, Step, quoted
 
 if TYPE_CHECKING:
     from weir._run import Run
+    from weir._weir import Batch
     from weir.aggregate import AggregateFn
     from weir.dataset import Dataset
 
@@ -117,7 +118,7 @@ def unique(ds: Dataset, column: str, ignore_nulls: bool) -> list[Any]:
 
 
 ORDERED_MAX = 1 << 16  # so many values that an order costs nothing
-_SUMMARISED = frozenset({"count", "sum", "min", "max", "absmax", "mean", "std"})  # what summaries of parts are enough for
+_SUMMARISED = frozenset({"count", "sum", "min", "max", "absmax", "mean", "std"})
 _ROWS = "__weir_rows__"
 
 
@@ -132,12 +133,11 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
     if found is None:
         results = _grouped.accumulated(input, items, run)
         return None if results is None else dict(zip(names, results))
-    if {item._function for item in own} == {"count_distinct"} and len({item.on for item in own}) == 1:
-        # A hash table of the values, where the engine would put all rows in order; lists have no place in one.
+    if _are_counted_apart(own):
         words = [f"count({quote_name(item.on)})" if item._ignore_nulls else "count()" for item in own]
-        with contextlib.suppress(TypeMismatchError):
+        with contextlib.suppress(TypeMismatchError):  # lists have no place in a hash table
             return _in_one_row(_grouped.Distinct(input, [own[0].on]), names, words, items, run)
-    if any(item._function not in _SUMMARISED for item in own):
+    if _need_values(own):
         return _in_one_row(input, names, found, items, run)
     columns = list(dict.fromkeys(item.on for item in own if item.on is not None))
     # count() alone still needs a row for each part.
@@ -156,15 +156,42 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
     }
 
 
-def _in_one_row(
-    input: Op, names: Sequence[str], words: Sequence[str], items: Sequence[AggregateFn], run: Run
-) -> dict[str, Any] | None:
-    """What a group of all rows gives; None: there are none."""
+def batch_of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> Batch | None:
+    """The same as a batch of one row: lists have values of the column's type, whatever they are."""
+    from weir import _grouped
+    from weir._weir import batch_from_rows
+
+    words = _grouped.engine_words(items)
+    if words is not None and _need_values(items) and not _are_counted_apart(items):
+        return _group_of_all(input, _grouped.result_names(items), words, items, run)
+    row = of_all(input, items, run)
+    return None if row is None else batch_from_rows([row])
+
+
+def _need_values(items: Sequence[Any]) -> bool:
+    """Whether summaries of parts are not enough."""
+    return any(item._function not in _SUMMARISED for item in items)
+
+
+def _are_counted_apart(items: Sequence[Any]) -> bool:
+    """Different values of one column: a hash table of them is enough, where the engine would put all rows in order."""
+    return {item._function for item in items} == {"count_distinct"} and len({item.on for item in items}) == 1
+
+
+def _group_of_all(input: Op, names: Sequence[str], words: Sequence[str], items: Sequence[AggregateFn], run: Run) -> Batch | None:
+    """A group of all rows; None: there are none."""
     from weir import _grouped, _run
 
     plan = _grouped.Group(input, [], zip([*names, _ROWS], [*words, "count()"]), _grouped.needed(items))
-    row = next((row for batch in run.collect(_run.resolve(plan, run)) for row in batch.rows()), None)
-    return row if row is not None and row.pop(_ROWS) else None
+    batch = next((batch for batch in run.collect(_run.resolve(plan, run)) if batch.num_rows), None)
+    return None if batch is None or not batch.select([_ROWS]).values(0)[0] else batch.select(list(names))
+
+
+def _in_one_row(
+    input: Op, names: Sequence[str], words: Sequence[str], items: Sequence[AggregateFn], run: Run
+) -> dict[str, Any] | None:
+    batch = _group_of_all(input, names, words, items, run)
+    return None if batch is None else batch.rows()[0]
 
 
 def _missing(error: Exception, columns: list[str]) -> str | None:
@@ -255,7 +282,7 @@ class Merged:
 
     def sum(self) -> Any:
         if self.scale is not None:
-            return datetime.timedelta(microseconds=self.durations // 1000)
+            return _duration(Fraction(self.durations), self.scale)
         if self.has_reals:
             special = self._special()
             return _float(self._exact()) if special is None else special
@@ -266,7 +293,7 @@ class Merged:
 
     def mean(self) -> Any:
         if self.scale is not None:
-            return datetime.timedelta(microseconds=self.durations // 1000) / self.count
+            return _duration(Fraction(self.durations, self.count), self.scale)
         special = self._special()
         if special is not None:
             return special
@@ -296,6 +323,17 @@ class Merged:
 def _fraction(data: bytes, at: int, squares: bool = False) -> Fraction:
     digits = struct.unpack_from(f"<{_SQUARE_DIGITS}Q" if squares else f"<{_DIGITS}q", data, at)
     return Fraction(sum(digit << (32 * i) for i, digit in enumerate(digits) if digit), 1 << (2148 if squares else 1074))
+
+
+def _duration(nanoseconds: Fraction, scale: int) -> Any:
+    """As rows have it: of nanoseconds, what has a place for them."""
+    if scale < 9:
+        return datetime.timedelta(microseconds=round(nanoseconds / 1000))
+    import numpy
+
+    from weir._weir import batch_from_rows
+
+    return batch_from_rows([{"duration": numpy.timedelta64(round(nanoseconds), "ns")}]).values(0)[0]
 
 
 def _float(value: Fraction) -> float:

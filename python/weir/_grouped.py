@@ -367,11 +367,10 @@ class Whole(Op):
 
     def parts(self, run: Run) -> list[Op] | None:
         from weir import _aggregate
-        from weir._weir import batch_from_rows
 
         assert self.input is not None
-        row = _aggregate.of_all(self.input, self.aggregates, run)
-        return [] if row is None else [Blocks("Aggregate", [batch_from_rows([row])], run.build.state.id)]
+        batch = _aggregate.batch_of_all(self.input, self.aggregates, run)
+        return [] if batch is None else [Blocks("Aggregate", [batch], run.build.state.id)]
 
 
 def accumulated(input: Op, aggregates: Sequence[AggregateFn], run: Run) -> list[Any] | None:

@@ -296,7 +296,8 @@ int weir_aggregate_put(const struct weir_aggregate_item *item, const struct weir
 		return put_sum(item, summary, type, out, err);
 	case WEIR_MEAN:
 		if (summary->type->id == WEIR_DURATION) {
-			whole = (int64_t)(summary->sum / (__int128)count);
+			if (!weir_duration_mean(summary->sum, count, summary->type->unit, &whole))
+				return overflow(item, err);
 			return weir_builder_fixed(out, &whole, 1, err);
 		}
 		real = weir_summary_mean(summary);

@@ -490,6 +490,8 @@ const struct weir_type *weir_aggregate_type(struct weir_account *account, const 
 	if (type->id == WEIR_NULL ||
 	    ((item->function == WEIR_MEAN || item->function == WEIR_STD) && type->id != WEIR_DURATION))
 		return weir_type_of(WEIR_DOUBLE);
+	if (item->function == WEIR_MEAN)
+		return weir_type_temporal(account, WEIR_DURATION, weir_mean_unit(type->unit), NULL, err);
 	if (item->function != WEIR_SUM || type->id == WEIR_DURATION)
 		return weir_type_ref(type);
 	return type_of_sum(account, type, err);

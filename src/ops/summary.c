@@ -1,5 +1,6 @@
 #include "ops/summary.h"
 
+#include "arrow/value.h"
 #include "vector/kernels.h"
 
 #include <math.h>
@@ -273,6 +274,18 @@ double weir_summary_mean(const struct weir_summary *summary)
 	if (weir_summary_kind(summary->type) == WEIR_SUMMARY_DECIMAL)
 		return weir_decimal_mean(&summary->decimal_sum, summary->type->scale, count);
 	return (double)(wide_sum(summary) / count);
+}
+
+bool weir_duration_mean(__int128 sum, uint64_t count, enum weir_time_unit unit, int64_t *out)
+{
+	__int128 whole = sum * (weir_unit_per_second(weir_mean_unit(unit)) / weir_unit_per_second(unit));
+	__int128 mean = whole / (__int128)count, rest = whole % (__int128)count * 2;
+
+	rest = rest < 0 ? -rest : rest;
+	if (rest > (__int128)count || (rest == (__int128)count && mean % 2))
+		mean += whole < 0 ? -1 : 1;
+	*out = (int64_t)mean;
+	return mean == (__int128)*out;
 }
 
 /* count × squares − sum², without any rounding; false: it does not fit 256 bits. */

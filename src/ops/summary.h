@@ -55,6 +55,13 @@ static inline uint64_t weir_summary_count(const struct weir_summary *summary)
 }
 double weir_summary_mean(const struct weir_summary *summary);              /* count > 0 */
 double weir_summary_std(const struct weir_summary *summary, int64_t ddof); /* NaN when count ≤ ddof */
+/* Of durations of this unit, in that of their mean (weir_mean_unit), a half to even. False: it does not fit. */
+bool weir_duration_mean(__int128 sum, uint64_t count, enum weir_time_unit unit, int64_t *out);
+/* Of seconds and milliseconds a mean has microseconds, as Python's timedelta. */
+static inline enum weir_time_unit weir_mean_unit(enum weir_time_unit unit)
+{
+	return unit < WEIR_MICRO ? WEIR_MICRO : unit;
+}
 
 /* The sums as bytes, for who merges summaries of several types (python/weir/_aggregate.py reads them):
  *

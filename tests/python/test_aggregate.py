@@ -279,6 +279,28 @@ def test_datasets():
         ds.aggregate("sum")
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_of_datasets(unit):
+    """Nanoseconds are not lost on the way to Python."""
+    weir = pytest.importorskip("weir")
+    from weir.aggregate import Mean, Sum
+
+    values = pa.array([1, 1001, 8, None, -2001], pa.duration(unit))
+    ds = weir.from_arrow(pa.table({"d": values}))
+    per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+
+    def same(found, wanted):
+        """`wanted`: nanoseconds; a microsecond is the least where the unit is no finer."""
+        assert pa.array([found], pa.duration("ns")).cast(pa.int64()).to_pylist() == [wanted if unit == "ns" else round(wanted / 1000) * 1000]
+
+    total = Fraction(-991 * 10**9, per_second)
+    same(ds.sum("d"), int(total))
+    same(ds.mean("d"), round(total / 4))
+    row = ds.groupby(None).aggregate(Sum("d"), Mean("d")).take_all()[0]
+    same(row["sum(d)"], int(total))
+    same(row["mean(d)"], round(total / 4))
+
+
 def test_datasets_behind_functions():
     weir = pytest.importorskip("weir")
 

@@ -264,6 +264,24 @@ def test_decimals_have_std_and_durations_a_mean():
     assert [v.microseconds for v in got["m"]] == [6, 3] and got["n"] == [10 / 3, 1.0]
 
 
+@pytest.mark.parametrize("unit, result", [("s", "us"), ("ms", "us"), ("us", "us"), ("ns", "ns")])
+def test_a_mean_of_durations_is_finer_than_they_are(unit, result):
+    """A half goes to even, as in Python's timedelta; of whole groups, of those that are held, and of all rows."""
+    table = pa.table({"k": [1, 1, 2, 2, 3, 3, 4], "t": pa.array([1, 2, -1, -2, 3, None, None], pa.duration(unit))})
+    times = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}[unit]
+    wanted = [round(Fraction(3 * times, 2)), round(Fraction(-3 * times, 2)), 3 * times, None]
+    for more in ("", "list(t)"):
+        got = stream(f"batches then group k 'm = mean(t) {more}' then sort k", table, batch_rows=2)["m"]
+        assert got.type == pa.duration(result) and got.cast(pa.int64()).to_pylist() == wanted
+    got = stream("batches then aggregate 'mean(t)'", table, batch_rows=2)["mean(t)"]
+    assert got.type == pa.duration(result) and got.cast(pa.int64()).to_pylist() == [round(Fraction(3 * times, 5))]
+    far = pa.table({"k": [1], "t": pa.array([2**63 - 1], pa.duration("s"))})
+    with pytest.raises(ChainError, match=r"mean\(t\) does not fit its type where k = 1"):
+        stream("batches then group k 'mean(t)'", far)
+    with pytest.raises(ChainError, match=r"mean\(t\) does not fit its type"):
+        stream("batches then aggregate 'mean(t)'", far)
+
+
 @pytest.mark.parametrize("kind", [pa.decimal32(9, 4), pa.decimal64(18, 2), pa.decimal128(38, 10), pa.decimal256(60, 30), pa.decimal128(20, -2)], ids=str)
 def test_a_mean_of_decimals_is_rounded_once(kind):
     rng = random.Random(str(kind))

@@ -142,6 +142,21 @@ def test_no_key():
     assert table().groupby(None).count().schema().names == ["count()"]
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint64", "float", "halffloat", "timestamp[s]", "duration[ns]", "large_string", "binary"])
+def test_lists_of_all_rows_have_the_types_of_their_columns(kind):
+    pa = pytest.importorskip("pyarrow")
+    kind = pa.type_for_alias(kind)
+    values = ["x", None, "y"] if pa.types.is_large_string(kind) else [b"x", None, b"y"] if kind == pa.binary() else None
+    column = pa.array(values, kind) if values else pa.array([1, None, 100]).cast(kind) if kind != pa.uint64() else pa.array([1, None, 2**64 - 1], kind)
+    for array in (column, pa.nulls(3, kind)):
+        ds = weir.from_arrow(pa.table({"x": array}))
+        found = ds.groupby(None).aggregate(AsList("x"), Unique("x"), ValueCounter("x"), Max("x"))
+        table = next(iter(found.iter_batches(batch_size=None, batch_format="pyarrow")))
+        assert table.schema.types == [pa.list_(kind), pa.list_(kind), pa.struct([("values", pa.list_(kind)), ("counts", pa.list_(pa.int64()))]), kind]
+        assert table["list(x)"][0].values.equals(array)
+        assert set(ds.aggregate(AsList("x"))["list(x)"]) == set(found.take_all()[0]["list(x)"])
+
+
 def test_nothing():
     for ds in (weir.range(0), weir.range(10).filter(expr="id > 100"), weir.from_items([])):
         column = "id"

@@ -341,8 +341,10 @@ int weir_accumulators_take(const struct weir_accumulators *all, const struct wei
 			break;
 		for (uint32_t i = 0; i < count; i++) {
 			uint64_t n = load_count(rows[i] + of->values);
-			int64_t mean = n ? (int64_t)(load_whole(rows[i] + of->sum) / (__int128)n) : 0;
+			int64_t mean = 0;
 
+			if (n && !weir_duration_mean(load_whole(rows[i] + of->sum), n, of->type->unit, &mean))
+				return overflow(all, item, rows[i], err);
 			memcpy(to + (size_t)i * 8, &mean, 8);
 		}
 		return WEIR_OK;
