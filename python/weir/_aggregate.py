@@ -333,7 +333,11 @@ def _duration(nanoseconds: Fraction, scale: int) -> Any:
 
     from weir._weir import batch_from_rows
 
-    return batch_from_rows([{"duration": numpy.timedelta64(round(nanoseconds), "ns")}]).values(0)[0]
+    try:
+        whole = numpy.timedelta64(round(nanoseconds), "ns")
+    except OverflowError:
+        raise OverflowError(f"a duration of {round(nanoseconds)} ns does not fit the type duration[ns]") from None
+    return batch_from_rows([{"duration": whole}]).values(0)[0]
 
 
 def _float(value: Fraction) -> float:

@@ -532,7 +532,7 @@ def _stratified(ds: Any, test_size: int | float, column: str) -> tuple[Materiali
         _check_test_rows(test_size, rows)
         test_size = test_size / rows
     kept = ds._then(_grouped.Groups(ds._op, [column], may_cut=True)).materialize()
-    chunks = _blocks.chunks_of(kept._blocks())
+    chunks = _blocks.chunks_of([block for block in kept._blocks() if block.num_rows])  # one without rows may have no mark
     sizes = _sizes_of_groups(chunks)
     run = ds._new_run()
     is_small = sum(chunk.nbytes for chunk in chunks) <= min(_blocks.JOINED_BYTES, run.build.state.native.memory_limit // 4)
@@ -566,12 +566,12 @@ def _sizes_of_groups(chunks: Iterable[Any]) -> list[int]:
     for chunk in chunks:
         batch = _blocks.as_batch(chunk)
         marks = batch.column(_grouped.MARK)
-        for begin, end in _grouped.boundaries(batch)[1] if batch.num_rows else ():
+        for begin, end in _grouped.boundaries(batch)[1]:
             if marks[begin] == last:
                 sizes[-1] += end - begin
             else:
                 sizes.append(end - begin)
-        last = marks[-1] if batch.num_rows else last
+        last = marks[-1]
         del batch, chunk
     return sizes
 

@@ -299,6 +299,8 @@ def test_durations_of_datasets(unit):
     row = ds.groupby(None).aggregate(Sum("d"), Mean("d")).take_all()[0]
     same(row["sum(d)"], int(total))
     same(row["mean(d)"], round(total / 4))
+    with pytest.raises(OverflowError, match="a duration of .* does not fit"):
+        weir.from_arrow(pa.table({"d": pa.array([2**63 - 1, 1], pa.duration("ns"))})).sum("d")
 
 
 def test_datasets_behind_functions():

@@ -123,6 +123,12 @@ def test_stratified_halves() -> None:
 # ---- halves ----
 
 
+def test_stratified_halves_of_nothing() -> None:
+    for ds in (weir.range(10).filter(lambda row: False), weir.range(10).filter(expr="id < 0"), weir.range(0)):
+        train, test = ds.train_test_split(0.5, stratify="id")
+        assert (train.count(), test.count()) == (0, 0)
+
+
 def test_halves_stay_apart_whatever_comes_behind() -> None:
     ds = weir.range(200_000).map_batches(lambda batch: {"id": batch["id"], "x": batch["id"] * 2})
     train, test = ds.streaming_train_test_split(0.3, seed=5)
