@@ -60,6 +60,8 @@ PROGRAM = """
         "join": lambda: table(rows // 2).join(table(rows // 2).rename_columns({f"c{i}": f"d{i}" for i in range(6)}).drop_columns(["id"]), "inner", 4, on=("k",)),
         "join-full": lambda: table(rows // 2).join(other(rows), "full_outer", 4, on=("k",)),
         "join-heavy": lambda: heavy(rows // 2).join(narrow(200000).with_column("h", weir.col("k") * (weir.col("id") % 2)).select_columns(["h"]), "left_semi", 4, on=("h",)),
+        # Of which the tables are larger than the rows.
+        "join-narrow": lambda: table(rows // 2).join(narrow(rows // 2).select_columns(["id"]), "left_semi", 4, on=("id",)),
         # A third of one side's rows have one key, which one row of the other has: whichever is held, in as many pieces as it takes.
         "join-skewed": lambda: table(rows // 2).join(heavier(rows // 2), "inner", 4, on=("k",)),
         "join-skewed-left": lambda: heavier(rows // 2).join(other(rows // 2), "full_outer", 4, on=("k",)),
@@ -143,6 +145,7 @@ JOBS = {
     "join": (0.5, 1.1 * 15 / 16),  # eight columns and seven
     "join-full": (1, 1.1),
     "join-heavy": (0, 1.1),
+    "join-narrow": (0.5, 1.1 * 9 / 16),  # eight columns and one
     "join-skewed": (3 / 8, 1.15),  # 1.08 at ten times the limit; of less, pages that are not full are more
     "join-skewed-left": (5 / 6, 1.1 * 12 / 16),  # eight columns and four
     "repartition": (1, 1.1),
@@ -168,9 +171,9 @@ def test_three_times_the_memory(job, tmp_path):
 
 
 @not_sanitized
-@pytest.mark.parametrize("job", ["join", "repartition"])
-def test_many_lanes_read_back_what_they_wrote_once(job, tmp_path):
-    figures = run(tmp_path, job, 8_000_000, 64 * MIB, 7)
+@pytest.mark.parametrize("job, rows, cpus", [("join", 8_000_000, 7), ("repartition", 8_000_000, 7), ("join-narrow", 5_000_000, 2)])
+def test_what_is_written_is_read_back_once(job, rows, cpus, tmp_path):
+    figures = run(tmp_path, job, rows, 64 * MIB, cpus)
     assert figures["restored"] <= 1.2 * figures["spilled"], figures
 
 

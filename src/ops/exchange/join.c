@@ -663,6 +663,7 @@ static int build(struct weir_op_env *env, struct weir_node *node, struct weir_fr
 		weir_fragment_init(&sides[s], env->account);
 		joining.schemas[s] = node->inputs[s]->schema;
 		joining.bytes_est[s] = node->inputs[s]->bytes_est;
+		joining.rows_est[s] = node->inputs[s]->rows_est;
 		joining.keys[s] = keys;
 		if (!code && !keys)
 			code = err->code;

@@ -33,7 +33,7 @@ struct weir_joining {
 	const uint32_t *keys[WEIR_JOIN_SIDES];       /* columns of each side */
 	const struct weir_type *const *key_types;    /* in which they are compared; values, never dictionaries */
 	const struct weir_schema *schemas[WEIR_JOIN_SIDES];
-	int64_t bytes_est[WEIR_JOIN_SIDES];          /* −1: unknown */
+	int64_t bytes_est[WEIR_JOIN_SIDES], rows_est[WEIR_JOIN_SIDES]; /* −1: unknown */
 	const struct weir_schema *schema;            /* of the result */
 	const struct weir_join_column *columns;      /* as many as it has */
 	uint32_t partitions;                         /* 0: as many as seem right */

@@ -22,7 +22,9 @@ enum {
 	RESIDENT_LESS = 16 << 20,
 	PIECE_BYTES_MIN = 2 << 20,
 	SPLIT_BYTES = 4 << 20,
+	ROW_BYTES_EST = 32,
 	PART_BITS_MIN = 4,
+	PART_BITS_EST = 6,  /* of a side that should have no rows */
 	PART_BITS_MAX = 8,
 };
 
@@ -212,9 +214,21 @@ static enum weir_join_gives gives(enum weir_join_how how)
 	return how == WEIR_JOIN_LEFT_ANTI || how == WEIR_JOIN_RIGHT_ANTI ? WEIR_JOIN_ANTI : WEIR_JOIN_PAIRS;
 }
 
+/* Whether a partition of the build side fits, with its table, into a piece: else the other side is read again. Of narrow rows the table is
+ * the larger part. */
+static bool piece_holds_part(const struct weir_join_state *state, int64_t bytes, int64_t rows)
+{
+	if (bytes < 0)
+		return false; /* nobody knows: it is cut at all only if there is much */
+	rows = rows < 0 ? bytes / ROW_BYTES_EST : rows;
+	rows >>= state->part_bits;
+	return (bytes >> state->part_bits) + (int64_t)weir_join_table_bytes(&state->build.key_columns, (uint64_t)rows) <=
+	       state->piece_bytes / 4 * 3;
+}
+
 static void share_memory(struct weir_join_state *state, const struct weir_joining *joining, int64_t limit, uint32_t build)
 {
-	int64_t threads = state->threads, wanted = joining->partitions, least;
+	int64_t threads = state->threads, bytes = joining->bytes_est[build];
 
 	/* Rather few lanes with large batches, and so many partitions, than many: of a partition that does not fit the other side is read again. */
 	state->lanes = (uint32_t)between(limit / 6 / BATCH_BYTES_GOOD, 1, threads);
@@ -223,14 +237,10 @@ static void share_memory(struct weir_join_state *state, const struct weir_joinin
 	/* Two lanes should have room for it, beside what others have while they wait. */
 	state->piece_bytes = between(threads > 2 ? limit / 16 : limit / 6 / threads, PIECE_BYTES_MIN, INT64_MAX);
 	state->loose_max = state->build.keeps_all ? 0 : state->space.resident_max;
-	/* A partition that fits, with its table, into a piece, whatever was asked for: else the other side is read twice. */
-	least = joining->bytes_est[build] > 0 ? joining->bytes_est[build] / (state->piece_bytes / 2) + 1 : 0;
-	if (joining->bytes_est[build] < 0)
-		least = INT64_MAX; /* nobody knows: it is cut at all only if there is much */
-	wanted = wanted > least ? wanted : least;
-	state->part_bits = wanted ? PART_BITS_MIN : 6;
+	state->part_bits = joining->partitions || bytes ? PART_BITS_MIN : PART_BITS_EST;
 	/* Not so many that a batch has little more than crumbs for each, with a page half empty behind every one. */
-	while (state->part_bits < PART_BITS_MAX && (int64_t)1 << state->part_bits < wanted &&
+	while (state->part_bits < PART_BITS_MAX &&
+	       (1u << state->part_bits < joining->partitions || !piece_holds_part(state, bytes, joining->rows_est[build])) &&
 	       (int64_t)WEIR_JOIN_CRUMB_BYTES << (state->part_bits + 2) <= state->batch_bytes)
 		state->part_bits++;
 }
@@ -258,7 +268,6 @@ static int state_new(struct weir_op_env *env, const struct weir_joining *joining
 	state->build.number = 1 - *probe;
 	state->probe.keeps_all = keeps_all(joining->how, *probe);
 	state->build.keeps_all = keeps_all(joining->how, 1 - *probe);
-	share_memory(state, joining, keeping->memory_limit, 1 - *probe);
 	state->outputs = weir_alloc_zero(env->account, (joining->schema->field_count + 1) * sizeof(*state->outputs), err);
 	if (!state->outputs)
 		code = err->code;
@@ -266,6 +275,8 @@ static int state_new(struct weir_op_env *env, const struct weir_joining *joining
 		code = side_init(state, &state->probe, joining, *probe, env->arena, err);
 	if (!code)
 		code = side_init(state, &state->build, joining, 1 - *probe, env->arena, err);
+	if (!code)
+		share_memory(state, joining, keeping->memory_limit, 1 - *probe);
 	if (!code && !keeping->store)
 		code = weir_error_set(err, WEIR_E_UNSUPPORTED, "there is no session to keep rows in");
 	if (!code)
