@@ -484,8 +484,8 @@ def read_parquet(
     Args:
         catalog: a weir.catalog.Catalog, which knows where the table is that `paths` names.
         columns: only these.
-        filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a text. Row groups and pages in which no row can
-            match are not read.
+        filter: (one of arrow_parquet_args) an expression of weir or pyarrow, or a text, of any columns of the files. Row groups and pages
+            in which no row can match are not read.
         partitioning: how folders name columns; values are texts unless its field_types say otherwise. None: they do not.
         include_paths: adds a column `path`.
         coerce_int96_timestamp_unit: (one of arrow_parquet_args) "us", say: the timestamps of old files reach beyond 1677 to 2262.
@@ -523,20 +523,18 @@ def read_parquet(
                         "fragment_readahead", "memory_pool", "cache_metadata", "memory_map", "use_legacy_dataset", "thrift_string_size_limit",
                         "thrift_container_size_limit", "page_checksum_verification"):
             refuse("read_parquet", name, "the engine reads Parquet itself; columns, filter and schema are obeyed")
+    selected = columns if schema is None and predicate is None else None  # a filter may ask for others, too
     if include_row_hash:
-        ds = _read_in_workers({**arguments, "columns": columns if schema is None else None})
+        ds = _read_in_workers({**arguments, "columns": selected})
     else:
-        ds = _read(
-            "read_parquet", "ReadParquet", "parquet", arguments, options, default_extensions=["parquet"],
-            columns=columns if schema is None else None
-        )
+        ds = _read("read_parquet", "ReadParquet", "parquet", arguments, options, default_extensions=["parquet"], columns=selected)
     if schema is not None:
         ds = _with_schema(ds, schema, partitioning, include_paths, include_row_hash)
-    if columns is not None and (schema is not None or include_row_hash):
-        more = [name for name, there in (("path", include_paths), ("row_hash", include_row_hash)) if there and name not in columns]
-        ds = ds.select_columns([*columns, *more])
     if predicate is not None:
         ds = ds.filter(expr=predicate)
+    if columns is not None and (selected is None or include_row_hash):
+        more = [name for name, there in (("path", include_paths), ("row_hash", include_row_hash)) if there and name not in columns]
+        ds = ds.select_columns([*columns, *more])
     if tensor_column_schema:
         from weir._functions import TensorsOfBytes
 

@@ -181,6 +181,10 @@ def test_parquet_columns_and_filters(tmp_path):
     wanted = [r for r in table.to_pylist() if r["a"] >= 97]
     assert weir.read_parquet(path, filter=weir.col("a") >= 97).take_all() == wanted
     assert weir.read_parquet(path, filter="a >= 97").take_all() == wanted
+    for more in ({}, {"include_paths": True}, {"include_row_hash": True}):
+        found = weir.read_parquet(path, columns=["b"], filter=weir.col("a") >= 97, **more)
+        assert [row["b"] for row in found.take_all()] == [row["b"] for row in wanted] and "a" not in found.columns()
+    assert weir.read_parquet(path, columns=[], filter="a >= 97").count() == len(wanted)
     pc = pytest.importorskip("pyarrow.compute")
     assert weir.read_parquet(path, filter=pc.field("a") >= 97).take_all() == wanted
     assert weir.read_parquet(path, filter=(pc.field("a") >= 97) & (pc.field("b") != "t98")).count() == 2
