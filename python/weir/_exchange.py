@@ -124,6 +124,16 @@ class Sort(Exchange):
         return [held[0] if len(held) == 1 else _blocks.Group(held) for held in pieces if held]
 
 
+class InKeyOrder(Sort):
+    """The rows of groups in the order of their keys, where a shuffle_strategy is set that gives them so: a part of what makes the groups."""
+
+    __slots__ = ()
+    is_shown = False
+
+    def __init__(self, input: Op, keys: Sequence[str]) -> None:
+        super().__init__(input, keys, [False] * len(keys), None)
+
+
 def _ends(keys: Batch, bounds: list[Any], is_descending: bool) -> Iterator[tuple[int, int, int]]:
     """(number of the block, first row, row behind the last) of sorted keys. Few values are looked at."""
     import bisect

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from weir import _call, _fuse, _plan
+from weir._exchange import InKeyOrder
 from weir._plan import Blocks, Call, Limit, Op, Read, ReadBlocks, ReadTasks, Repartition, RepartitionRows, Source, Step, Union
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _is_exchange(op: Op) -> bool:
 
 def _is_one(op: Op) -> bool:
     """Whether it is always one with what is before it: the blocks of a read, and repartition(shuffle=True)."""
-    return isinstance(op, ReadBlocks) or (isinstance(op, Repartition) and op.input is not None and not op.input.is_shown)
+    return isinstance(op, (ReadBlocks, InKeyOrder)) or (isinstance(op, Repartition) and op.input is not None and not op.input.is_shown)
 
 
 def _splits(op: ReadBlocks) -> int:

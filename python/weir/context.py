@@ -36,7 +36,7 @@ OK_PREFIX, WARN_PREFIX = "✔️ ", "⚠️ "
 
 
 class ShuffleStrategy(str, enum.Enum):
-    """The names that Ray has for ways to shuffle; weir has one way.
+    """The names that Ray has for ways to shuffle. weir has one way; with those that sort, groups come in the order of their keys.
 
     >>> ShuffleStrategy("hash_shuffle").name
     'HASH_SHUFFLE'
@@ -48,6 +48,15 @@ class ShuffleStrategy(str, enum.Enum):
     SHUFFLE_V2 = "shuffle_v2"
     HASH_SHUFFLE_V2 = "shuffle_v2"  # its old name
     GPU_SHUFFLE = "gpu_shuffle"
+
+    @property
+    def sorts(self) -> bool:
+        """Whether groups come in the order of their keys.
+
+        >>> ShuffleStrategy.SORT_SHUFFLE_PULL_BASED.sorts, ShuffleStrategy.HASH_SHUFFLE.sorts
+        (True, False)
+        """
+        return self in (ShuffleStrategy.SORT_SHUFFLE_PULL_BASED, ShuffleStrategy.SORT_SHUFFLE_PUSH_BASED)
 
     @classmethod
     def _missing_(cls, value: object) -> ShuffleStrategy | None:
@@ -393,7 +402,7 @@ class DataContext:
 
     @property
     def shuffle_strategy(self) -> ShuffleStrategy:
-        """Ray's choice of shuffle; weir has one, and keeps what is set here.
+        """Ray's choice of shuffle. weir has one; with those of Ray's that sort, aggregates of groups come in the order of the keys.
 
         >>> import weir
         >>> context = weir.DataContext()

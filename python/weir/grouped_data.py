@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from weir._exchange import check_columns
+from weir._exchange import InKeyOrder, check_columns
 from weir._mistakes import WrongArgument, WrongObject
 from weir.aggregate import AggregateFn, Count, Max, Mean, Min, Std, Sum
 
@@ -25,7 +25,8 @@ EXPRESSION_API_GROUP = "Expressions"
 
 
 class GroupedData:
-    """Rows that are grouped by the values of columns. Null and NaN are groups of their own; in which order groups come is not said.
+    """Rows that are grouped by the values of columns. Null and NaN are groups of their own; in which order groups come is not said,
+    but with a `shuffle_strategy` of the context that sorts.
 
     >>> import weir
     >>> weir.from_items([{"k": x % 2} for x in range(6)]).groupby("k").count().sort("k").take_all()
@@ -67,7 +68,9 @@ class GroupedData:
         if not aggs:
             raise ValueError("Aggregate requires at least one aggregation")
         _check_known(self._dataset, _grouped.needed(aggs))
-        return self._dataset._then(_grouped.grouped(self._dataset._op, self._keys(), aggs, self._num_partitions))
+        keys = self._keys()
+        made = _grouped.grouped(self._dataset._op, keys, aggs, self._num_partitions)
+        return self._dataset._then(InKeyOrder(made, keys) if keys and self._dataset.context.shuffle_strategy.sorts else made)
 
     def _aggregate_on(self, kind: Any, on: str | list[str] | None, **options: Any) -> Dataset:
         if on is None:

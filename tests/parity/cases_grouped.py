@@ -32,6 +32,15 @@ def aggregate(data, at, text):
     return ordered(table(data).groupby("k").aggregate(eval(text, vars(sub(data, "aggregate")))).take_all())
 
 
+@case("sort_shuffle_pull_based", "sort_shuffle_push_based")
+def groups_in_order(data, at, strategy):
+    """Where the shuffle sorts, groups come by their keys, those of nothing last."""
+    data.DataContext.get_current().shuffle_strategy = strategy
+    ds = data.from_items([{"k": i * 7 % 5 or None, "h": "cab"[i % 3], "f": 1 / (i % 4 - 1) if i % 4 != 1 else float("nan")} for i in range(40)], override_num_blocks=4)
+    return [ds.groupby("k").count().take_all(), ds.groupby(["h", "k"]).max("f").take_all(), [row["f"] for row in ds.groupby("f").count().take_all()],
+            ds.groupby("h").map_groups(lambda group: {"n": [len(group["h"])], "h": group["h"][:1]}).take_all()]
+
+
 @case("Sum('f')", "Min('f')", "Mean('f')", "MissingValuePercentage('f')", "Count('f', ignore_nulls=True)", "CountDistinct('f')")
 def aggregate_nan(data, at, text):
     ds = data.from_items([{"k": k, "f": f} for k, f in [(1, float("nan")), (2, 1.5), (2, float("nan")), (1, float("nan"))]], override_num_blocks=1)
