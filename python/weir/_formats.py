@@ -148,6 +148,20 @@ def to_pandas(batch: Batch, arrow_backed: bool = True, zero_copy: bool = True, r
     return table_to_pandas(_without_index(table) if renumber else table, pd, arrow_backed, zero_copy)
 
 
+def frame_of(batches: list[Batch], arrow_backed: bool = True, frames: bool = True) -> pandas.DataFrame:
+    """All rows of these batches as one frame. A column of types that have none in common is one of Python objects, as pandas makes it."""
+    from weir import _blocks
+    from weir._errors import ArrowConversionError
+
+    try:
+        whole = _blocks.joined(batches)
+    except ArrowConversionError:
+        import pandas as pd
+
+        return pd.concat([to_pandas(batch, arrow_backed, renumber=True, frames=frames) for batch in batches], ignore_index=True)
+    return to_pandas(whole, arrow_backed, renumber=len(batches) > 1, frames=frames)
+
+
 def table_to_pandas(table: pyarrow.Table, pd: Any, arrow_backed: bool = True,
                     zero_copy: bool = True) -> pandas.DataFrame:
     """The same for a table of several batches."""

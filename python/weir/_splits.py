@@ -323,7 +323,7 @@ class Splits:
                 f"Number of datasets ({len(other) + 1}) must match number of weights ({len(shares)})."
             )
         if not all(isinstance(share, (int, float)) and share > 0 and math.isfinite(share) for share in shares):
-            raise ValueError("Weights must be positive.")
+            raise ValueError(f"Weights must be positive. Got weights: {shares}")
         if not isinstance(stopping_condition, MixStoppingCondition):
             raise ValueError(f"Unknown stopping condition: {stopping_condition}")
         return self._then(Mix(self._op, [ds._op for ds in other], shares, stopping_condition))

@@ -637,6 +637,9 @@ class PandasBlockSchema:
     def __hash__(self) -> int:
         return hash(tuple(self.names))
 
+    def __repr__(self) -> str:
+        return f"PandasBlockSchema(names={self.names}, types={self.types})"
+
     def __len__(self) -> int:
         return len(self.names)
 

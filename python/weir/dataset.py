@@ -553,7 +553,7 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
         if not batches:
             return pd.DataFrame()
         arrow_backed = bool(self._context.enable_arrow_backed_pandas_conversion)
-        return _formats.to_pandas(_blocks.joined(batches), arrow_backed, renumber=len(batches) > 1, frames=bool(_plan.rules_of(self._op)))
+        return _formats.frame_of(batches, arrow_backed, frames=bool(_plan.rules_of(self._op)))
 
     def to_arrow(self, limit: int | None = None) -> pyarrow.Table:
         """All rows as one pyarrow.Table; ValueError if there are more than `limit`.

@@ -43,3 +43,14 @@ def texts_of_frames(data, at, name):
     ds = TEXTS[name](data.from_pandas(pd.DataFrame({"a": ["x", "y", "x"], "i": [1, 2, 3]})))
     table = next(iter(ds.iter_batches(batch_format="pyarrow")))
     return [str(ds.schema()), {field.name: str(field.type) for field in table.schema}, dtypes(ds.to_pandas())]
+
+
+DIFFERENT = [{"x": 1, "k": 1}, {"x": "s", "k": 2}, {"x": 2.5, "z": 2}, {"x": [1], "k": None}, {"x": None, "k": 5}]
+
+
+@case((0, 1), (0, 2), (0, 1, 2), (1, 3), (0, 3, 4), (1, 0, 1))
+def blocks_of_several_types(data, at, *numbers):
+    """A column whose blocks have no type in common is one of objects; the others keep theirs."""
+    first, *others = [data.from_items([DIFFERENT[number]]) for number in numbers]
+    frame = first.union(*others).to_pandas()
+    return [dtypes(frame), frame.index.tolist(), frame.astype(object).where(frame.notna(), None).to_dict("records") if 3 not in numbers else None]
