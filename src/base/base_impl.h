@@ -102,7 +102,7 @@ struct weir_small {
 	size_t region_count;
 };
 
-void weir_small_init(struct weir_small *small, int64_t limit); /* 0: none */
+void weir_small_init(struct weir_small *small, int64_t limit); /* 0: none, of which little is kept warm, too */
 void weir_small_release(struct weir_small *small); /* whatever is in use goes, too */
 /* `size`: at least WEIR_ALIGN, below WEIR_FRAME_MIN. NULL: the system refuses. */
 void *weir_small_take(struct weir_small *small, size_t size);

@@ -230,7 +230,7 @@ void weir_small_trim(struct weir_small *small)
 
 void weir_small_init(struct weir_small *small, int64_t limit)
 {
-	int64_t warm = limit > 0 ? limit / WARM_SHARE : (int64_t)WEIR_WARM_MAX;
+	int64_t warm = limit / WARM_SHARE;
 
 	memset(small, 0, sizeof(*small));
 	warm = warm < WARM_MIN ? WARM_MIN : warm > (int64_t)WEIR_WARM_MAX ? (int64_t)WEIR_WARM_MAX : warm;
