@@ -222,6 +222,16 @@ def test_modules_where_ray_defines_what_it_shows_elsewhere():
     """) == "True True True True\n"
 
 
+def test_names_of_the_language_that_ray_gives_a_name():
+    """Annotations of users' functions say them."""
+    assert run("""
+        from ray.data.block import CallableClass
+        from ray.data.grouped_data import CallableClass as same
+        from ray.data.expressions import PyArrowComputeUDFExpr, UDFExpr, col
+        print(CallableClass is same is type, isinstance(col("a").str.upper(), PyArrowComputeUDFExpr), issubclass(PyArrowComputeUDFExpr, UDFExpr))
+    """) == "True True True\n"
+
+
 @pytest.mark.parametrize("name, says", [
     ("ray.cluster_utils.Cluster", "several nodes"), ("ray.job_config.JobConfig", "ray.init"), ("ray.experimental.tqdm_ray.tqdm", "tqdm itself"),
     ("ray.util.dask.enable_dask_on_ray", "from_dask"), ("ray.util.joblib.register_ray", "joblib's own"), ("ray.util.spark.setup_ray_cluster", "Spark")])

@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = names(
     "weir.block weir.schema weir.ray_types weir.context weir.core.objects",
     "AggType BatchColumn BatchFormat Block BlockAccessor BlockColumn BlockColumnAccessor BlockExecStats "
     "BlockMetadata BlockMetadataWithSchema BlockPartition BlockPartitionMetadata BlockStats BlockType "
-    "CustomOpStats DataBatch DataBatchColumn DataContext DEFAULT_BATCH_FORMAT KeyType ObjectRef Schema "
+    "CallableClass CustomOpStats DataBatch DataBatchColumn DataContext DEFAULT_BATCH_FORMAT KeyType ObjectRef Schema "
     "TaskExecWorkerStats to_stats UserDefinedFunction",
 )
