@@ -80,6 +80,9 @@ struct weir_join_state {
 	pthread_mutex_t lock; /* guards the sides' lists of chunks while they grow; rank: alone */
 };
 
+/* join_state.c. *probe: the side that is asked for row by row. */
+int weir_join_state_new(struct weir_op_env *env, const struct weir_joining *joining, uint32_t *probe,
+			struct weir_join_state **out, struct weir_error *err);
 void weir_join_state_unref(void *state);
 void weir_join_state_drop_cells(struct weir_join_state *state);
 
@@ -137,5 +140,22 @@ int weir_join_probe_drain(struct weir_join_probe *probe, struct weir_vector *out
 			  struct weir_error *err);
 /* A vector of the build side's rows from number *row on that have no bit in build_seen; row_count 0 behind the last. */
 int weir_join_probe_rest(struct weir_join_probe *probe, uint64_t *row, struct weir_vector *out, struct weir_error *err);
+
+/* join_pairs.c: the partitions of both sides, in pairs. Once all rows are there, a side's chunks are put in their order. */
+void weir_join_side_sort(struct weir_join_side *side);
+/* Adds the partition's. */
+void weir_join_part_figures(const struct weir_join_side *side, uint32_t part, uint64_t *bytes, uint64_t *rows);
+
+/* Of one lane; the probe is borrowed. */
+struct weir_join_pairs;
+int weir_join_pairs_new(struct weir_account *account, struct weir_join_state *state, struct weir_join_probe *probe,
+			struct weir_join_pairs **out, struct weir_error *err);
+void weir_join_pairs_free(struct weir_join_pairs *pairs);
+/* The pairs from this one up to that one are next. */
+void weir_join_pairs_begin(struct weir_join_pairs *pairs, uint32_t part, uint32_t part_end);
+/* A vector of the result; row_count 0 behind the last. WEIR_HAVE_MORE: the probe is to be drained first. */
+int weir_join_pairs_next(struct weir_join_pairs *pairs, struct weir_vector *out, enum weir_progress *progress,
+			 struct weir_error *err);
+void weir_join_pairs_close(struct weir_join_pairs *pairs);
 
 #endif

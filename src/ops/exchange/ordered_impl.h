@@ -1,4 +1,5 @@
-/* What the halves of an ordered exchange have in common: ordered.c (runs, ranges) and steps.c (runs of runs). */
+/* What the halves of an ordered exchange have in common (ordered.c): ordered_runs.c makes runs, steps.c runs of runs, ordered_ranges.c
+ * merges them. */
 #ifndef WEIR_OPS_EXCHANGE_ORDERED_IMPL_H
 #define WEIR_OPS_EXCHANGE_ORDERED_IMPL_H
 
@@ -10,6 +11,8 @@
 enum {
 	PART_KEY_BYTES = 9, /* of a uint64 that is not null (keys.h) */
 	LARGE_TIMES = 3,    /* a large row is read, gathered and on its way to what follows */
+	RANGE_BYTES_MIN = 4 << 20,
+	RANGE_BYTES_MAX = 128 << 20,
 };
 
 /* Runs first … first + count − 1 in the order of splits, and what they became; NULL: not yet. */
@@ -69,13 +72,26 @@ static inline bool weir_ordered_is_plain(const struct weir_ordered *state)
 	return state->space.has_marks && !state->is_random;
 }
 
+static inline int64_t between(int64_t value, int64_t least, int64_t most)
+{
+	return value < least ? least : value > most ? most : value;
+}
+
 struct weir_ordered *weir_ordered_ref(struct weir_ordered *state);
+/* Figures of all of it, for its sinks. */
+bool weir_ordered_counts(const void *state, struct weir_exchange_counts *out);
+
+/* ordered_runs.c: the sink that makes runs, which has a reference to the state. */
+extern const struct weir_sink_ops weir_ordered_runs_ops;
+
+/* ordered_ranges.c: the source that merges them. */
+extern const struct weir_source_ops weir_ordered_ranges_ops;
+int weir_ordered_ranges_new(struct weir_ordered *state, void **out, struct weir_error *err);
 
 /* steps.c: cuts the chain behind the runs' sink, and again in front of the ranges' source, which is taken over, on failure too:
  * lanes in between merge neighbouring runs where there are too many of them. */
-int weir_ordered_cut_steps(struct weir_ordered *state, const struct weir_schema *schema, const struct weir_sink_ops *runs_ops,
-			   const struct weir_source_ops *ranges_ops, void *ranges, struct weir_fragment *fragment,
-			   struct weir_error *err);
+int weir_ordered_cut_steps(struct weir_ordered *state, const struct weir_schema *schema, void *ranges,
+			   struct weir_fragment *fragment, struct weir_error *err);
 /* Puts what steps made in the place of what they were made of. */
 void weir_ordered_settle_steps(struct weir_ordered *state);
 

@@ -369,22 +369,23 @@ static const struct weir_sink_ops sink_ops = {
 	.free = weir_ordered_unref,
 };
 
-int weir_ordered_cut_steps(struct weir_ordered *state, const struct weir_schema *schema, const struct weir_sink_ops *runs_ops,
-			   const struct weir_source_ops *ranges_ops, void *ranges, struct weir_fragment *fragment,
-			   struct weir_error *err)
+int weir_ordered_cut_steps(struct weir_ordered *state, const struct weir_schema *schema, void *ranges,
+			   struct weir_fragment *fragment, struct weir_error *err)
 {
 	struct step_source *source = weir_alloc_zero(state->account, sizeof(*source), err);
 	int code;
 
 	if (!source) {
-		ranges_ops->free(ranges);
+		weir_ordered_ranges_ops.free(ranges);
 		return err->code;
 	}
 	source->state = weir_ordered_ref(state);
-	code = weir_fragment_cut(fragment, schema, runs_ops, weir_ordered_ref(state), &source_ops, source, err);
+	code = weir_fragment_cut(fragment, schema, &weir_ordered_runs_ops, weir_ordered_ref(state), &source_ops, source,
+				 err);
 	if (code) {
-		ranges_ops->free(ranges);
+		weir_ordered_ranges_ops.free(ranges);
 		return code;
 	}
-	return weir_fragment_cut(fragment, state->schema, &sink_ops, weir_ordered_ref(state), ranges_ops, ranges, err);
+	return weir_fragment_cut(fragment, state->schema, &sink_ops, weir_ordered_ref(state), &weir_ordered_ranges_ops,
+				 ranges, err);
 }
