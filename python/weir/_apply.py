@@ -23,6 +23,7 @@ MERGED_MIN = 1 << 20       # results smaller than this are put together before t
 ROWS_AT_ONCE = 4096        # Python rows made in one go
 ROWS_KEPT = 1 << 16        # results of map and flat_map are made into a batch at the latest after so many
 ROWS_PIECE = 8 << 20       # or of so many bytes
+MUCH = 4                   # parts of a result, from which on they are half as large
 LARGE_VALUE = 1 << 20      # an array that is a row's value is worth not copying
 CUT_TIMES = 4              # a function without batch_size that is short of memory gets so many times fewer rows
 CUTS_MAX = 5               # so often, one after another
@@ -412,7 +413,10 @@ def _note_size(function: Function, made: list[Batch], rows: int) -> None:
 
 
 def parts(result: Batch, most: int) -> Iterator[Batch]:
-    """The rows of a result, so many bytes at a time, as far as rows are alike."""
+    """The rows of a result, so many bytes at a time, as far as rows are alike; half as many where it is much more, since all of it lies here
+    as long as one is made and another taken."""
+    if result.nbytes > MUCH * most:
+        most //= 2
     step = max(1, result.num_rows * most // max(1, result.nbytes))
     for first in range(0, result.num_rows, step):
         yield result.slice(first, min(first + step, result.num_rows))

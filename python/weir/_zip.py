@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from weir._weir import Batch
 
 
+PIECES = 16  # the limit divided by this is what a piece of all sides has: several of them are in memory at once
+
+
 class Zip(Arranged):
     """The columns of several inputs, row by row."""
 
@@ -59,7 +62,8 @@ class Zip(Arranged):
             made = _zipped(sides, [block.num_rows for block in sides[lead]], bool(rules_of(self)))
             return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
         sides = [_blocks.chunks_of(side) for side in sides]  # of much, a block may be more than there is memory
-        return _run.streamed(_zipped(sides, [chunk.num_rows for chunk in sides[lead]], bool(rules_of(self))), run)
+        most = state.native.memory_limit // (PIECES * len(sides))
+        return _run.streamed(_zipped(sides, list(_rows_of_pieces(sides[lead], most)), bool(rules_of(self))), run)
 
 
 def _kept(op: Op, run: Run) -> list[Any]:
@@ -68,6 +72,14 @@ def _kept(op: Op, run: Run) -> list[Any]:
 
     blocks = [block for part in _run.resolve(op, run) for block in run.blocks_of(part)]
     return [block for block in blocks if block.num_rows]
+
+
+def _rows_of_pieces(chunks: Sequence[Any], most: int) -> Iterator[int]:
+    """How many rows the pieces have that chunks are cut into, each of about `most` bytes or a whole chunk."""
+    for chunk in chunks:
+        rows = chunk.num_rows
+        count = min(rows, max(1, round(chunk.nbytes / most)))
+        yield from (rows * (i + 1) // count - rows * i // count for i in range(count))
 
 
 def _zipped(sides: Sequence[Sequence[Any]], rows: list[int], frames: bool) -> Iterator[Batch]:

@@ -74,6 +74,18 @@ int weir_process_rss(int64_t *anon, int64_t *shmem, struct weir_error *err)
 	return WEIR_OK;
 }
 
+bool weir_process_alone(int pid, int64_t *anon, int64_t *alone)
+{
+	char path[48], text[2048];
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	if (read_whole(path, text, sizeof(text)) < 0)
+		return false;
+	*anon = kilobytes(text, "Anonymous");
+	*alone = kilobytes(text, "Private_Dirty");
+	return *anon >= 0 && *alone >= 0;
+}
+
 int64_t weir_machine_memory(const char *prefix)
 {
 	char path[PATH_MAX], text[8192];

@@ -120,5 +120,7 @@ int weir_parse_bytes(const char *text, int64_t *out, struct weir_error *err);
 const char *weir_format_bytes(int64_t bytes, char *buffer, size_t size);
 /* RssAnon and RssShmem of this process, from /proc/self/status. */
 int weir_process_rss(int64_t *anon, int64_t *shmem, struct weir_error *err);
+/* Anonymous memory of another process, and what of it no other has in common with it, as those have that it forked. False: nobody may know. */
+bool weir_process_alone(int pid, int64_t *anon, int64_t *alone);
 
 #endif

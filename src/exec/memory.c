@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { SWINGS_SHARE = 4 }; /* of the budget: no more is kept free for what workers will have again */
+enum { SWINGS_SHARE = 2 }; /* of the budget: no more is kept free for what workers will have again */
 enum { EXCESS_FALLS = 4 }; /* of what is too much: so much of it is given back with each measurement */
 enum { RELIEF_SHARE = 16 }; /* of the budget: so much too much is let pass while the front moves */
 

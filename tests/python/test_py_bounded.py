@@ -159,6 +159,23 @@ def test_a_sort_of_hundreds_of_columns(tmp_path, cpus):
     assert peak <= 64 * 0.95  # 0.82 to 0.88; 1.0 to 1.15 if it were malloc's
 
 
+SIDES = """
+    ds = weir.range(3 << 20, override_num_blocks=48)
+    other = ds.map_batches(lambda b: {"y": np.stack([b["id"] * 1.0] * 8, axis=1)})
+    for i in range(7):
+        ds = ds.with_column(f"c{i}", weir.col("id") * (i + 3))
+    print(rows_of(ds.zip(other), 4096))
+"""
+
+
+@pytest.mark.same_without
+def test_a_zip_behind_a_function(tmp_path):
+    """Its sides are put together while no run goes on, beside the process that workers are forks of: in pieces of 2 MiB."""
+    said, peak = run(tmp_path, SIDES, 64, 8)
+    assert int(said) == 3 << 20
+    assert peak <= 64 * 1.1
+
+
 OBJECTS = """
     class Model:
         def __init__(self, size):
@@ -247,8 +264,10 @@ def test_a_closure_larger_than_the_limit(tmp_path):
 
 def test_a_result_in_parts():
     batch = _weir.batch_from_columns({"x": np.arange(1000), "s": [str(i) for i in range(1000)]})
-    parts = list(_apply.parts(batch, batch.nbytes // 7))
-    assert 7 <= len(parts) <= 8 and _weir.batch_concat(parts) == batch
+    parts = list(_apply.parts(batch, batch.nbytes // 3))
+    assert 3 <= len(parts) <= 4 and _weir.batch_concat(parts) == batch
+    parts = list(_apply.parts(batch, batch.nbytes // 7))  # it is much more than a part
+    assert 14 <= len(parts) <= 16 and _weir.batch_concat(parts) == batch
     assert [part.num_rows for part in _apply.parts(batch, 1)] == [1] * 1000
 
 

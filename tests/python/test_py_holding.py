@@ -97,6 +97,13 @@ def test_queues_of_splits_count(holding, job):
 
 
 @not_sanitized
+@pytest.mark.parametrize("job", ["growing-shuffle", "growing-split"])
+def test_results_of_half_the_limit(holding, job):
+    """Each batch makes 64 MiB of 2, which lie in the worker until the loops have taken all of them."""
+    kept_within(holding, job, 128 * MIB, 2)
+
+
+@not_sanitized
 def test_batches_made_ready_count(holding):
     pytest.importorskip("torch")
     kept_within(holding, "large-torch", 256 * MIB, 2, 1)

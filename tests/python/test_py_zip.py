@@ -92,6 +92,15 @@ def test_blocks_of_several_types():
         {"a": 1.0, "b": None, "id": 0}, {"a": 2.5, "b": None, "id": 1}, {"a": None, "b": "x", "id": 2}]
 
 
+def test_pieces_of_large_chunks():
+    from weir import _weir, _zip
+
+    chunk = _weir.batch_from_columns({"x": list(range(1000))})
+    assert list(_zip._rows_of_pieces([chunk, chunk], chunk.nbytes)) == [1000, 1000]
+    assert list(_zip._rows_of_pieces([chunk], chunk.nbytes // 4)) == [250] * 4
+    assert list(_zip._rows_of_pieces([chunk], 1)) == [1] * 1000
+
+
 @pytest.mark.same_without
 @not_sanitized
 @pytest.mark.parametrize("cpus", [1, 2, 7])

@@ -32,8 +32,8 @@ struct weir_launcher {
 	void (*kill)(void *self, uint64_t ticket);
 	/* It is dead, or as good as: how it ended, as a wait status. The ticket is used up. `wait`: it is worth a moment. */
 	int (*status)(void *self, uint64_t ticket, bool wait);
-	/* Private memory of the process that it makes others of; NULL: it keeps none. */
-	int64_t (*memory)(void *self);
+	/* Private memory of the process that it makes others of, and what none of these has in common with it; NULL: there is no such process. */
+	void (*memory)(void *self, int64_t *all, int64_t *alone);
 };
 
 /* Starts a program by posix_spawn. Embedded; argv is borrowed and NULL-terminated, argv[0] is the program's path. */

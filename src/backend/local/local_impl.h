@@ -42,14 +42,14 @@ struct weir_session {
 	_Atomic uint32_t refs;
 	/* Of all runs, as they last measured it: what their lanes use, and what of the store is in their books. Relaxed: each is
 	 * right within a moment. */
-	_Atomic int64_t lanes_used, chunks_booked, workers_used;
+	_Atomic int64_t lanes_used, chunks_booked;
 	_Atomic int64_t held_for_loops; /* by what stands between runs and loops; relaxed, as above */
 	_Atomic int64_t expected;       /* in the program's memory, by its loops; relaxed */
 	_Atomic uint32_t runs_listed;
 	_Atomic int64_t setups; /* of all runs: what workers are given to begin with, in memfds that only they map */
 	_Atomic int64_t workers_measured; /* of all runs: what their workers were last measured to have, and how many are at work; relaxed */
 	_Atomic uint32_t workers_busy;
-	_Atomic int64_t launcher_bytes; /* of the process that workers are made of, as last measured; relaxed */
+	_Atomic int64_t launcher_bytes, launcher_alone; /* of the process that workers are made of, as last measured: all, and what none shares; relaxed */
 	pthread_mutex_t share_lock; /* guards what follows, and what runs have under `load`; rank: inside run, before the store's (share.c) */
 	struct session_sharing WEIR_LIST(struct weir_local_run *) sharing; /* those that run */
 	struct weir_local_run *turn; /* it may go beyond its share; NULL: nobody wants to */
@@ -151,6 +151,7 @@ struct local_worker {
 	uint32_t given_next;
 	uint32_t in_flight;
 	bool starts;      /* its process is about to be ready: a constructor may take memory, too */
+	bool leaves;      /* it was told to, and is not dead */
 	int64_t measured; /* 0: not yet */
 	int64_t lately;   /* the most that it was measured at, falling since; */
 	uint64_t lately_ns;
@@ -266,7 +267,7 @@ struct weir_local_run {
 	struct local_failure failure; /* that the run ended over */
 	bool has_failure;
 	uint32_t failure_stage;
-	int64_t told_used, told_booked, told_workers; /* its part of the session's sums */
+	int64_t told_used, told_booked; /* its part of the session's sums */
 	int64_t held;                   /* charged to the session before the run, and so not in the budget */
 	int64_t setups;                 /* of its calls; charged to the session while the run lives */
 	int64_t budget;                 /* of a run that has the session for itself */
@@ -369,6 +370,8 @@ void weir_local_here_end(struct local_here *place);
 bool weir_local_is_shared(const struct weir_local_run *run); /* there are others at the same time */
 int weir_local_share_begin(struct weir_local_run *run, struct weir_error *err);
 void weir_local_share_end(struct weir_local_run *run);
+/* Of what the process that workers are made of has for itself, the part of those that have `bytes`. */
+int64_t weir_local_launcher_part(const struct weir_session *session, int64_t bytes);
 /* This run's part of what is off the budgets of all that run now: together they go without it once. */
 int64_t weir_local_part(const struct weir_local_run *run, int64_t bytes);
 /* The run's share of the budget, less what the user was handed, where it has changed. With the run's lock. */

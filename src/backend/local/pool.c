@@ -22,6 +22,7 @@
 #define ROOM_LOOK_NS 2000000 /* while somebody waits for room: what frees memory rings no bell */
 #define ROOM_PATIENCE_NS 1000000000u /* then it is given whoever says no: it might be what all wait for */
 #define ROOM_REFUSE_NS 10000000000u  /* there is none in the machine */
+#define LEAVE_NS 10000000000u        /* for a worker that was told to go while the run goes on: what it has may be waited for */
 #define LAUNCHES_MAX 16              /* of one worker, because the launcher's process was killed */
 
 struct slot {
@@ -487,6 +488,8 @@ int weir_pool_measure(struct weir_pool *pool, struct weir_pool_events *out, stru
 		if (!worker || worker->is_dead)
 			continue;
 		end_stopped(worker);
+		if (worker->is_stopping && weir_clock_ns() - worker->stopping_ns > LEAVE_NS)
+			weir_worker_kill(worker);
 		event = event_of(pool, slot, WEIR_EV_MEASURED);
 		event.event.bytes = weir_worker_measure(worker);
 		event.waits_for_room = weir_worker_wants_room(worker, &run, &since_ns) > 0;

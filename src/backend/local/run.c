@@ -210,15 +210,13 @@ static int64_t uncounted(const struct weir_session *session, int64_t anon, const
 	return bytes > 0 ? bytes : 0;
 }
 
-/* Warm frames leave room for what is in no account; half of the limit may be used whatever a program holds, beside what is held for it. */
+/* Warm frames leave room for what is in no account, and for other processes. */
 static void leave_room(struct weir_session *session, int64_t anon, const struct weir_store_stats *store)
 {
-	int64_t workers = atomic_load_explicit(&session->workers_used, memory_order_relaxed);
-	int64_t launcher = atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed), most;
-	int64_t beside = SESSION_RESERVE + uncounted(session, anon, store) + (workers > launcher ? workers : launcher);
+	int64_t workers = atomic_load_explicit(&session->workers_measured, memory_order_relaxed);
+	int64_t launcher = atomic_load_explicit(workers ? &session->launcher_alone : &session->launcher_bytes, memory_order_relaxed);
 
-	most = session->memory_limit / 2 + atomic_load_explicit(&session->held_for_loops, memory_order_relaxed);
-	weir_mem_beside(session->mem, beside < most ? beside : most);
+	weir_mem_beside(session->mem, SESSION_RESERVE + uncounted(session, anon, store) + workers + launcher);
 }
 
 /* A run that begins goes by what it finds, and so do warm frames: it may be over before it is measured. */
@@ -558,14 +556,12 @@ void weir_local_return_free(struct weir_local_run *run)
 }
 
 /* Its part of what the session's runs use. */
-static void tell_session(struct weir_local_run *run, int64_t used, int64_t booked, int64_t workers)
+static void tell_session(struct weir_local_run *run, int64_t used, int64_t booked)
 {
 	atomic_fetch_add_explicit(&run->session->lanes_used, used - run->told_used, memory_order_relaxed);
 	atomic_fetch_add_explicit(&run->session->chunks_booked, booked - run->told_booked, memory_order_relaxed);
-	atomic_fetch_add_explicit(&run->session->workers_used, workers - run->told_workers, memory_order_relaxed);
 	run->told_used = used;
 	run->told_booked = booked;
-	run->told_workers = workers;
 }
 
 /* Without the chunks that it makes: those are the store's. */
@@ -594,7 +590,7 @@ static void measure(struct weir_local_run *run)
 		for (uint32_t i = 0; i < run->stages[s].lane_count; i++)
 			used += own_bytes(&run->stages[s].lanes[i].account);
 	weir_core_stats(run->core, &core);
-	tell_session(run, used, run->store ? core.resident + core.granted : 0, core.workers);
+	tell_session(run, used, run->store ? core.resident + core.granted : 0);
 	/* Footers, listings and what sinks keep for their commit are charged to the session, not to a grant. */
 	beyond = anon - stats.warm - SESSION_RESERVE -
 		 atomic_load_explicit(&session->lanes_used, memory_order_relaxed) -
@@ -828,7 +824,7 @@ int weir_local_run_wait(struct weir_local_run *run, struct weir_error *err)
 	pthread_mutex_unlock(&run->lock);
 	delist(run);
 	join_threads(run);
-	tell_session(run, 0, 0, 0);
+	tell_session(run, 0, 0);
 	weir_local_chunks_free(run);
 	if (!code && run->end_code) {
 		*err = run->error;

@@ -111,9 +111,17 @@ void weir_local_share_end(struct weir_local_run *run)
 	pthread_mutex_unlock(&session->share_lock);
 }
 
+int64_t weir_local_launcher_part(const struct weir_session *session, int64_t bytes)
+{
+	int64_t all = atomic_load_explicit(&session->workers_measured, memory_order_relaxed);
+	int64_t alone = atomic_load_explicit(&session->launcher_alone, memory_order_relaxed);
+
+	return bytes < all ? (int64_t)((double)alone * (double)bytes / (double)all) : all > 0 ? alone : 0;
+}
+
 static int64_t workers_memory(const struct weir_local_run *run)
 {
-	int64_t bytes = 0;
+	int64_t bytes = weir_local_launcher_part(run->session, run->workers_measured);
 
 	for (uint32_t s = 0; s < run->stage_count; s++)
 		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++) {
@@ -365,17 +373,25 @@ static int64_t held_by_user(struct weir_local_run *run)
 	return weir_local_part(run, (bytes > 0 ? bytes : 0) + weir_local_program_bytes(run));
 }
 
-/* What workers are made of, while there are none: they count what they have in common with it. */
+/* What workers are made of, while there are none: they count what they have in common with it, and bring the rest along. */
 static int64_t launcher_bytes(const struct weir_local_run *run)
 {
 	const struct weir_session *session = run->session;
+	bool has_workers = atomic_load_explicit(&session->workers_measured, memory_order_relaxed) ||
+			   atomic_load_explicit(&session->workers_busy, memory_order_relaxed);
+
+	return has_workers ? 0 : weir_local_part(run, atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed));
+}
+
+/* What workers have that were told to go and are still there. The executor has forgotten them. */
+static int64_t leaving_bytes(const struct weir_local_run *run)
+{
+	int64_t bytes = 0;
 
 	for (uint32_t s = 0; s < run->stage_count; s++)
-		if (run->stages[s].kind == WEIR_STAGE_WORKERS)
-			return 0;
-	return atomic_load_explicit(&session->workers_measured, memory_order_relaxed)
-		       ? 0
-		       : weir_local_part(run, atomic_load_explicit(&session->launcher_bytes, memory_order_relaxed));
+		for (uint32_t i = 0; run->stages[s].workers && i < run->stages[s].slots; i++)
+			bytes += run->stages[s].workers[i].leaves ? run->stages[s].workers[i].measured : 0;
+	return bytes;
 }
 
 static bool has_changed(int64_t before, int64_t now)
@@ -385,7 +401,8 @@ static bool has_changed(int64_t before, int64_t now)
 
 void weir_local_tell_budget(struct weir_local_run *run)
 {
-	int64_t bytes, most = run->session->memory_limit / HANDED_OUT_PART, held, apart, lent, launcher = launcher_bytes(run);
+	int64_t bytes, most = run->session->memory_limit / HANDED_OUT_PART, held, apart, lent;
+	int64_t launcher = launcher_bytes(run), leaving = leaving_bytes(run);
 	struct local_share share;
 
 	/* relaxed: figures; whoever put them there is not waited for */
@@ -396,11 +413,11 @@ void weir_local_tell_budget(struct weir_local_run *run)
 	apart = atomic_load_explicit(&run->session->held_for_loops, memory_order_relaxed);
 	/* While he waits himself he keeps it: his own, then, and no reason for the oldest to wait. */
 	lent = atomic_load_explicit(&run->awaited, memory_order_relaxed) ? 0 : held;
-	bytes = (held < most ? held : most) + weir_local_part(run, apart) + launcher;
+	bytes = (held < most ? held : most) + weir_local_part(run, apart) + launcher + leaving;
 	weir_local_share(run, &share);
 	/* Loops of other runs keep theirs for the program, which is not waited for. */
 	apart = weir_local_part(run, apart) + share.apart + launcher;
-	lent = share.waits ? run->session->memory_limit : share.has_turn ? share.lent : lent;
+	lent = share.waits ? run->session->memory_limit : leaving + (share.has_turn ? share.lent : lent);
 	bytes = share.budget - bytes;
 	run->allowed = share.waits ? share.budget : run->overdraft - apart - share.lent;
 	if (run->ended || (!has_changed(run->share_told, bytes) && !(bytes == run->share && bytes != run->share_told) &&
@@ -411,7 +428,7 @@ void weir_local_tell_budget(struct weir_local_run *run)
 	run->apart_told = apart;
 	run->parked_told = share.parked;
 	run->lent_told = lent;
-	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent, memory_order_relaxed);
+	atomic_store_explicit(&run->lent_by_user, share.waits ? 0 : lent - share.lent - leaving, memory_order_relaxed);
 	weir_local_post(run, (struct weir_event){
 				     .kind = WEIR_EV_BUDGET, .bytes = bytes, .apart = apart, .lent = lent, .parked = share.parked});
 }

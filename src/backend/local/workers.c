@@ -24,7 +24,7 @@
 #define BOUNDS_OLD_NS 1000000u /* bounds of this age are set anew where it matters */
 #define LATELY_FALLS 32 /* of what a worker had more before, so small a part is forgotten at each measurement: half of it within half a second */
 #define ROOM_MEASURED ((int64_t)1 << 20) /* for less nobody is measured anew */
-#define ZYGOTE_BYTES ((int64_t)8 << 20) /* of the process that workers are forks of, what none of them shares any more */
+#define LAUNCHER_NS 100000000
 #define PACE_MAX ((double)(1 << 30))
 #define ORIGIN_TOLD 4 /* sources that a message names */
 #define ERROR_WAITS_NS ((uint64_t)1000000000)
@@ -218,6 +218,24 @@ static int64_t own_memory(const struct weir_local_run *run)
 	       atomic_load_explicit(&run->session->setups, memory_order_relaxed);
 }
 
+/* What everybody has now. */
+static int64_t all_memory(const struct weir_local_run *run)
+{
+	return own_memory(run) + atomic_load_explicit(&run->session->workers_measured, memory_order_relaxed) +
+	       atomic_load_explicit(&run->session->launcher_alone, memory_order_relaxed);
+}
+
+/* Chunks that go to disk leave pages for others, which are in the way of a worker that grows. */
+static void trim_store(const struct weir_local_run *run)
+{
+	int64_t over = all_memory(run) - run->session->memory_limit;
+	struct weir_store_stats store;
+
+	weir_store_stats(run->store, &store);
+	if (over > 0 && store.warm > 0)
+		weir_store_trim(run->store, store.warm > over ? store.warm - over : 0);
+}
+
 /* What it may still have beside other runs; `slack`: of all of them. */
 static int64_t left_of_share(const struct weir_local_run *run, int64_t slack)
 {
@@ -225,7 +243,8 @@ static int64_t left_of_share(const struct weir_local_run *run, int64_t slack)
 	struct weir_core_load load;
 
 	weir_core_load(run->core, &load);
-	return run->allowed + slack / (runs > 1 ? runs : 1) - load.without_workers - run->workers_measured;
+	return run->allowed + slack / (runs > 1 ? runs : 1) - load.without_workers - run->workers_measured -
+	       weir_local_launcher_part(run->session, run->workers_measured);
 }
 
 static void note_measured(struct weir_local_run *run, struct local_worker *worker, int64_t bytes)
@@ -266,9 +285,8 @@ static int64_t taken_soon(const struct weir_local_run *run)
 /* `coming`: what is about to be taken beside them. */
 static void bound_workers(struct weir_local_run *run, int64_t coming)
 {
-	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - ZYGOTE_BYTES - own_memory(run) - coming, share;
+	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - all_memory(run) - coming - taken_soon(run), share;
 
-	left -= atomic_load_explicit(&run->session->workers_measured, memory_order_relaxed) + taken_soon(run);
 	if (run->parked_told)
 		return; /* those at work are to end: another run waits for them */
 	run->bounded_ns = weir_clock_ns();
@@ -340,7 +358,7 @@ static void count_flight(struct stage *stage, uint32_t slot, int change)
 
 	worker->in_flight = change == 0 ? 0 : worker->in_flight + (uint32_t)change;
 	if (change == 0) {
-		worker->starts = false;
+		worker->starts = worker->leaves = false;
 		worker->lately = 0;
 		note_measured(run, worker, 0);
 	}
@@ -462,6 +480,10 @@ void weir_local_pool_perform(struct weir_local_run *run, const struct weir_actio
 
 		WEIR_ASSERT(chunk);
 		parts[i] = (struct weir_batch_range){.chunk = chunk->chunk, .row_count = (uint64_t)chunk->rows};
+	}
+	if (action->kind == WEIR_DO_STOP_SLOT) {
+		stage->workers[action->slot].leaves = true;
+		weir_local_tell_budget(run); /* before anybody is given what it still has */
 	}
 	if (count && !code)
 		note_given(run, &stage->workers[action->slot], action);
@@ -650,6 +672,7 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 	case WEIR_EV_MEASURED:
 		note_measured(run, &stage->workers[said->event.slot], said->event.bytes);
 		said->event.apart = swing(&stage->workers[said->event.slot], said->waits_for_room);
+		said->event.bytes += weir_local_launcher_part(run->session, said->event.bytes);
 		break;
 	case WEIR_EV_TASK_DONE:
 		count_flight(stage, said->event.slot, -1);
@@ -670,21 +693,28 @@ static void hear(struct stage *stage, struct weir_pool_event *said)
 	weir_local_post(run, said->event);
 }
 
-/* What workers are made of stays when they are gone. */
+/* What workers are made of: what it has stays when they are gone, and what none of them has in common with it is there beside them. */
 static void note_launcher(const struct stage *stage)
 {
 	const struct weir_launcher *launcher = stage->call->launcher;
-	int64_t bytes = launcher && launcher->memory ? launcher->memory(launcher->self) : 0;
+	struct weir_session *session = stage->run->session;
+	int64_t all = 0, alone = 0;
 
-	if (bytes > atomic_load_explicit(&stage->run->session->launcher_bytes, memory_order_relaxed))
-		atomic_store_explicit(&stage->run->session->launcher_bytes, bytes, memory_order_relaxed);
+	if (launcher && launcher->memory)
+		launcher->memory(launcher->self, &all, &alone);
+	if (all == 0)
+		return;
+	atomic_store_explicit(&session->launcher_bytes, all, memory_order_relaxed);
+	/* Between two workers all of it is its own, and will not be when the next one is there. */
+	if (atomic_load_explicit(&session->workers_measured, memory_order_relaxed))
+		atomic_store_explicit(&session->launcher_alone, alone, memory_order_relaxed);
 }
 
 static void *workers_main(void *argument)
 {
 	struct stage *stage = argument;
 	struct weir_local_run *run = stage->run;
-	uint64_t measured_ns = weir_clock_ns();
+	uint64_t measured_ns = weir_clock_ns(), launcher_ns = 0;
 	struct weir_pool_events said = {0};
 	struct weir_error err = {0};
 	bool ended = false;
@@ -701,6 +731,10 @@ static void *workers_main(void *argument)
 		if (!code && weir_clock_ns() - measured_ns >= MEASURE_NS) {
 			measured_ns = weir_clock_ns();
 			measured = true;
+			if (measured_ns - launcher_ns >= LAUNCHER_NS) {
+				launcher_ns = measured_ns;
+				note_launcher(stage);
+			}
 			code = weir_pool_measure(stage->pool, &said, &err);
 			weir_local_share_clear(run);
 		}
@@ -709,6 +743,7 @@ static void *workers_main(void *argument)
 			hear(stage, &said.items[i]);
 		tell_errors(stage);
 		if (measured && !run->ended) {
+			trim_store(run);
 			weir_local_tell_budget(run);
 			weir_local_bound_workers(run);
 		}

@@ -16,7 +16,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
@@ -354,22 +353,10 @@ static char **copy_texts(const char *const *texts)
 	return out;
 }
 
-static int64_t memory(void *self)
+static void memory(void *self, int64_t *all, int64_t *alone)
 {
-	long long resident, shared;
-	char path[40], buffer[160];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/statm", weir_zygote_pid(self));
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, buffer, sizeof(buffer) - 1);
-	if (fd >= 0)
-		close(fd);
-	buffer[n > 0 ? n : 0] = 0;
-	if (sscanf(buffer, "%*d %lld %lld", &resident, &shared) != 2 || resident < shared)
-		return 0;
-	return (resident - shared) * sysconf(_SC_PAGESIZE);
+	if (!weir_process_alone(weir_zygote_pid(self), all, alone))
+		*all = *alone = 0;
 }
 
 int weir_zygote_new(const char *const *argv, const char *const *envp, struct weir_zygote **out, struct weir_error *err)

@@ -118,7 +118,7 @@ static uint32_t workers_left(const struct world *world, uint32_t stage)
 /* Whether somebody wants memory that is not there. */
 static bool is_short(struct world *world)
 {
-	int64_t swings = world->swings < world->budget / 4 ? world->swings : world->budget / 4;
+	int64_t swings = world->swings < world->budget / 2 ? world->swings : world->budget / 2;
 	int64_t room = world->budget - world->excess - swings - sim_used(world);
 
 	if (room < 0)

@@ -19,7 +19,7 @@ static void run_begin(struct weir_local_run *run, uint32_t lanes)
 	struct weir_stage_spec spec = {.kind = WEIR_STAGE_LANES, .slots = lanes, .slot_memory = GRANT, .name = "scan"};
 	struct weir_core_options options = {.budget = LIMIT / RUNS, .limit = LIMIT, .stages = &spec, .stage_count = 1};
 
-	*run = (struct weir_local_run){.session = &session, .budget = LIMIT, .share = LIMIT / RUNS, .overdraft = LIMIT, .stage_count = 0};
+	*run = (struct weir_local_run){.session = &session, .account = weir_mem_root(session.mem), .budget = LIMIT, .share = LIMIT / RUNS, .overdraft = LIMIT, .cleared = true};
 	pthread_cond_init(&run->over, NULL);
 	assert_int_equal(weir_core_new(weir_mem_root(session.mem), &options, &run->core, &err), WEIR_OK);
 	assert_int_equal(weir_local_share_begin(run, &err), WEIR_OK);
@@ -43,6 +43,7 @@ static int teardown(void **state)
 	for (uint32_t i = 0; i < RUNS; i++) {
 		weir_local_share_end(&runs[i]);
 		weir_list_release(&runs[i].actions, weir_mem_root(session.mem));
+		weir_list_release(&runs[i].events, weir_mem_root(session.mem));
 		weir_core_free(runs[i].core);
 		pthread_cond_destroy(&runs[i].over);
 	}
@@ -249,6 +250,54 @@ static void test_turns_go_by_age(void **state)
 	assert_true(share_of(&runs[2]).has_turn);
 }
 
+/* The executor has forgotten it, and its memory is still there: the budget goes without, and the oldest waits for it. */
+static void test_a_worker_that_was_told_to_go_counts(void **state)
+{
+	struct local_worker worker = {.measured = 8 * MIB, .leaves = true};
+	struct weir_local_run *run = &runs[0];
+
+	(void)state;
+	atomic_store(&session.runs_listed, 1);
+	run->stages[0] = (struct stage){.workers = &worker, .slots = 1};
+	run->stage_count = 1;
+	run->workers_measured = worker.measured;
+	atomic_store(&session.workers_measured, worker.measured);
+	weir_local_tell_budget(run);
+	assert_int_equal(run->share_told, run->share - worker.measured);
+	assert_int_equal(run->lent_told, worker.measured);
+	worker = (struct local_worker){0};
+	weir_local_tell_budget(run);
+	assert_int_equal(run->share_told, run->share);
+	assert_int_equal(run->lent_told, 0);
+	run->stage_count = 0;
+	run->workers_measured = 0;
+	atomic_store(&session.workers_measured, 0);
+}
+
+static void test_what_workers_are_made_of_counts_once(void **state)
+{
+	struct weir_local_run *run = &runs[0];
+
+	(void)state;
+	atomic_store(&session.runs_listed, 1);
+	atomic_store(&session.launcher_bytes, 16 * MIB);
+	atomic_store(&session.launcher_alone, 6 * MIB);
+	weir_local_tell_budget(run); /* nobody shares it */
+	assert_int_equal(run->share_told, run->share - 16 * MIB);
+	assert_int_equal(run->apart_told, 16 * MIB);
+	atomic_store(&session.workers_measured, 30 * MIB); /* workers bring along what they do not share */
+	weir_local_tell_budget(run);
+	assert_int_equal(run->share_told, run->share);
+	assert_int_equal(run->apart_told, 0);
+	assert_int_equal(weir_local_launcher_part(&session, 10 * MIB), 2 * MIB);
+	assert_int_equal(weir_local_launcher_part(&session, 30 * MIB), 6 * MIB);
+	atomic_store(&session.workers_measured, 0);
+	assert_int_equal(weir_local_launcher_part(&session, 0), 0);
+	atomic_store(&session.workers_busy, 1); /* one is being made of it */
+	weir_local_tell_budget(run);
+	assert_int_equal(run->share_told, run->share);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +309,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_thread_may_wait_for_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_stream_that_is_silent_is_not_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turns_go_by_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_a_worker_that_was_told_to_go_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_workers_are_made_of_counts_once, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

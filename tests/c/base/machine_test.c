@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <limits.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char root[] = "/tmp/weir-machine-XXXXXX";
@@ -145,6 +146,34 @@ static void this_process_has_memory(void **state)
 	free(memory);
 }
 
+static void a_child_has_pages_in_common(void **state)
+{
+	int64_t before, alone, shared, anon;
+	size_t size = 32 << 20;
+	char *memory = malloc(size), said;
+	int ends[2];
+	pid_t child;
+
+	(void)state;
+	memset(memory, 1, size);
+	assert_true(weir_process_alone(getpid(), &before, &alone));
+	assert_true(before >= 31 << 20 && alone >= 31 << 20);
+	assert_int_equal(pipe(ends), 0);
+	child = fork();
+	if (child == 0) {
+		close(ends[1]);
+		_exit((int)read(ends[0], &said, 1)); /* as long as its parent holds the other end */
+	}
+	assert_true(weir_process_alone(getpid(), &anon, &shared));
+	assert_true(anon >= 31 << 20);
+	assert_true(shared < alone - (31 << 20));
+	close(ends[1]);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	close(ends[0]);
+	assert_false(weir_process_alone(child, &anon, &shared));
+	free(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +183,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(damaged_files_are_no_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_machine_has_memory, setup, teardown),
 		cmocka_unit_test(this_process_has_memory),
+		cmocka_unit_test(a_child_has_pages_in_common),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
