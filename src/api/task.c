@@ -25,12 +25,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { QUEUE_BATCHES = 4, PROGRESS_MS = 100, LOOK_MS = 50 };
+enum { QUEUE_BATCHES = 4, QUEUE_SHARE = 8 /* of the limit */, PROGRESS_MS = 100, LOOK_MS = 50 };
 enum { BATCH_BYTES_MIN = 64 << 10, BATCH_BYTES_MAX = 8 << 20, HELD_BYTES_MAX = 256 << 20 };
 
 /* What waits for the consumer: a batch, or a chunk with the number that the run has for it. */
 struct queued {
 	struct weir_batch *batch;
+	int64_t bytes; /* of a batch */
 	struct weir_chunk *chunk;
 	uint64_t number;
 	struct weir_place place;
@@ -49,7 +50,8 @@ struct weir_task {
 	pthread_cond_t changed;
 	struct queued queue[QUEUE_BATCHES];
 	uint32_t head, count;
-	uint64_t bytes_out; /* of all that was queued */
+	int64_t queued_bytes; /* of batches in it */
+	uint64_t bytes_out;   /* of all that was queued */
 	bool finished, abandoned, stopping, stopped;
 	bool run_over; /* nothing more is delivered */
 	struct weir_error keeping_error;
@@ -155,15 +157,22 @@ static bool is_cancelled(const struct weir_task *task)
 	return atomic_load_explicit(&task->cancelled, memory_order_relaxed);
 }
 
+/* Rows may be larger than batches commonly are: few of those wait. */
+static bool is_full(const struct weir_task *task, int64_t bytes)
+{
+	return task->count == QUEUE_BATCHES ||
+	       (task->count && task->queued_bytes + bytes > weir_session_memory_limit(task->job.session) / QUEUE_SHARE);
+}
+
 static int deliver(void *state, struct weir_batch *batch, struct weir_error *err)
 {
 	struct weir_task *task = state;
-	uint64_t bytes = (uint64_t)weir_batch_bytes(batch);
+	int64_t bytes = weir_batch_bytes(batch);
 	int code = WEIR_OK;
 
 	pthread_mutex_lock(&task->lock);
 	/* A signal handler cannot wake anybody, so this looks by itself. */
-	while (task->count == QUEUE_BATCHES && !task->abandoned && !is_cancelled(task)) {
+	while (is_full(task, bytes) && !task->abandoned && !is_cancelled(task)) {
 		weir_local_wait_begin();
 		wait_a_while(task, LOOK_MS);
 		weir_local_wait_end();
@@ -172,8 +181,9 @@ static int deliver(void *state, struct weir_batch *batch, struct weir_error *err
 		weir_batch_unref(batch);
 		code = weir_error_set(err, WEIR_E_CANCELLED, "the run was cancelled");
 	} else {
-		task->bytes_out += bytes;
-		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch};
+		task->bytes_out += (uint64_t)bytes;
+		task->queued_bytes += bytes;
+		task->queue[(task->head + task->count++) % QUEUE_BATCHES] = (struct queued){.batch = batch, .bytes = bytes};
 	}
 	ring(task);
 	pthread_mutex_unlock(&task->lock);
@@ -219,6 +229,7 @@ static int take(struct weir_task *task, struct queued *out, struct weir_error *e
 		*out = task->queue[task->head];
 		task->head = (task->head + 1) % QUEUE_BATCHES;
 		task->count--;
+		task->queued_bytes -= out->bytes;
 		ring(task);
 	} else if (task->finished) {
 		*err = task->error;

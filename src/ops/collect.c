@@ -23,6 +23,7 @@ struct collect_lane {
 	struct weir_gather *gather;
 	struct WEIR_LIST(struct weir_batch *) held; /* out of turn; in the session's memory, as they are */
 	int64_t held_bytes;
+	int64_t claimed;   /* what is gathered, which the lane pays for until it is held or delivered */
 	int64_t rows_left; /* of the split, as far as is known; −1: not */
 	uint64_t row_bytes_met; /* of the last batch; 0: there was none */
 	bool in_turn;
@@ -115,12 +116,19 @@ static void drop_held(struct collect_lane *lane, size_t count)
 	lane->held_bytes = 0;
 }
 
+static void unclaim(struct collect_lane *lane)
+{
+	weir_account_unclaim(&lane->account, lane->claimed);
+	lane->claimed = 0;
+}
+
 static void lane_free(void *state)
 {
 	struct collect_lane *lane = state;
 	struct weir_account *account = lane->context->account;
 
 	drop_held(lane, 0);
+	unclaim(lane);
 	weir_list_release(&lane->held, lane->sink->account);
 	weir_gather_free(lane->gather);
 	weir_account_release(&lane->account);
@@ -135,6 +143,7 @@ static void drop_rows(struct collect_lane *lane)
 	drop_held(lane, 0);
 	if (weir_gather_rows(lane->gather) > 0 && !weir_gather_finish(lane->gather, &batch, &ignored))
 		weir_batch_unref(batch);
+	unclaim(lane);
 }
 
 static int split_begin(void *state, const struct weir_split_info *split, struct weir_error *err)
@@ -189,6 +198,7 @@ static int deliver(struct collect_lane *lane, struct weir_error *err)
 		code = finish(lane, &batch, err);
 		if (!code)
 			code = lane->sink->consumer.deliver(lane->sink->consumer.state, batch, err);
+		unclaim(lane);
 	}
 	return code;
 }
@@ -212,9 +222,22 @@ static int hold(struct collect_lane *lane, bool *out, struct weir_error *err)
 	code = weir_list_reserve(&lane->held, sink->account, err, lane->held.count + 1);
 	if (!code)
 		code = finish(lane, &batch, err);
-	if (!code)
+	if (!code) {
 		lane->held.items[lane->held.count++] = batch;
+		unclaim(lane);
+	}
 	*out = !code;
+	return code;
+}
+
+/* The lane pays for what is gathered: batches are made in the session's memory, since the program may keep them. */
+static int claim(struct collect_lane *lane, struct weir_error *err)
+{
+	int64_t more = (int64_t)weir_gather_bytes(lane->gather) - lane->claimed;
+	int code = more > 0 ? weir_account_claim(&lane->account, more, err) : WEIR_OK;
+
+	if (!code && more > 0)
+		lane->claimed += more;
 	return code;
 }
 
@@ -232,6 +255,8 @@ static int push(void *state, struct weir_vector *vector, struct weir_error *err)
 		expect(lane, vector->selection.count);
 	if (!code)
 		code = weir_gather_push(lane->gather, vector, err);
+	if (!code)
+		code = claim(lane, err);
 	if (lane->rows_left >= 0)
 		lane->rows_left -= lane->rows_left < vector->selection.count ? lane->rows_left
 									     : vector->selection.count;

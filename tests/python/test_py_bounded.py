@@ -176,6 +176,23 @@ def test_a_zip_behind_a_function(tmp_path):
     assert peak <= 64 * 1.1
 
 
+@pytest.mark.parametrize("before", ["", "weir.range(1000).map_batches(lambda b: b).count()"], ids=["alone", "behind a function"])
+@pytest.mark.parametrize("cpus", [2, 7])
+def test_batches_of_one_large_row(tmp_path, cpus, before):
+    """8 MB each: four of them waiting for the loop, and one that each lane has ready, would be most of the memory by themselves."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    with pq.ParquetWriter(tmp_path / "rows.parquet", pa.schema([("k", pa.int64()), ("t", pa.string())]), compression="zstd") as writer:
+        for i in range(30):
+            writer.write_table(pa.table({"k": [i * 7919 % 31], "t": [f"{i:09d}" + "abcdefgh" * 1_000_000]}))
+    text = f"""
+    {before}
+    print(sum(b.num_rows for b in weir.read_parquet({str(tmp_path / "rows.parquet")!r}).sort("k").iter_batches(batch_size=None, batch_format="pyarrow")))
+    """
+    said, peak = run(tmp_path, text, 64, cpus)
+    assert int(said) == 30
+    assert peak <= 64 * 1.1
+
+
 OBJECTS = """
     class Model:
         def __init__(self, size):
