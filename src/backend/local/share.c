@@ -7,8 +7,8 @@
  *                  has (exec.h, BUDGET)
  *
  * The one with the turn waits for what will be heard of by itself in other runs, and for what the program was handed while it is at work
- * (lent). When none of them moves, what they still have is theirs (apart), and it goes on with the rest, or ends with an error that has the
- * figures. So nobody waits for one that cannot move.
+ * (lent). When none of them moves, what they still have is theirs (apart), as is what the program keeps while all its loops wait, up to half of
+ * the limit; it goes on with the rest, or ends with an error that has the figures. So nobody waits for one that cannot move.
  *
  * A run does not move either while its threads wait for somebody outside: for rows of another run (functions in front of an exchange, a
  * stream that the program makes), or for the program to take some (weir_local_wait_begin). None of them has its run's lock meanwhile, so
@@ -312,8 +312,13 @@ void weir_local_share(struct weir_local_run *run, struct local_share *out)
 		run->load.turn_seen = session->turn_number;
 		left = session->turn ? left_by_turn(session) : 0;
 		out->has_turn = session->turn == run;
-		if (out->has_turn)
+		if (out->has_turn) {
+			int64_t most = session->memory_limit / HANDED_OUT_PART, kept = held - run->handed_out_before - run->program_before;
+
 			out->lent = held_by_program(run, held, &is_at_work) + is_to_clear(run);
+			/* While all of its loops wait the program keeps what it has, and it may be much. */
+			out->apart = is_at_work || kept < 0 ? 0 : kept < most ? kept : most;
+		}
 		if (!session->turn) {
 			out->waits = true;
 			out->budget = left_without_turn(session, run);

@@ -250,6 +250,26 @@ static void test_turns_go_by_age(void **state)
 	assert_true(share_of(&runs[2]).has_turn);
 }
 
+/* All loops wait for rows, and none of them lets go of its batches. */
+static void test_what_the_program_keeps_while_it_waits_is_apart(void **state)
+{
+	struct weir_mem *program;
+	void *batch;
+
+	(void)state;
+	assert_int_equal(weir_mem_new(0, &program, &err), WEIR_OK);
+	batch = weir_alloc(weir_mem_root(program), 8 * MIB, &err);
+	assert_int_equal(turn_of_first().apart, 0);
+	weir_session_program(&session, program);
+	assert_in_range(share_of(&runs[0]).apart, 8 * MIB, 9 * MIB);
+	assert_int_equal(share_of(&runs[0]).lent, 0);
+	runs[0].program_before = 8 * MIB; /* that was there before */
+	assert_in_range(share_of(&runs[0]).apart, 0, MIB);
+	weir_session_program(&session, NULL);
+	weir_free(weir_mem_root(program), batch, 8 * MIB);
+	weir_mem_free(program);
+}
+
 /* The executor has forgotten it, and its memory is still there: the budget goes without, and the oldest waits for it. */
 static void test_a_worker_that_was_told_to_go_counts(void **state)
 {
@@ -309,6 +329,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_one_thread_may_wait_for_several, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_stream_that_is_silent_is_not_waited_for, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_turns_go_by_age, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_what_the_program_keeps_while_it_waits_is_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_a_worker_that_was_told_to_go_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_what_workers_are_made_of_counts_once, setup, teardown),
 	};
