@@ -48,7 +48,7 @@ int weir_session_store(struct weir_session *session, struct weir_store **out, st
 int weir_session_keep(struct weir_session *session, struct weir_chunk *chunk, struct weir_error *err);
 void weir_session_forget(struct weir_session *session, struct weir_chunk *chunk);
 /* Spills of these, the oldest first, until at most `resident_max` bytes are in memory. Waits for the disk. Fails
- * where more than twice as much stays for want of place there. */
+ * where more than twice as much stays since the disk is full, or cannot be written to. */
 int weir_session_spill(struct weir_session *session, int64_t resident_max, struct weir_error *err);
 /* Bytes of them in memory. */
 int64_t weir_session_kept(struct weir_session *session);
