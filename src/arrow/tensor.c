@@ -77,8 +77,8 @@ static bool read_order(const json_t *order, struct weir_tensor_shape *out)
 {
 	uint64_t seen = 0;
 
-	out->permuted = order && !json_is_null(order);
-	if (!out->permuted)
+	out->permuted = false;
+	if (!order || json_is_null(order))
 		return true;
 	if (!json_is_array(order) || json_array_size(order) != out->count)
 		return false;
@@ -89,6 +89,7 @@ static bool read_order(const json_t *order, struct weir_tensor_shape *out)
 			return false;
 		seen |= UINT64_C(1) << at;
 		out->order[i] = (uint32_t)at;
+		out->permuted = out->permuted || at != i; /* pyarrow says 0, 1, 2 of what is as it is */
 	}
 	return true;
 }

@@ -1,4 +1,5 @@
 """TFRecord files and the other formats that are not text, Parquet or images."""
+import json
 import os
 import sys
 from pathlib import Path
@@ -158,3 +159,11 @@ def read_orc_wrong(data, at, name):
 def read_without_its_package(data, at, method):
     (at / "a.mp3").write_text("x")
     return getattr(data, method)(str(at / "a.mp3"), file_extensions=None)
+
+
+@case((), (3,), (2, 2), (1, 2, 3))
+def tensors_in_json(data, at, *shape):
+    ds = data.range_tensor(2, shape=shape or (1,), override_num_blocks=1)
+    ds.write_json(at / "out")
+    lines = [line for name in sorted(os.listdir(at / "out")) for line in open(at / "out" / name)]
+    return [[json.loads(line) for line in lines], [row["data"] for row in data.read_json(at / "out").take_all()]]

@@ -425,6 +425,28 @@ def test_quoting_none(weir, tmp_path):
     assert weir("read", tmp_path / "t.parquet", "then", "write", "-", "--quoting", "none", "--delimiter", "tab", code=1)
 
 
+def tensors_as_lists(dtype, shape, values):
+    """Ray Data's older tensors: lists, whose lengths need not be those of the shape."""
+    about = {"ARROW:extension:name": "ray.data.arrow_tensor", "ARROW:extension:metadata": str(list(shape))}
+    return pa.field("old", pa.list_(dtype), metadata=about), pa.array(values, pa.list_(dtype))
+
+
+def test_tensors_are_lists_within_lists(weir, tmp_path):
+    cubes = np.arange(5 * 2 * 3 * 2).reshape(5, 2, 3, 2)
+    field, lists = tensors_as_lists(pa.int64(), (2, 2), [[1, 2, 3, 4], None, [5, 6, 7], [], [8, 9, None, 0]])
+    columns = [pa.FixedShapeTensorArray.from_numpy_ndarray(cubes), lists, pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(10.0).reshape(5, 2)), pa.array(range(5))]
+    schema = pa.schema([pa.field("cube", columns[0].type), field, pa.field("line", columns[2].type), pa.field("k", pa.int64())])
+    table = pa.table(columns, schema=schema)
+    with pa.ipc.new_file(tmp_path / "t.arrow", schema) as sink:
+        sink.write_table(table)
+    rows = [{"cube": cubes[i].tolist(), "old": [[[1, 2], [3, 4]], None, [5, 6, 7], [], [[8, 9], [None, 0]]][i], "line": [2.0 * i, 2.0 * i + 1],
+             "k": i} for i in range(5)]
+    chosen = weir("read", tmp_path / "t.arrow", "then", "filter", "k >= 2", "then", "write", "-", "--format", "jsonl").stdout.decode()
+    assert [json.loads(line) for line in chosen.splitlines()] == rows[2:]
+    found = list(csv.reader(io.StringIO(weir("read", tmp_path / "t.arrow", "then", "write", "-", "--format", "csv").stdout.decode(), newline=""), strict=True))
+    assert [[json.loads(cell) if cell else None for cell in row] for row in found[1:]] == [list(row.values()) for row in rows]
+
+
 def test_one_column_keeps_its_rows(weir, tmp_path):
     pq.write_table(pa.table({"a": ["x", None, ""]}), tmp_path / "t.parquet")
     assert weir("read", tmp_path / "t.parquet").stdout == b'a\nx\n""\n""\n'

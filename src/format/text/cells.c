@@ -340,3 +340,46 @@ int text_put_nested(struct text_out *out, struct text_out *scratch, const struct
 	end = offset_at(array, place + 1, is_large);
 	return put_list(out, scratch, style, array->children[0], begin, end, err);
 }
+
+/* Values from `*at` on as lists within lists, one for each dimension from this one. */
+static int put_dimension(struct text_out *out, struct text_out *scratch, const struct text_style *style,
+			 const struct weir_array *items, const struct weir_tensor_shape *shape, uint32_t dimension,
+			 int64_t *at, struct weir_error *err)
+{
+	int64_t size = shape->sizes[dimension];
+	int code = WEIR_OK;
+
+	if (dimension + 1 == shape->count) {
+		*at += size;
+		return put_list(out, scratch, style, items, *at - size, *at, err);
+	}
+	*out->p++ = '[';
+	for (int64_t i = 0; !code && i < size; i++) {
+		code = text_out_room(out, err);
+		if (code)
+			break;
+		if (i)
+			*out->p++ = ',';
+		code = put_dimension(out, scratch, style, items, shape, dimension + 1, at, err);
+	}
+	*out->p++ = ']';
+	return code;
+}
+
+int text_put_tensor(struct text_out *out, struct text_out *scratch, const struct text_style *style,
+		    const struct weir_array *array, int64_t place, const struct weir_tensor_shape *shape,
+		    struct weir_error *err)
+{
+	const struct weir_type *type = array->type;
+	bool is_fixed = type->id == WEIR_FIXED_LIST, is_large = type->id == WEIR_LARGE_LIST;
+	int64_t begin = is_fixed ? place * type->list_size : offset_at(array, place, is_large);
+	int64_t end = is_fixed ? begin + type->list_size : offset_at(array, place + 1, is_large);
+	int64_t count = 1;
+
+	for (uint32_t i = 0; i < shape->count; i++)
+		count *= shape->sizes[i]; /* weir_tensor_fixed has seen that it does not overflow */
+	/* A list may have any length, whatever the column says; and of nothing there may be any number of lists. */
+	if (!count || count != end - begin)
+		return put_list(out, scratch, style, array->children[0], begin, end, err);
+	return put_dimension(out, scratch, style, array->children[0], shape, 0, &begin, err);
+}

@@ -112,6 +112,16 @@ static int put_string(struct text_writer *writer, const struct text_column *colu
 		       : text_put_csv(&writer->out, &writer->style, bytes, size, column->quoted, needs_quotes, err);
 }
 
+static int put_nested(struct text_out *out, struct text_out *scratch, const struct text_style *style,
+		      const struct text_column *column, int64_t at, struct weir_error *err)
+{
+	const struct weir_array *array = column->nested;
+	int64_t place = array->offset + column->nested_offset + at;
+
+	return column->shape ? text_put_tensor(out, scratch, style, array, place, column->shape, err)
+			     : text_put_nested(out, scratch, style, array, place, err);
+}
+
 /* What is printed elsewhere first: bytes, and in CSV nested values. */
 static int put_scratch(struct text_writer *writer, const struct text_column *column, const struct text_out *scratch,
 		       bool *needs_quotes, struct weir_error *err)
@@ -170,13 +180,11 @@ static int put_other(struct text_writer *writer, const struct text_column *colum
 		break;
 	case TEXT_NESTED:
 		if (writer->style.json) {
-			code = text_put_nested(out, scratch, &writer->style, column->nested,
-					       column->nested->offset + column->nested_offset + at, err);
+			code = put_nested(out, scratch, &writer->style, column, at, err);
 			break;
 		}
 		scratch->p = scratch->data;
-		code = text_put_nested(scratch, &writer->scratch_binary, &writer->style, column->nested,
-				       column->nested->offset + column->nested_offset + at, err);
+		code = put_nested(scratch, &writer->scratch_binary, &writer->style, column, at, err);
 		if (!code)
 			code = put_scratch(writer, column, scratch, &needs_quotes, err);
 		break;

@@ -16,6 +16,7 @@
 #ifndef WEIR_FORMAT_TEXT_IMPL_H
 #define WEIR_FORMAT_TEXT_IMPL_H
 
+#include "arrow/tensor.h"
 #include "format/format.h"
 
 #include <string.h>
@@ -76,6 +77,10 @@ int text_put_binary(struct text_out *scratch, const uint8_t *bytes, size_t size,
 /* Row `place` (the array's offset is in it) as a JSON value; not null. */
 int text_put_nested(struct text_out *out, struct text_out *scratch, const struct text_style *style,
 		    const struct weir_array *array, int64_t place, struct weir_error *err);
+/* The same of a tensor: a list for each of its dimensions, within each other. */
+int text_put_tensor(struct text_out *out, struct text_out *scratch, const struct text_style *style,
+		    const struct weir_array *array, int64_t place, const struct weir_tensor_shape *shape,
+		    struct weir_error *err);
 size_t text_format_interval(const struct weir_type *type, const void *value, char *out);
 /* Whether a CSV reader would see something else than this text. */
 bool text_is_special(const struct text_style *style, const uint8_t *bytes, size_t size);
@@ -142,6 +147,7 @@ struct text_column {
 	uint8_t unit_digits; /* of times */
 	char *prefix;        /* JSON: `,"name":` */
 	uint32_t prefix_size;
+	struct weir_tensor_shape *shape; /* of tensors of several dimensions, all of one shape; else NULL */
 	/* Of this vector. */
 	const uint64_t *validity;
 	const void *values;

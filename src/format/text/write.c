@@ -84,6 +84,7 @@ static void writer_free(struct weir_format_writer *base)
 		cells_release(&column->kept, account);
 		if (column->prefix)
 			weir_free(account, column->prefix, column->prefix_size + TEXT_PADDING);
+		weir_free(account, column->shape, sizeof(*column->shape));
 	}
 	weir_free(account, writer->columns, writer->schema->field_count * sizeof(*writer->columns));
 	text_out_release(&writer->out);
@@ -118,6 +119,20 @@ static int make_prefix(struct text_writer *writer, struct text_column *column, b
 	return WEIR_OK;
 }
 
+static int note_shape(struct text_writer *writer, struct text_column *column, const struct weir_field *field,
+		      struct weir_error *err)
+{
+	struct weir_tensor_shape shape;
+
+	if (!weir_tensor_fixed(field, &shape) || shape.permuted || shape.count < 2)
+		return WEIR_OK;
+	column->shape = weir_alloc(writer->account, sizeof(shape), err);
+	if (!column->shape)
+		return err->code;
+	*column->shape = shape;
+	return WEIR_OK;
+}
+
 static bool is_number(enum text_kind kind, const struct weir_type *type)
 {
 	return (kind >= TEXT_I8 && kind <= TEXT_DOUBLE) || type->id == WEIR_DECIMAL128 || type->id == WEIR_DECIMAL256;
@@ -140,6 +155,8 @@ static int make_column(struct text_writer *writer, uint32_t number, struct weir_
 	column->name = writer->schema->fields[number].name;
 	column->kind = text_kind_of(type);
 	column->unit_digits = digits[type->unit];
+	if (note_shape(writer, column, &writer->schema->fields[number], err))
+		return err->code;
 	if (style->json) {
 		column->wraps = is_time;
 		return make_prefix(writer, column, number == 0, err);
