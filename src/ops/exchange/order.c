@@ -12,12 +12,16 @@
  *     place:  63                              0
  *             │ window − least │ index of key │        smaller ones first: equal windows stay as they were
  *
- * Numbers are sorted from the top: between the least and the greatest, as many equal parts as there are numbers, about, and each
- * is put into its own by counting. Mostly that leaves few in each, which one pass puts right; a part that has many is sorted
- * in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the numbers, parts
- * are by magnitude instead: of few great values and many small ones it is the small ones that are told apart.
+ * Numbers are sorted from the top: between the least and the greatest, so many equal parts that each has few, if they are spread evenly, and
+ * each is put into its own by counting. Few are put in order at once, by what the processor is best at (kernels_order.c); a part that has many is
+ * sorted in the same way. Random keys move twice, not once for each of eight bytes. Where one part would have most of the numbers, parts
+ * are by magnitude instead: of few great values and many small ones it is the small ones that are told apart. What a heavy key has is one part in
+ * the end, which is in order as it comes.
  */
 #include "ops/exchange/order.h"
+
+#include "base/cpu.h"
+#include "ops/exchange/order_impl.h"
 
 #include <string.h>
 
@@ -25,30 +29,28 @@ enum {
 	PARTS_BITS_MAX = 11,
 	MANY = 1 << 14,     /* numbers that the second cache does not have by themselves: */
 	PARTS_BITS_MANY = 9, /* more parts would be more lines than the first has */
-	FEW = 24,
+	FEW_KEYS = 24, /* that are compared as they are */
 	MAGNITUDE_BITS = 5,
 	PARTS_SKEWED = 64 << MAGNITUDE_BITS,
+	SAMPLED = 64,
 };
+
+WEIR_KERNEL_DECLARE(struct weir_order_kernels, weir_order_kernels);
 
 /* ---- numbers ---- */
 
 /* How numbers are moved: those that differ in their lowest `same_bits` alone are in order where they come. */
 struct moving {
+	const struct weir_order_kernels *kernels;
 	uint64_t *to; /* where they are in the end: where they were, or in the spare room */
 	uint32_t same_bits;
 };
 
-/* Copies them in order. Where they nearly are, that is one pass. `from` and `to` may be the same. */
-static void insert_all(const uint64_t *from, uint64_t *to, size_t count)
+static void order_few(const struct moving *how, const uint64_t *from, size_t count)
 {
-	for (size_t i = 0; i < count; i++) {
-		uint64_t moved = from[i];
-		size_t at = i;
+	uint32_t end = (uint32_t)count;
 
-		for (; at > 0 && to[at - 1] > moved; at--)
-			to[at] = to[at - 1];
-		to[at] = moved;
-	}
+	how->kernels->order_parts(from, how->to, &end, 1);
 }
 
 /* False: they are in order. */
@@ -74,11 +76,9 @@ static bool find_bounds(const uint64_t *numbers, size_t count, uint64_t *least, 
  * behind it. Ascending, as the values are. */
 static inline uint32_t magnitude_of(uint64_t value)
 {
-	uint32_t above;
+	/* Small ones, which are as likely as not, are no case of their own. */
+	uint32_t above = 63 - MAGNITUDE_BITS - (uint32_t)__builtin_clzll(value | 1 << MAGNITUDE_BITS);
 
-	if (value < (uint64_t)2 << MAGNITUDE_BITS)
-		return (uint32_t)value;
-	above = 63 - MAGNITUDE_BITS - (uint32_t)__builtin_clzll(value);
 	return (above << MAGNITUDE_BITS) + (uint32_t)(value >> above);
 }
 
@@ -86,10 +86,13 @@ static void order_part(uint64_t *from, uint64_t *other, size_t count, struct mov
 
 static void order_parts(uint64_t *from, uint64_t *other, const uint32_t *ends, uint32_t parts, struct moving how)
 {
-	for (uint32_t part = 0, first = 0; part < parts; first = ends[part++])
+	uint64_t *to = how.to;
+
+	for (uint32_t part = 0, first = 0; part < parts; first = ends[part++]) {
+		how.to = to + first;
 		if (ends[part] > first)
-			order_part(from + first, other + first, ends[part] - first,
-				   (struct moving){.to = how.to + first, .same_bits = how.same_bits});
+			order_part(from + first, other + first, ends[part] - first, how);
+	}
 }
 
 static void order_skewed(uint64_t *from, uint64_t *other, size_t count, uint64_t least, struct moving how)
@@ -109,17 +112,31 @@ static void order_skewed(uint64_t *from, uint64_t *other, size_t count, uint64_t
 	order_parts(other, from, ends, PARTS_SKEWED, how);
 }
 
+/* Whether the first of equal parts would have more than a quarter of the numbers, by some of them. */
+static bool is_skewed(const uint64_t *from, size_t count, uint64_t least, uint32_t shift)
+{
+	uint32_t first = 0;
+
+	for (size_t i = 0; i < SAMPLED; i++)
+		first += !((from[i * (count / SAMPLED)] - least) >> shift);
+	return first > SAMPLED / 4;
+}
+
 /* All are between the least and the greatest; how they are spread in between does not matter for what comes out. */
 static void order_between(uint64_t *from, uint64_t *other, size_t count, uint64_t least, uint64_t greatest, struct moving how)
 {
 	uint32_t ends[1 << PARTS_BITS_MAX], sum = 0, most = 0, bits, width, shift;
 
 	least = least >> how.same_bits << how.same_bits;
-	bits = 64 - (uint32_t)__builtin_clzll(count);
+	bits = 64 - (uint32_t)__builtin_clzll(count >> how.kernels->part_bits);
 	bits = count > MANY ? PARTS_BITS_MANY : bits > PARTS_BITS_MAX ? PARTS_BITS_MAX : bits;
 	width = 64 - (uint32_t)__builtin_clzll(greatest - least);
 	shift = width > bits ? width - bits : 0;
 	shift = shift < how.same_bits ? how.same_bits : shift;
+	if (shift > how.same_bits && count > PARTS_SKEWED && is_skewed(from, count, least, shift)) {
+		order_skewed(from, other, count, least, how);
+		return;
+	}
 	memset(ends, 0, sizeof(*ends) << bits);
 	for (size_t i = 0; i < count; i++)
 		ends[(from[i] - least) >> shift]++;
@@ -130,16 +147,12 @@ static void order_between(uint64_t *from, uint64_t *other, size_t count, uint64_
 		ends[part] = sum;
 		sum += here;
 	}
-	if (shift > how.same_bits && count > PARTS_SKEWED && most > count / 4) {
-		order_skewed(from, other, count, least, how);
-		return;
-	}
 	for (size_t i = 0; i < count; i++)
 		other[ends[(from[i] - least) >> shift]++] = from[i];
-	if (shift > how.same_bits && most > FEW)
+	if (shift > how.same_bits && most > how.kernels->few)
 		order_parts(other, from, ends, 1u << bits, how);
 	else if (shift > how.same_bits)
-		insert_all(other, how.to, count);
+		how.kernels->order_parts(other, how.to, ends, 1u << bits);
 	else if (how.to != other)
 		memcpy(how.to, other, count * sizeof(*other));
 }
@@ -148,8 +161,8 @@ static void order_part(uint64_t *from, uint64_t *other, size_t count, struct mov
 {
 	uint64_t least, greatest;
 
-	if (count <= FEW)
-		insert_all(from, how.to, count);
+	if (count <= how.kernels->few)
+		order_few(&how, from, count);
 	else if (find_bounds(from, count, &least, &greatest))
 		order_between(from, other, count, least, greatest, how);
 	else if (how.to != from)
@@ -158,7 +171,7 @@ static void order_part(uint64_t *from, uint64_t *other, size_t count, struct mov
 
 void weir_numbers_order(uint64_t *numbers, uint64_t *spare, size_t count)
 {
-	order_part(numbers, spare, count, (struct moving){.to = numbers});
+	order_part(numbers, spare, count, (struct moving){.kernels = WEIR_KERNEL_CHOOSE(weir_order_kernels), .to = numbers});
 }
 
 /* ---- windows ---- */
@@ -189,14 +202,14 @@ static uint32_t order_by_windows(uint64_t *places, uint64_t *spare, size_t count
 	uint64_t mask = ((uint64_t)1 << place_bits) - 1, span = windows->greatest - windows->least;
 	uint32_t bits = span ? 64 - (uint32_t)__builtin_clzll(span) : 0;
 	uint32_t left_out = bits + place_bits > 64 ? bits + place_bits - 64 : 0;
+	struct moving how = {.kernels = WEIR_KERNEL_CHOOSE(weir_order_kernels), .to = places, .same_bits = place_bits};
 
 	for (size_t i = 0; i < count; i++)
 		places[i] = (spare[i] - windows->least) >> left_out << place_bits | (places[i] & mask);
-	if (!windows->is_sorted && count <= FEW)
-		insert_all(places, places, count);
+	if (!windows->is_sorted && count <= how.kernels->few)
+		order_few(&how, places, count);
 	else if (!windows->is_sorted)
-		order_between(places, spare, count, 0, span >> left_out << place_bits | mask,
-			      (struct moving){.to = places, .same_bits = place_bits});
+		order_between(places, spare, count, 0, span >> left_out << place_bits | mask, how);
 	return left_out;
 }
 
@@ -381,7 +394,7 @@ static void sort_from(const struct sorter *sorter, uint64_t *places, uint64_t *s
 		if (last - first == 1)
 			continue;
 		key_of(sorter, places[first], &size);
-		if (last - first <= FEW)
+		if (last - first <= FEW_KEYS)
 			sort_few(sorter, places + first, last - first, left_out ? common : behind);
 		else if (left_out || size > behind)
 			sort_from(sorter, places + first, spare + first, last - first, left_out ? common : behind);

@@ -5,6 +5,7 @@
 #include "ops/exchange/order.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { KEYS = 30000 };
 
@@ -129,18 +130,50 @@ static void test_few(void **state)
 {
 	struct fixture *fixture = *state;
 
-	for (uint32_t count = 0; count < 60; count++) {
-		struct weir_key_list keys;
-		uint8_t key[9] = {0};
+	for (uint32_t count = 0; count < 300; count++) {
+		for (uint32_t kind = 0; kind < 3; kind++) {
+			struct weir_key_list keys;
+			uint8_t key[9] = {0};
 
-		random_state = count;
-		weir_key_list_init(&keys, fixture->account, sizeof(key));
-		for (uint32_t i = 0; i < count; i++) {
-			put_number(key + 1, random_next() % (count / 2 + 1));
-			assert_int_equal(weir_key_list_append(&keys, key, sizeof(key), &fixture->err), WEIR_OK);
+			random_state = 3 * count + kind;
+			weir_key_list_init(&keys, fixture->account, sizeof(key));
+			for (uint32_t i = 0; i < count; i++) {
+				uint64_t chance = random_next();
+
+				put_number(key + 1, kind == 0 ? chance % (count / 2 + 1) : kind == 1 ? chance : count - i);
+				assert_int_equal(weir_key_list_append(&keys, key, sizeof(key), &fixture->err), WEIR_OK);
+			}
+			check(&keys, fixture->account, "few");
+			weir_key_list_release(&keys);
 		}
-		check(&keys, fixture->account, "few");
-		weir_key_list_release(&keys);
+	}
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+
+	return (first > second) - (first < second);
+}
+
+/* Without places: any numbers, the greatest one among them, of as many as are put in order in one way or another. */
+static void test_plain_numbers(void **state)
+{
+	static const size_t counts[] = {1, 8, 9, 63, 64, 65, 66, 500, 1 << 11, 1 << 14, (1 << 14) + 1, 100000};
+	static uint64_t numbers[2 * 100000], wanted[100000];
+
+	(void)state;
+	for (uint32_t kind = 0; kind < KINDS; kind++) {
+		for (uint32_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
+			random_state = 100 * kind + c;
+			for (size_t i = 0; i < counts[c]; i++)
+				numbers[i] = wanted[i] = i % 100 == 99 ? UINT64_MAX : spread(kind, i);
+			qsort(wanted, counts[c], sizeof(*wanted), compare_numbers);
+			weir_numbers_order(numbers, numbers + counts[c], counts[c]);
+			for (size_t i = 0; i < counts[c]; i++)
+				if (numbers[i] != wanted[i])
+					fail_msg("numbers %u: number %zu of %zu is wrong", kind, i, counts[c]);
+		}
 	}
 }
 
@@ -150,6 +183,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_numbers, fixture_begin, fixture_end),
 		cmocka_unit_test_setup_teardown(test_texts, fixture_begin, fixture_end),
 		cmocka_unit_test_setup_teardown(test_few, fixture_begin, fixture_end),
+		cmocka_unit_test(test_plain_numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
