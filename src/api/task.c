@@ -252,7 +252,7 @@ static int open_taken(struct weir_task *task, struct queued *taken, struct weir_
 	code = weir_chunk_owner(taken->chunk, &owner, &bytes, err);
 	if (!code)
 		code = weir_block_open(weir_session_account(task->job.session), &task->cache, bytes,
-				       weir_chunk_size(taken->chunk), owner, true, out, err);
+				       weir_chunk_size(taken->chunk), owner, weir_chunk_is_foreign(taken->chunk), out, err);
 	weir_owner_unref(owner);
 	weir_chunk_unref(taken->chunk);
 	weir_local_run_taken(task->job.run, taken->number);

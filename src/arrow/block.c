@@ -94,7 +94,7 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
 	return weir_chunk_write(batch, &chunk, out + plan->schema_size + plan->dictionaries_size, err);
 }
 
-void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places)
+void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places, uint64_t *offsets)
 {
 	uint64_t at = plan->size;
 
@@ -113,6 +113,8 @@ void weir_block_places(const struct weir_batch *batch, const struct weir_block_p
 		places[i] = at;
 		if (type->layout == WEIR_LAYOUT_BYTES)
 			at -= weir_round_up(((uint64_t)values->length + 1) * type_offset_width(type), IPC_ALIGN);
+		if (offsets)
+			offsets[i] = at;
 		if (column->null_count)
 			at -= weir_round_up(weir_bits_size(column->length), IPC_ALIGN);
 	}
@@ -153,7 +155,7 @@ int weir_block_frame(struct weir_account *account, const struct weir_schema *sch
 		code = batch ? weir_block_measure(batch, plan, err) : err->code;
 	}
 	if (!code)
-		weir_block_places(batch, plan, places);
+		weir_block_places(batch, plan, places, NULL);
 	weir_batch_unref(batch);
 	for (uint32_t i = 0; arrays && i < schema->field_count; i++)
 		weir_array_unref(arrays[i]);

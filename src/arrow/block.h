@@ -28,8 +28,9 @@ int weir_block_write(const struct weir_batch *batch, const struct weir_block_pla
 		     struct weir_error *err);
 
 /* Where in a block of the batch the values of each column begin; of strings, their bytes. Columns are whole, not slices, and not nested, but
- * for lists of one length. What lies there already when the block is written is not copied. */
-void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places);
+ * for lists of one length. `offsets`, if it is not NULL: where those of strings begin. What lies there already when the block is written is not
+ * copied. */
+void weir_block_places(const struct weir_batch *batch, const struct weir_block_plan *plan, uint64_t *places, uint64_t *offsets);
 
 /* A block whose rows are written into it before it is one: rows of `schema` where each column has as many bytes in every row
  * (FIXED layouts, lists of one length of them) and none is null. `places` gets, for each column, where in the block its values

@@ -81,7 +81,8 @@ static void put_offsets(struct ipc_walk *walk, const struct weir_array *array, i
 		return;
 	from += (uint64_t)start * width;
 	if (*first == 0) {
-		memcpy(to, from, ((uint64_t)length + 1) * width);
+		if (to != from) /* they may lie there, as values may */
+			memcpy(to, from, ((uint64_t)length + 1) * width);
 	} else if (width == 4) {
 		for (int64_t i = 0; i <= length; i++)
 			((int32_t *)to)[i] = ((const int32_t *)from)[i] - (int32_t)*first;

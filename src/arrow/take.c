@@ -13,6 +13,10 @@ struct picked {
 	bool missing; /* some rows are -1 */
 };
 
+/* How far ahead values are fetched, which lie anywhere, so that the processor does not see them coming; and texts, where even that is
+ * anywhere which says where they begin. */
+enum { TAKE_AHEAD = 64, TAKE_TEXTS_AHEAD = 24 };
+
 static struct weir_array *take(const struct picked *picked, const struct weir_array *array, struct weir_error *err);
 
 static inline __attribute__((always_inline)) int64_t gather_bits(const struct picked *picked, const uint8_t *bits,
@@ -60,8 +64,11 @@ static inline __attribute__((always_inline)) void gather_width(const struct pick
 							       uint8_t *to, size_t width)
 {
 	if (!picked->missing) {
-		for (int64_t i = 0; i < picked->count; i++)
+		for (int64_t i = 0; i < picked->count; i++) {
+			if (i + TAKE_AHEAD < picked->count)
+				__builtin_prefetch(from + (size_t)picked->rows[i + TAKE_AHEAD] * width);
 			memcpy(to + (size_t)i * width, from + (size_t)picked->rows[i] * width, width);
+		}
 		return;
 	}
 	for (int64_t i = 0; i < picked->count; i++) {
@@ -160,17 +167,16 @@ static int take_offsets(const struct picked *picked, const struct weir_array *ar
 			  : take_offsets64(picked, array, (int64_t *)to, err);
 }
 
-/* How far ahead bytes are fetched: where they begin is itself a place anywhere, so the processor does not see them coming. */
-enum { TAKE_AHEAD = 24 };
-
+/* A text of a few bytes is fetched by where it ends: the line that it begins in is the one that another ends in. */
 #define TAKE_BYTES(TYPE)                                                                                               \
 	do {                                                                                                           \
 		const TYPE *begins = (const TYPE *)array->buffers[1].data + array->offset;                             \
 		const TYPE *ends = (const TYPE *)out->buffers[1].data;                                                 \
 		for (int64_t i = 0; i < picked->count; i++) {                                                          \
 			size_t size = (size_t)(ends[i + 1] - ends[i]);                                                 \
-			if (i + TAKE_AHEAD < picked->count && ends[i + TAKE_AHEAD + 1] > ends[i + TAKE_AHEAD])         \
-				__builtin_prefetch(from + begins[picked->rows[i + TAKE_AHEAD]]);                       \
+			if (i + TAKE_TEXTS_AHEAD < picked->count &&                                                    \
+			    ends[i + TAKE_TEXTS_AHEAD + 1] > ends[i + TAKE_TEXTS_AHEAD])                               \
+				__builtin_prefetch(from + begins[picked->rows[i + TAKE_TEXTS_AHEAD]] + 15);            \
 			if (!size)                                                                                     \
 				continue;                                                                              \
 			/* Short ones as sixteen bytes at once, where both sides have them; what follows comes later. */ \

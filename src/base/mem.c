@@ -16,7 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#ifndef PIDFD_SELF
+#define PIDFD_SELF (-10001) /* Linux 6.14: of the whole process */
+#endif
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -575,14 +580,31 @@ void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, 
 	return moved;
 }
 
-void weir_forget(void *memory, size_t size)
+void weir_forget_add(struct weir_forgotten *forgotten, void *memory, size_t size)
 {
 	uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1),
 		  end = ((uintptr_t)memory + size) & ~(page - 1);
 
-	/* Where the kernel will not, it stays as it is. */
-	if (begin < end)
-		(void)madvise((void *)begin, end - begin, MADV_DONTNEED);
+	if (begin >= end)
+		return;
+	if (forgotten->count == WEIR_FORGOTTEN_MAX)
+		weir_forget_flush(forgotten);
+	forgotten->parts[forgotten->count++] = (struct iovec){.iov_base = (void *)begin, .iov_len = end - begin};
+}
+
+void weir_forget_flush(struct weir_forgotten *forgotten)
+{
+	size_t size = 0;
+	long done = -1;
+
+	for (size_t i = 0; i < forgotten->count; i++)
+		size += forgotten->parts[i].iov_len;
+	if (forgotten->count > 1)
+		done = syscall(SYS_process_madvise, PIDFD_SELF, forgotten->parts, forgotten->count, MADV_DONTNEED, 0);
+	/* A kernel that does not know this is told one by one. Where it will not, memory stays as it is. */
+	for (size_t i = 0; i < forgotten->count && done != (long)size; i++)
+		(void)madvise(forgotten->parts[i].iov_base, forgotten->parts[i].iov_len, MADV_DONTNEED);
+	forgotten->count = 0;
 }
 
 void weir_foresee(void *memory, size_t size)

@@ -19,6 +19,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/uio.h>
 
 #define WEIR_FRAME_MIN ((size_t)16 << 10)
 #define WEIR_WARM_MAX ((size_t)32 << 20) /* kept warm after a run */
@@ -98,9 +99,16 @@ void *weir_alloc_zero(struct weir_account *account, size_t size, struct weir_err
 void *weir_realloc(struct weir_account *account, void *memory, size_t size_old, size_t size_new,
 		   struct weir_error *err);
 void weir_free(struct weir_account *account, void *memory, size_t size); /* NULL is fine */
-/* The contents of these bytes, within one allocation, are not needed any more: whole pages of them may go to others at once. They
- * stay charged, and may be written again; what is read before that is unspecified. */
-void weir_forget(void *memory, size_t size);
+/* The contents of bytes that are added, each time within one allocation, are not needed any more: whole pages of them may go to others once that is
+ * flushed. They stay charged, and may be written again; what is read before that is unspecified. The system is told of many pieces together, since each
+ * time it is told it interrupts the other threads. All-zero is empty. */
+enum { WEIR_FORGOTTEN_MAX = 256 };
+struct weir_forgotten {
+	size_t count;
+	struct iovec parts[WEIR_FORGOTTEN_MAX];
+};
+void weir_forget_add(struct weir_forgotten *forgotten, void *memory, size_t size);
+void weir_forget_flush(struct weir_forgotten *forgotten);
 /* All of these bytes are about to be written: their pages are made in one call, where they are many. That costs less than a fault each,
  * and far less where the writes come between reads from all over memory, which a fault each time starts anew. */
 void weir_foresee(void *memory, size_t size);

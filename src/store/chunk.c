@@ -51,7 +51,7 @@ static struct weir_chunk *chunk_new(struct weir_store *store, struct weir_error 
 	return chunk;
 }
 
-static int reserve(struct weir_store *store, struct weir_region *region, uint64_t size, struct weir_chunk **out,
+static int reserve(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_chunk **out,
 		   struct weir_error *err)
 {
 	struct weir_chunk *chunk = chunk_new(store, err);
@@ -61,13 +61,15 @@ static int reserve(struct weir_store *store, struct weir_region *region, uint64_
 		return err->code;
 	/* Sealing cannot fail, so what it may need is there beforehand. */
 	chunk->spare = weir_range_new(&store->heap, err);
-	if (!chunk->spare || weir_region_take(store, region, size, &chunk->range, err)) {
+	if (!chunk->spare || weir_region_take(store, region, size, writer, &chunk->range, err)) {
 		weir_range_free(&store->heap, chunk->spare);
 		weir_free(&store->heap, chunk, sizeof(*chunk));
 		return err->code;
 	}
 	chunk->size = size;
 	chunk->state = CHUNK_RESERVED;
+	chunk->is_bare = writer != STORE_BACKED;
+	chunk->is_foreign = region != NULL;
 	chunk->pins = 1;
 	pthread_mutex_lock(&store->lock);
 	store->chunks++;
@@ -80,15 +82,15 @@ static int reserve(struct weir_store *store, struct weir_region *region, uint64_
 int weir_chunk_reserve(struct weir_store *store, uint64_t size, struct weir_chunk **out, uint8_t **bytes,
 		       struct weir_error *err)
 {
-	int code = reserve(store, NULL, size, out, err);
+	int code = reserve(store, NULL, size, STORE_BACKED, out, err);
 
 	if (!code)
 		*bytes = bytes_of(*out);
 	return code;
 }
 
-int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size,
-			       struct weir_chunk **out, uint8_t **bytes, int64_t *charged, struct weir_error *err)
+static int reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size, int writer,
+			   struct weir_chunk **out, int64_t *charged, struct weir_error *err)
 {
 	int code;
 
@@ -96,10 +98,44 @@ int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *ac
 	code = weir_account_claim(account, *charged, err);
 	if (code)
 		return code;
-	code = weir_chunk_reserve(store, size, out, bytes, err);
+	code = reserve(store, NULL, size, writer, out, err);
 	if (code)
 		weir_account_unclaim(account, *charged);
 	return code;
+}
+
+int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size,
+			       struct weir_chunk **out, uint8_t **bytes, int64_t *charged, struct weir_error *err)
+{
+	int code = reserve_charged(store, account, size, STORE_BACKED, out, charged, err);
+
+	if (!code)
+		*bytes = bytes_of(*out);
+	return code;
+}
+
+int weir_chunk_reserve_bare(struct weir_store *store, struct weir_account *account, uint32_t writer, uint64_t size,
+			    struct weir_chunk **out, int64_t *charged, struct weir_error *err)
+{
+	return reserve_charged(store, account, size, (int)(writer % STORE_SPACES), out, charged, err);
+}
+
+int weir_chunk_put(struct weir_chunk *chunk, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	WEIR_ASSERT(chunk->state == CHUNK_RESERVED && chunk->is_bare);
+	return weir_region_write(chunk->range, offset, bytes, size, err);
+}
+
+int weir_chunk_back(struct weir_chunk *chunk, uint8_t **bytes, struct weir_error *err)
+{
+	int code = weir_region_back(chunk->range, err);
+
+	WEIR_ASSERT(chunk->state == CHUNK_RESERVED);
+	if (code)
+		return code;
+	chunk->is_bare = false;
+	*bytes = bytes_of(chunk);
+	return WEIR_OK;
 }
 
 int weir_chunk_of_batch(struct weir_store *store, struct weir_account *account, const struct weir_batch *batch,
@@ -131,7 +167,7 @@ int weir_chunk_of_batch(struct weir_store *store, struct weir_account *account, 
 int weir_region_reserve(struct weir_region *region, uint64_t size, struct weir_chunk **out, struct weir_error *err)
 {
 	WEIR_ASSERT(region->is_worker && !region->is_released);
-	return reserve(region->store, region, size, out, err);
+	return reserve(region->store, region, size, STORE_BACKED, out, err);
 }
 
 /* A part of a reserved range that its chunk does not keep becomes free and warm; under the lock. */
@@ -150,7 +186,7 @@ void weir_chunk_seal(struct weir_chunk *chunk, uint64_t size)
 	struct weir_store *store = chunk->store;
 	uint64_t pages = store_pages(size);
 
-	WEIR_ASSERT(chunk->state == CHUNK_RESERVED && chunk->pins == 1 && size > 0 && size <= chunk->size);
+	WEIR_ASSERT(chunk->state == CHUNK_RESERVED && !chunk->is_bare && chunk->pins == 1 && size > 0 && size <= chunk->size);
 	pthread_mutex_lock(&store->lock);
 	if (pages < chunk->range->size)
 		give_part(store, weir_space_cut(chunk->range, pages, &chunk->spare));
@@ -203,6 +239,7 @@ int weir_chunk_adopt(struct weir_chunk *room, uint64_t offset, uint64_t size, st
 		region_of(room)->in_use++;
 	room->size = left;
 	chunk->size = size;
+	chunk->is_foreign = true;
 	chunk->state = CHUNK_RESIDENT;
 	chunk->range = piece;
 	store->chunks++;
@@ -241,7 +278,7 @@ void weir_chunk_unref(struct weir_chunk *chunk)
 	if (chunk->state == CHUNK_SPILLED)
 		weir_spill_file_drop(chunk->extent);
 	else if (chunk->range)
-		weir_region_give(store, chunk->range);
+		weir_region_give(store, chunk->range, !chunk->is_bare);
 	weir_range_free(&store->heap, chunk->spare);
 	weir_free(&store->heap, chunk, sizeof(*chunk));
 }
@@ -254,6 +291,11 @@ uint64_t weir_chunk_size(const struct weir_chunk *chunk)
 uint64_t weir_chunk_footprint(const struct weir_chunk *chunk)
 {
 	return store_pages(chunk->size);
+}
+
+bool weir_chunk_is_foreign(const struct weir_chunk *chunk)
+{
+	return chunk->is_foreign;
 }
 
 bool weir_chunk_is_resident(const struct weir_chunk *chunk)
@@ -277,13 +319,13 @@ static int restore(struct weir_chunk *chunk, struct weir_error *err)
 
 	chunk->state = CHUNK_RESTORING;
 	pthread_mutex_unlock(&store->lock);
-	code = weir_region_take(store, NULL, chunk->size, &range, err);
+	code = weir_region_take(store, NULL, chunk->size, STORE_BACKED, &range, err);
 	if (!code) {
 		struct weir_region *region = range->home;
 
 		code = weir_spill_file_read(chunk->extent, region->bytes + range->offset, chunk->size, err);
 		if (code)
-			weir_region_give(store, range);
+			weir_region_give(store, range, true);
 	}
 	if (!code)
 		weir_spill_file_drop(chunk->extent);
@@ -461,7 +503,7 @@ int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err)
 out:
 	pthread_mutex_unlock(&store->lock);
 	if (range)
-		weir_region_give(store, range);
+		weir_region_give(store, range, true);
 	if (kept) {
 		weir_spill_file_drop(extent);
 		code = weir_error_set(err, WEIR_E_CANCELLED, "a chunk that was pinned while it was spilled stays");

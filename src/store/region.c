@@ -9,8 +9,9 @@
  *     └───────┴────────┴───────────┴──────────────────────────────┴────────┴───
  *       resident          warm       costs nothing                  resident
  *
- * The driver's regions share one space, so that the best place is found whichever memfd it lies in. Each new one is as
- * large as all before it together: a handful of descriptors serves any amount of memory, and a small run maps little.
+ * The driver's regions share a space, so that the best place is found whichever memfd it lies in. Each new one is as
+ * large as all before it together: a handful of descriptors serves any amount of memory, and a small run maps little. What is
+ * written without being mapped lies in regions of its writer's space: a file is written by one thread at a time.
  * A worker's region has a space of its own. When the worker is gone nothing there will be written again, so its free
  * pages go to the kernel at once and its descriptor with the last chunk.
  *
@@ -91,11 +92,12 @@ static void region_free(struct weir_region *region)
 	weir_free(&store->heap, region, sizeof(*region));
 }
 
-/* Takes over the memfd, on failure too. It is mapped, but in no list yet. */
-static int region_new(struct weir_store *store, int memfd, uint64_t size, bool is_worker, struct weir_region **out,
+/* Takes over the memfd, on failure too. It is mapped, but in no list yet. space NULL: it is a worker's. */
+static int region_new(struct weir_store *store, int memfd, uint64_t size, struct weir_space *space, struct weir_region **out,
 		      struct weir_error *err)
 {
 	struct weir_region *region = weir_alloc_zero(&store->heap, sizeof(*region), err);
+	bool is_worker = !space;
 	void *bytes;
 
 	if (!region) {
@@ -119,7 +121,7 @@ static int region_new(struct weir_store *store, int memfd, uint64_t size, bool i
 		goto fail;
 	}
 	region->bytes = bytes;
-	region->space = is_worker ? &region->own_space : &store->space;
+	region->space = is_worker ? &region->own_space : space;
 	region->own_space.account = &store->heap;
 	*out = region;
 	return WEIR_OK;
@@ -164,14 +166,15 @@ static int memfd_new(uint64_t size, struct weir_error *err)
 	return fd;
 }
 
-int weir_region_grow(struct weir_store *store, uint64_t size, struct weir_error *err)
+/* Makes a region of at least `size` bytes and adds it to one of the store's spaces. */
+static int grow(struct weir_store *store, uint32_t space, uint64_t size, struct weir_error *err)
 {
 	struct weir_region *region;
 	uint64_t wanted;
 	int fd;
 
 	pthread_mutex_lock(&store->lock);
-	wanted = store->regions_size;
+	wanted = store->regions_size[space];
 	pthread_mutex_unlock(&store->lock);
 	if (wanted > STORE_REGION_SIZE_MAX)
 		wanted = STORE_REGION_SIZE_MAX;
@@ -180,11 +183,11 @@ int weir_region_grow(struct weir_store *store, uint64_t size, struct weir_error 
 	if (wanted < size)
 		wanted = size;
 	fd = memfd_new(wanted, err);
-	if (fd < 0 || region_new(store, fd, wanted, false, &region, err))
+	if (fd < 0 || region_new(store, fd, wanted, &store->spaces[space], &region, err))
 		return err->code;
 	pthread_mutex_lock(&store->lock);
 	region_link(store, region);
-	store->regions_size += wanted;
+	store->regions_size[space] += wanted;
 	pthread_mutex_unlock(&store->lock);
 	return WEIR_OK;
 }
@@ -203,7 +206,7 @@ int weir_region_adopt(struct weir_store *store, int memfd, uint64_t size, struct
 		return weir_error_set(err, WEIR_E_INVALID, "a worker's memfd is not one of %llu bytes, sealed",
 				      (unsigned long long)size);
 	}
-	code = region_new(store, memfd, size, true, out, err);
+	code = region_new(store, memfd, size, NULL, out, err);
 	if (code)
 		return code;
 	pthread_mutex_lock(&store->lock);
@@ -252,7 +255,8 @@ uint8_t *weir_region_map(struct weir_region *region, uint64_t offset, uint64_t s
 
 /* --- backing and punching; the range is the caller's alone --- */
 
-static int back(struct weir_region *region, const struct weir_range *range, struct weir_error *err)
+/* Pages that are not there yet. */
+static int fill(const struct weir_region *region, const struct weir_range *range, struct weir_error *err)
 {
 	int failed;
 
@@ -260,14 +264,19 @@ static int back(struct weir_region *region, const struct weir_range *range, stru
 		failed = weir_fault(WEIR_FAULT_MAP) ||
 			 fallocate(region->memfd, 0, (off_t)range->offset, (off_t)range->size);
 	} while (failed && errno == EINTR);
-	if (!failed) {
-		/* They are about to be written: mapped in one call they cost less than by a fault each. Where the kernel does not
-		 * know this, or has no place, they are mapped as they are met. */
-		if (!region->is_worker && range->size >= POPULATE_MIN)
-			(void)madvise(region->bytes + range->offset, range->size, MADV_POPULATE_WRITE);
-		return WEIR_OK;
-	}
-	return weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)range->size);
+	return failed ? weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)range->size)
+		      : WEIR_OK;
+}
+
+static int back(const struct weir_region *region, const struct weir_range *range, struct weir_error *err)
+{
+	int code = fill(region, range, err);
+
+	/* They are about to be written: mapped in one call they cost less than by a fault each. Where the kernel does not
+	 * know this, or has no place, they are mapped as they are met. */
+	if (!code && !region->is_worker && range->size >= POPULATE_MIN)
+		(void)madvise(region->bytes + range->offset, range->size, MADV_POPULATE_WRITE);
+	return code;
 }
 
 static void punch(struct weir_region *region, const struct weir_range *range)
@@ -451,8 +460,22 @@ static int over_limit(struct weir_store *store, uint64_t size, struct weir_error
 			      (unsigned long long)size, (long long)stats.resident, (long long)store->resident_max);
 }
 
+/* Where it may lie: in the worker's region, in its writer's space, or in any. */
+static struct weir_range *take_any(struct weir_store *store, struct weir_region *only, int writer, uint64_t size,
+				   struct weir_range **spare, int64_t *cold, int64_t *too_much)
+{
+	struct weir_range *range = NULL;
+
+	*too_much = 0;
+	if (only || writer != STORE_BACKED)
+		return take(store, only ? only->space : &store->spaces[writer % STORE_SPACES], size, spare, cold, too_much);
+	for (uint32_t i = 0; i < STORE_SPACES && *spare && !range && *too_much <= 0; i++)
+		range = take(store, &store->spaces[i], size, spare, cold, too_much);
+	return range;
+}
+
 /* Under pressure warm pages go first. */
-static int find_place(struct weir_store *store, struct weir_region *only, uint64_t size, struct weir_range **spare,
+static int find_place(struct weir_store *store, struct weir_region *only, int writer, uint64_t size, struct weir_range **spare,
 		      struct weir_range **out, int64_t *cold, struct weir_error *err)
 {
 	bool trimmed = false;
@@ -460,11 +483,11 @@ static int find_place(struct weir_store *store, struct weir_region *only, uint64
 
 	for (;;) {
 		pthread_mutex_lock(&store->lock);
-		*out = take(store, only ? only->space : &store->space, size, spare, cold, &too_much);
+		*out = take_any(store, only, writer, size, spare, cold, &too_much);
 		/* A free range that is out may be all that a worker's region has. */
 		while (!*out && only && *spare && too_much <= 0 && store->trimming > 0) {
 			pthread_cond_wait(&store->settled, &store->lock);
-			*out = take(store, only->space, size, spare, cold, &too_much);
+			*out = take_any(store, only, writer, size, spare, cold, &too_much);
 		}
 		warm = store->warm;
 		pthread_mutex_unlock(&store->lock);
@@ -481,13 +504,38 @@ static int find_place(struct weir_store *store, struct weir_region *only, uint64
 			return weir_error_set(err, WEIR_E_NO_SPACE,
 					      "no room for %llu bytes in a worker's region of %llu bytes",
 					      (unsigned long long)size, (unsigned long long)only->size);
-		} else if (weir_region_grow(store, size, err)) {
+		} else if (grow(store, writer == STORE_BACKED ? 0 : (uint32_t)writer % STORE_SPACES, size, err)) {
 			return err->code;
 		}
 	}
 }
 
-int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, struct weir_range **out,
+int weir_region_back(const struct weir_range *range, struct weir_error *err)
+{
+	return fill(range->home, range, err);
+}
+
+int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err)
+{
+	const struct weir_region *region = range->home;
+	uint64_t done = 0;
+
+	WEIR_ASSERT(!region->is_worker && !weir_range_outside(offset, size, range->size));
+	while (done < size) {
+		ssize_t written = weir_fault(WEIR_FAULT_MAP) ? -1
+							     : pwrite(region->memfd, (const uint8_t *)bytes + done, size - done,
+								      (off_t)(range->offset + offset + done));
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0)
+			return weir_error_set_errno(err, errno, "no shared memory for %llu bytes", (unsigned long long)(size - done));
+		done += (uint64_t)written;
+	}
+	return WEIR_OK;
+}
+
+int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_range **out,
 		     struct weir_error *err)
 {
 	struct weir_range *spare, *range;
@@ -501,14 +549,14 @@ int weir_region_take(struct weir_store *store, struct weir_region *region, uint6
 	spare = weir_range_new(&store->heap, err);
 	if (!spare)
 		return err->code;
-	code = find_place(store, region, size, &spare, &range, &cold, err);
+	code = find_place(store, region, writer, size, &spare, &range, &cold, err);
 	if (code)
 		goto out;
 	region = range->home;
 	if (cold) {
 		cool(store);
 		code = weir_account_charge(&store->memory, cold, err);
-		if (!code) {
+		if (!code && writer == STORE_BACKED) {
 			code = back(region, range, err);
 			if (code)
 				weir_account_discharge(&store->memory, cold);
@@ -535,22 +583,22 @@ out:
 	return code;
 }
 
-void weir_region_give(struct weir_store *store, struct weir_range *range)
+void weir_region_give(struct weir_store *store, struct weir_range *range, bool is_backed)
 {
 	struct weir_region *region = range->home;
-	bool released;
+	bool is_warm;
 
 	pthread_mutex_lock(&store->lock);
 	store->resident -= (int64_t)range->size;
-	released = region->is_released;
-	if (!released) {
+	is_warm = is_backed && !region->is_released;
+	if (is_warm) {
 		store->warm += (int64_t)range->size;
 		weir_space_give(region->space, range);
 		region->in_use--;
 	}
 	pthread_mutex_unlock(&store->lock);
-	if (released)
-		give_cold(store, range, false);
-	else
+	if (is_warm)
 		cool(store);
+	else
+		give_cold(store, range, false);
 }

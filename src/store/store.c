@@ -51,7 +51,8 @@ int weir_store_new(struct weir_account *account, const struct weir_store_options
 	store->spill_max = options->spill_max;
 	store->spill_memory_max = options->spill_memory_max;
 	store->region_size = store_pages(options->region_size ? options->region_size : STORE_REGION_SIZE);
-	store->space.account = &store->heap;
+	for (uint32_t i = 0; i < STORE_SPACES; i++)
+		store->spaces[i].account = &store->heap;
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_cond_init(&store->settled, NULL);
 	store->pagemap = weir_pagemap_open();

@@ -1,7 +1,7 @@
 /* store: chunks in shared memory without a name, counted, pinned, spilled and restored.
  *
  * A region is a memfd that one process writes and others map (MAP_PRIVATE, so that whoever scribbles gets its own page).
- * This process owns all free lists, those of the workers' regions too. Space is fallocated before use: a full machine is
+ * This process owns all free lists, those of the workers' regions too. Space is fallocated before use, or written by a call: a full machine is
  * WEIR_E_NO_SPACE or WEIR_E_MEMORY, never SIGBUS. Freed space is recycled warm (LIFO), given back (hole punched) on trim.
  *
  *     chunk: reserve ─▶ write ─▶ seal ─▶ pin/unpin … ─▶ spill ⇄ restore ─▶ drop (last reference)
@@ -54,6 +54,13 @@ int weir_chunk_reserve(struct weir_store *store, uint64_t size, struct weir_chun
 /* The same, and `account` is charged for the footprint first: *charged, which is the caller's to unclaim. */
 int weir_chunk_reserve_charged(struct weir_store *store, struct weir_account *account, uint64_t size,
 			       struct weir_chunk **out, uint8_t **bytes, int64_t *charged, struct weir_error *err);
+/* As above, without its pages, which come as they are written by weir_chunk_put: that takes some two thirds of the time that it takes to make pages, map them
+ * and write into them, if pieces are small enough for the cache. Writers with different numbers mostly do not wait for each other. Back makes what pages
+ * there are not yet, as has to be done before the chunk is sealed, and from then on it is writable at *bytes. */
+int weir_chunk_reserve_bare(struct weir_store *store, struct weir_account *account, uint32_t writer, uint64_t size,
+			    struct weir_chunk **out, int64_t *charged, struct weir_error *err);
+int weir_chunk_put(struct weir_chunk *chunk, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err);
+int weir_chunk_back(struct weir_chunk *chunk, uint8_t **bytes, struct weir_error *err);
 /* The batch as a sealed chunk that describes itself (arrow/block.h). `account` is charged for its footprint; NULL: nobody is. */
 int weir_chunk_of_batch(struct weir_store *store, struct weir_account *account, const struct weir_batch *batch,
 			struct weir_chunk **out, struct weir_error *err);
@@ -90,6 +97,8 @@ int weir_chunk_owner(struct weir_chunk *chunk, struct weir_owner **out, const ui
 int weir_chunk_spill(struct weir_chunk *chunk, struct weir_error *err);
 int weir_chunk_restore(struct weir_chunk *chunk, struct weir_error *err); /* a no-op when resident */
 bool weir_chunk_is_resident(const struct weir_chunk *chunk);
+/* Whether a worker has written it: what it says of itself may be wrong then. */
+bool weir_chunk_is_foreign(const struct weir_chunk *chunk);
 /* Its bytes into memory of the caller's; where it is spilled, it stays so. */
 int weir_chunk_read(struct weir_chunk *chunk, uint8_t *to, struct weir_error *err);
 

@@ -21,6 +21,8 @@
 #define STORE_REGION_SIZE_MAX                                                                                          \
 	((uint64_t)16 << 30) /* of one that is made larger than the first; a chunk may need more */
 #define STORE_SPILL_DIRS_MAX 64
+#define STORE_SPACES 4 /* so many writers do not wait for each other */
+#define STORE_BACKED (-1)
 
 static inline uint64_t store_pages(uint64_t size)
 {
@@ -79,13 +81,14 @@ struct weir_region {
 	uint32_t in_use; /* ranges taken, also for trimming */
 };
 
-/* Makes a region of at least `size` bytes and adds it to the store's space. */
-int weir_region_grow(struct weir_store *store, uint64_t size, struct weir_error *err);
-/* A range of `size` bytes, backed and charged, counted as resident. region NULL: one of the driver's. */
-int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, struct weir_range **out,
+/* A range of `size` bytes, backed and charged, counted as resident. region NULL: one of the driver's. Where there is a writer instead of STORE_BACKED
+ * it is counted as if it were backed: its pages come as they are written (weir_region_write), or all that it lacks at once (weir_region_back). */
+int weir_region_take(struct weir_store *store, struct weir_region *region, uint64_t size, int writer, struct weir_range **out,
 		     struct weir_error *err);
-/* Back to the free list, warm, or to the kernel where nobody will reuse it. Not under the lock. */
-void weir_region_give(struct weir_store *store, struct weir_range *range);
+int weir_region_write(const struct weir_range *range, uint64_t offset, const void *bytes, uint64_t size, struct weir_error *err);
+int weir_region_back(const struct weir_range *range, struct weir_error *err);
+/* Back to the free list, warm, or to the kernel where nobody will reuse it, or it was not backed. Not under the lock. */
+void weir_region_give(struct weir_store *store, struct weir_range *range, bool is_backed);
 uint8_t *weir_region_view(struct weir_region *region, struct weir_error *err);
 /* A private map of these bytes alone, for munmap; NULL where the process can have no more. */
 uint8_t *weir_region_map(struct weir_region *region, uint64_t offset, uint64_t size);
@@ -148,9 +151,9 @@ struct weir_store {
 	pthread_mutex_t lock;    /* guards all below, and what says so above; rank: store */
 	pthread_cond_t settled;  /* with lock: a chunk is no longer SPILLING or RESTORING; nobody trims any more */
 	uint32_t trimming;       /* threads that have free ranges out to give their pages back */
-	struct weir_space space; /* of the driver's regions */
+	struct weir_space spaces[STORE_SPACES]; /* of the driver's regions: what is mapped before it is written grows the first */
 	struct weir_region *regions;
-	uint64_t regions_size; /* of the driver's */
+	uint64_t regions_size[STORE_SPACES]; /* of the driver's */
 	uint32_t region_number_next, file_next;
 	int64_t resident, warm, spilled, pinned, held_by_user, peak;
 	int64_t spilled_memory, spill_memory_max;
@@ -170,8 +173,10 @@ struct weir_chunk {
 	struct weir_store *store;
 	_Atomic uint32_t refs;
 	uint64_t size; /* fixed once sealed; before that, what was reserved and is left */
+	bool is_foreign; /* a worker has written it */
 	/* Under the store's lock. */
 	enum chunk_state state;
+	bool is_bare; /* when RESERVED: some of its pages may not be there */
 	uint32_t pins, owners, viewers; /* viewers: owners in the region's view; the others have maps of their own */
 	int64_t faults;                 /* the process's page faults when it got its first viewer */
 	struct weir_range *range;       /* but when SPILLED or RESTORING */

@@ -123,6 +123,37 @@ def test_streaks(data):
     same(got, expected(table, [("k", False)]))
 
 
+HEAVY = {
+    "nine tenths have one": lambda rng, rows: np.where(rng.random(rows) < 0.9, 500, rng.integers(0, 1000, rows)),
+    "zipf": lambda rng, rows: np.minimum(rng.zipf(1.2, rows), 2**40),
+    "three": lambda rng, rows: rng.integers(0, 3, rows),
+    "one": lambda rng, rows: np.zeros(rows, np.int64),
+    "stretches": lambda rng, rows: np.repeat(rng.integers(-50, 50, rows // 1000), 1000),
+    "one of each half": lambda rng, rows: np.where(np.arange(rows) < rows // 2, 4, 5) - 3 * (rng.random(rows) < 0.01),
+}
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+@pytest.mark.parametrize("down", [False, True], ids=["up", "down"])
+def test_keys_that_very_many_rows_have(tmp_path, kind, down):
+    """Each run has many rows of a key, which come one run after the other and are moved together: as numbers and as texts, beside nulls."""
+    files, rows = 9, 20_000
+    rng = np.random.default_rng(len(kind) + down)
+    keys = HEAVY[kind](rng, files * rows)
+    texts = pa.array([None if chance < 0.1 else "text" * int(40 * chance) for chance in rng.random(files * rows)])
+    table = pa.table({
+        "k": pa.array(keys, mask=rng.random(files * rows) < 0.05), "s": pa.array(keys).cast(pa.string()), "row": np.arange(files * rows),
+        "t": texts, "b": pa.array(rng.random(files * rows) < 0.5, mask=rng.random(files * rows) < 0.2), "x": rng.random(files * rows)})
+    for i in range(files):
+        pq.write_table(table.slice(i * rows, rows), tmp_path / f"{i}.parquet")
+    for name in "ks":
+        wanted = expected(table, [(name, down)])
+        for threads in (1, 2, 7):
+            got = stream(f"read '{tmp_path}' then sort {words([(name, down)])!r}", threads=threads)
+            for column in table.column_names:
+                assert got[column].combine_chunks().equals(wanted[column].combine_chunks()), (name, threads, column)
+
+
 def test_half_floats_and_columns_of_nulls():
     values = np.array([1.5, -2, np.nan, 0.0, -0.0, np.inf, -np.inf, 6e-8], np.float16)
     table = pa.table({"h": pa.array([*values, None], pa.float16()), "n": pa.nulls(9), "row": range(9)})

@@ -1,13 +1,18 @@
 /* Picks are known for a whole vector before anything is moved, so each column is one loop whose reads do not wait for each
  * other. What they read is fetched some rows ahead: rows come from many places by turns, so that the processor does not see
- * which lines of each will be next. Dictionaries have a loop of their own that looks the code up first; what comes out is flat. */
+ * which lines of each will be next. Where a source has many rows one after the other, as each has of a key that is there very often, these
+ * are copied as one piece. Dictionaries have a loop of their own that looks the code up first; what comes out is flat. */
 #include "ops/exchange/interleave.h"
 
 #include "arrow/bitmap.h"
 
 #include <string.h>
 
-enum { AHEAD = 24 };
+enum {
+	AHEAD = 256,  /* memory answers after some two hundred times what a value takes that is at hand */
+	TEXT_AHEAD = 64,
+	STRETCH = 32, /* neighbours that are worth a copy of their own */
+};
 
 static bool may_have_nulls(const struct weir_array *array)
 {
@@ -88,7 +93,32 @@ static inline __attribute__((always_inline)) void put_width(const struct weir_ce
 		memcpy(to + i * width, sources[picks[i].source].values + (size_t)picks[i].row * width, width);
 }
 
-void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
+static bool are_neighbours(const struct weir_pick *pick, uint32_t apart)
+{
+	return pick[apart].source == pick->source && pick[apart].row == pick->row + apart;
+}
+
+/* Where many neighbours begin, from `at` on, and end; `count` if there are none. Places that are looked at are half as far apart as a stretch is
+ * long, so that none is missed. */
+static uint32_t find_stretch(const struct weir_pick *picks, uint32_t at, uint32_t count, uint32_t *end)
+{
+	for (uint32_t i = at; i + STRETCH / 2 < count; i += STRETCH / 2) {
+		uint32_t begin = i;
+
+		if (!are_neighbours(picks + i, STRETCH / 2))
+			continue;
+		while (begin > at && are_neighbours(picks + begin - 1, 1))
+			begin--;
+		for (*end = i + 1; *end < count && are_neighbours(picks + *end - 1, 1);)
+			++*end;
+		if (*end - begin >= STRETCH)
+			return begin;
+	}
+	*end = count;
+	return count;
+}
+
+static void put_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
 {
 	switch (width) {
 	case 1:
@@ -108,6 +138,17 @@ void weir_interleave_values(const struct weir_cells *sources, const struct weir_
 		break;
 	default:
 		put_width(sources, picks, count, to, width);
+	}
+}
+
+void weir_interleave_values(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, size_t width, uint8_t *to)
+{
+	for (uint32_t at = 0, begin, end; at < count; at = end) {
+		begin = find_stretch(picks, at, count, &end);
+		put_values(sources, picks + at, begin - at, width, to + at * width);
+		if (end > begin)
+			memcpy(to + begin * width, sources[picks[begin].source].values + (size_t)picks[begin].row * width,
+			       (end - begin) * width);
 	}
 }
 
@@ -140,23 +181,28 @@ static inline struct weir_view view_at(const struct weir_cells *cells, uint32_t 
 	return view_of(cells, ((const int32_t *)cells->values)[row], ((const int32_t *)cells->values)[row + 1]);
 }
 
-/* Where a value begins that will be looked at later, and, nearer, its bytes. A source of nulls alone may have neither. */
-static inline void fetch_view(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t at, uint32_t count,
+/* Where a value begins that will be looked at later, and, nearer, its bytes. A source of nulls alone may have neither. In a function that is called, which
+ * gives nothing and changes nothing, the compiler sees nothing to do: it has to be inlined. */
+static inline __attribute__((always_inline)) void fetch_view(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t at, uint32_t count,
 			      bool is_large)
 {
 	size_t width = is_large ? sizeof(int64_t) : sizeof(int32_t);
 	const struct weir_cells *cells;
+	const uint8_t *text;
 	uint32_t row;
 
-	if (at + 2 * AHEAD < count && sources[picks[at + 2 * AHEAD].source].values)
-		__builtin_prefetch(sources[picks[at + 2 * AHEAD].source].values + picks[at + 2 * AHEAD].row * width);
-	if (at + AHEAD >= count)
+	if (at + 2 * TEXT_AHEAD < count && sources[picks[at + 2 * TEXT_AHEAD].source].values)
+		__builtin_prefetch(sources[picks[at + 2 * TEXT_AHEAD].source].values + picks[at + 2 * TEXT_AHEAD].row * width);
+	if (at + TEXT_AHEAD >= count)
 		return;
-	cells = &sources[picks[at + AHEAD].source];
-	row = picks[at + AHEAD].row;
-	if (cells->values)
-		__builtin_prefetch(cells->bytes + (is_large ? ((const int64_t *)cells->values)[row]
-							    : ((const int32_t *)cells->values)[row]));
+	cells = &sources[picks[at + TEXT_AHEAD].source];
+	row = picks[at + TEXT_AHEAD].row;
+	if (!cells->values)
+		return;
+	text = cells->bytes + (is_large ? ((const int64_t *)cells->values)[row] : ((const int32_t *)cells->values)[row]);
+	/* Every fourth or so ends in another line than it begins in. */
+	__builtin_prefetch(text);
+	__builtin_prefetch(text + 15);
 }
 
 static void put_views(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, bool is_large,
@@ -222,29 +268,56 @@ uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct wei
 	return begin;
 }
 
-/* Short ones as sixteen bytes at once, where both sides have them: what is too much is the next one's, which comes later. */
+/* Short ones as sixteen bytes at once, where both sides have them: what is too much is the next one's, which comes later. Of a stretch there may be bytes of
+ * nulls between; if not, it is one piece. */
 #define PUT_BYTES(TYPE)                                                                                                \
-	for (uint32_t i = 0; i < count; i++) {                                                                         \
-		const struct weir_cells *cells = &sources[picks[i].source];                                            \
-		uint64_t begin = (uint64_t)((const TYPE *)offsets)[i], length = (uint64_t)((const TYPE *)offsets)[i + 1] - begin; \
-		const uint8_t *from;                                                                                   \
+	do {                                                                                                           \
+		const TYPE *ends = (const TYPE *)offsets;                                                              \
+		for (uint32_t at = 0, first, last; at < count; at = last) {                                            \
+			first = find_stretch(picks, at, count, &last);                                                 \
+			for (uint32_t i = at; i < first; i++)                                                          \
+				PUT_TEXT(TYPE, i);                                                                     \
+			if (first == last)                                                                             \
+				break;                                                                                 \
+			const struct weir_cells *cells = &sources[picks[first].source];                                \
+			const TYPE *begins = (const TYPE *)cells->values + picks[first].row;                           \
+			uint64_t length = (uint64_t)(ends[last] - ends[first]);                                        \
+			if (length == (uint64_t)(begins[last - first] - begins[0])) {                                  \
+				if (length)                                                                            \
+					memcpy(to + (ends[first] - ends[0]), cells->bytes + begins[0], length);        \
+				continue;                                                                              \
+			}                                                                                              \
+			for (uint32_t i = first; i < last; i++)                                                        \
+				PUT_TEXT(TYPE, i);                                                                     \
+		}                                                                                                      \
+	} while (0)
+
+#define PUT_TEXT(TYPE, i)                                                                                              \
+	do {                                                                                                           \
+		const struct weir_cells *its = &sources[picks[i].source];                                              \
+		uint64_t begin = (uint64_t)(ends[i] - ends[0]), size_here = (uint64_t)(ends[(i) + 1] - ends[i]);       \
 		fetch_view(sources, picks, i, count, sizeof(TYPE) == 8);                                               \
-		if (!length)                                                                                           \
-			continue;                                                                                      \
-		from = cells->bytes + ((const TYPE *)cells->values)[picks[i].row];                                     \
-		if (length <= 16 && begin + 16 <= size && cells->bytes_end - from >= 16)                               \
-			memcpy(to + begin, from, 16);                                                                  \
-		else                                                                                                   \
-			memcpy(to + begin, from, length);                                                              \
-	}
+		if (size_here)                                                                                         \
+			put_text(its, its->bytes + ((const TYPE *)its->values)[picks[i].row], size_here, to + begin,   \
+				 size - begin);                                                                        \
+	} while (0)
+
+static inline __attribute__((always_inline)) void put_text(const struct weir_cells *cells, const uint8_t *from, uint64_t length,
+							   uint8_t *to, uint64_t room)
+{
+	if (length <= 16 && room >= 16 && cells->bytes_end - from >= 16)
+		memcpy(to, from, 16);
+	else
+		memcpy(to, from, length);
+}
 
 void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, const uint8_t *offsets,
 			   uint8_t *to, uint64_t size)
 {
 	if (has_large_offsets(&sources[picks[0].source]))
-		PUT_BYTES(int64_t)
+		PUT_BYTES(int64_t);
 	else
-		PUT_BYTES(int32_t)
+		PUT_BYTES(int32_t);
 }
 
 /* Values out of dictionaries: of the layouts above, where each row is looked up. `to` is zero for nulls. */

@@ -36,7 +36,7 @@ uint32_t weir_interleave_validity(const struct weir_cells *sources, const struct
  * than fits into one. */
 uint64_t weir_interleave_ends(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, uint64_t begin,
 			      uint8_t *ends);
-/* Their bytes: that of picks[i] is from offset i to offset i + 1 of all that is at `to`, `size` bytes. In ascending order only. */
+/* Their bytes, one behind the other: that of picks[i] from where its offset is beyond the first one. There is room for `size` bytes. */
 void weir_interleave_bytes(const struct weir_cells *sources, const struct weir_pick *picks, uint32_t count, const uint8_t *offsets,
 			   uint8_t *to, uint64_t size);
 

@@ -325,24 +325,39 @@ static void next_batch(struct weir_merge *merge)
 	merge->place_bits = weir_place_bits(merge->item_count);
 }
 
+/* How many of the first cursor's next rows come before those of all others. */
+static int count_streak(struct weir_merge *merge, const struct head *first, const struct head *second, int64_t *out,
+			struct weir_error *err)
+{
+	struct cursor *cursor = &merge->cursors[first->number];
+	int64_t known = weir_cursor_known(merge, cursor);
+
+	known = known < merge->rows_max ? known : merge->rows_max;
+	*out = rows_in_front(merge, first->number, second, (uint32_t)known);
+	/* All that are at hand: there may be far more, as where many rows have one key. */
+	if (*out < known || known < STREAK || known == merge->rows_max)
+		return WEIR_OK;
+	return weir_cursor_find(merge, cursor, second, out, err);
+}
+
 /* Rows of one cursor that come before those of all others, if they are many. */
-static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
+static int pick_streak(struct weir_merge *merge, uint32_t *out, bool *is_slice, struct weir_error *err)
 {
 	struct head first = {.number = merge->active[0]}, second;
 	struct cursor *cursor;
 	int64_t known;
 	uint32_t count;
+	int code = WEIR_OK;
 
 	if (merge->active_count > 1)
 		first_two(merge, &first, &second);
 	cursor = &merge->cursors[first.number];
-	known = merge->active_count > 1 ? weir_cursor_known(merge, cursor) : cursor->row_end - cursor->row;
+	known = cursor->row_end - cursor->row;
+	if (merge->active_count > 1)
+		code = count_streak(merge, &first, &second, &known, err);
 	count = known < merge->rows_max ? (uint32_t)known : merge->rows_max;
-	if (merge->active_count > 1) {
-		count = rows_in_front(merge, first.number, &second, count);
-		if (count < STREAK && count < merge->rows_max)
-			return 0;
-	}
+	if (code || (merge->active_count > 1 && count < STREAK && count < merge->rows_max))
+		return code;
 	for (uint32_t i = 0; i < count; i++) {
 		int64_t row = cursor->row + i;
 
@@ -351,7 +366,8 @@ static uint32_t pick_streak(struct weir_merge *merge, bool *is_slice)
 	}
 	cursor->row += count;
 	*is_slice = !cursor->order;
-	return count;
+	*out = count;
+	return WEIR_OK;
 }
 
 /* The whole key of a large row that was not read. */
@@ -471,9 +487,9 @@ int weir_merge_pick(struct weir_merge *merge, uint32_t *out, bool *is_slice, str
 			*out = 1;
 			return pick_one(merge, err);
 		}
-		*out = pick_streak(merge, is_slice);
-		if (*out)
-			return WEIR_OK;
+		code = pick_streak(merge, out, is_slice, err);
+		if (code || *out)
+			return code;
 		next_batch(merge);
 	}
 	for (; count < merge->rows_max && merge->item_at < merge->item_count; count++) {

@@ -17,8 +17,8 @@ struct weir_bound {
 	uint32_t mark; /* which of the runs' marks it is, counted from 1 on; 0: none of them */
 };
 
-/* So many rows of a run, or more, are in front of the bound. */
-int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound);
+/* Nobody will look at rows in front of `to` again; of those in front of `from` that was said before. NULL: of none. */
+void weir_runs_forget(struct weir_sorted_run *const *runs, size_t count, const struct weir_bound *from, const struct weir_bound *to);
 
 struct weir_merge;
 int weir_merge_new(struct weir_account *account, const struct weir_schema *schema,
@@ -32,9 +32,9 @@ int weir_merge_next(struct weir_merge *merge, struct weir_vector *out, struct we
  * now on; they do not come by next. *out NULL: they do. */
 int weir_merge_next_chunk(struct weir_merge *merge, struct weir_chunk **out, int64_t *rows, struct weir_error *err);
 /* Where all runs lie in memory as columns that are not nested: a block of the next rows, as large as those that leave a lane, with its first
- * columns, which are those of `schema`; they do not come by next. The caller counts it. *out NULL: they do. */
-int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, struct weir_chunk **out, int64_t *rows,
-			  struct weir_error *err);
+ * columns, which are those of `schema`; they do not come by next. The caller, one of the run's lanes, counts it. *out NULL: they do. */
+int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, uint32_t lane, struct weir_chunk **out,
+			  int64_t *rows, struct weir_error *err);
 /* How many rows of the runs are in front of the bound. Only while nothing is open. */
 int weir_merge_rank(struct weir_merge *merge, struct weir_sorted_run *const *runs, size_t count,
 		    const struct weir_bound *bound, int64_t *out, struct weir_error *err);

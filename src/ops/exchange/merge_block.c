@@ -1,9 +1,10 @@
 /* Blocks of merged rows, made where they will lie.
  *
- *     picks of all rows ─▶ how long strings are ─▶ room in the store ─▶ columns, each value from its run to its place
+ *     picks of all rows ─▶ how long strings are ─▶ room in the store ─▶ a piece of a column, in the cache ─▶ its place
  *
  * A vector would be a copy between, and what gathers vectors into a batch another. It needs runs whose rows all stay where they are while the block is
- * made, so those that lie in memory (run.h), and columns that are not nested. */
+ * made, so those that lie in memory (run.h), and columns that are not nested. Pieces are put into the block by the system, which makes its pages
+ * of them: to clear pages, to map them and then to write into them, behind all caches, takes longer than that copy. */
 #include "ops/exchange/merge_impl.h"
 
 #include <string.h>
@@ -13,13 +14,18 @@ enum {
 	BLOCK_BYTES_MIN = 64 << 10, /* below, a copy costs nothing */
 	BLOCK_ROWS_MAX = 1 << 20,   /* so that picks are no more than the block */
 	PIECE_ROWS = 1 << 13,       /* whose picks are in the cache while one column after the other is filled */
+	PIECE_BYTES = PIECE_ROWS * 8, /* of a column, but of one row */
 };
 
 struct making {
 	struct weir_merge *merge;
 	const struct weir_schema *schema;
+	uint32_t lane;
 	struct weir_array **columns;
-	uint64_t *places; /* in the block */
+	uint64_t *places; /* in the block; of strings, their bytes */
+	uint64_t *offsets; /* of strings */
+	uint8_t *piece;
+	size_t piece_size;
 	uint64_t *ends;   /* of the bytes of strings so far, by column */
 	int64_t rows_max, rows;
 	uint64_t fixed_bytes; /* of a row: all but the bytes of strings */
@@ -133,25 +139,83 @@ static int pick_rows(struct making *making, uint64_t bytes_wanted, struct weir_e
 	return WEIR_OK;
 }
 
-static void fill(const struct making *making, uint8_t *block)
+static uint64_t end_of(const struct weir_array *strings, int64_t row)
 {
-	for (int64_t first = 0; first < making->rows; first += PIECE_ROWS) {
-		const struct weir_pick *picks = making->merge->block_picks + first;
-		uint32_t count = making->rows - first < PIECE_ROWS ? (uint32_t)(making->rows - first) : PIECE_ROWS;
+	return offset_width(strings->type) == 8 ? (uint64_t)((const int64_t *)strings->buffers[1].data)[row]
+						: (uint64_t)((const int32_t *)strings->buffers[1].data)[row];
+}
 
-		for (uint32_t i = 0; i < making->schema->field_count; i++) {
-			const struct weir_array *column = making->columns[i];
-			const struct weir_type *type = column->type;
+/* Of so many rows of a column; 0 where it is bits. */
+static uint64_t bytes_between(const struct weir_array *column, int64_t first, int64_t end)
+{
+	if (column->type->layout == WEIR_LAYOUT_BYTES)
+		return end_of(column, end) - end_of(column, first);
+	return column->type->layout == WEIR_LAYOUT_FIXED ? (uint64_t)(end - first) * column->type->byte_width : 0;
+}
 
-			if (type->layout == WEIR_LAYOUT_FIXED)
-				weir_interleave_values(cells_of(making, i), picks, count, type->byte_width,
-						       block + making->places[i] + (size_t)first * type->byte_width);
-			else if (type->layout == WEIR_LAYOUT_BYTES)
-				weir_interleave_bytes(cells_of(making, i), picks, count,
-						      column->buffers[1].data + (size_t)first * offset_width(type),
-						      block + making->places[i], making->ends[i]);
-		}
+/* How many rows from `first` on are put at once. */
+static uint32_t rows_of_piece(const struct making *making, int64_t first)
+{
+	uint32_t count = making->rows - first < PIECE_ROWS ? (uint32_t)(making->rows - first) : PIECE_ROWS;
+
+	for (uint32_t i = 0; i < making->schema->field_count; i++)
+		while (count > 1 && bytes_between(making->columns[i], first, first + count) > PIECE_BYTES)
+			count /= 2;
+	return count;
+}
+
+static int room_for_piece(struct making *making, uint64_t size, struct weir_error *err)
+{
+	struct weir_account *account = &making->merge->account;
+
+	size = size < PIECE_BYTES ? PIECE_BYTES : size;
+	if (size <= making->piece_size)
+		return WEIR_OK;
+	weir_free(account, making->piece, making->piece_size);
+	making->piece_size = 0;
+	making->piece = weir_alloc(account, size, err);
+	if (!making->piece)
+		return err->code;
+	making->piece_size = size;
+	return WEIR_OK;
+}
+
+/* Values of rows that were picked, to where they stay. */
+static int put_values(struct making *making, struct weir_chunk *chunk, uint32_t i, int64_t first, uint32_t count, struct weir_error *err)
+{
+	const struct weir_array *column = making->columns[i];
+	const struct weir_pick *picks = making->merge->block_picks + first;
+	uint64_t size = bytes_between(column, first, first + count), at = making->places[i] + bytes_between(column, 0, first);
+	int code = room_for_piece(making, size, err);
+
+	if (code || !size)
+		return code;
+	if (column->type->layout == WEIR_LAYOUT_FIXED)
+		weir_interleave_values(cells_of(making, i), picks, count, column->type->byte_width, making->piece);
+	else
+		weir_interleave_bytes(cells_of(making, i), picks, count,
+				      column->buffers[1].data + (size_t)first * offset_width(column->type), making->piece,
+				      making->piece_size);
+	return weir_chunk_put(chunk, at, making->piece, size, err);
+}
+
+static int put_columns(struct making *making, struct weir_chunk *chunk, struct weir_error *err)
+{
+	int code = WEIR_OK;
+
+	for (int64_t first = 0, count; first < making->rows && !code; first += count) {
+		count = rows_of_piece(making, first);
+		for (uint32_t i = 0; i < making->schema->field_count && !code; i++)
+			code = put_values(making, chunk, i, first, (uint32_t)count, err);
 	}
+	for (uint32_t i = 0; i < making->schema->field_count && !code; i++) {
+		const struct weir_array *column = making->columns[i];
+
+		if (column->type->layout == WEIR_LAYOUT_BYTES)
+			code = weir_chunk_put(chunk, making->offsets[i], column->buffers[1].data,
+					      (uint64_t)(making->rows + 1) * offset_width(column->type), err);
+	}
+	return code;
 }
 
 static void fill_bits(const struct making *making)
@@ -182,24 +246,29 @@ static int write_block(struct making *making, const struct weir_batch *batch, st
 
 	if (code)
 		return code;
-	code = weir_chunk_reserve_charged(merge->cursors[0].run->space->store, &merge->account, plan.size, &chunk,
-					  &bytes, &charged, err);
+	code = weir_chunk_reserve_bare(merge->cursors[0].run->space->store, &merge->account, making->lane, plan.size, &chunk,
+				       &charged, err);
 	if (code)
 		return code;
-	weir_block_places(batch, &plan, making->places);
-	fill(making, bytes);
-	for (uint32_t i = 0; i < making->schema->field_count; i++) {
+	weir_block_places(batch, &plan, making->places, making->offsets);
+	code = put_columns(making, chunk, err);
+	if (!code)
+		code = weir_chunk_back(chunk, &bytes, err);
+	for (uint32_t i = 0; i < making->schema->field_count && !code; i++) {
 		struct weir_array *column = making->columns[i];
+		uint64_t size = bytes_between(column, 0, making->rows);
 
-		if (column->type->layout == WEIR_LAYOUT_FIXED)
-			column->buffers[1] = (struct weir_buffer){.data = bytes + making->places[i],
-								  .size = (uint64_t)making->rows *
-									  column->type->byte_width};
-		else if (column->type->layout == WEIR_LAYOUT_BYTES)
-			column->buffers[2] = (struct weir_buffer){.data = bytes + making->places[i],
-								  .size = making->ends[i]};
+		if (column->type->layout == WEIR_LAYOUT_FIXED) {
+			column->buffers[1] = (struct weir_buffer){.data = bytes + making->places[i], .size = size};
+		} else if (column->type->layout == WEIR_LAYOUT_BYTES) {
+			column->buffers[2] = (struct weir_buffer){.data = bytes + making->places[i], .size = size};
+			weir_buffer_release(&column->buffers[1]);
+			column->buffers[1] = (struct weir_buffer){.data = bytes + making->offsets[i],
+								  .size = (uint64_t)(making->rows + 1) * offset_width(column->type)};
+		}
 	}
-	code = weir_block_write(batch, &plan, bytes, err);
+	if (!code)
+		code = weir_block_write(batch, &plan, bytes, err);
 	if (code) {
 		weir_chunk_unref(chunk);
 	} else {
@@ -229,11 +298,11 @@ static int make(struct making *making, uint64_t bytes_wanted, struct weir_chunk 
 	return code;
 }
 
-int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, struct weir_chunk **out, int64_t *rows,
-			  struct weir_error *err)
+int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *schema, uint32_t lane, struct weir_chunk **out,
+			  int64_t *rows, struct weir_error *err)
 {
 	uint32_t count = schema->field_count;
-	struct making making = {.merge = merge, .schema = schema};
+	struct making making = {.merge = merge, .schema = schema, .lane = lane};
 	int64_t left, bytes;
 	int code = WEIR_OK;
 
@@ -261,9 +330,10 @@ int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *sc
 	}
 	making.rows_max = (int64_t)merge->block_picks_max;
 	making.columns = weir_alloc_zero(&merge->account, count * sizeof(*making.columns), err);
-	making.places = making.columns ? weir_alloc_zero(&merge->account, 2 * count * sizeof(*making.places), err) : NULL;
+	making.places = making.columns ? weir_alloc_zero(&merge->account, 3 * count * sizeof(*making.places), err) : NULL;
 	if (making.places) {
-		making.ends = making.places + count;
+		making.offsets = making.places + count;
+		making.ends = making.offsets + count;
 		/* Blocks of a range are about alike. */
 		code = make(&making, (uint64_t)(bytes / (bytes / BLOCK_BYTES + 1) + 1), out, err);
 	} else {
@@ -272,7 +342,8 @@ int weir_merge_make_chunk(struct weir_merge *merge, const struct weir_schema *sc
 	*rows = making.rows;
 	for (uint32_t i = 0; making.columns && i < count; i++)
 		weir_array_unref(making.columns[i]);
-	weir_free(&merge->account, making.places, making.places ? 2 * count * sizeof(*making.places) : 0);
+	weir_free(&merge->account, making.piece, making.piece_size);
+	weir_free(&merge->account, making.places, making.places ? 3 * count * sizeof(*making.places) : 0);
 	weir_free(&merge->account, making.columns, making.columns ? count * sizeof(*making.columns) : 0);
 	return code;
 }

@@ -154,9 +154,19 @@ static bool chunk_is_over(const struct weir_run_chunk *chunk, const struct weir_
 	return chunk->repeats.items[chunk->repeats.count - 1].number < __builtin_bswap64(number);
 }
 
-int64_t weir_bound_row(const struct weir_sorted_run *run, const struct weir_bound *bound)
+/* So many rows, or more, are in front of the bound. */
+static int64_t row_of(const struct weir_sorted_run *run, const struct weir_bound *bound)
 {
-	return run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
+	return bound && run->chunks.count ? run->chunks.items[chunk_of(run, bound)].row_first : 0;
+}
+
+void weir_runs_forget(struct weir_sorted_run *const *runs, size_t count, const struct weir_bound *from, const struct weir_bound *to)
+{
+	struct weir_forgotten forgotten = {0};
+
+	for (size_t i = 0; i < count; i++)
+		weir_run_forget(runs[i], row_of(runs[i], from), row_of(runs[i], to), &forgotten);
+	weir_forget_flush(&forgotten);
 }
 
 static int chunk_bytes(struct weir_merge *merge, struct cursor *cursor, const struct weir_run_chunk *chunk, const uint8_t **out,
@@ -342,6 +352,23 @@ int weir_cursor_lie(struct weir_merge *merge, struct cursor *cursor, bool *has_r
 	if (*has_row)
 		weir_cursor_show_cells(merge, cursor);
 	return WEIR_OK;
+}
+
+int weir_cursor_find(struct weir_merge *merge, struct cursor *cursor, const struct head *other, int64_t *count, struct weir_error *err)
+{
+	const struct weir_sorted_run *run = merge->cursors[other->number].run;
+	struct weir_bound bound = {.key = other->key, .key_size = other->key_size, .split = run->split, .part = run->part};
+	int64_t row;
+	int code;
+
+	/* A run with its keys has all of them at hand; beginnings of long ones do not say where they end. */
+	if (!cursor->run->reserved || cursor->run->keys.count || other->key_size >= WEIR_FENCE_BYTES)
+		return WEIR_OK;
+	code = lying_row(merge, cursor, &bound, &row, err);
+	weir_key_list_clear(&cursor->few);
+	weir_cursor_view(merge, cursor)->row_first = cursor->row;
+	*count = (row < cursor->row_end ? row : cursor->row_end) - cursor->row;
+	return code;
 }
 
 size_t weir_cursor_first_chunk(const struct weir_sorted_run *run, const struct weir_bound *bound)

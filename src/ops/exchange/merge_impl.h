@@ -130,6 +130,9 @@ void weir_cursor_close(struct cursor *cursor);
 size_t weir_cursor_first_chunk(const struct weir_sorted_run *run, const struct weir_bound *bound);
 /* Keys of a good many of its next rows, if there are so many. */
 int weir_cursor_show(struct weir_merge *merge, struct cursor *cursor, struct weir_error *err);
+/* How many of its next rows come before that of another cursor, where that can be found without reading the keys of all of them; *count stays
+ * where it cannot. Keys that were at hand are not any more. */
+int weir_cursor_find(struct weir_merge *merge, struct cursor *cursor, const struct head *other, int64_t *count, struct weir_error *err);
 /* The keys of `count` rows of the open chunk. */
 int weir_cursor_read_keys(struct weir_merge *merge, struct cursor *cursor, int64_t first, int64_t count, struct weir_error *err);
 /* What the cursor's picks point into. */

@@ -263,10 +263,8 @@ static void drop_over(struct weir_ordered *state)
 	before = atomic_load_explicit(&state->dropped, memory_order_relaxed);
 	if (over > before) {
 		atomic_store_explicit(&state->dropped, over, memory_order_relaxed);
-		for (size_t i = 0; i < state->runs.count; i++)
-			weir_run_forget(state->runs.items[i],
-					before ? weir_bound_row(state->runs.items[i], &state->bounds.items[before - 1]) : 0,
-					weir_bound_row(state->runs.items[i], &state->bounds.items[over - 1]));
+		weir_runs_forget(state->runs.items, state->runs.count, before ? &state->bounds.items[before - 1] : NULL,
+				 &state->bounds.items[over - 1]);
 	}
 	atomic_store_explicit(&state->is_dropping, false, memory_order_release);
 }
@@ -327,7 +325,8 @@ static int next_chunk(void *object, struct weir_chunk **chunk, int64_t *rows, st
 		code = weir_merge_next_chunk(lane->merge, chunk, rows, err);
 	/* Where it may begin anywhere it may be cut anywhere. */
 	if (!code && !*chunk && state->space.has_marks)
-		code = weir_merge_make_chunk(lane->merge, state->is_random ? state->space.bare : state->schema, chunk, rows, err);
+		code = weir_merge_make_chunk(lane->merge, state->is_random ? state->space.bare : state->schema, lane->context->lane, chunk,
+					     rows, err);
 	if (!code && *chunk)
 		lane->rows += (uint64_t)*rows;
 	return code;

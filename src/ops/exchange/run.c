@@ -307,14 +307,14 @@ int weir_run_arrange(struct weir_run_space *space, struct weir_account *account,
 }
 
 /* The page in which the last bytes to be forgotten ended is over now, too. */
-static void forget_bytes(const struct weir_buffer *buffer, int64_t begin, int64_t end)
+static void forget_bytes(const struct weir_buffer *buffer, int64_t begin, int64_t end, struct weir_forgotten *forgotten)
 {
 	begin -= begin < PAGE_BYTES ? begin : PAGE_BYTES;
 	if (buffer->data && end > begin && (uint64_t)end <= buffer->size)
-		weir_forget((uint8_t *)buffer->data + begin, (size_t)(end - begin));
+		weir_forget_add(forgotten, (uint8_t *)buffer->data + begin, (size_t)(end - begin));
 }
 
-void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end)
+void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end, struct weir_forgotten *forgotten)
 {
 	for (size_t i = 0; i < run->chunks.count && !run->reserved && run->chunks.items[i].row_first < end; i++) {
 		struct weir_run_chunk *chunk = &run->chunks.items[i];
@@ -331,13 +331,14 @@ void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end)
 		int64_t from = array->offset + begin, to = array->offset + end;
 
 		if (type->layout == WEIR_LAYOUT_FIXED) {
-			forget_bytes(&array->buffers[1], from * type->byte_width, to * type->byte_width);
+			forget_bytes(&array->buffers[1], from * type->byte_width, to * type->byte_width, forgotten);
 		} else if (type->layout == WEIR_LAYOUT_BYTES && array->buffers[1].data) {
 			bool is_large = type->id == WEIR_LARGE_STRING || type->id == WEIR_LARGE_BINARY;
 			const int64_t *large = (const int64_t *)array->buffers[1].data;
 			const int32_t *small = (const int32_t *)array->buffers[1].data;
 
-			forget_bytes(&array->buffers[2], is_large ? large[from] : small[from], is_large ? large[to] : small[to]);
+			forget_bytes(&array->buffers[2], is_large ? large[from] : small[from], is_large ? large[to] : small[to],
+				     forgotten);
 		}
 	}
 }

@@ -136,8 +136,9 @@ int weir_run_keep(struct weir_run_space *space, const struct weir_batch *batch, 
 /* The chunk, with a reference for the caller, who counts it from now on; NULL: it is too small to go on by itself. */
 struct weir_chunk *weir_run_give(struct weir_run_space *space, struct weir_run_chunk *chunk);
 bool weir_run_is_in_order(const uint32_t *rows, int64_t count);
-/* Nobody will look at its rows before `end` again; of those before `begin` that was said before. */
-void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end);
+/* Nobody will look at its rows before `end` again; of those before `begin` that was said before. Memory of the process is added to what will be
+ * forgotten. */
+void weir_run_forget(struct weir_sorted_run *run, int64_t begin, int64_t end, struct weir_forgotten *forgotten);
 /* It will not lie: its room is others'. What was gathered stays until it is freed. */
 void weir_run_rise(struct weir_sorted_run *run);
 /* Whether rows that come in this order are better left where they are: most follow the one before, or they are wide. */

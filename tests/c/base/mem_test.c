@@ -686,6 +686,32 @@ static void what_a_lane_frees_is_there_for_the_next(void **state)
 	weir_mem_free(mem);
 }
 
+/* Every other page, of more than are told of at once, and the pages between stay. */
+static void many_pieces_are_forgotten_at_once(void **state)
+{
+	enum { PAGE = 4096, PIECES = 2 * WEIR_FORGOTTEN_MAX + 3, SIZE = 2 * PIECES * PAGE };
+	struct weir_forgotten forgotten = {0};
+	struct weir_error err = {0};
+	struct weir_mem *mem;
+	uint8_t *bytes;
+
+	(void)state;
+	assert_int_equal(weir_mem_new(0, &mem, &err), WEIR_OK);
+	bytes = weir_alloc(weir_mem_root(mem), SIZE, &err);
+	assert_non_null(bytes);
+	memset(bytes, 1, SIZE);
+	for (size_t i = 0; i < PIECES; i++)
+		weir_forget_add(&forgotten, bytes + 2 * i * PAGE, PAGE + (i % 3 ? 100 : 0)); /* a part of a page stays */
+	weir_forget_add(&forgotten, bytes + PAGE + 1, PAGE - 1);
+	weir_forget_flush(&forgotten);
+	assert_int_equal(forgotten.count, 0);
+	for (size_t i = 0; i < SIZE; i += PAGE / 2)
+		if (bytes[i] != i / PAGE % 2)
+			fail_msg("byte %zu of page %zu is %u", i % PAGE, i / PAGE, bytes[i]);
+	weir_free(weir_mem_root(mem), bytes, SIZE);
+	weir_mem_free(mem);
+}
+
 /* Any mix of sizes: every figure is the model's, every byte is kept. */
 static void spares_add_up(void **state)
 {
@@ -936,6 +962,7 @@ int main(void)
 		cmocka_unit_test(a_grant_is_asked_for_before_it_is_passed),
 		cmocka_unit_test(a_claim_counts_against_the_grant_alone),
 		cmocka_unit_test(what_a_lane_frees_is_there_for_the_next),
+		cmocka_unit_test(many_pieces_are_forgotten_at_once),
 		cmocka_unit_test(spares_add_up),
 		cmocka_unit_test(threads_share_frames_and_sums),
 #ifdef WEIR_FAULTS

@@ -31,6 +31,7 @@ static void test_a_chunk_lives(void **state)
 	assert_int_equal(weir_chunk_reserve(f->store, 100000, &chunk, &bytes, &f->err), 0);
 	assert_int_equal((uintptr_t)bytes % 4096, 0);
 	check_figures(f, 102400, 0, 102400, 0);
+	assert_false(weir_chunk_is_foreign(chunk));
 	fill(bytes, 5000, 1);
 	weir_chunk_seal(chunk, 5000);
 	check_figures(f, 8192, 0, 0, 0);
@@ -160,6 +161,56 @@ static void test_few_pages_stay_warm(void **state)
 	assert_true(memfd_bytes(f->store) <= 4 << 20);
 }
 
+/* Chunks that are written without being mapped, by several writers, beside others; and one that is given up when half of it is there. */
+static void test_chunks_that_are_put(void **state)
+{
+	enum { SIZE = 300000, WRITERS = 6 };
+	struct fixture *f = *state;
+	struct weir_account *account = weir_mem_root(f->mem);
+	struct weir_chunk *chunks[WRITERS], *mapped = NULL;
+	uint8_t *whole = malloc(SIZE), *bytes;
+	int64_t charged;
+
+	assert_non_null(whole);
+	fixture_store(f, (struct weir_store_options){0});
+	for (uint32_t i = 0; i < WRITERS; i++) {
+		fill(whole, SIZE, i);
+		assert_int_equal(weir_chunk_reserve_bare(f->store, account, i, SIZE, &chunks[i], &charged, &f->err), 0);
+		assert_int_equal(charged, 303104);
+		weir_account_unclaim(account, charged);
+		/* Its first page by memory, the rest in pieces, the last one first. */
+		assert_int_equal(weir_chunk_put(chunks[i], 200000, whole + 200000, SIZE - 200000, &f->err), 0);
+		assert_int_equal(weir_chunk_put(chunks[i], 4000, whole + 4000, 196000, &f->err), 0);
+		assert_int_equal(weir_chunk_back(chunks[i], &bytes, &f->err), 0);
+		memcpy(bytes, whole, 4000);
+		weir_chunk_seal(chunks[i], SIZE);
+		assert_int_equal(f->store->resident + f->store->warm, memfd_bytes(f->store));
+	}
+	check_figures(f, WRITERS * 303104, 0, 0, 0);
+	for (uint32_t i = 0; i < WRITERS; i++)
+		check_chunk(f, chunks[i], SIZE, i);
+	/* Given up before it has all its pages: nothing of it counts as warm. */
+	assert_int_equal(weir_chunk_reserve_bare(f->store, account, 1, SIZE, &mapped, &charged, &f->err), 0);
+	weir_account_unclaim(account, charged);
+	assert_int_equal(weir_chunk_put(mapped, 0, whole, 100000, &f->err), 0);
+	weir_chunk_unref(mapped);
+	check_figures(f, WRITERS * 303104, 0, 0, 0);
+	assert_int_equal(f->store->warm, 0);
+	assert_int_equal(f->store->resident, memfd_bytes(f->store));
+	assert_int_equal(weir_chunk_spill(chunks[2], &f->err), 0);
+	assert_int_equal(weir_chunk_restore(chunks[2], &f->err), 0);
+	check_chunk(f, chunks[2], SIZE, 2);
+	/* What one of them leaves is a place for any other. */
+	weir_chunk_unref(chunks[3]);
+	mapped = chunk_of(f, SIZE, 7);
+	check_chunk(f, mapped, SIZE, 7);
+	weir_chunk_unref(mapped);
+	for (uint32_t i = 0; i < WRITERS; i++)
+		weir_chunk_unref(i == 3 ? NULL : chunks[i]);
+	check_figures(f, 0, 0, 0, 0);
+	free(whole);
+}
+
 static void test_a_scribbling_owner_changes_nothing(void **state)
 {
 	struct fixture *f = *state;
@@ -234,6 +285,7 @@ static void test_a_workers_region(void **state)
 	assert_int_equal(weir_chunk_adopt(room, base + 4096, 5000, &a, &f->err), 0);
 	assert_int_equal(weir_chunk_adopt(room, base + 4096, 100, &b, &f->err), WEIR_E_INVALID); /* taken */
 	assert_int_equal(weir_chunk_adopt(room, base, 100, &b, &f->err), WEIR_E_INVALID);        /* passed over */
+	assert_true(weir_chunk_is_foreign(a));
 	check_figures(f, 60 << 10, 0, 52 << 10, 0);
 	fill(bytes + base + 12288, 52 << 10, 2);
 	assert_int_equal(weir_chunk_adopt(room, base + 12288, 52 << 10, &b, &f->err), 0);
@@ -489,6 +541,7 @@ int main(void)
 		store_test(test_regions_grow),
 		store_test(test_the_backstop_holds),
 		store_test(test_few_pages_stay_warm),
+		store_test(test_chunks_that_are_put),
 		store_test(test_a_scribbling_owner_changes_nothing),
 		store_test(test_a_workers_region),
 		store_test(test_many_gaps),
