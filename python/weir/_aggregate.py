@@ -124,7 +124,7 @@ _ROWS = "__weir_rows__"
 
 def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] | None:
     """The results of all rows of a plan, by name; None: there are none."""
-    from weir import _grouped, _run
+    from weir import _grouped, _parts
     from weir._weir import TypeMismatchError
 
     names = _grouped.result_names(items)
@@ -145,7 +145,7 @@ def of_all(input: Op, items: Sequence[AggregateFn], run: Run) -> dict[str, Any] 
         f'"{i}" = {item._function}({"" if item.on is None else quote_name(item.on)})' for i, item in enumerate(own)
     ]
     parts: list[dict[str, Any]] = []
-    for batch in run.collect(_run.resolve(Summarise(input, words_of_parts), run)):
+    for batch in run.collect(_parts.resolve(Summarise(input, words_of_parts), run)):
         parts.extend(batch.rows())
     if not parts:
         return None
@@ -180,10 +180,10 @@ def _are_counted_apart(items: Sequence[Any]) -> bool:
 
 def _group_of_all(input: Op, names: Sequence[str], words: Sequence[str], items: Sequence[AggregateFn], run: Run) -> Batch | None:
     """A group of all rows; None: there are none."""
-    from weir import _grouped, _run
+    from weir import _grouped, _parts
 
     plan = _grouped.Group(input, [], zip([*names, _ROWS], [*words, "count()"]), _grouped.needed(items))
-    batch = next((batch for batch in run.collect(_run.resolve(plan, run)) if batch.num_rows), None)
+    batch = next((batch for batch in run.collect(_parts.resolve(plan, run)) if batch.num_rows), None)
     return None if batch is None or not batch.select([_ROWS]).values(0)[0] else batch.select(list(names))
 
 

@@ -3,7 +3,7 @@
 They are no steps of the engine. Those that can are moved into the sources while the plan is made (`sharded`); the others take
 the batches of what lies before them in this process and hand them on, one at a time, to what lies behind:
 
-    inputs ─▶ runs of their own ─ batches ─▶ here ─ batches ─▶ _run.Streamed ─▶ steps and functions as ever
+    inputs ─▶ runs of their own ─ batches ─▶ here ─ batches ─▶ _parts.Streamed ─▶ steps and functions as ever
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class Arranged(Op):
         raise NotImplementedError
 
     def parts(self, run: Run) -> list[Op]:
-        from weir._run import streamed
+        from weir._parts import streamed
 
         return streamed(self.batches(run), run)
 
@@ -246,17 +246,17 @@ class RandomizeBlocks(Op):
         return self.input.rows()
 
     def parts(self, run: Run) -> list[Op]:
-        from weir import _blocks, _run
+        from weir import _blocks, _parts
 
         assert self.input is not None
-        blocks = [b for part in _run.resolve(self.input, run) for b in run.blocks_of(part)]
+        blocks = [b for part in _parts.resolve(self.input, run) for b in run.blocks_of(part)]
         state = run.build.state
         least = 2 * int(state.num_cpus)
         if len(blocks) < least and not keeps_fixed_blocks(self.input):
             blocks = _blocks.cut_blocks(blocks, least)
         order = self.seed.numbers(run.build.execution).permutation(len(blocks))
         mixed = Blocks(self.name, [blocks[i] for i in order.tolist()], state.id, fixed=True)
-        return _run.resolve(mixed, run)
+        return _parts.resolve(mixed, run)
 
 
 # ---- shards ----
@@ -266,7 +266,7 @@ _COUNTED = ("parquet", "arrow", "ipc", "feather")  # formats whose files know ho
 
 def sharded(op: Op, count: int, index: int) -> Op:
     """A plan of one shard's rows: the files, or the rows of each, are divided as far in front as can be."""
-    from weir import _run
+    from weir import _plan
     from weir._exchange import rows_of_part
     from weir._grouped import Distinct, Group, Groups
     from weir._join import Join
@@ -287,14 +287,14 @@ def sharded(op: Op, count: int, index: int) -> Op:
         return Union(sharded(op.input, count, index), [sharded(o, count, index) for o in op.others])  # type: ignore[arg-type]
     if isinstance(op, Groups):  # whole groups
         assert op.input is not None
-        return _run.with_input(op, rows_of_part(op.input, op.keys, count, index))
+        return _plan.with_input(op, rows_of_part(op.input, op.keys, count, index))
     if isinstance(op, (Group, Distinct)):  # these come in any order
         return rows_of_part(op, op.keys, count, index)
     if isinstance(op, Join):
         return rows_of_part(op, op.right_on if op.how.startswith("right") else op.on, count, index)
     if isinstance(op, (Call, Step, ReadBlocks, RepartitionRows)):
         assert op.input is not None
-        return _run.with_input(op, sharded(op.input, count, index))
+        return _plan.with_input(op, sharded(op.input, count, index))
     return RowShard(op, count, index)
 
 

@@ -82,7 +82,7 @@ def check_ids(config: CheckpointConfig, names: list[str]) -> None:
 
 def _filtered(op: Op, ds: Dataset, config: CheckpointConfig, loaded: Any) -> Op:
     """The plan with a filter behind each source."""
-    from weir import _call, _run
+    from weir import _call, _plan
     from weir.checkpoint.checkpoint_filter import Remaining
 
     if isinstance(op, (Source, ReadBlocks)):
@@ -97,7 +97,7 @@ def _filtered(op: Op, ds: Dataset, config: CheckpointConfig, loaded: Any) -> Op:
         _call.check(spec)
         return Call(op, spec)
     assert op.input is not None
-    made = _run.with_input(op, _filtered(op.input, ds, config, loaded))
+    made = _plan.with_input(op, _filtered(op.input, ds, config, loaded))
     if isinstance(made, Union):
         made = Union(made.input, [_filtered(other, ds, config, loaded) for other in made.others])  # type: ignore[arg-type]
     return made

@@ -15,7 +15,8 @@ from weir._plan import Blocks, Drop, Filter, Op, Step, operators, quoted
 
 if TYPE_CHECKING:
     from weir._arrange import RandomSeedConfig
-    from weir._run import Build, Run
+    from weir._build import Build
+    from weir._run import Run
     from weir._weir import Batch, Flow
     from weir.dataset import Dataset
 
@@ -35,18 +36,18 @@ class Exchange(Step):
         return False
 
     def parts(self, run: Run) -> list[Op] | None:
-        from weir import _run
+        from weir import _parts, _plan
 
         assert self.input is not None
-        parts = _run.resolve(self.input, run)
+        parts = _parts.resolve(self.input, run)
         if not parts:
             return []
-        if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _run.LocalRows):
+        if len(parts) > 1 or not parts[0].is_native or isinstance(parts[0], _parts.LocalRows):
             from weir import _handover
 
             if len(parts) == 1 and _handover.may_begin(parts[0], run):
                 made = _handover.begun(parts[0], run, len(operators(self.input)))
-                return [] if made is None else [_run.with_input(self, made)]
+                return [] if made is None else [_plan.with_input(self, made)]
             first = len(run.stats)
             blocks = [block for part in parts for block in run.blocks_of(part)]
             for figures in run.stats[first:]:  # these are about the operators up to here
@@ -54,7 +55,7 @@ class Exchange(Step):
             if not blocks:
                 return []
             parts = [Blocks(self.input.name, blocks, run.build.state.id)]
-        return [_run.with_input(self, parts[0])]
+        return [_plan.with_input(self, parts[0])]
 
 
 _SMALL_BYTES = 1 << 20  # of a block: larger ones the engine cuts by itself
@@ -101,10 +102,10 @@ class Sort(Exchange):
         parts = super().parts(run)
         if self.boundaries is None or not parts:
             return parts
-        from weir import _run
+        from weir import _parts
 
         blocks = self._cut(run.blocks_of(parts[0], as_cut=False), run)
-        return _run.resolve(Blocks("Sort", blocks, run.build.state.id, fixed=True), run)
+        return _parts.resolve(Blocks("Sort", blocks, run.build.state.id, fixed=True), run)
 
     def _cut(self, chunks: Sequence[Any], run: Run) -> list[Any]:
         """Sorted chunks as blocks that end where a boundary is reached; those without rows are left out."""
@@ -200,7 +201,7 @@ class RepartitionKeys(Exchange):
 
     def as_blocks(self, run: Run) -> list[Op]:
         """Its rows as blocks that are kept, of a part that is ready to run."""
-        from weir import _blocks, _run
+        from weir import _blocks, _parts
 
         marked = copy.copy(self)
         marked.marks = True
@@ -216,8 +217,8 @@ class RepartitionKeys(Exchange):
                 blocks.append(pieces[0] if len(pieces) == 1 else _blocks.Group(pieces))
         made = Blocks(self.name, blocks, state.id, fixed=True)
         if is_small:
-            return _run.resolve(made, run)
-        return [Step(part, "drop", [quoted(_PART)], self.name) for part in _run.resolve(made, run)]
+            return _parts.resolve(made, run)
+        return [Step(part, "drop", [quoted(_PART)], self.name) for part in _parts.resolve(made, run)]
 
 
 def rows_of_part(op: Op, keys: Sequence[str], count: int, index: int) -> Op:

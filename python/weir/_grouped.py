@@ -20,7 +20,8 @@ from weir._expr_literals import quote_name
 from weir._plan import Blocks, Call, Op, Step, quoted
 
 if TYPE_CHECKING:
-    from weir._run import Build, Run
+    from weir._build import Build
+    from weir._run import Run
     from weir._weir import Batch, Flow
     from weir.aggregate import AggregateFn
 
@@ -46,13 +47,13 @@ class _Keyed(Exchange):
         return False
 
     def parts(self, run: Run) -> list[Op] | None:
-        from weir import _run
+        from weir import _parts, _plan
         from weir._weir import NameUnknownError
 
         assert self.input is not None
         op: Any = self
         if self.columns and not self.input.is_native:  # only these are kept
-            op = _run.with_input(self, Step(self.input, "select", [quoted(name) for name in self.columns]))
+            op = _plan.with_input(self, Step(self.input, "select", [quoted(name) for name in self.columns]))
         try:
             parts = Exchange.parts(op, run)
         except NameUnknownError as error:
@@ -61,7 +62,7 @@ class _Keyed(Exchange):
                 raise
             raise ValueError(f"{_ABSENT.format(missing)}: {error}") from error
         before = parts[0].input if parts else None
-        if isinstance(before, (Blocks, _run.Streamed)):  # of others it is known at the call
+        if isinstance(before, (Blocks, _parts.Streamed)):  # of others it is known at the call
             blocks = before.blocks if isinstance(before, Blocks) else [before.first]
             names = {field[0]: None for block in blocks for field in block.schema()}
             for key in self.keys:
@@ -377,10 +378,10 @@ def accumulated(input: Op, aggregates: Sequence[AggregateFn], run: Run) -> list[
     """The results of aggregations of which one is a user's; None: there are no rows."""
     import pickle
 
-    from weir import _run
+    from weir import _parts
 
     partials: list[list[Any]] = []
-    for batch in run.collect(_run.resolve(in_workers(input, Accumulates(aggregates)), run)):
+    for batch in run.collect(_parts.resolve(in_workers(input, Accumulates(aggregates)), run)):
         partials += [pickle.loads(row["partial"]) for row in batch.rows()]
     if not partials:
         return None

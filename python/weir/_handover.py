@@ -21,7 +21,9 @@ from weir import _progress
 from weir._blocks import Group, columns_of, joined
 from weir._fixed_blocks import has_exact_blocks
 from weir._plan import Blocks, Op, walk
-from weir._run import Differs, LocalRows, Run, Streamed
+from weir._parts import LocalRows, Streamed
+from weir._run import Run
+from weir._translated import Differs
 
 if TYPE_CHECKING:
     from weir._weir import Batch

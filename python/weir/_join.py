@@ -17,7 +17,8 @@ from weir._mistakes import WrongArgument, WrongCount, WrongObject
 from weir._plan import Blocks, Op, Step, chain, column_reference, operators, quoted
 
 if TYPE_CHECKING:
-    from weir._run import Build, Run
+    from weir._build import Build
+    from weir._run import Run
     from weir._weir import Flow
     from weir.dataset import Dataset
     from weir.schema import Schema
@@ -156,12 +157,12 @@ def _columns_of(op: Op, run: Run) -> Op | None:
 
 
 def _resolved(op: Op, run: Run, beside: Op | None) -> Op | None:
-    from weir import _handover, _run
+    from weir import _handover, _parts
 
-    parts = _run.resolve(op, run)
+    parts = _parts.resolve(op, run)
     if not parts:
         return None
-    if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _run.LocalRows):
+    if len(parts) == 1 and parts[0].is_native and not isinstance(parts[0], _parts.LocalRows):
         return parts[0]
     if len(parts) == 1 and _handover.may_begin(parts[0], run, beside):
         before, run.empty = run.empty, None

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
-from weir import _blocks, _run
+from weir import _blocks, _parts, _run
 from weir._fixed_blocks import keeps_fixed_blocks
 from weir._plan import Blocks, Op
 
@@ -107,7 +107,7 @@ class Stage:
 
     def add_batches(self, batches: list[Batch], folder: str = "", task: str | None = None) -> None:
         """The same for rows that are here: a file for each batch."""
-        for part in _run._by_schema(Blocks("Write", batches, self.run.build.state.id, fixed=True)):
+        for part in _parts.by_schema(Blocks("Write", batches, self.run.build.state.id, fixed=True)):
             self.add(part, folder, task)
 
     def _make_room(self, name: str) -> None:
@@ -149,7 +149,7 @@ def write_renamed(ds: Dataset, run: _run.Run, parts: list[Op], job: Job) -> None
     """A flow for each part; the files are named when they are there."""
     with Stage(run, job, Names(ds, job), _mode(job)) as stage:
         for part in parts:
-            for whole in _run.kept(part, run) if isinstance(part, _run.LocalRows) else [part]:
+            for whole in _parts.kept(part, run) if isinstance(part, _parts.LocalRows) else [part]:
                 stage.add(whole)
 
 

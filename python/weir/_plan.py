@@ -20,7 +20,8 @@ from weir.datasource import Listing, Partitioning, list_files
 
 if TYPE_CHECKING:
     from weir._arrange import RandomSeedConfig
-    from weir._run import Build, Run
+    from weir._build import Build
+    from weir._run import Run
     from weir._weir import Batch, Block, Flow
 
 
@@ -287,7 +288,7 @@ def _partition_options(partitioning: Partitioning | None) -> list[tuple[str, str
 
 
 class ReadTasks(Source):
-    """A user-defined source: its tasks run in workers (`_run.resolve` makes a call of it). `spec`: that call's."""
+    """A user-defined source: its tasks run in workers (`_parts.resolve` makes a call of it). `spec`: that call's."""
 
     __slots__ = ("source", "read_args", "parallelism", "spec", "row_limit")
     native = False

@@ -11,7 +11,7 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from weir import _blocks, _run, _tasks
+from weir import _blocks, _parts, _run, _tasks
 from weir._mistakes import WrongObject
 from weir._plan import Call, Op
 from weir._transform import refuse, remote_args
@@ -110,18 +110,18 @@ def _run_write(
 
 def _behind(spec: Any, part: Op, run: _run.Run) -> list[Op]:
     """The write behind a part."""
-    if isinstance(part, _run.LocalRows):
+    if isinstance(part, _parts.LocalRows):
         from weir import _call
 
         local = part
         size = spec.batch_size
         return [
-            _run.LocalRows(
+            _parts.LocalRows(
                 lambda: _call.run_local(spec, _blocks.rebatched(local.make(), size, False) if isinstance(size, int) else local.make())
             )
         ]
     if run.build.state.local_mode:
-        return [_run.LocalRows(lambda: _run._local(Call(part, spec), run.collect([part]), run))]
+        return [_parts.LocalRows(lambda: _parts.local(Call(part, spec), run.collect([part]), run))]
     return [Call(part, spec)]
 
 

@@ -187,7 +187,7 @@ def explained(ds: Dataset) -> str:
 
 def _engine_plan(ds: Dataset) -> tuple[str, str]:
     """A title, and what the engine makes of the plan, or of the part in front of its first function: what is known without a run."""
-    from weir import _run
+    from weir import _build, _translated
 
     op: Op | None = ds._op
     title = "Engine"
@@ -196,8 +196,8 @@ def _engine_plan(ds: Dataset) -> tuple[str, str]:
     if op is None or isinstance(op, Blocks):
         return title, ""
     try:
-        with _run.translated(ds.context):
-            return title, str(_run.Build(ds.context).flow(op).explain()).rstrip("\n")
+        with _translated.translated(ds.context):
+            return title, str(_build.Build(ds.context).flow(op).explain()).rstrip("\n")
     except (OSError, ValueError) as error:
         return title, f"not known: {error}"
 

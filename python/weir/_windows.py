@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from weir import _blocks, _run, _session
+from weir import _blocks, _plan, _session
 from weir._legacy import SHUFFLED, block_count, range_blocks
 from weir._plan import Blocks, Call, Filter, Op, Range, Read, ReadBlocks, Repartition, Source, Step, chain, column_reference, cut_sizes
 from weir.dataset import Dataset, MaterializedDataset
@@ -93,7 +93,7 @@ def _file_windows(
 
 def _plan_maker(ds: Dataset, op: Op, steps: list[Op]) -> Make:
     for step in steps:
-        op = _run.with_input(step, op)
+        op = _plan.with_input(step, op)
     return lambda: ds._then(op)
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from weir import _pieces, _plan, _run
+from weir import _parts, _pieces, _plan, _run
 from weir._checkpointed import Checkpoint
 from weir._mistakes import NoSuchName, WrongArgument, WrongInTask
 from weir._plan import Op
@@ -289,7 +289,7 @@ def _run_write(ds: Dataset, job: Job) -> None:
         job.checkpoint.finish()
     elif job.partitions or job.rows_min is not None or job.bytes_min is not None:
         _pieces.write_streamed(ds, run, parts, job)
-    elif job.provider is not None or len(parts) > 1 or any(isinstance(part, _run.LocalRows) for part in parts):
+    elif job.provider is not None or len(parts) > 1 or any(isinstance(part, _parts.LocalRows) for part in parts):
         _pieces.write_renamed(ds, run, parts, job)
     elif parts:
         mode = "overwrite" if job.mode is SaveMode.OVERWRITE else "append"

@@ -45,7 +45,7 @@ class Zip(Arranged):
         return known[0] if all(rows == known[0] for rows in known) else None
 
     def parts(self, run: Run) -> list[Op]:
-        from weir import _blocks, _run
+        from weir import _blocks, _parts
 
         sides = [_kept(op, run) for op in self.inputs]
         counts = [sum(block.num_rows for block in side) for side in sides]
@@ -60,17 +60,17 @@ class Zip(Arranged):
         if sum(sizes) <= min(_blocks.JOINED_BYTES, state.native.memory_limit // 8):
             fixed = keeps_fixed_blocks(self.inputs[lead])
             made = _zipped(sides, [block.num_rows for block in sides[lead]], bool(rules_of(self)))
-            return _run.resolve(Blocks("Zip", list(made), state.id, fixed), run)
+            return _parts.resolve(Blocks("Zip", list(made), state.id, fixed), run)
         sides = [_blocks.chunks_of(side) for side in sides]  # of much, a block may be more than there is memory
         most = state.native.memory_limit // (PIECES * len(sides))
-        return _run.streamed(_zipped(sides, list(_rows_of_pieces(sides[lead], most)), bool(rules_of(self))), run)
+        return _parts.streamed(_zipped(sides, list(_rows_of_pieces(sides[lead], most)), bool(rules_of(self))), run)
 
 
 def _kept(op: Op, run: Run) -> list[Any]:
     """An input's rows as blocks that are read again one by one."""
-    from weir import _run
+    from weir import _parts
 
-    blocks = [block for part in _run.resolve(op, run) for block in run.blocks_of(part)]
+    blocks = [block for part in _parts.resolve(op, run) for block in run.blocks_of(part)]
     return [block for block in blocks if block.num_rows]
 
 

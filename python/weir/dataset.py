@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from weir import _blocks, _plan, _run
+from weir import _blocks, _build, _parts, _plan, _run, _translated
 from weir._convert import Conversions
 from weir._legacy import Legacy
 from weir._exchange import Exchanges
@@ -227,9 +227,9 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
             return Schema(empty) if len(empty.names) or any(block.num_rows for block in op.blocks) else None
         typed = _in_common_columns(op) if op.is_native else None
         if typed is not None and all(_has_one_schema(source) for source in _plan.walk(typed)):
-            build = _run.Build(self._context)
+            build = _build.Build(self._context)
             try:
-                with _run.translated(self._context, op=op):
+                with _translated.translated(self._context, op=op):
                     return Schema(build.flow(typed).schema())
             except TypeMismatchError:  # columns of a union have no common type: the rows are what they are, and the first one's count
                 if not any(isinstance(step, _plan.Union) for step in _plan.walk(op)):
@@ -240,11 +240,11 @@ class Dataset(Transforms, Splits, Conversions, Legacy, Exchanges, Joins):
                 return Schema(batch_zip([side._batch.slice(0, 0) for side in sides if side is not None and side._batch is not None]))
         if not may_run:
             return None
-        for plan, may_fail in ((_run.few_rows_in(op, 1), not op.is_native), (Limit(op, 1), False)):
+        for plan, may_fail in ((_parts.few_rows_in(op, 1), not op.is_native), (Limit(op, 1), False)):
             run = self._new_run(plan)
             found = self._try_schema(run, may_fail)
-            if found is not None and not op.is_native and not _run.cuts_rows_anew(self._op) and any(map(_NULL.search, found.type_texts)):
-                run = self._new_run(_run.few_rows_in(op, FEW_ROWS))
+            if found is not None and not op.is_native and not _parts.cuts_rows_anew(self._op) and any(map(_NULL.search, found.type_texts)):
+                run = self._new_run(_parts.few_rows_in(op, FEW_ROWS))
                 run.build.rows_least = FEW_ROWS
                 return self._try_schema(run, True) or found
             if found is not None:

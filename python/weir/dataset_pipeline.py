@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any
 
-from weir import _progress, _run
+from weir import _parts, _progress
 from weir._legacy import block_count
 from weir._plan import Blocks, Call, Op, Range
 from weir._windows import Kept, Make, Shared, Windows, added, byte_count, check_number, check_times, is_read, maker, of_blocks, read_windows, shuffled
@@ -776,7 +776,7 @@ class _Any:
 _ANY = _Any()
 
 
-class _Stream(_run.LocalRows):
+class _Stream(_parts.LocalRows):
     """The batches of all windows as a source."""
 
     __slots__ = ("kept",)

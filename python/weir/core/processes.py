@@ -33,7 +33,7 @@ class WorkerProcess(Peer):
     """See the top."""
 
     def __init__(self, node: Node, env: str, runtime_env: dict[str, Any] | None, threads: int, gpus: Sequence[str]) -> None:
-        from weir import _run
+        from weir import _build
 
         mine, theirs = channel.pair()
         super().__init__(node, mine)
@@ -53,7 +53,7 @@ class WorkerProcess(Peer):
         self.lifeline = lifeline[1]
         self.outputs = {out[0]: bytearray(), err[0]: bytearray()}
         self.stderr = err[0]
-        self.zygote = _run._zygote(node.state)
+        self.zygote = _build.zygote_of(node.state)
         try:
             self.ticket = self.zygote.launch(theirs.fileno(), lifeline[0], out[1], err[1])
         finally:
