@@ -50,6 +50,16 @@ MODULES = {"ray.data.aggregate": "Aggregates", "ray.data.expressions": "Expressi
            "ray.data.preprocessors": "Preprocessors", "ray.exceptions": "Errors"}
 
 
+# Why no case shows a name that is there: by the last part of the name.
+PACKAGE_OF = {"from_dask": "dask", "to_dask": "dask", "from_modin": "modin", "to_modin": "modin", "from_daft": "Daft", "to_daft": "Daft",
+              "from_huggingface": "datasets", "read_lance": "pylance", "write_lance": "pylance", "read_videos": "decord", "read_zarr": "zarr 2", "MCAPDatasource": "mcap",
+              "summary": "datasketches", "DatasetSummary": "datasketches"}
+UNSHOWN = {"NodeIdStr": "a name for str", "from_cudf": "its types are a GPU's", "to_cudf_type": "its types are a GPU's",
+           "AsyncioActorExit": "nothing raises it on one machine", "CrossLanguageError": "nothing raises it on one machine",
+           "RayChannelTimeoutError": "nothing raises it on one machine", "enable_ray_data_reconstruction": "about lost nodes: without effect on one machine",
+           "execution_callback_classes": "tests of weir's own show it"}
+
+
 def targets(names):
     """(heading, name, how to find it) of everything that the page lists."""
     found = []
@@ -107,8 +117,25 @@ def keys_of(thing):
 
 def is_refused(thing):
     """Whether all that it does is to say that it is not supported."""
-    return getattr(thing, "__qualname__", "") and getattr(thing, "__doc__", None) is not None and (
+    return is_absent(thing) or getattr(thing, "__qualname__", "") and getattr(thing, "__doc__", None) is not None and (
         str(thing.__doc__).startswith("Not there:") or getattr(getattr(thing, "__code__", None), "co_qualname", "").endswith("refused"))
+
+
+def is_absent(thing):
+    """Whether it only stands for a part of Ray."""
+    from weir.compat import lazy
+
+    return lazy.is_absent(thing)
+
+
+def reason(name, thing, state):
+    """Why a name is not shown, or not there."""
+    last = name.rpartition(".")[2]
+    if state == "partly":
+        return f"Ray needs the package {PACKAGE_OF[last]}" if last in PACKAGE_OF else UNSHOWN[last]
+    if thing is None or is_absent(thing):
+        return "read the files with a FileBasedDatasource of your own" if last == "LeRobotDatasource" else "it belongs to a service"
+    return str(thing.__doc__).partition("\n")[0].removeprefix("Not there: ").rstrip(".")
 
 
 def record(names, parts):
@@ -172,7 +199,7 @@ def page(names):
         thing = resolved(where, member)
         state = "no" if thing is None or is_refused(thing) else "yes" if name in shown else "partly"
         count[state] += 1
-        proof = f"`{shown[name]['case']}`".replace("|", "\\|") if state == "yes" else ""
+        proof = f"`{shown[name]['case']}`".replace("|", "\\|") if state == "yes" else reason(name, thing, state)
         sections.setdefault(heading, []).append(f"| `{name}` | {state} | {proof} |")
     lines = [
         "# Ray Data's names",
@@ -181,14 +208,14 @@ def page(names):
         f"**{count['no']}** no. Written by tools/parity.py.",
         "",
         "*yes*: a case of tests/parity names it, calls it and has the same answer as Ray; the case is listed. *partly*: it is there, and no such",
-        "case shows it (tests of other kinds may). *no*: it is not there, or says that it is not supported. Fields of DataContext:",
+        "case shows it (tests of other kinds may); the row says why. *no*: it is not there, or says that it is not supported. Fields of DataContext:",
         "docs/context.md. How answers differ where they do: tests/parity/known.py and docs/from-ray-data.md.",
         "Cases `packages/…` run where their package (TensorFlow, deltalake, pyiceberg …) is installed.",
         "Errors whose case is `user/errors_that_tasks_raise` can be raised by a program in a task and caught where its result is wanted; on one",
         "machine nothing else raises most of them.",
     ]
     for heading, rows in sections.items():
-        lines += ["", f"## {heading}", "", "| name | | case |", "|---|---|---|", *rows]
+        lines += ["", f"## {heading}", "", "| name | | case, or why there is none |", "|---|---|---|", *rows]
     return "\n".join(lines) + "\n"
 
 

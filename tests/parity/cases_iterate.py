@@ -163,3 +163,9 @@ def ragged_tensors(data, at):
 def mix(data, at):
     ds = data.range(4).mix(data.range(4), weights=[0.5, 0.5]) if hasattr(data.Dataset, "mix") else None
     return sorted(r["id"] for r in ds.take_all())
+
+
+@case(2, 3)
+def an_iterator_to_torch(data, at, size):
+    it = data.from_items([{"x": 1.5 * i, "z": i, "y": i % 2} for i in range(5)], override_num_blocks=1).iterator()
+    return [[features.tolist(), label.tolist()] for features, label in it.to_torch(label_column="y", feature_columns=["x", "z"], batch_size=size)]
