@@ -159,6 +159,20 @@ def test_a_sort_of_hundreds_of_columns(tmp_path, cpus):
     assert peak <= 64 * 0.95  # 0.82 to 0.88; 1.0 to 1.15 if it were malloc's
 
 
+AS_MUCH = """
+    grown = lambda b: {"x": np.repeat(b["id"], 34_536).reshape(-1, 34_536)}
+    print(rows_of(weir.range(943).map_batches(grown, batch_size=None)))
+"""
+
+
+@pytest.mark.same_without
+def test_a_result_of_just_the_limit(tmp_path):
+    """248 MiB at 256: the function is told that there is no more memory, and gets fewer rows. It is not stopped for what it has."""
+    said, peak = run(tmp_path, AS_MUCH, 256, 1)
+    assert int(said) == 943
+    assert peak <= 256 * 1.1
+
+
 SIDES = """
     ds = weir.range(3 << 20, override_num_blocks=48)
     other = ds.map_batches(lambda b: {"y": np.stack([b["id"] * 1.0] * 8, axis=1)})

@@ -285,7 +285,8 @@ static int64_t taken_soon(const struct weir_local_run *run)
 /* `coming`: what is about to be taken beside them. */
 static void bound_workers(struct weir_local_run *run, int64_t coming)
 {
-	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - all_memory(run) - coming - taken_soon(run), share;
+	int64_t limit = run->session->memory_limit, left = limit + limit / 20 - all_memory(run) - coming - taken_soon(run), share, most;
+	struct weir_core_load load;
 
 	if (run->parked_told)
 		return; /* those at work are to end: another run waits for them */
@@ -301,6 +302,9 @@ static void bound_workers(struct weir_local_run *run, int64_t coming)
 
 		share = own < of_all ? of_all : own < share ? own : share;
 	}
+	/* Past the limit the executor would stop it: rather it is told that there is no more, and may do with less. */
+	weir_core_load(run->core, &load);
+	most = limit - load.without_workers - atomic_load_explicit(&run->session->launcher_alone, memory_order_relaxed);
 	for (uint32_t s = 0; s < run->stage_count; s++) {
 		struct stage *stage = &run->stages[s];
 
@@ -309,6 +313,8 @@ static void bound_workers(struct weir_local_run *run, int64_t coming)
 			struct local_worker *worker = &stage->workers[i];
 			int64_t bound = worker->measured ? worker->measured + share : stage->slot_memory + share;
 
+			if (bound > most)
+				bound = most > worker->measured ? most : worker->measured;
 			bound = (bound + BOUND_STEP - 1) / BOUND_STEP * BOUND_STEP;
 			if (bound != worker->bound)
 				weir_pool_bound(stage->pool, i, bound);
