@@ -137,7 +137,7 @@ HEAVY = {
 @pytest.mark.parametrize("down", [False, True], ids=["up", "down"])
 def test_keys_that_very_many_rows_have(tmp_path, kind, down):
     """Each run has many rows of a key, which come one run after the other and are moved together: as numbers and as texts, beside nulls."""
-    files, rows = 9, 20_000
+    files, rows = 9, 70_000  # several runs, however few splits these are
     rng = np.random.default_rng(len(kind) + down)
     keys = HEAVY[kind](rng, files * rows)
     texts = pa.array([None if chance < 0.1 else "text" * int(40 * chance) for chance in rng.random(files * rows)])
